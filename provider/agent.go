@@ -1,0 +1,17 @@
+package provider
+
+// Agent says how one ACP agent is started and prepared.
+type Agent struct {
+	ID      string   // the provider's id: "claude"
+	Command []string // argv; the first word is looked up on PATH
+	Env     []string // names of further variables of the environment handed to the agent
+	Asking  Asking   // the mode in which the agent asks; zero: leave the agent as it is
+}
+
+// Asking is how an agent is put into the mode in which it asks before it acts.
+// At most one of Mode and Option is set.
+type Asking struct {
+	Mode   string // an id for session/set_mode
+	Option string // a config option's id for session/set_config_option
+	Value  string // the value of Option
+}
