@@ -1,0 +1,94 @@
+package eventlog
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+)
+
+var benchPayload = make([]byte, 200)
+
+// BenchmarkStream is the path of an agent's updates: recorded, never waited for.
+func BenchmarkStream(b *testing.B) {
+	l, err := Open(b.Context(), filepath.Join(b.TempDir(), "e.db"), Options{Context: "default"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	refs := Refs{Session: "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", Conversation: "c", Run: "0199aaaa-bbbb-7ccc-8ddd-ffffffffffff", Trace: "0199aaaabbbb7ccc8dddffffffffffff"}
+	b.ResetTimer()
+	for range b.N {
+		if err := l.Record(Event{Type: NotificationReceived, Class: Frame, Actor: "agent", Refs: refs, Payload: benchPayload}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+}
+
+// BenchmarkBareStream is the same rows in batches of the same size through one
+// prepared statement: no hashes, no indexes, no tree.
+func BenchmarkBareStream(b *testing.B) {
+	bareInsert(b, batchEvents)
+}
+
+// BenchmarkAppend is one durable event at a time.
+func BenchmarkAppend(b *testing.B) {
+	l, err := Open(b.Context(), filepath.Join(b.TempDir(), "e.db"), Options{Context: "default"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	for range b.N {
+		if _, err := l.Append(context.Background(), Event{Type: Truncated, Class: Fact, Actor: "agent", Payload: benchPayload}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkBareAppend is one committed row at a time, without anything of ours.
+func BenchmarkBareAppend(b *testing.B) { bareInsert(b, 1) }
+
+func bareInsert(b *testing.B, batch int) {
+	db, err := sqlx.Open("sqlite", writerDSN(filepath.Join(b.TempDir(), "bare.db")))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	db.MustExec(`CREATE TABLE events (seq INTEGER PRIMARY KEY, event_id TEXT, ts INTEGER, type TEXT, class TEXT, actor TEXT, writer TEXT,
+		context_id TEXT, session_id TEXT, conversation_id TEXT, run_id TEXT, trace_id TEXT, interaction_id TEXT, input_id TEXT,
+		payload_len INTEGER, payload_sha256 BLOB, leaf BLOB, payload BLOB) STRICT`)
+	stmt, err := db.Preparex(`INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+	if err != nil {
+		b.Fatal(err)
+	}
+	hash := make([]byte, 32)
+	id := "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
+	b.ResetTimer()
+	for n := 0; n < b.N; {
+		tx, err := db.Beginx()
+		if err != nil {
+			b.Fatal(err)
+		}
+		s := tx.Stmtx(stmt)
+		for range min(batch, b.N-n) {
+			n++
+			if _, err := s.Exec(n, fmt.Sprintf("%036d", n), 1763694000000000000+n, "acp.notification.received", "frame", "agent", id,
+				"default", id, "c", id, "0199aaaabbbb7ccc8dddffffffffffff", "", "", 200, hash, hash, benchPayload); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := tx.Commit(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+}

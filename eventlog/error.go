@@ -1,0 +1,86 @@
+package eventlog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// What can be wrong with a log. Errors of this package wrap one of them where it
+// applies; test with errors.Is.
+var (
+	ErrClosed   = errors.New("the event log is closed")
+	ErrFull     = errors.New("the disk is full")
+	ErrReadOnly = errors.New("the event log cannot be written")
+	ErrBusy     = errors.New("another process has locked the event log")
+	ErrCorrupt  = errors.New("the event log is damaged")
+	ErrForeign  = errors.New("not an event log of Perlica")
+	ErrNewer    = errors.New("the event log was written by a newer version of Perlica")
+	ErrNotExist = fs.ErrNotExist
+)
+
+// A ConflictError says that the log already holds what may be there only once: an
+// intent for the same input, an outcome of the same run, an answer to the same
+// question. Nothing of the call that got it was written; the log lives on.
+type ConflictError struct{ Type Type }
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("eventlog: there is already one %s", e.Type)
+}
+
+// A WriteError says that the log could not be written. The Log that returned it is
+// dead: every later call fails with the same error.
+type WriteError struct {
+	Op string // what was being done: "begin", "insert", "commit"
+	// Unknown is set if the commit itself failed: the events may be on disk or not,
+	// and only reopening the log tells.
+	Unknown bool
+	Err     error
+}
+
+func (e *WriteError) Error() string {
+	msg := "eventlog: " + e.Op + ": " + e.Err.Error()
+	if e.Unknown {
+		msg += " (the last events may or may not have been written)"
+	}
+	return msg
+}
+
+func (e *WriteError) Unwrap() error { return e.Err }
+
+// explain puts the sentinel that names the fault in front of an error of SQLite.
+func explain(err error) error {
+	var se *sqlite.Error
+	if !errors.As(err, &se) {
+		return err
+	}
+	kind := map[int]error{
+		sqlite3.SQLITE_FULL:     ErrFull,
+		sqlite3.SQLITE_READONLY: ErrReadOnly,
+		sqlite3.SQLITE_CANTOPEN: ErrReadOnly,
+		sqlite3.SQLITE_PERM:     ErrReadOnly,
+		sqlite3.SQLITE_BUSY:     ErrBusy,
+		sqlite3.SQLITE_LOCKED:   ErrBusy,
+		sqlite3.SQLITE_CORRUPT:  ErrCorrupt,
+		sqlite3.SQLITE_NOTADB:   ErrForeign,
+	}[se.Code()&0xff]
+	if kind == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", kind, err)
+}
+
+// isConstraint reports whether err is a violated constraint of the schema.
+func isConstraint(err error) bool {
+	var se *sqlite.Error
+	return errors.As(err, &se) && se.Code()&0xff == sqlite3.SQLITE_CONSTRAINT
+}
+
+// isNoSpace reports whether a file operation failed for want of space.
+func isNoSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EFBIG)
+}

@@ -1,0 +1,226 @@
+package eventlog
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// Seq is an event's place in its log. The first event has Seq 1; there are no gaps.
+type Seq int64
+
+// The identifiers that tie events together. All are opaque; Perlica makes UUIDs.
+type (
+	SessionID      string // Perlica's session
+	ConversationID string // the agent's own session id
+	RunID          string // one input on its way to one outcome
+	TraceID        string // 32 hexadecimal digits, as OpenTelemetry has them
+	InteractionID  string // one question
+	InputID        string // one thing to be answered; never called twice
+)
+
+// Class says what an event is good for.
+type Class string
+
+const (
+	Frame Class = "frame" // a line as it crossed the wire; the payload is the line
+	Fact  Class = "fact"  // what a view may depend on; the payload is a JSON object
+)
+
+// Type names what happened. The names are a promise to readers of the log.
+type Type string
+
+const (
+	MessageReceived Type = "inbound.message.received"
+	Truncated       Type = "context.truncated"
+
+	Requested      Type = "llm.requested"
+	Responded      Type = "llm.responded"
+	ProviderError  Type = "llm.provider_error"
+	OutcomeUnknown Type = "llm.outcome_unknown"
+	CallEnforced   Type = "llm.single_call.enforced"
+
+	CancelRequested Type = "run.cancel_requested"
+	ToolBlocked     Type = "tool.blocked"
+	ToolResult      Type = "tool.result"
+
+	RequestSent          Type = "acp.request.sent"
+	NotificationSent     Type = "acp.notification.sent"
+	ResponseSent         Type = "acp.response.sent"
+	NotificationReceived Type = "acp.notification.received" // requests, too
+	ResponseReceived     Type = "acp.response.received"
+	LineMalformed        Type = "acp.line.malformed" // no JSON-RPC message
+	LineOversized        Type = "acp.line.oversized" // a fact: length, hash, first 64 KiB
+	RequestTimeout       Type = "acp.request.timeout"
+	SessionStarted       Type = "acp.session.started"
+	SessionClosed        Type = "acp.session.closed"
+	ReplySent            Type = "acp.reply.sent"
+	ReplyFailed          Type = "acp.reply.failed"
+
+	InteractionRequested      Type = "interaction.requested"
+	InteractionAnswered       Type = "interaction.answered"
+	InteractionAnswerRejected Type = "interaction.answer_rejected"
+	InteractionResolved       Type = "interaction.resolved"
+
+	PolicyDecided      Type = "policy.decided"
+	PolicyUnasked      Type = "policy.unasked_tool"
+	ApprovalRemembered Type = "approval.remembered"
+	ApprovalRevoked    Type = "approval.revoked"
+
+	SessionCreated  Type = "session.created"
+	SessionRenamed  Type = "session.renamed"
+	SessionSelected Type = "session.selected"
+	SessionDeleted  Type = "session.deleted"
+)
+
+// outcomes are the three types of which every intent gets exactly one.
+var outcomes = map[Type]bool{Responded: true, ProviderError: true, OutcomeUnknown: true}
+
+// Outcome reports whether t ends an intent.
+func (t Type) Outcome() bool { return outcomes[t] }
+
+// Refs ties an event to what it is about; a field that does not apply is empty.
+type Refs struct {
+	Session      SessionID      `db:"session_id" json:"session_id,omitempty"`
+	Conversation ConversationID `db:"conversation_id" json:"conversation_id,omitempty"`
+	Run          RunID          `db:"run_id" json:"run_id,omitempty"`
+	Trace        TraceID        `db:"trace_id" json:"trace_id,omitempty"`
+	Interaction  InteractionID  `db:"interaction_id" json:"interaction_id,omitempty"`
+	Input        InputID        `db:"input_id" json:"input_id,omitempty"`
+}
+
+// Event is one entry of the log. Type, Class, Actor, Refs and Payload are the
+// caller's; the log fills in the rest when it writes the event.
+type Event struct {
+	Seq     Seq
+	ID      string // UUIDv7
+	Time    time.Time
+	Type    Type
+	Class   Class
+	Actor   string // who caused it: "user", "agent", "perlica", "policy"
+	Writer  string // the log handle that wrote it, one a process
+	Context string
+	Refs
+
+	// Payload is nil if it was withheld or not asked for; its length and hash stay.
+	Payload       []byte
+	PayloadLen    int64
+	PayloadSHA256 [sha256.Size]byte
+
+	// LeafHash is the leaf as stored; compare it with Leaf to check the event.
+	LeafHash tlog.Hash
+}
+
+// NewFact returns a fact whose payload is v as JSON. It panics if v cannot be
+// encoded, which is a mistake in the program: payloads are structs of plain fields.
+func NewFact(t Type, actor string, refs Refs, v any) Event {
+	payload, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("eventlog: payload of %s: %v", t, err))
+	}
+	return Event{Type: t, Class: Fact, Actor: actor, Refs: refs, Payload: payload}
+}
+
+// Decode stores the payload of a fact in v.
+func (e Event) Decode(v any) error {
+	if e.Payload == nil {
+		return fmt.Errorf("eventlog: event %d (%s): payload withheld", e.Seq, e.Type)
+	}
+	if err := json.Unmarshal(e.Payload, v); err != nil {
+		return fmt.Errorf("eventlog: event %d (%s): %w", e.Seq, e.Type, err)
+	}
+	return nil
+}
+
+// leafFormat is the first field of every leaf, so that no other structure can
+// ever hash to one.
+const leafFormat = "perlica event 1"
+
+// Leaf returns the RFC 6962 leaf hash of the event's header:
+//
+//	SHA-256(0x00 || header)
+//
+// where header is the concatenation of these fields, each as a four-byte big-endian
+// length followed by that many bytes: the text "perlica event 1"; seq in decimal;
+// event_id; time in nanoseconds since the Unix epoch, in decimal; type; class; actor;
+// writer; context_id; session_id; conversation_id; run_id; trace_id; interaction_id;
+// input_id; the payload's length in decimal; the payload's SHA-256, raw.
+func (e *Event) Leaf() tlog.Hash {
+	var scratch [512]byte
+	return tlog.RecordHash(e.header(scratch[:0]))
+}
+
+func (e *Event) header(b []byte) []byte {
+	b = appendField(b, leafFormat)
+	b = appendInt(b, int64(e.Seq))
+	b = appendField(b, e.ID)
+	b = appendInt(b, e.Time.UnixNano())
+	b = appendField(b, string(e.Type))
+	b = appendField(b, string(e.Class))
+	b = appendField(b, e.Actor)
+	b = appendField(b, e.Writer)
+	b = appendField(b, e.Context)
+	b = appendField(b, string(e.Session))
+	b = appendField(b, string(e.Conversation))
+	b = appendField(b, string(e.Run))
+	b = appendField(b, string(e.Trace))
+	b = appendField(b, string(e.Interaction))
+	b = appendField(b, string(e.Input))
+	b = appendInt(b, e.PayloadLen)
+	b = binary.BigEndian.AppendUint32(b, sha256.Size)
+	return append(b, e.PayloadSHA256[:]...)
+}
+
+func appendField(b []byte, s string) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(len(s)))
+	return append(b, s...)
+}
+
+func appendInt(b []byte, n int64) []byte {
+	var digits [20]byte
+	d := strconv.AppendInt(digits[:0], n, 10)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(d)))
+	return append(b, d...)
+}
+
+// MarshalJSON writes the event as one object with the column names of the log. The
+// payload of a fact stands in "payload" as it is; a frame's line in "line" as text if
+// it is valid UTF-8 JSON, else in "line_base64".
+func (e Event) MarshalJSON() ([]byte, error) {
+	v := struct {
+		Seq     Seq    `json:"seq"`
+		ID      string `json:"event_id"`
+		Time    string `json:"ts"`
+		Type    Type   `json:"type"`
+		Class   Class  `json:"class"`
+		Actor   string `json:"actor"`
+		Writer  string `json:"writer"`
+		Context string `json:"context_id"`
+		Refs
+		Len     int64           `json:"payload_len"`
+		SHA256  string          `json:"payload_sha256"`
+		Leaf    string          `json:"leaf"`
+		Payload json.RawMessage `json:"payload,omitempty"`
+		Line    json.RawMessage `json:"line,omitempty"`
+		Raw     []byte          `json:"line_base64,omitempty"`
+	}{
+		Seq: e.Seq, ID: e.ID, Time: e.Time.UTC().Format(time.RFC3339Nano), Type: e.Type, Class: e.Class,
+		Actor: e.Actor, Writer: e.Writer, Context: e.Context, Refs: e.Refs,
+		Len: e.PayloadLen, SHA256: fmt.Sprintf("%x", e.PayloadSHA256), Leaf: e.LeafHash.String(),
+	}
+	switch {
+	case e.Payload == nil:
+	case !json.Valid(e.Payload):
+		v.Raw = e.Payload
+	case e.Class == Fact:
+		v.Payload = e.Payload
+	default:
+		v.Line = e.Payload
+	}
+	return json.Marshal(v)
+}

@@ -1,0 +1,423 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// openTest opens a log in a folder of its own. When the test ends the file is opened
+// again and audited.
+func openTest(t *testing.T) *Log {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "eventlog.db")
+	l, err := Open(t.Context(), path, Options{Context: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil && !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+		audit(t, path)
+	})
+	return l
+}
+
+// audit checks what must hold of every log at rest.
+func audit(t *testing.T, path string) {
+	t.Helper()
+	ctx := context.Background()
+	if fi, err := os.Stat(path + "-wal"); err == nil && fi.Size() > 0 {
+		t.Errorf("a write-ahead log was left behind")
+	}
+	r, err := OpenReader(ctx, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	rep, err := r.Verify(ctx, nil)
+	if err != nil || !rep.OK() {
+		t.Fatalf("verify: %+v, %v", rep, err)
+	}
+	var integrity string
+	if err := r.db.Get(&integrity, `PRAGMA integrity_check`); err != nil || integrity != "ok" {
+		t.Fatalf("integrity: %s, %v", integrity, err)
+	}
+	var wrong int
+	if err := r.db.Get(&wrong, `
+		SELECT count(*)
+		FROM (SELECT run_id FROM events WHERE type = 'llm.requested'
+			EXCEPT SELECT run_id FROM events WHERE type IN ('llm.responded', 'llm.provider_error', 'llm.outcome_unknown')
+			EXCEPT SELECT run_id FROM open_runs)`); err != nil || wrong > 0 {
+		t.Fatalf("%d intents are neither open nor ended, %v", wrong, err)
+	}
+}
+
+func fact(ty Type, refs Refs) Event { return NewFact(ty, "test", refs, map[string]string{"k": "v"}) }
+
+func collect(t *testing.T, r *Reader, q Query) []Event {
+	t.Helper()
+	var all []Event
+	for e, err := range r.Events(t.Context(), q) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+func TestAppendKeepsBytesAndOrder(t *testing.T) {
+	l := openTest(t)
+	lines := []string{"", `{"a":1}`, "not json\x00\xff", strings.Repeat("x", 1<<20)}
+	for _, line := range lines {
+		if err := l.Record(Event{Type: LineMalformed, Class: Frame, Actor: "agent", Payload: []byte(line)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last, err := l.Append(t.Context(), fact(MessageReceived, Refs{Run: "r", Input: "i"}))
+	if err != nil || last != Seq(len(lines)+1) {
+		t.Fatalf("Append = %d, %v", last, err)
+	}
+	got := collect(t, &l.Reader, Query{})
+	if len(got) != len(lines)+1 {
+		t.Fatalf("%d events", len(got))
+	}
+	var leaves []tlog.Hash
+	for i, e := range got {
+		if i < len(lines) && string(e.Payload) != lines[i] {
+			t.Errorf("line %d came back changed", i)
+		}
+		if e.Seq != Seq(i+1) || e.Context != "default" || e.Writer != l.Writer() || len(e.ID) != 36 {
+			t.Errorf("event %d: %+v", i, e)
+		}
+		leaves = append(leaves, e.Leaf())
+	}
+	size, root, err := l.Head(t.Context())
+	if err != nil || size != int64(len(got)) || root != rootOf(t, leaves) {
+		t.Errorf("head = %d %v, %v", size, root, err)
+	}
+}
+
+// rootOf computes the root with x/mod's tlog, which this package does not use for it.
+func rootOf(t *testing.T, leaves []tlog.Hash) tlog.Hash {
+	t.Helper()
+	var stored []tlog.Hash
+	r := tlog.HashReaderFunc(func(idx []int64) ([]tlog.Hash, error) {
+		var out []tlog.Hash
+		for _, i := range idx {
+			out = append(out, stored[i])
+		}
+		return out, nil
+	})
+	for i, leaf := range leaves {
+		hs, err := tlog.StoredHashesForRecordHash(int64(i), leaf, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored = append(stored, hs...)
+	}
+	root, err := tlog.TreeHash(int64(len(leaves)), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func TestFrontierAgreesWithTlog(t *testing.T) {
+	var f frontier
+	var leaves []tlog.Hash
+	for i := range 300 {
+		if got, want := f.root(), rootOf(t, leaves); got != want {
+			t.Fatalf("size %d: root %v, want %v", i, got, want)
+		}
+		back, err := parseFrontier(f.size, f.bytes())
+		if err != nil || back.root() != f.root() {
+			t.Fatalf("size %d: parse: %v", i, err)
+		}
+		leaf := tlog.RecordHash([]byte{byte(i), byte(i >> 8)})
+		leaves = append(leaves, leaf)
+		f.add(leaf)
+	}
+}
+
+func TestOneOfItsKind(t *testing.T) {
+	ctx := t.Context()
+	for _, tc := range []struct {
+		name  string
+		a, b  Event
+		clash bool
+	}{
+		{"second intent of an input", fact(Requested, Refs{Run: "1", Input: "i"}), fact(Requested, Refs{Run: "2", Input: "i"}), true},
+		{"second intent of a run", fact(Requested, Refs{Run: "1", Input: "i"}), fact(Requested, Refs{Run: "1", Input: "j"}), true},
+		{"another input", fact(Requested, Refs{Run: "1", Input: "i"}), fact(Requested, Refs{Run: "2", Input: "j"}), false},
+		{"second outcome", fact(Responded, Refs{Run: "1"}), fact(OutcomeUnknown, Refs{Run: "1"}), true},
+		{"second answer", fact(InteractionAnswered, Refs{Interaction: "q"}), fact(InteractionAnswered, Refs{Interaction: "q"}), true},
+		{"second resolution", fact(InteractionResolved, Refs{Interaction: "q"}), fact(InteractionResolved, Refs{Interaction: "q"}), true},
+		{"answers to two questions", fact(InteractionAnswered, Refs{Interaction: "q"}), fact(InteractionAnswered, Refs{Interaction: "p"}), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := openTest(t)
+			if _, err := l.Append(ctx, tc.a); err != nil {
+				t.Fatal(err)
+			}
+			// The company of a refused event is refused with it; its neighbours are not.
+			if err := l.Record(fact(Truncated, Refs{})); err != nil {
+				t.Fatal(err)
+			}
+			_, err := l.Append(ctx, fact(MessageReceived, Refs{Input: "x"}), tc.b)
+			var conflict *ConflictError
+			if errors.As(err, &conflict) != tc.clash || tc.clash && conflict.Type != tc.b.Type {
+				t.Fatalf("err = %v", err)
+			}
+			want := 2
+			if !tc.clash {
+				want = 4
+			}
+			if _, err := l.Append(ctx, fact(Truncated, Refs{})); err != nil {
+				t.Fatal(err)
+			}
+			if got := len(collect(t, &l.Reader, Query{})); got != want+1 {
+				t.Errorf("%d events, want %d", got, want+1)
+			}
+		})
+	}
+}
+
+func TestOpenRuns(t *testing.T) {
+	l := openTest(t)
+	ctx := t.Context()
+	for i := range 3 {
+		run := RunID(fmt.Sprint("r", i))
+		if _, err := l.Append(ctx, fact(Requested, Refs{Run: run, Input: InputID(run)})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.Append(ctx, fact(ProviderError, Refs{Run: "r1"})); err != nil {
+		t.Fatal(err)
+	}
+	runs, err := l.OpenRuns(ctx)
+	if err != nil || fmt.Sprint(runs) != "[r0 r2]" {
+		t.Errorf("OpenRuns = %v, %v", runs, err)
+	}
+}
+
+func TestManyWriters(t *testing.T) {
+	l := openTest(t)
+	other, err := Open(t.Context(), l.Path(), Options{Context: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for i, log := range []*Log{l, other, l, other} {
+		wg.Go(func() {
+			for j := range 50 {
+				if err := log.Record(Event{Type: NotificationReceived, Class: Frame, Payload: fmt.Append(nil, i, " ", j)}); err != nil {
+					t.Error(err)
+				}
+				if _, err := log.Append(context.Background(), fact(Truncated, Refs{})); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := other.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := len(collect(t, &l.Reader, Query{})); n != 400 {
+		t.Errorf("%d events, want 400", n)
+	}
+}
+
+func TestEveryConnectionHasItsSettings(t *testing.T) {
+	l := openTest(t)
+	l.db.SetMaxOpenConns(4)
+	for range 4 {
+		conn, err := l.db.Connx(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		for pragma, want := range Settings() {
+			var got string
+			if err := conn.GetContext(t.Context(), &got, `PRAGMA `+pragma); err != nil || got != want {
+				t.Errorf("%s = %q, want %q, %v", pragma, got, want, err)
+			}
+		}
+	}
+}
+
+func TestEventsAreAppendOnly(t *testing.T) {
+	l := openTest(t)
+	if _, err := l.Append(t.Context(), fact(Truncated, Refs{})); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []string{`UPDATE events SET actor = 'x'`, `DELETE FROM events`, `UPDATE events SET payload = NULL`} {
+		if _, err := l.db.Exec(q); err == nil {
+			t.Errorf("%s went through", q)
+		}
+	}
+}
+
+func TestCloseIsFinal(t *testing.T) {
+	l := openTest(t)
+	if err := l.Record(fact(Truncated, Refs{})); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Append(t.Context(), fact(Truncated, Refs{})); !errors.Is(err, ErrClosed) {
+		t.Errorf("Append after Close: %v", err)
+	}
+	if err := l.Close(); !errors.Is(err, ErrClosed) {
+		t.Errorf("second Close: %v", err)
+	}
+	r, err := OpenReader(t.Context(), l.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if n := len(collect(t, r, Query{})); n != 1 {
+		t.Errorf("what was recorded before Close is not there: %d events", n)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	for name, tc := range map[string]struct {
+		make func(path string) error
+		want error
+	}{
+		"garbage": {func(p string) error { return os.WriteFile(p, []byte(strings.Repeat("garbage ", 1000)), 0o600) }, ErrForeign},
+		"foreign": {func(p string) error { return execFile(p, `CREATE TABLE t (x)`) }, ErrForeign},
+		"newer": {func(p string) error {
+			return execFile(p, fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = 99`, applicationID))
+		}, ErrNewer},
+		"folder": {func(p string) error { return os.Mkdir(p, 0o700) }, ErrReadOnly},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(dir, name+"%20 ?.db")
+			if err := tc.make(path); err != nil {
+				t.Fatal(err)
+			}
+			l, err := Open(t.Context(), path, Options{})
+			if !errors.Is(err, tc.want) {
+				t.Errorf("Open = %v, %v; want %v", l, err, tc.want)
+			}
+		})
+	}
+	if _, err := OpenReader(t.Context(), filepath.Join(dir, "none.db")); !errors.Is(err, ErrNotExist) {
+		t.Errorf("OpenReader of nothing: %v", err)
+	}
+}
+
+func execFile(path, stmt string) error {
+	db, err := sqlx.Open("sqlite", dsn(path))
+	if err != nil {
+		return err
+	}
+	_, err = db.Exec(stmt)
+	return errors.Join(err, db.Close())
+}
+
+func TestVerifyNamesTheFirstBadEvent(t *testing.T) {
+	for _, tc := range []struct {
+		name, damage string
+		bad          Seq
+		words        string
+	}{
+		{"payload", `UPDATE events SET payload = x'7b7d' WHERE seq = 5`, 5, "payload was edited"},
+		{"payload gone", `UPDATE events SET payload = NULL WHERE seq = 5`, 5, "payload is missing"},
+		{"header", `UPDATE events SET actor = 'someone' WHERE seq = 3`, 3, "header was edited"},
+		{"deleted", `DELETE FROM events WHERE seq = 4`, 4, "missing"},
+		{"first", `DELETE FROM events WHERE seq = 1`, 1, "missing"},
+		{"tail", `DELETE FROM events WHERE seq > 7`, 8, "end was deleted"},
+		{"swapped", `UPDATE events SET seq = -1 WHERE seq = 2; UPDATE events SET seq = 2 WHERE seq = 3; UPDATE events SET seq = 3 WHERE seq = -1`, 2, "header was edited"},
+		{"inserted", `INSERT INTO events SELECT 11, event_id, ts, type, class, actor, writer, context_id, session_id, conversation_id,
+			run_id, trace_id, interaction_id, input_id, payload_len, payload_sha256, leaf, payload FROM events WHERE seq = 10`, 11, "inserted"},
+		{"frontier", `UPDATE tree SET frontier = zeroblob(64)`, 0, "root does not follow"},
+		{"size", `UPDATE tree SET size = 3`, 0, "root does not follow"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "e.db")
+			l, err := Open(t.Context(), path, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 10 {
+				if err := l.Record(fact(Truncated, Refs{})); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			drop := `DROP TRIGGER events_are_not_updated; DROP TRIGGER events_are_not_deleted; `
+			if err := execFile(path, drop+tc.damage); err != nil {
+				t.Fatal(err)
+			}
+			r, err := OpenReader(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			rep, err := r.Verify(t.Context(), nil)
+			if err != nil || rep.FirstBad != tc.bad || !strings.Contains(rep.Damage, tc.words) {
+				t.Errorf("report = %+v, %v; want %d, %q", rep, err, tc.bad, tc.words)
+			}
+		})
+	}
+}
+
+func TestQueries(t *testing.T) {
+	l := openTest(t)
+	var events []Event
+	for i := range 600 {
+		run := RunID(fmt.Sprint("run", i/300))
+		events = append(events, Event{Type: NotificationReceived, Class: Frame, Refs: Refs{Run: run}, Payload: []byte("{}")})
+		if i%300 == 0 || i%300 == 299 {
+			events = append(events, fact(ToolBlocked, Refs{Run: run, Session: "s"}))
+		}
+	}
+	if _, err := l.Append(t.Context(), events...); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		q    Query
+		want int
+	}{
+		"all":           {Query{}, 604},
+		"a run":         {Query{Run: "run0"}, 301}, // its first frame precedes its first fact
+		"facts":         {Query{Class: Fact}, 4},
+		"frames":        {Query{Class: Frame}, 600},
+		"type":          {Query{Types: []Type{ToolBlocked}}, 4},
+		"types":         {Query{Types: []Type{ToolBlocked, NotificationReceived}}, 604},
+		"session":       {Query{Session: "s", Class: Fact}, 4},
+		"quoted":        {Query{Types: []Type{"x' OR '1'='1"}}, 0},
+		"limit":         {Query{Limit: 300}, 300},
+		"newest":        {Query{Newest: true, Limit: 300}, 300},
+		"after":         {Query{After: 600}, 4},
+		"until, newest": {Query{Until: 10, Newest: true}, 10},
+	} {
+		got := collect(t, &l.Reader, tc.q)
+		if len(got) != tc.want {
+			t.Errorf("%s: %d events, want %d", name, len(got), tc.want)
+		}
+		for i := 1; i < len(got); i++ {
+			if got[i].Seq > got[i-1].Seq == tc.q.Newest {
+				t.Fatalf("%s: out of order at %d", name, i)
+			}
+		}
+	}
+}

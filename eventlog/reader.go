@@ -1,0 +1,281 @@
+package eventlog
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// Reader reads the committed part of a log. Its methods may be called from several
+// goroutines.
+type Reader struct{ db *sqlx.DB }
+
+// OpenReader opens the log at path read-only; it recovers and changes nothing. A log
+// in a folder that cannot be written is readable while no process has it open for
+// appending. It fails with an error wrapping fs.ErrNotExist if there is no log.
+func OpenReader(ctx context.Context, path string) (*Reader, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("eventlog: %w", err)
+	}
+	r, err := openReader(ctx, path, false)
+	if errors.Is(err, ErrReadOnly) {
+		// SQLite needs a -shm file beside a WAL database, and could not make one.
+		if fi, werr := os.Stat(path + "-wal"); errors.Is(werr, fs.ErrNotExist) || werr == nil && fi.Size() == 0 {
+			r, err = openReader(ctx, path, true)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("eventlog: open %s: %w", path, err)
+	}
+	return r, nil
+}
+
+func openReader(ctx context.Context, path string, immutable bool) (*Reader, error) {
+	db, err := sqlx.Open("sqlite", readerDSN(path, immutable))
+	if err != nil {
+		return nil, err
+	}
+	app, _, err := identify(ctx, db)
+	if err == nil && app == 0 {
+		err = ErrForeign
+	}
+	if err != nil {
+		_ = db.Close() // the error that matters is the first
+		return nil, err
+	}
+	return &Reader{db: db}, nil
+}
+
+// Close releases the file. A Log is closed by its own Close.
+func (r *Reader) Close() error { return r.db.Close() }
+
+// Head returns the number of events and the root hash of the tree they form.
+func (r *Reader) Head(ctx context.Context) (size int64, root tlog.Hash, err error) {
+	f, err := r.frontier(ctx)
+	return f.size, f.root(), err
+}
+
+func (r *Reader) frontier(ctx context.Context) (frontier, error) {
+	var size int64
+	var roots []byte
+	if err := r.db.QueryRowxContext(ctx, `SELECT size, frontier FROM tree WHERE id = 1`).Scan(&size, &roots); err != nil {
+		return frontier{}, explain(err)
+	}
+	return parseFrontier(size, roots)
+}
+
+// OpenRuns returns the runs whose intent has no outcome yet, oldest first, whether
+// their process lives or not.
+func (r *Reader) OpenRuns(ctx context.Context) ([]RunID, error) {
+	var runs []RunID
+	err := r.db.SelectContext(ctx, &runs, `
+		SELECT run_id
+		FROM open_runs
+		ORDER BY seq`)
+	return runs, explain(err)
+}
+
+// Query selects events. A field that is zero selects everything.
+type Query struct {
+	After       Seq // events behind this one
+	Until       Seq // up to and including this one
+	Types       []Type
+	Class       Class
+	Session     SessionID
+	Run         RunID
+	Interaction InteractionID
+	Input       InputID
+	Since       time.Time // not older than
+	Before      time.Time // older than
+	Limit       int
+	Newest      bool // newest first
+}
+
+// where returns the condition of q and its arguments.
+func (q Query) where() (string, []any) {
+	var terms []string
+	var args []any
+	add := func(set bool, term string, a ...any) {
+		if set {
+			terms = append(terms, term)
+			args = append(args, a...)
+		}
+	}
+	add(q.After > 0, "seq > ?", int64(q.After))
+	add(q.Until > 0, "seq <= ?", int64(q.Until))
+	add(q.Session != "", "session_id = ?", string(q.Session))
+	add(q.Run != "", "run_id = ?", string(q.Run))
+	add(q.Interaction != "", "interaction_id = ? AND interaction_id <> ''", string(q.Interaction))
+	add(q.Input != "", "input_id = ?", string(q.Input))
+	add(!q.Since.IsZero(), "ts >= ?", q.Since.UnixNano())
+	add(!q.Before.IsZero(), "ts < ?", q.Before.UnixNano())
+	// Types are literals, so that SQLite sees which partial index serves.
+	switch len(q.Types) {
+	case 0:
+	case 1:
+		terms = append(terms, "type = "+quote(q.Types[0]))
+	default:
+		var types []string
+		for _, t := range q.Types {
+			types = append(types, quote(t))
+		}
+		terms = append(terms, "type IN ("+strings.Join(types, ", ")+")")
+	}
+	switch {
+	case q.Class == Fact || q.onlyFacts():
+		terms = append(terms, "class = 'fact'") // literal, so that the partial indexes serve
+	case q.Class != "":
+		add(true, "class = ?", string(q.Class))
+	}
+	if len(terms) == 0 {
+		return "", nil
+	}
+	return "WHERE " + strings.Join(terms, " AND "), args
+}
+
+// quote returns t as an SQL string literal.
+func quote(t Type) string { return "'" + strings.ReplaceAll(string(t), "'", "''") + "'" }
+
+// onlyFacts reports whether every type that q names is a fact's.
+func (q Query) onlyFacts() bool {
+	for _, t := range q.Types {
+		switch t {
+		case RequestSent, NotificationSent, ResponseSent, NotificationReceived, ResponseReceived, LineMalformed:
+			return false
+		}
+	}
+	return len(q.Types) > 0
+}
+
+// chunk is how many events are fetched at a time. No connection and no read
+// transaction is held while the caller looks at them.
+const chunk = 256
+
+// Events yields the events that q selects, in the order of their Seq. After an error
+// it ends. Events committed while it runs may be seen.
+func (r *Reader) Events(ctx context.Context, q Query) iter.Seq2[Event, error] {
+	if q.Run != "" && q.Class == "" && !q.onlyFacts() {
+		if err := r.narrow(ctx, &q); err != nil {
+			return func(yield func(Event, error) bool) { yield(Event{}, err) }
+		}
+	}
+	return func(yield func(Event, error) bool) {
+		left := q.Limit
+		for {
+			n := chunk
+			if q.Limit > 0 && left < n {
+				n = left
+			}
+			events, err := r.fetch(ctx, q, n)
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			for _, e := range events {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			left -= len(events)
+			if len(events) < n || q.Limit > 0 && left == 0 {
+				return
+			}
+			if last := events[len(events)-1].Seq; q.Newest {
+				q.Until = last - 1
+			} else {
+				q.After = last
+			}
+		}
+	}
+}
+
+// narrow limits q to the stretch of the log in which its run lives: frames are not
+// indexed by run, but lie between the run's facts, or behind them while it runs.
+func (r *Reader) narrow(ctx context.Context, q *Query) error {
+	var first, last *int64
+	var over bool
+	err := r.db.QueryRowxContext(ctx, `
+		SELECT min(seq), max(seq),
+			EXISTS (SELECT 1 FROM events WHERE run_id = ? AND class = 'fact' AND type = 'llm.single_call.enforced')
+		FROM events
+		WHERE run_id = ? AND class = 'fact'`, string(q.Run), string(q.Run)).Scan(&first, &last, &over)
+	if err != nil || first == nil {
+		return explain(err)
+	}
+	q.After = max(q.After, Seq(*first-1))
+	if over && (q.Until == 0 || q.Until > Seq(*last)) {
+		q.Until = Seq(*last)
+	}
+	return nil
+}
+
+func (r *Reader) fetch(ctx context.Context, q Query, limit int) ([]Event, error) {
+	where, args := q.where()
+	order := "ASC"
+	if q.Newest {
+		order = "DESC"
+	}
+	rows, err := r.db.QueryxContext(ctx, `
+		SELECT seq, event_id, ts, type, class, actor, writer, context_id,
+			session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
+			payload_len, payload_sha256, leaf, payload
+		FROM events `+where+`
+		ORDER BY seq `+order+`
+		LIMIT ?`, append(args, limit)...)
+	if err != nil {
+		return nil, explain(err)
+	}
+	defer func() { _ = rows.Close() }() // rows.Err below tells
+	var events []Event
+	for rows.Next() {
+		e, err := scanEvent(rows)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	return events, explain(rows.Err())
+}
+
+func scanEvent(rows *sqlx.Rows) (e Event, err error) {
+	var ts int64
+	var sum, leaf []byte
+	err = rows.Scan(&e.Seq, &e.ID, &ts, &e.Type, &e.Class, &e.Actor, &e.Writer, &e.Context,
+		&e.Session, &e.Conversation, &e.Run, &e.Trace, &e.Interaction, &e.Input,
+		&e.PayloadLen, &sum, &leaf, &e.Payload)
+	if err != nil {
+		return e, explain(err)
+	}
+	if len(sum) != sha256.Size || len(leaf) != tlog.HashSize {
+		return e, fmt.Errorf("%w: event %d: a hash of the wrong length", ErrCorrupt, e.Seq)
+	}
+	if e.Payload == nil && e.PayloadLen == 0 {
+		e.Payload = []byte{} // the driver does not tell an empty blob from NULL
+	}
+	e.Time = time.Unix(0, ts)
+	e.PayloadSHA256, e.LeafHash = [sha256.Size]byte(sum), tlog.Hash(leaf)
+	return e, nil
+}
+
+// Last returns the newest event that q selects; ok is false if there is none.
+func (r *Reader) Last(ctx context.Context, q Query) (e Event, ok bool, err error) {
+	q.Newest, q.Limit = true, 1
+	for e, err := range r.Events(ctx, q) {
+		return e, err == nil, err
+	}
+	return Event{}, false, nil
+}

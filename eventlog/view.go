@@ -1,0 +1,162 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// Projection defines a view: a function from facts to tables. The same facts in the
+// same order must always make the same rows; it may not look at a clock or at
+// anything else.
+type Projection struct {
+	Name    string // for messages
+	Version int    // raised whenever Schema or Apply changes; an older file is built anew
+	Schema  string // statements that create the tables
+	Types   []Type // the facts that matter
+	Apply   func(ctx context.Context, tx *sqlx.Tx, e Event) error
+}
+
+// View is a Projection kept in a file of its own. It is never the only place where
+// something is known: delete the file and it comes back.
+type View struct {
+	db     *sqlx.DB
+	reader *Reader
+	def    Projection
+}
+
+// bookkeeping ties a view to the log it was made from: seq is the last event applied,
+// leaf its hash.
+const bookkeeping = `
+	CREATE TABLE position (
+		id      INTEGER PRIMARY KEY CHECK (id = 1),
+		version INTEGER NOT NULL,
+		seq     INTEGER NOT NULL,
+		leaf    BLOB    NOT NULL
+	) STRICT;
+	INSERT INTO position (id, version, seq, leaf) VALUES (1, ?, 0, x'');`
+
+// errStale says that a view's file does not belong to this log or this version.
+var errStale = errors.New("the view is stale")
+
+// OpenView opens the view in the file at path, builds it if it is missing, damaged,
+// from another version or from another log, and applies what the log has since gained.
+// The caller must Close it, before the log.
+func OpenView(ctx context.Context, r *Reader, path string, def Projection) (*View, error) {
+	v, err := openView(ctx, r, path, def)
+	if errors.Is(err, errStale) || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrForeign) {
+		for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+			if rerr := os.Remove(path + suffix); rerr != nil && !errors.Is(rerr, ErrNotExist) {
+				return nil, fmt.Errorf("eventlog: rebuild view %s: %w", def.Name, rerr)
+			}
+		}
+		v, err = openView(ctx, r, path, def)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("eventlog: view %s: %w", def.Name, err)
+	}
+	return v, nil
+}
+
+func openView(ctx context.Context, r *Reader, path string, def Projection) (*View, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	// What a view loses in a crash it reads again, so it need not sync.
+	db, err := sqlx.Open("sqlite", dsn(path, fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), "synchronous(OFF)"))
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	v := &View{db: db, reader: r, def: def}
+	if err := v.CatchUp(ctx); err != nil {
+		_ = db.Close() // the error that matters is the first
+		return nil, explain(err)
+	}
+	return v, nil
+}
+
+// DB is for reading the view's tables.
+func (v *View) DB() *sqlx.DB { return v.db }
+
+// Close releases the view's file.
+func (v *View) Close() error { return v.db.Close() }
+
+// CatchUp applies what the log has gained since the view was last brought up to date.
+func (v *View) CatchUp(ctx context.Context) error {
+	tx, err := v.db.BeginTxx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	at, err := v.position(ctx, tx)
+	if err != nil {
+		return err
+	}
+	moved := false
+	for e, err := range v.reader.Events(ctx, Query{After: at, Types: v.def.Types, Class: Fact}) {
+		if err != nil {
+			return err
+		}
+		if e.Payload != nil {
+			if err := v.def.Apply(ctx, tx, e); err != nil {
+				return fmt.Errorf("event %d (%s): %w", e.Seq, e.Type, err)
+			}
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE position SET seq = ?, leaf = ? WHERE id = 1`, int64(e.Seq), e.LeafHash[:]); err != nil {
+			return err
+		}
+		moved = true
+	}
+	if !moved && at > 0 {
+		return nil
+	}
+	return tx.Commit()
+}
+
+// position returns the last event applied, creating the tables of a fresh file. It
+// returns errStale if the file was made by another version or from another log.
+func (v *View) position(ctx context.Context, tx *sqlx.Tx) (Seq, error) {
+	var tables int
+	if err := tx.GetContext(ctx, &tables, `SELECT count(*) FROM sqlite_schema`); err != nil {
+		return 0, err
+	}
+	if tables == 0 {
+		if _, err := tx.ExecContext(ctx, bookkeeping, v.def.Version); err != nil {
+			return 0, err
+		}
+		_, err := tx.ExecContext(ctx, v.def.Schema)
+		return 0, err
+	}
+	var version int
+	var at Seq
+	var leaf []byte
+	err := tx.QueryRowxContext(ctx, `SELECT version, seq, leaf FROM position WHERE id = 1`).Scan(&version, &at, &leaf)
+	if err != nil || version != v.def.Version {
+		return 0, errors.Join(errStale, err)
+	}
+	if at == 0 {
+		return 0, nil
+	}
+	for e, err := range v.reader.Events(ctx, Query{After: at - 1, Until: at}) {
+		if err != nil {
+			return 0, err
+		}
+		if string(leaf) == string(e.LeafHash[:]) {
+			return at, nil
+		}
+	}
+	return 0, errStale
+}

@@ -1,0 +1,67 @@
+package eventlog
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+)
+
+var names = Projection{
+	Name: "names", Version: 1, Types: []Type{SessionCreated},
+	Schema: `CREATE TABLE names (seq INTEGER PRIMARY KEY) STRICT`,
+	Apply: func(ctx context.Context, tx *sqlx.Tx, e Event) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO names (seq) VALUES (?)`, int64(e.Seq))
+		return err
+	},
+}
+
+func viewRows(t *testing.T, l *Log, path string, def Projection) string {
+	t.Helper()
+	v, err := OpenView(t.Context(), &l.Reader, path, def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	var rows []int
+	if err := v.DB().Select(&rows, `SELECT seq FROM names ORDER BY seq`); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(rows)
+}
+
+func TestViewCatchesUpAndComesBack(t *testing.T) {
+	l := openTest(t)
+	path := filepath.Join(t.TempDir(), "names.db")
+	for i, want := range []string{"[2]", "[2 4]", "[2 4 6]"} {
+		if _, err := l.Append(t.Context(), fact(Truncated, Refs{}), fact(SessionCreated, Refs{})); err != nil {
+			t.Fatal(err)
+		}
+		if got := viewRows(t, l, path, names); got != want {
+			t.Errorf("step %d: %s, want %s", i, got, want)
+		}
+	}
+	for name, spoil := range map[string]func() error{
+		"deleted": func() error { return os.Remove(path) },
+		"garbage": func() error { return os.WriteFile(path, make([]byte, 9000), 0o600) },
+		"foreign": func() error { return execFile(path, `DROP TABLE position`) },
+		"another log": func() error {
+			return execFile(path, `DELETE FROM names; UPDATE position SET seq = 4, leaf = zeroblob(32)`)
+		},
+	} {
+		if err := spoil(); err != nil {
+			t.Fatal(err)
+		}
+		if got := viewRows(t, l, path, names); got != "[2 4 6]" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	newer := names
+	newer.Version = 2
+	if got := viewRows(t, l, path, newer); got != "[2 4 6]" {
+		t.Errorf("new version: %s", got)
+	}
+}
