@@ -64,6 +64,7 @@ const (
 
 	InteractionRequested      Type = "interaction.requested"
 	InteractionAnswered       Type = "interaction.answered"
+	InteractionLapsed         Type = "interaction.lapsed" // closed without an answer
 	InteractionAnswerRejected Type = "interaction.answer_rejected"
 	InteractionResolved       Type = "interaction.resolved"
 

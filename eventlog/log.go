@@ -271,7 +271,8 @@ func (l *Log) finish(batch []entry, err error) {
 // unique returns the type among events that a log may hold only once per reference.
 func unique(events []Event) Type {
 	for _, e := range events {
-		if e.Type == Requested || e.Type.Outcome() || e.Type == InteractionAnswered || e.Type == InteractionResolved {
+		if e.Type == Requested || e.Type.Outcome() || e.Type == InteractionAnswered ||
+			e.Type == InteractionLapsed || e.Type == InteractionResolved {
 			return e.Type
 		}
 	}

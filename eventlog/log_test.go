@@ -162,6 +162,7 @@ func TestOneOfItsKind(t *testing.T) {
 		{"another input", fact(Requested, Refs{Run: "1", Input: "i"}), fact(Requested, Refs{Run: "2", Input: "j"}), false},
 		{"second outcome", fact(Responded, Refs{Run: "1"}), fact(OutcomeUnknown, Refs{Run: "1"}), true},
 		{"second answer", fact(InteractionAnswered, Refs{Interaction: "q"}), fact(InteractionAnswered, Refs{Interaction: "q"}), true},
+		{"answer to what has lapsed", fact(InteractionLapsed, Refs{Interaction: "q"}), fact(InteractionAnswered, Refs{Interaction: "q"}), true},
 		{"second resolution", fact(InteractionResolved, Refs{Interaction: "q"}), fact(InteractionResolved, Refs{Interaction: "q"}), true},
 		{"answers to two questions", fact(InteractionAnswered, Refs{Interaction: "q"}), fact(InteractionAnswered, Refs{Interaction: "p"}), false},
 	} {

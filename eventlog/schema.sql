@@ -29,7 +29,8 @@ CREATE UNIQUE INDEX events_one_intent_per_input ON events (input_id) WHERE type 
 CREATE UNIQUE INDEX events_one_intent_per_run ON events (run_id) WHERE type = 'llm.requested';
 CREATE UNIQUE INDEX events_one_outcome_per_run ON events (run_id)
 	WHERE type IN ('llm.responded', 'llm.provider_error', 'llm.outcome_unknown');
-CREATE UNIQUE INDEX events_one_answer ON events (interaction_id) WHERE type = 'interaction.answered';
+CREATE UNIQUE INDEX events_one_answer ON events (interaction_id)
+	WHERE type IN ('interaction.answered', 'interaction.lapsed');
 CREATE UNIQUE INDEX events_one_resolution ON events (interaction_id) WHERE type = 'interaction.resolved';
 
 CREATE INDEX events_type ON events (type, seq) WHERE class = 'fact';

@@ -1,5 +1,15 @@
 package policy
 
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
 // Effect is what a rule or a decision says.
 type Effect string
 
@@ -12,7 +22,10 @@ const (
 )
 
 // Rule is one [[policy.rule]] of the configuration. A field that is empty matches
-// everything; all the fields that are set must match.
+// everything; all the fields that are set must match. A deny or ask rule matches if
+// any path or any command of the request does, an allow rule only if all do. An
+// allow rule with kinds but without a command speaks about commands only if
+// "execute" is among its kinds.
 type Rule struct {
 	Effect   Effect   `toml:"effect" json:"effect"`
 	Provider string   `toml:"provider" json:"provider,omitempty"` // provider id
@@ -23,4 +36,124 @@ type Rule struct {
 
 	// Origin names the file and line the rule was read from.
 	Origin string `toml:"-" json:"origin,omitempty"`
+}
+
+// kinds are ACP's tool kinds.
+var kinds = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
+
+// Check returns what is wrong with the rule, or nil.
+func (r Rule) Check() error {
+	_, err := compile(r)
+	return err
+}
+
+func compile(r Rule) (compiled, error) {
+	c := compiled{rule: r}
+	switch r.Effect {
+	case Allow, Ask, Deny:
+	default:
+		return c, fmt.Errorf("effect is %q, not allow, ask or deny", r.Effect)
+	}
+	for _, k := range r.Kind {
+		if !slices.Contains(kinds, k) {
+			return c, fmt.Errorf("unknown kind %q; the kinds are %s", k, strings.Join(kinds, ", "))
+		}
+	}
+	if !doublestar.ValidatePattern(r.Path) {
+		return c, fmt.Errorf("path %q is no glob", r.Path)
+	}
+	if r.Command == "" {
+		return c, nil
+	}
+	p, err := parsePattern(r.Command)
+	c.pattern = p
+	return c, err
+}
+
+var errNotSimple = errors.New("is not one plain command")
+
+// about says whether provider, kind and path of the rule fit the request.
+func (c compiled) about(r Request) bool {
+	if c.rule.Provider != "" && c.rule.Provider != r.Provider {
+		return false
+	}
+	if len(c.rule.Kind) > 0 && !slices.Contains(c.rule.Kind, r.Kind) {
+		return false
+	}
+	if c.rule.Path == "" {
+		return true
+	}
+	match := func(p string) bool { return c.pathFits(p, r.Place) }
+	if c.rule.Effect != Allow {
+		return slices.ContainsFunc(r.Paths, match)
+	}
+	return len(r.Paths) > 0 && !slices.ContainsFunc(r.Paths, func(p string) bool { return !match(p) })
+}
+
+// pathFits judges one path. An allow rule counts only where the path really leads; a
+// deny or ask rule also where it only seems to.
+func (c compiled) pathFits(p string, at Place) bool {
+	real, ok := realPath(p)
+	allow := c.rule.Effect == Allow
+	switch c.rule.Path {
+	case "inside":
+		return ok && insideDir(real, at) || !allow && within(at.Dir, filepath.Clean(p))
+	case "outside":
+		return ok && at.Dir != "" && !insideDir(real, at) || !ok && !allow
+	}
+	if ok && globFits(c.rule.Path, real, at, true) {
+		return true
+	}
+	return !allow && globFits(c.rule.Path, filepath.Clean(p), at, false)
+}
+
+// insideDir says whether a real path is in the working directory.
+func insideDir(real string, at Place) bool {
+	dir, ok := realPath(at.Dir)
+	return ok && insidePath(dir, real)
+}
+
+func insidePath(dir, p string) bool {
+	rel, err := filepath.Rel(dir, p)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// globFits matches a path with the glob of a rule. The part of the glob before its
+// first wildcard is a path, and resolved as one if the other is real.
+func globFits(glob, p string, at Place, resolved bool) bool {
+	base, rest := doublestar.SplitPattern(filepath.ToSlash(glob))
+	base = filepath.FromSlash(unescape(base))
+	switch {
+	case glob == "~" || base == "~":
+		base = at.Home
+	case strings.HasPrefix(base, "~"+string(filepath.Separator)):
+		base = filepath.Join(at.Home, base[2:])
+	case !filepath.IsAbs(base):
+		base = filepath.Join(at.Dir, base)
+	}
+	if !filepath.IsAbs(base) {
+		return false
+	}
+	if glob == "~" {
+		rest = "."
+	}
+	if resolved {
+		if !hasMeta(rest) {
+			// A name without wildcards may itself be a link.
+			base, rest = filepath.Join(base, filepath.FromSlash(unescape(rest))), "."
+		}
+		var ok bool
+		if base, ok = realPath(base); !ok {
+			return false
+		}
+	}
+	rel, err := filepath.Rel(base, p)
+	if err != nil || !filepath.IsLocal(rel) {
+		return false
+	}
+	if rest == "." {
+		return rel == "."
+	}
+	fits, err := doublestar.Match(rest, filepath.ToSlash(rel))
+	return fits && err == nil
 }

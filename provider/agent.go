@@ -9,9 +9,11 @@ type Agent struct {
 }
 
 // Asking is how an agent is put into the mode in which it asks before it acts.
-// At most one of Mode and Option is set.
+// At most one of Mode and Option is set. Env is for agents that know no such mode
+// but can be told when they start.
 type Asking struct {
-	Mode   string // an id for session/set_mode
-	Option string // a config option's id for session/set_config_option
-	Value  string // the value of Option
+	Mode   string   // an id for session/set_mode
+	Option string   // a config option's id for session/set_config_option
+	Value  string   // the value of Option
+	Env    []string // NAME=value, added to the agent's environment by Agent.Environ
 }

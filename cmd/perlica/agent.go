@@ -1,0 +1,39 @@
+package main
+
+import (
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/provider/predictable"
+)
+
+func (a *app) agentCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Be an ACP agent on standard input and output",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var opt predictable.Options
+	pred := &cobra.Command{
+		Use:   "predictable",
+		Short: "The built-in agent: does what the prompt says, byte for byte",
+		Long: `An ACP agent that calls no model. It echoes what it is sent, and does what lines
+that begin with @ tell it: stream, ask, fail, fall silent, crash. See docs/predictable.md
+for all of them. Made for trying Perlica, and any other ACP client.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opt.Scenario == "" {
+				opt.Scenario = a.getenv(predictable.EnvScenario)
+			}
+			opt.IgnoreTerm = func() { signal.Ignore(syscall.SIGTERM) }
+			return predictable.Serve(cmd.Context(), a.stdin, a.stdout, a.stderr, opt)
+		},
+	}
+	pred.Flags().StringVar(&opt.Scenario, "scenario", "", "a `file` with a scenario, or the scenario itself")
+	pred.Flags().StringVar(&opt.State, "state", "", "keep sessions in this `directory`, so that later processes can load them")
+	cmd.AddCommand(pred)
+	return cmd
+}

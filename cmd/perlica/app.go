@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/trail"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/config"
+)
+
+// app is one invocation: the standard streams and the environment, and what all commands
+// share.
+type app struct {
+	stdin          *os.File
+	stdout, stderr *os.File
+	environ        []string
+	getenv         func(string) string
+
+	contextFlag string // --context
+}
+
+func newApp() *app {
+	return &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), getenv: os.Getenv}
+}
+
+// exitError ends the process with a code. Its error, if any, is printed first.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// usageErr marks an error as the fault of the command line.
+func usageErr(format string, args ...any) error {
+	return &exitError{code: 2, err: fmt.Errorf(format, args...)}
+}
+
+// hinted adds what to do to an error that says what is wrong.
+type hinted struct {
+	error
+	hint string
+}
+
+func (h *hinted) Unwrap() error { return h.error }
+
+func withHint(err error, format string, args ...any) error {
+	return &hinted{err, fmt.Sprintf(format, args...)}
+}
+
+// main runs a command line and returns the exit code.
+func (a *app) main(args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(context.Background())
+	if err == nil {
+		return 0
+	}
+	var exit *exitError
+	if !errors.As(err, &exit) {
+		// What cobra itself finds wrong is the command line.
+		exit = &exitError{code: codeOf(err), err: err}
+	}
+	if exit.err != nil {
+		a.complain(exit.err)
+	}
+	return exit.code
+}
+
+// usageError is how errors of the command line's form are told from others.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// codeOf is the exit code of an error for commands other than run.
+func codeOf(err error) int {
+	var usage usageError
+	var problems config.Problems
+	var workspace *config.WorkspaceError
+	var context *config.ContextNameError
+	if errors.As(err, &usage) || errors.As(err, &problems) || errors.As(err, &workspace) || errors.As(err, &context) {
+		return 2
+	}
+	return 1
+}
+
+// complain prints an error and what to do about it.
+func (a *app) complain(err error) {
+	styles := term.NewStyles(a.getenv, term.IsTerminal(a.stderr))
+	for i, line := range strings.Split(strings.TrimRight(err.Error(), "\n"), "\n") {
+		if i == 0 {
+			line = styles.Red("perlica:") + " " + term.Sanitize(line)
+		} else {
+			line = "  " + term.Sanitize(line)
+		}
+		fmt.Fprintln(a.stderr, line)
+	}
+	var h *hinted
+	var agent *kernel.AgentError
+	hint := ""
+	switch {
+	case errors.As(err, &h):
+		hint = h.hint
+	case errors.As(err, &agent):
+		hint = agent.Hint
+	default:
+		hint = hintOf(err)
+	}
+	if hint != "" {
+		fmt.Fprintln(a.stderr, styles.Dim("hint: "+term.Sanitize(hint)))
+	}
+}
+
+// hintOf knows what to do about the faults that any command can meet.
+func hintOf(err error) string {
+	switch {
+	case errors.Is(err, eventlog.ErrFull):
+		return "free some space, then try again; nothing was sent"
+	case errors.Is(err, eventlog.ErrBusy):
+		return "another program holds the log open for writing; 'perlica doctor' says more"
+	case errors.Is(err, eventlog.ErrCorrupt), errors.Is(err, eventlog.ErrForeign):
+		return "move the file away to start a new log, and keep it: 'perlica log verify FILE' says what is wrong with it"
+	case errors.Is(err, eventlog.ErrNewer):
+		return "use the newer version of Perlica that wrote it, or --context NAME for another log"
+	case errors.Is(err, eventlog.ErrReadOnly), errors.Is(err, fs.ErrPermission):
+		return "make the folder writable, or run in another one; 'perlica doctor' says more"
+	case errors.Is(err, kernel.ErrNoSession):
+		return "see 'perlica session list --all'"
+	case errors.Is(err, kernel.ErrBusy):
+		return "--wait waits for it"
+	}
+	return ""
+}
+
+// place is where the command works: the workspace and its configuration.
+type place struct {
+	dir  string // the working directory
+	dirs config.Dirs
+	ws   config.Workspace
+	cfg  *config.Config
+}
+
+// locate finds the workspace and loads the configuration. With an error the place holds
+// what could be found, for doctor and config.
+func (a *app) locate(flags map[string]string) (*place, error) {
+	p := &place{cfg: &config.Config{}}
+	var err error
+	if p.dir, err = os.Getwd(); err != nil {
+		return p, err
+	}
+	if p.dirs, err = config.UserDirs(a.getenv); err != nil {
+		return p, err
+	}
+	if p.ws, err = config.Find(p.dir, p.dirs.Home); err != nil {
+		return p, err
+	}
+	if a.contextFlag != "" {
+		if flags == nil {
+			flags = map[string]string{}
+		}
+		flags["context.default_id"] = a.contextFlag
+	}
+	p.cfg, err = config.Load(p.ws, p.dirs, a.environ, flags)
+	return p, err
+}
+
+// open opens the context's log for work. The returned function closes what was opened.
+func (a *app) open(ctx context.Context, p *place) (*kernel.Runner, func() error, error) {
+	paths, err := p.ws.Ensure(p.cfg.ContextID)
+	if err != nil {
+		return nil, nil, &logError{err}
+	}
+	logs := p.cfg.Logs
+	t := trail.Open(trail.Options{
+		Dir: paths.Logs, MaxSizeMB: logs.MaxSizeMB, MaxFiles: logs.MaxFiles, MaxTotalMB: logs.MaxTotalMB, Level: level(logs.Level),
+	})
+	r, err := kernel.Open(ctx, kernel.Options{
+		Paths: paths, Context: p.cfg.ContextID, Runtime: p.dirs.Runtime, Version: version,
+		Rules: p.cfg.Rules, StreamSync: p.cfg.StreamSync, Environ: a.environ,
+		Trail: t.Logger(), TrailLost: t.Lost,
+	})
+	if err != nil {
+		return nil, nil, errors.Join(&logError{err}, t.Close())
+	}
+	return r, func() error { return errors.Join(r.Close(), t.Close()) }, nil
+}
+
+// logError marks an error of the event log before anything was sent.
+type logError struct{ error }
+
+func (e *logError) Unwrap() error { return e.error }
+
+// reader opens the context's log read-only. There is none before the first run.
+func (a *app) reader(ctx context.Context, p *place) (*eventlog.Reader, config.ContextPaths, error) {
+	paths, err := p.ws.Context(p.cfg.ContextID)
+	if err != nil {
+		return nil, paths, err
+	}
+	r, err := eventlog.OpenReader(ctx, paths.EventLog)
+	if errors.Is(err, fs.ErrNotExist) {
+		rel, rerr := filepath.Rel(p.dir, paths.EventLog)
+		if rerr != nil {
+			rel = paths.EventLog
+		}
+		err = withHint(fmt.Errorf("there is no event log yet: %s", rel), "the first 'perlica run' makes it")
+	}
+	return r, paths, err
+}
+
+// root is the tree of commands.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "perlica",
+		Short: "Talk to a coding agent, one call an input, on the record",
+		Long: `Perlica stands between you and a coding agent that speaks the Agent Client
+Protocol. One input makes exactly one call; nothing is executed here, nothing is
+retried, and every step is on an append-only log.`,
+		SilenceErrors: true, SilenceUsage: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return withHint(usageError{err}, "see '%s --help'", cmd.CommandPath())
+	})
+	root.PersistentFlags().StringVar(&a.contextFlag, "context", "", "use another set of databases, by its `name`")
+	root.AddCommand(
+		a.runCommand(), a.initCommand(), a.doctorCommand(), a.sessionCommand(), a.providerCommand(), a.pendingCommand(),
+		a.policyCommand(), a.logCommand(), a.configCommand(), a.agentCommand(), a.versionCommand(),
+	)
+	return root
+}
+
+// write is for what a command prints: an error of standard output ends it.
+func (a *app) write(f func(w io.Writer) error) error {
+	if err := f(a.stdout); err != nil && !isClosedPipe(err) {
+		return fmt.Errorf("standard output: %w", err)
+	}
+	return nil
+}

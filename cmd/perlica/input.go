@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
+)
+
+const (
+	// maxInput is the longest text that is taken.
+	maxInput = 32 << 20
+	// silentInput is how long standard input may say nothing before the user is told
+	// that it is being waited for.
+	silentInput = 2 * time.Second
+)
+
+// text gathers the input's text from the arguments, a file and standard input.
+func (a *app) text(f runFlags, args []string) (string, error) {
+	dash := len(args) == 1 && args[0] == "-"
+	text := ""
+	switch {
+	case f.file != "" && len(args) > 0:
+		return "", errors.New("the text comes from --file or from the arguments, not from both")
+	case f.file != "":
+		b, err := os.ReadFile(f.file)
+		if err != nil {
+			return "", err
+		}
+		text = string(b)
+	case !dash:
+		text = strings.Join(args, " ")
+	}
+	if dash || a.piped() {
+		piped, err := a.readStdin()
+		if err != nil {
+			return "", err
+		}
+		if text != "" && piped != "" {
+			text += "\n\n"
+		}
+		text += piped
+	}
+	switch {
+	case strings.TrimSpace(text) == "":
+		return "", withHint(errors.New("there is no text to send"), `perlica run "your question", or pipe it in`)
+	case !utf8.ValidString(text):
+		return "", withHint(errors.New("the text is not valid UTF-8, so it cannot be sent as it is"), "add binary files with --attach")
+	case len(text) > maxInput:
+		return "", fmt.Errorf("the text has %d bytes; the limit is %d", len(text), maxInput)
+	}
+	return text, nil
+}
+
+// piped reports whether standard input is something to read: a pipe, a socket or a file.
+func (a *app) piped() bool {
+	info, err := a.stdin.Stat()
+	return err == nil && !term.IsTerminal(a.stdin) && info.Mode()&os.ModeCharDevice == 0
+}
+
+// readStdin reads all of standard input. A pipe that nobody ever closes looks like a hang,
+// so it is said when it takes a while.
+func (a *app) readStdin() (string, error) {
+	notice := time.AfterFunc(silentInput, func() {
+		fmt.Fprintln(a.stderr, "perlica: reading standard input (end it with Ctrl-D, or give </dev/null)")
+	})
+	defer notice.Stop()
+	b, err := io.ReadAll(io.LimitReader(a.stdin, maxInput+1))
+	if err != nil {
+		return "", fmt.Errorf("standard input: %w", err)
+	}
+	return string(b), nil
+}

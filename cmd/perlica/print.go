@@ -1,0 +1,303 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/provider"
+)
+
+// printer shows a run: the answer on standard output, everything else on standard error.
+// Its methods are called by one goroutine at a time.
+type printer struct {
+	a        *app
+	format   string
+	quiet    bool
+	thoughts bool
+	styles   term.Styles
+	status   *term.Status
+	stop     *stopper // told when standard output is closed
+
+	out      io.Writer    // of the answer; sanitized if it is a terminal
+	answer   *term.Writer // out, if it is a terminal
+	n        int          // of stream-json
+	streamed bool         // some of the answer was printed
+	closed   bool         // standard output is
+
+	tools   map[acp.ToolCallId]string // titles of tool calls that run
+	waiting int                       // open questions
+}
+
+func newPrinter(a *app, f runFlags) *printer {
+	p := &printer{
+		a: a, format: f.format, quiet: f.quiet, thoughts: f.thoughts,
+		styles: term.NewStyles(a.getenv, term.IsTerminal(a.stderr)),
+		tools:  map[acp.ToolCallId]string{},
+	}
+	var width func() int
+	if !f.quiet && f.format == "text" {
+		width = term.StatusWidth(a.stderr, a.getenv)
+	}
+	p.status = term.NewStatus(a.stderr, width, p.styles, term.SystemClock())
+	p.out = a.stdout
+	if term.IsTerminal(a.stdout) {
+		p.answer = term.NewWriter(p.status.Through(a.stdout))
+		p.out = p.answer
+	}
+	return p
+}
+
+// note prints a line about the run, not of it.
+func (p *printer) note(text string) {
+	if p.quiet {
+		return
+	}
+	p.line(p.styles.Dim("perlica: " + term.Sanitize(text)))
+}
+
+// line prints a line on standard error, above the status line.
+func (p *printer) line(text string) {
+	p.status.Print(func(w io.Writer) { fmt.Fprintln(w, text) })
+}
+
+// show is the kernel's Show.
+func (p *printer) show(n kernel.Notice) {
+	if p.format == "stream-json" {
+		p.emit(n)
+		return
+	}
+	switch n := n.(type) {
+	case kernel.Started:
+		p.status.Set(n.Provider + " is working")
+	case kernel.Updated:
+		p.update(n)
+	case kernel.Asked:
+		p.waiting++
+		p.showStatus()
+	case kernel.Closed:
+		p.waiting--
+		p.showStatus()
+		p.closedLine(n)
+	case kernel.Decided:
+		p.note(fmt.Sprintf("%s: %s (%s)", n.Effect, n.Title, n.Why))
+	case kernel.Blocked:
+		p.note("refused: " + n.Method + ": Perlica touches no files and runs no commands for an agent")
+	case kernel.Warned:
+		p.note("warning: " + strings.ReplaceAll(n.Subtype, "_", " ") + ": " + n.Detail)
+	}
+}
+
+func (p *printer) update(n kernel.Updated) {
+	switch {
+	case n.Kind == provider.AgentMessageChunk:
+		if p.format == "text" {
+			p.text(n.Text)
+		}
+	case n.Kind == provider.AgentThoughtChunk:
+		if p.thoughts && strings.TrimSpace(n.Text) != "" {
+			p.line(p.styles.Dim(term.Sanitize(strings.TrimRight(n.Text, "\n"))))
+		}
+		p.status.Set("thinking")
+	case n.Tool != nil:
+		p.tool(*n.Tool)
+	}
+}
+
+// text prints a piece of the answer as it came.
+func (p *printer) text(s string) {
+	if p.closed || s == "" {
+		return
+	}
+	p.streamed = true
+	if _, err := io.WriteString(p.out, s); err != nil {
+		p.outputFailed(err)
+	}
+}
+
+// outputFailed stops the turn: nobody reads the answer any more.
+func (p *printer) outputFailed(err error) {
+	p.closed = true
+	if !isClosedPipe(err) {
+		p.note("standard output: " + err.Error())
+	}
+	if p.stop != nil {
+		p.stop.stop(kernel.Stop{By: byPipe, Why: "standard output was closed"})
+	}
+}
+
+func (p *printer) tool(t provider.ToolCall) {
+	switch t.Status {
+	case acp.ToolCallStatusCompleted, acp.ToolCallStatusFailed:
+		if title, ok := p.tools[t.ID]; ok && !p.quiet {
+			mark := p.styles.Green("✓")
+			if t.Status == acp.ToolCallStatusFailed {
+				mark = p.styles.Red("✗")
+			}
+			p.line(mark + " " + p.styles.Dim(oneLine(title)))
+		}
+		delete(p.tools, t.ID)
+	default:
+		if t.Title != "" || p.tools[t.ID] == "" {
+			p.tools[t.ID] = t.Title
+		}
+	}
+	p.showStatus()
+}
+
+func (p *printer) showStatus() {
+	switch {
+	case p.waiting == 1:
+		p.status.Set("a question waits for an answer")
+	case p.waiting > 1:
+		p.status.Set(fmt.Sprintf("%d questions wait for answers", p.waiting))
+	case len(p.tools) > 0:
+		for _, title := range p.tools {
+			more := ""
+			if len(p.tools) > 1 {
+				more = fmt.Sprintf(" (and %d more)", len(p.tools)-1)
+			}
+			p.status.Set("running: " + oneLine(title) + more)
+			return
+		}
+	default:
+		p.status.Set("working")
+	}
+}
+
+func (p *printer) closedLine(n kernel.Closed) {
+	title := oneLine(n.Question.Title)
+	if n.Answer == nil {
+		p.note(fmt.Sprintf("no answer: %s (%s)", title, strings.ReplaceAll(string(n.Reason), "_", " ")))
+		return
+	}
+	for _, o := range n.Question.Options {
+		if o.ID == n.Answer.Option {
+			p.note(fmt.Sprintf("%s: %s (%s, %s)", oneLine(o.Label), title, n.Answer.By, n.Answer.Where))
+		}
+	}
+}
+
+// oneLine makes a text fit for a place within a line.
+func oneLine(s string) string {
+	return term.Sanitize(strings.Join(strings.Fields(s), " "))
+}
+
+// finish ends the output: the rest of the answer, the result, and what went wrong.
+func (p *printer) finish(res kernel.Result, err error) {
+	defer func() { _ = p.status.Close() }() // errors of the terminal are nobody's business
+	if p.format != "text" {
+		rec := newResultRecord(res, err)
+		if p.format == "stream-json" {
+			p.n++
+			rec.N = &p.n
+		}
+		p.json(rec)
+	} else if err == nil {
+		if !p.streamed {
+			p.text(res.Text) // it was recorded earlier
+		}
+		if p.answer != nil && !p.closed {
+			_ = p.answer.Close() // writes the final newline; the terminal may be gone
+		}
+	}
+	p.status.Clear()
+	if err == nil {
+		p.explain(res)
+	}
+}
+
+// explain says on standard error what is not a plain answer, and what to do.
+func (p *printer) explain(res kernel.Result) {
+	say := func(text, hint string) {
+		p.line(p.styles.Red("perlica:") + " " + term.Sanitize(text))
+		if hint != "" {
+			p.line(p.styles.Dim("hint: " + term.Sanitize(hint)))
+		}
+	}
+	show := "perlica log show " + string(res.Run)
+	switch {
+	case res.Outcome == kernel.OutcomeUnknown:
+		say("the outcome is unknown: "+message(res.Err), "the prompt may have been carried out; nothing is sent again by itself. What is known: "+show)
+	case res.Err != nil && res.Err.Type == provider.TypeAuth:
+		say(message(res.Err), loginHint(res.Provider))
+	case res.Err != nil:
+		say(message(res.Err), p.errorHint(res, show))
+	case res.Stopped != nil:
+		p.note("stopped: " + res.Stopped.Why)
+	case res.StopReason == "refusal":
+		say(res.Provider+" refused to answer", "")
+	case res.StopReason == "max_tokens", res.StopReason == "max_turn_requests":
+		say("the answer is cut off: "+res.Provider+" reached its limit ("+res.StopReason+")", "")
+	}
+	if n := res.Permissions.Unanswered; n > 0 && res.Stopped == nil && res.Err == nil {
+		say(fmt.Sprintf("%s went unanswered for want of anybody to ask; the answer was no", count(n, "question")),
+			"--wait-permissions 10m leaves questions open for 'perlica pending'; --permissions or a [[policy.rule]] answers them")
+	}
+	for _, u := range res.Unasked {
+		p.note(fmt.Sprintf("warning: %s (%s): %s", oneLine(u.Title), u.Kind, u.Why))
+	}
+	if res.Replayed {
+		p.note("this input was called before; this is the recorded result, and no call was made")
+	}
+}
+
+func message(e *provider.Error) string {
+	if e == nil {
+		return "no more is known"
+	}
+	return e.Error()
+}
+
+// errorHint says what to do about a provider's error.
+func (p *printer) errorHint(res kernel.Result, show string) string {
+	switch res.Err.Type {
+	case provider.TypeStart:
+		return "see 'perlica provider show " + res.Provider + "'"
+	case provider.TypeTimeout:
+		return "providers." + res.Provider + ".acp.request_timeout and connect_timeout set how long to wait; 'perlica provider test " + res.Provider + "' tries it"
+	case provider.TypeRecord:
+		return "nothing more was sent; 'perlica doctor' says what is wrong with the log"
+	}
+	if res.Calls == 0 {
+		return "nothing was sent. The record: " + show
+	}
+	return "the record: " + show
+}
+
+func loginHint(id string) string {
+	if k, ok := provider.Lookup(id); ok && k.Login != "" {
+		return k.Login
+	}
+	return "log in with the agent's own command, then try again"
+}
+
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// json prints one object on a line of its own.
+func (p *printer) json(v any) {
+	if p.closed {
+		return
+	}
+	w := bufio.NewWriter(p.a.stdout)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	if err == nil {
+		err = w.Flush()
+	}
+	if err != nil {
+		p.outputFailed(err)
+	}
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"encoding/json"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/provider"
+)
+
+// schemaVersion is the version of the JSON that run prints. It changes when a field
+// changes its meaning or goes, not when one is added.
+const schemaVersion = 1
+
+// resultRecord is the object that ends every run's JSON.
+type resultRecord struct {
+	Type        string               `json:"type"`
+	Schema      int                  `json:"schema"`
+	N           *int                 `json:"n,omitempty"` // in stream-json
+	RunID       string               `json:"run_id"`
+	InputID     string               `json:"input_id"`
+	SessionID   string               `json:"session_id"`
+	Provider    string               `json:"provider"`
+	Text        string               `json:"text"`
+	StopReason  string               `json:"stop_reason"`
+	Outcome     string               `json:"outcome"`
+	Usage       json.RawMessage      `json:"usage"`
+	Cost        *acp.Cost            `json:"cost,omitempty"`
+	DurationMS  int64                `json:"duration_ms"`
+	Permissions kernel.Permissions   `json:"permissions"`
+	Unasked     []kernel.UnaskedTool `json:"unasked_tools"`
+	Blocked     int                  `json:"blocked_tool_calls"`
+	Calls       int                  `json:"calls"`
+	Replayed    bool                 `json:"replayed,omitempty"`
+	Stopped     *kernel.Stop         `json:"stopped,omitempty"`
+	Warnings    []string             `json:"warnings,omitempty"`
+	IsError     bool                 `json:"is_error"`
+	Error       *provider.Error      `json:"error"`
+}
+
+// newResultRecord says what became of a run; err is why it was not accepted, if so.
+func newResultRecord(res kernel.Result, err error) resultRecord {
+	r := resultRecord{
+		Type: "result", Schema: schemaVersion,
+		RunID: string(res.Run), InputID: string(res.Input), SessionID: string(res.Session), Provider: res.Provider,
+		Text: res.Text, StopReason: res.StopReason, Outcome: string(res.Outcome), Usage: res.Usage, Cost: res.Cost,
+		DurationMS: res.Duration.Milliseconds(), Permissions: res.Permissions, Unasked: res.Unasked,
+		Blocked: res.Blocked, Calls: res.Calls, Replayed: res.Replayed, Stopped: res.Stopped, Warnings: res.Warnings,
+		Error: res.Err,
+	}
+	if r.Usage == nil {
+		r.Usage = json.RawMessage("null")
+	}
+	if r.Unasked == nil {
+		r.Unasked = []kernel.UnaskedTool{}
+	}
+	if err != nil {
+		r.Error = &provider.Error{Provider: res.Provider, Message: err.Error(), Type: "perlica"}
+		if code := runErrorCode(err); code == 2 {
+			r.Error.Type = "usage"
+		} else if code == 7 {
+			r.Error.Type = provider.TypeRecord
+		}
+	}
+	code := exitCode(res, false)
+	r.IsError = err != nil || code != 0 && code != 5
+	return r
+}

@@ -1,0 +1,320 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/policy"
+)
+
+// runFlags are the flags of run.
+type runFlags struct {
+	provider, agent  string
+	env              []string
+	session          string
+	cont             bool
+	inputID          string
+	file             string
+	attach           []string
+	cwd, model, mode string
+	permissions      string
+	waitPermissions  time.Duration
+	format           string
+	json, quiet      bool
+	thoughts         bool
+	timeout          time.Duration
+	wait, strict     bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:     "run [TEXT… | -]",
+		Aliases: []string{"exec"},
+		Short:   "Send one input to the agent, print the answer, exit",
+		Long: `Send one input to the agent, print the answer on standard output, exit.
+
+The text comes from the arguments, from --file, or from standard input. With both
+arguments and piped input, the arguments are the instruction and the input is its
+material. Text that starts like an option goes after "--".
+
+Exit codes: 0 answered; 1 the provider failed; 2 usage or configuration; 3 --timeout
+passed; 4 no such session, or it is busy; 5 a question went unanswered; 6 the outcome
+is unknown; 7 the event log could not be written, nothing was sent; 8 the agent wants
+a login; 9 --strict and a tool ran unasked; 130 interrupted; 143 terminated.`,
+		Example: `  perlica run "what does this repository do?"
+  git diff | perlica run "review this change"
+  perlica run --provider claude --permissions reads "find the bug in parse.go"
+  perlica run --input-id "$CI_JOB_ID" -f prompt.md --json`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, f, args) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.provider, "provider", "", "the agent's `name` in the configuration or the registry")
+	fl.StringVar(&f.agent, "agent", "", "an ACP agent as a command line: 'CMD ARG…'")
+	fl.StringArrayVar(&f.env, "env", nil, "hand the agent this `variable` of the environment, too")
+	fl.StringVarP(&f.session, "session", "s", "", "continue a session: its id, the beginning of it, or its name")
+	fl.BoolVarP(&f.cont, "continue", "c", false, "continue the session that was used last")
+	fl.StringVar(&f.inputID, "input-id", "", "this input's own `id`: an id that was called before makes no call")
+	fl.StringVarP(&f.file, "file", "f", "", "read the text from a `file`")
+	fl.StringArrayVar(&f.attach, "attach", nil, "add a file to the input")
+	fl.StringVar(&f.cwd, "cwd", "", "the agent's working `directory`")
+	fl.StringVar(&f.model, "model", "", "the agent's model, by its `id`")
+	fl.StringVar(&f.mode, "mode", "", "the agent's mode, by its `id`; \"none\" leaves it as it starts")
+	fl.StringVar(&f.permissions, "permissions", "", "who answers the agent's questions: ask, reads, deny or allow (default: ask on a terminal, else deny)")
+	fl.DurationVar(&f.waitPermissions, "wait-permissions", 0, "without a terminal: leave questions open this long for 'perlica pending'")
+	fl.StringVar(&f.format, "output-format", "text", "text, json or stream-json")
+	fl.BoolVar(&f.json, "json", false, "the same as --output-format json")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but the answer, errors and questions")
+	fl.BoolVar(&f.thoughts, "thoughts", false, "show the agent's thoughts on standard error")
+	fl.DurationVar(&f.timeout, "timeout", 0, "cancel the call when this has passed")
+	fl.BoolVar(&f.wait, "wait", false, "wait for a busy session instead of exit code 4")
+	fl.BoolVar(&f.strict, "strict", false, "exit code 9 if a tool ran unasked")
+	cmd.MarkFlagsMutuallyExclusive("provider", "agent")
+	cmd.MarkFlagsMutuallyExclusive("session", "continue")
+	cmd.MarkFlagsMutuallyExclusive("json", "output-format")
+	a.completeRunFlags(cmd)
+	return cmd
+}
+
+// run is the command: it gathers what the kernel needs, lets it run the turn, and turns
+// the result into output and an exit code.
+func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
+	if f.json {
+		f.format = "json"
+	}
+	if err := f.check(); err != nil {
+		return err
+	}
+	ctx, stop := a.signals(cmd.Context(), f.timeout)
+	defer stop.release()
+	p, err := a.locate(f.configFlags())
+	if err != nil {
+		return &exitError{2, err}
+	}
+	text, err := a.text(f, args)
+	if err != nil {
+		return &exitError{2, err}
+	}
+	say := newPrinter(a, f)
+	for _, w := range p.cfg.Withheld {
+		say.note("not trusted yet, left aside: " + w + " (perlica config trust)")
+	}
+	for _, w := range p.cfg.Warnings {
+		say.note(w)
+	}
+	r, done, err := a.open(ctx, p)
+	if err != nil {
+		return &exitError{7, err}
+	}
+	res, err := a.runTurn(ctx, p, r, f, text, stop, say)
+	say.finish(res, err)
+	if cerr := done(); cerr != nil && err == nil && res.Outcome == "" {
+		err = &logError{cerr}
+	}
+	if err != nil {
+		return &exitError{runErrorCode(err), err}
+	}
+	if code := exitCode(res, f.strict); code != 0 {
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+// check refuses values that no later step would.
+func (f runFlags) check() error {
+	switch f.format {
+	case "text", "json", "stream-json":
+	default:
+		return usageErr("--output-format is text, json or stream-json, not %q", f.format)
+	}
+	switch policy.Mode(f.permissions) {
+	case "", policy.ModeAsk, policy.ModeReads, policy.ModeDeny, policy.ModeAllow:
+	default:
+		return usageErr("--permissions is ask, reads, deny or allow, not %q", f.permissions)
+	}
+	if f.timeout < 0 || f.waitPermissions < 0 {
+		return usageErr("a duration cannot be negative")
+	}
+	if len(f.inputID) > 200 || strings.ContainsFunc(f.inputID, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return usageErr("--input-id is at most 200 bytes without control characters")
+	}
+	return nil
+}
+
+func (f runFlags) configFlags() map[string]string {
+	flags := map[string]string{}
+	if f.permissions != "" {
+		flags["permissions.mode"] = f.permissions
+	}
+	return flags
+}
+
+// runTurn recovers what earlier processes left, chooses session and agent, and runs.
+func (a *app) runTurn(ctx context.Context, p *place, r *kernel.Runner, f runFlags, text string, stop *stopper, say *printer) (kernel.Result, error) {
+	recovered, err := r.Recover(ctx)
+	if err != nil {
+		return kernel.Result{}, &logError{err}
+	}
+	for _, res := range recovered {
+		say.note(fmt.Sprintf("an earlier run did not end in order; its outcome is unknown and nothing was sent again: perlica log show %s", res.Run))
+	}
+	session, err := a.session(ctx, r, f)
+	if err != nil {
+		return kernel.Result{}, err
+	}
+	agent, err := a.chooseAgent(p, f, session)
+	if err != nil {
+		return kernel.Result{}, err
+	}
+	if agent.Why != "" {
+		say.note("using " + agent.ID + ": " + agent.Why)
+	}
+	t, err := a.turn(p, f, agent, session, text)
+	if err != nil {
+		return kernel.Result{}, err
+	}
+	asker := newAsker(a, r, say)
+	defer asker.close()
+	t.Permissions, t.AnswerIn = a.whoAnswers(p, f, asker)
+	if t.Permissions == policy.ModeAllow {
+		say.note("--permissions allow: every ordinary command is allowed without asking; this is no sandbox")
+	}
+	t.Stop = stop.first
+	asker.stop = stop
+	say.stop = stop
+	t.Show = func(n kernel.Notice) {
+		asker.show(n)
+		say.show(n)
+	}
+	return r.Run(ctx, t)
+}
+
+// turn puts together what the kernel is asked to do.
+func (a *app) turn(p *place, f runFlags, agent kernel.Agent, session kernel.Session, text string) (kernel.Turn, error) {
+	dir := p.dir
+	if f.cwd != "" {
+		abs, err := filepath.Abs(f.cwd)
+		if err != nil {
+			return kernel.Turn{}, err
+		}
+		if info, err := os.Stat(abs); err != nil || !info.IsDir() {
+			return kernel.Turn{}, usageErr("--cwd %s: no such directory", f.cwd)
+		}
+		dir = abs
+	}
+	mode := f.mode
+	if mode == "" {
+		mode = agent.Mode
+	}
+	return kernel.Turn{
+		Input: kernel.Input{
+			ID: eventlog.InputID(f.inputID), Text: text, Attachments: f.attach, Source: "run", Sender: userName(a.getenv),
+		},
+		Agent: agent, Session: session.ID, Wait: f.wait, Dir: dir, Model: f.model, Mode: mode,
+		Servers: mcpServers(p.cfg.MCPServers), System: p.cfg.SystemPrompt, Budget: budget(p.cfg, agent.ID),
+		Home: p.dirs.Home, Temp: tempDirs(),
+	}, nil
+}
+
+// session finds the session that -s or -c names; without either it is a new one.
+func (a *app) session(ctx context.Context, r *kernel.Runner, f runFlags) (s kernel.Session, err error) {
+	if f.session == "" && !f.cont {
+		return kernel.Session{}, nil
+	}
+	view, err := r.Sessions(ctx)
+	if err != nil {
+		return kernel.Session{}, &logError{err}
+	}
+	defer func() { err = errors.Join(err, view.Close()) }()
+	if f.cont {
+		return view.Latest(ctx)
+	}
+	return view.Find(ctx, f.session)
+}
+
+// chooseAgent finds the agent that the flags, the session or the configuration name.
+func (a *app) chooseAgent(p *place, f runFlags, s kernel.Session) (kernel.Agent, error) {
+	res := a.resolver(p)
+	var agent kernel.Agent
+	var err error
+	switch {
+	case f.agent != "":
+		agent, err = res.AdHoc(f.agent)
+	case f.provider != "":
+		agent, err = res.Named(f.provider)
+	case s.Provider != "":
+		agent, err = res.Named(s.Provider)
+	default:
+		agent, err = res.Default()
+	}
+	if err != nil {
+		return agent, &exitError{2, err}
+	}
+	if s.Provider != "" && s.Provider != agent.ID {
+		return agent, withHint(usageErr("the session is %s's, not %s's: a session stays with its provider", s.Provider, agent.ID),
+			"leave out -s and -c for a new session")
+	}
+	agent.Env = append(agent.Env, f.env...)
+	return agent, nil
+}
+
+func (a *app) resolver(p *place) kernel.Resolver {
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	return kernel.Resolver{Config: p.cfg, Self: self}
+}
+
+// whoAnswers says who answers the agent's questions and how long they stay open.
+func (a *app) whoAnswers(p *place, f runFlags, asker *asker) (policy.Mode, time.Duration) {
+	mode := policy.Mode(p.cfg.Permissions)
+	answerable := asker.available()
+	if mode == "" {
+		mode = policy.ModeDeny
+		if answerable || f.waitPermissions > 0 {
+			mode = policy.ModeAsk
+		}
+	}
+	switch {
+	case mode == policy.ModeDeny:
+		return mode, 0
+	case f.waitPermissions > 0:
+		return mode, f.waitPermissions
+	case answerable:
+		return mode, p.cfg.AnswerTimeout
+	}
+	return mode, 0
+}
+
+// userName names who answers and who asks.
+func userName(getenv func(string) string) string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
+		if s := getenv(name); s != "" {
+			return s
+		}
+	}
+	return "user"
+}
+
+// tempDirs are the directories that anybody may write to for a while.
+func tempDirs() []string {
+	dirs := []string{os.TempDir()}
+	if os.PathSeparator == '/' && os.TempDir() != "/tmp" {
+		dirs = append(dirs, "/tmp")
+	}
+	return dirs
+}

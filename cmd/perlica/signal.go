@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/perlica/perlica/kernel"
+)
+
+// stopper turns signals, Ctrl-C at a question, a timeout and a closed pipe into the two
+// steps of stopping: the first asks the agent to cancel, the second ends it.
+type stopper struct {
+	first chan kernel.Stop // capacity 1
+	end   context.CancelCauseFunc
+
+	mu    sync.Mutex // guards asked
+	asked bool
+}
+
+// errEnded is why a run's context is cancelled by a second Ctrl-C.
+var errEnded = errors.New("ended by the user")
+
+// signals makes Ctrl-C, SIGTERM, SIGHUP and the timeout stop the run. A closed pipe must
+// not kill Perlica in the middle of a turn: writing to it fails instead.
+func (a *app) signals(ctx context.Context, timeout time.Duration) (context.Context, *stopper) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	s := &stopper{first: make(chan kernel.Stop, 1), end: cancel}
+	ch := make(chan os.Signal, 2)
+	ignoreBrokenPipes()
+	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	var timer <-chan time.Time
+	if timeout > 0 {
+		timer = time.After(timeout)
+	}
+	go func() {
+		for {
+			select {
+			case sig := <-ch:
+				s.stop(stopOf(sig))
+			case <-timer:
+				timer = nil
+				s.stop(kernel.Stop{By: byTimeout, Why: "--timeout " + timeout.String() + " passed"})
+			case <-ctx.Done():
+				signal.Stop(ch)
+				return
+			}
+		}
+	}()
+	return ctx, s
+}
+
+func stopOf(sig os.Signal) kernel.Stop {
+	switch sig {
+	case os.Interrupt:
+		return kernel.Stop{By: byUser, Why: "interrupted"}
+	case syscall.SIGHUP:
+		return kernel.Stop{By: byTerm, Why: "the terminal was closed"}
+	}
+	return kernel.Stop{By: byTerm, Why: "terminated"}
+}
+
+// stop asks for the turn to end; a second time it ends the agent as well.
+func (s *stopper) stop(why kernel.Stop) {
+	s.mu.Lock()
+	again := s.asked
+	s.asked = true
+	s.mu.Unlock()
+	if !again {
+		s.first <- why
+		return
+	}
+	if why.By != byTimeout && why.By != byPipe {
+		s.end(errEnded)
+	}
+}
+
+// stopping reports whether the turn was asked to end.
+func (s *stopper) stopping() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
+}
+
+// release gives the signals back.
+func (s *stopper) release() { s.end(nil) }

@@ -1,0 +1,231 @@
+package term
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// KeyKind says what was pressed.
+type KeyKind int
+
+const (
+	KeyRune KeyKind = iota // a printing character, in Key.Rune
+	KeyEnter
+	KeyEsc // Esc alone; arrow and function keys are ignored
+	KeyBackspace
+	KeyCtrlC
+	KeyCtrlD
+	keyControl // any other control character; seen by Line only
+)
+
+// Key is one keystroke.
+type Key struct {
+	Kind KeyKind
+	Rune rune
+}
+
+// Digit returns the value of a decimal digit of any script: 3, ３, ٣.
+func (k Key) Digit() (int, bool) {
+	if k.Kind != KeyRune || !unicode.Is(unicode.Nd, k.Rune) {
+		return 0, false
+	}
+	// Decimal digits stand in runs of ten that begin with zero.
+	for _, r := range unicode.Nd.R16 {
+		if rune(r.Lo) <= k.Rune && k.Rune <= rune(r.Hi) {
+			return int(k.Rune-rune(r.Lo)) % 10, true
+		}
+	}
+	for _, r := range unicode.Nd.R32 {
+		if rune(r.Lo) <= k.Rune && k.Rune <= rune(r.Hi) {
+			return int(k.Rune-rune(r.Lo)) % 10, true
+		}
+	}
+	return 0, false
+}
+
+// ErrInterrupted is returned by [Keys.Line] when Ctrl-C was pressed, ErrEscaped when
+// Esc was.
+var (
+	ErrInterrupted = errors.New("term: interrupted")
+	ErrEscaped     = errors.New("term: escaped")
+)
+
+// escDelay is how long an Esc waits for the rest of an escape sequence, and the first
+// byte of a character for the others.
+const escDelay = 50 * time.Millisecond
+
+// errNothing is returned by input when the time was up.
+var errNothing = errors.New("term: nothing typed")
+
+// input is where keys come from.
+type input interface {
+	// read waits for bytes, at most for wait unless that is 0, and returns
+	// errNothing, ctx.Err(), or io.EOF when the terminal is gone.
+	read(ctx context.Context, wait time.Duration) ([]byte, error)
+	// discard drops what was typed and not read.
+	discard() error
+	// echo shows what is typed.
+	echo(s string)
+}
+
+// Keys reads keystrokes while a terminal is in raw mode: see [TTY.Session]. It is for
+// one goroutine.
+type Keys struct {
+	in  input
+	buf []byte
+}
+
+// Discard drops everything typed so far. Call it when a question has been drawn, so
+// that only who has seen it can answer it.
+func (k *Keys) Discard() error {
+	k.buf = nil
+	return k.in.discard()
+}
+
+// Next waits for a keystroke. It returns ctx.Err() when ctx ends first, and io.EOF
+// when the terminal is gone. Keys it has no kind for are skipped, sequences such as
+// arrow keys as a whole.
+func (k *Keys) Next(ctx context.Context) (Key, error) {
+	for {
+		key, err := k.next(ctx)
+		if err != nil || key.Kind != keyControl {
+			return key, err
+		}
+	}
+}
+
+// Line reads a line, shows it as it is typed and returns it without its end.
+// Backspace and Ctrl-U edit it. It returns [ErrInterrupted], [ErrEscaped], io.EOF
+// (Ctrl-D on an empty line, or the terminal is gone) or ctx.Err(), with no text.
+func (k *Keys) Line(ctx context.Context) (string, error) {
+	l := line{echo: k.in.echo}
+	for {
+		key, err := k.next(ctx)
+		if err == nil {
+			var done bool
+			if done, err = l.key(key); !done {
+				continue
+			}
+		}
+		k.in.echo("\r\n")
+		if err != nil {
+			return "", err
+		}
+		return string(l.text), nil
+	}
+}
+
+func (k *Keys) next(ctx context.Context) (Key, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return Key{}, err
+		}
+		key, n, state := decode(k.buf)
+		if state == complete {
+			k.buf = k.buf[n:]
+			return key, nil
+		}
+		if state == ignored {
+			k.buf = k.buf[n:]
+			continue
+		}
+		var wait time.Duration
+		if len(k.buf) > 0 {
+			wait = escDelay
+		}
+		b, err := k.in.read(ctx, wait)
+		switch {
+		case err == nil:
+			k.buf = append(k.buf, b...)
+		case errors.Is(err, errNothing), errors.Is(err, io.EOF) && len(k.buf) > 0:
+			// No more of it will come. A lone Esc is a key, the rest is noise.
+			alone := len(k.buf) == 1 && k.buf[0] == esc
+			k.buf = nil
+			if alone {
+				return Key{Kind: KeyEsc}, nil
+			}
+		default:
+			return Key{}, err
+		}
+	}
+}
+
+const esc = 0x1b
+
+type decoded int
+
+const (
+	partial decoded = iota
+	complete
+	ignored
+)
+
+// decode reads one key off the front of b, which took n bytes.
+func decode(b []byte) (key Key, n int, state decoded) {
+	if len(b) == 0 {
+		return key, 0, partial
+	}
+	switch c := b[0]; {
+	case c == esc:
+		return decodeEscape(b)
+	case c == '\r' || c == '\n':
+		return Key{Kind: KeyEnter}, 1, complete
+	case c == 0x7f || c == '\b':
+		return Key{Kind: KeyBackspace}, 1, complete
+	case c == 3:
+		return Key{Kind: KeyCtrlC}, 1, complete
+	case c == 4:
+		return Key{Kind: KeyCtrlD}, 1, complete
+	case c < ' ':
+		return Key{Kind: keyControl, Rune: rune(c)}, 1, complete
+	case !utf8.FullRune(b):
+		return key, 0, partial
+	}
+	r, n := utf8.DecodeRune(b)
+	if r == utf8.RuneError && n == 1 || !harmless(r) {
+		return key, n, ignored
+	}
+	return Key{Kind: KeyRune, Rune: r}, n, complete
+}
+
+// decodeEscape measures an escape sequence. Alt with a letter is one too: it must
+// not count as the letter.
+func decodeEscape(b []byte) (key Key, n int, state decoded) {
+	if len(b) == 1 {
+		return key, 0, partial
+	}
+	switch c := b[1]; c {
+	case esc:
+		return Key{Kind: KeyEsc}, 1, complete
+	case '[', 'O': // CSI, SS3: parameters, then a letter
+		for i := 2; i < len(b); i++ {
+			switch {
+			case b[i] == '[' && i == 2: // function keys of the Linux console
+			case b[i] >= 0x40 && b[i] <= 0x7e:
+				return key, i + 1, ignored
+			case b[i] < ' ' || b[i] > 0x7e:
+				return key, i, ignored
+			}
+		}
+		return key, 0, partial
+	case ']', 'P', '_', '^', 'X': // a string that ends with BEL or ESC \
+		for i := 2; i < len(b); i++ {
+			if b[i] == '\a' {
+				return key, i + 1, ignored
+			}
+			if b[i] == '\\' && b[i-1] == esc {
+				return key, i + 1, ignored
+			}
+		}
+		return key, 0, partial
+	}
+	if !utf8.FullRune(b[1:]) {
+		return key, 0, partial
+	}
+	_, size := utf8.DecodeRune(b[1:])
+	return key, 1 + size, ignored
+}

@@ -1,0 +1,35 @@
+package term
+
+// Styles colour text, or leave it alone. The zero value leaves it alone.
+type Styles struct{ on bool }
+
+// NewStyles decides whether to colour: never with NO_COLOR, always with
+// CLICOLOR_FORCE (other than 0), else on a terminal that is not dumb, unless
+// CLICOLOR is 0.
+func NewStyles(getenv func(string) string, terminal bool) Styles {
+	force := getenv("CLICOLOR_FORCE")
+	switch {
+	case getenv("NO_COLOR") != "":
+		return Styles{}
+	case force != "" && force != "0":
+		return Styles{on: true}
+	}
+	return Styles{on: terminal && getenv("TERM") != "dumb" && getenv("CLICOLOR") != "0"}
+}
+
+// On reports whether the styles do anything.
+func (s Styles) On() bool { return s.on }
+
+func (s Styles) Bold(text string) string   { return s.wrap("\x1b[1m", text, "\x1b[22m") }
+func (s Styles) Dim(text string) string    { return s.wrap("\x1b[2m", text, "\x1b[22m") }
+func (s Styles) Red(text string) string    { return s.wrap("\x1b[31m", text, "\x1b[39m") }
+func (s Styles) Green(text string) string  { return s.wrap("\x1b[32m", text, "\x1b[39m") }
+func (s Styles) Yellow(text string) string { return s.wrap("\x1b[33m", text, "\x1b[39m") }
+func (s Styles) Cyan(text string) string   { return s.wrap("\x1b[36m", text, "\x1b[39m") }
+
+func (s Styles) wrap(begin, text, end string) string {
+	if !s.on || text == "" {
+		return text
+	}
+	return begin + text + end
+}

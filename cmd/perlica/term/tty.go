@@ -1,0 +1,116 @@
+package term
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// ErrClosed is returned by a [TTY] after Close, ErrBusy while another question has it.
+var (
+	ErrClosed = errors.New("term: closed")
+	ErrBusy   = errors.New("term: the terminal is answering another question")
+)
+
+// TTY is the controlling terminal, opened for keys; standard input may be something
+// else. It is safe for concurrent use.
+type TTY struct {
+	dev *device
+
+	mu      sync.Mutex // guards what follows
+	inUse   bool
+	restore func() error // not nil while the terminal is in raw mode
+	closed  bool
+}
+
+// OpenTTY opens the controlling terminal: /dev/tty, or CONIN$ on Windows. It fails
+// where there is none.
+func OpenTTY() (*TTY, error) { return openTTY(ttyPath) }
+
+func openTTY(path string) (*TTY, error) {
+	dev, err := openDevice(path)
+	if err != nil {
+		return nil, fmt.Errorf("term: open %s: %w", path, err)
+	}
+	return &TTY{dev: dev}, nil
+}
+
+// Session calls f with the terminal in raw mode: no echo, Ctrl-C is a key, and
+// output keeps its newlines, so that f may draw. What was typed before is discarded.
+// The mode is restored when f returns or panics. A Session within a Session, or
+// beside one, returns [ErrBusy].
+func (t *TTY) Session(f func(*Keys) error) (err error) {
+	if err := t.begin(); err != nil {
+		return err
+	}
+	defer func() {
+		if e := t.end(); err == nil {
+			err = e
+		}
+	}()
+	k := &Keys{in: t.dev}
+	if err := k.Discard(); err != nil {
+		return fmt.Errorf("term: discard: %w", err)
+	}
+	return f(k)
+}
+
+func (t *TTY) begin() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.closed:
+		return ErrClosed
+	case t.inUse:
+		return ErrBusy
+	}
+	restore, err := t.dev.raw()
+	if err != nil {
+		return fmt.Errorf("term: raw mode: %w", err)
+	}
+	t.inUse, t.restore = true, restore
+	return nil
+}
+
+func (t *TTY) end() error {
+	err := t.Restore()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.inUse = false
+	if t.closed {
+		t.dev.close()
+	}
+	return err
+}
+
+// Restore gives the terminal back the mode it had before a running Session, for
+// whoever is about to end the process. Without a Session it does nothing.
+func (t *TTY) Restore() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.restore == nil {
+		return nil
+	}
+	restore := t.restore
+	t.restore = nil
+	if err := restore(); err != nil {
+		return fmt.Errorf("term: restore: %w", err)
+	}
+	return nil
+}
+
+// Close restores the terminal and closes it; a Session still running keeps it open
+// until it ends, so cancel its context first. Later calls do nothing.
+func (t *TTY) Close() error {
+	err := t.Restore()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil
+	}
+	t.closed = true
+	if !t.inUse {
+		t.dev.close()
+	}
+	return err
+}

@@ -1,0 +1,269 @@
+package interaction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/perlica/perlica/eventlog"
+)
+
+// Coordinator asks questions and takes answers, for this process and, through the log,
+// for others. Its methods may be called from several goroutines.
+type Coordinator struct {
+	log  *eventlog.Log
+	dir  string // of the sockets; empty: nobody is woken and nobody wakes
+	now  func() time.Time
+	bell *bell
+
+	mu   sync.Mutex // guards open; never held during I/O
+	open []*Ticket  // in the order they were asked
+}
+
+// New returns a Coordinator that keeps its questions on log. Sockets lie in dir, which
+// must be private to the user.
+func New(log *eventlog.Log, dir string, now func() time.Time) *Coordinator {
+	return &Coordinator{log: log, dir: dir, now: now}
+}
+
+// Ticket is a question that waits.
+type Ticket struct {
+	Question
+
+	c    *Coordinator
+	once sync.Once
+	done chan struct{}
+
+	// Set before done is closed.
+	answer *Answer
+	lapsed Reason
+	err    error
+}
+
+// Done is closed when the question is answered or has lapsed. The log says so already.
+func (t *Ticket) Done() <-chan struct{} { return t.done }
+
+// Outcome is valid once Done is closed: an answer; or why there is none; or an error of
+// the log, after which nothing may be sent to anybody.
+func (t *Ticket) Outcome() (*Answer, Reason, error) { return t.answer, t.lapsed, t.err }
+
+func (t *Ticket) close(answer *Answer, lapsed Reason, err error) {
+	t.once.Do(func() {
+		t.answer, t.lapsed, t.err = answer, lapsed, err
+		close(t.done)
+	})
+}
+
+// Ask records the question and opens it for answers; the question is on disk when Ask
+// returns, and only then may it be shown. The caller must Resolve it in the end.
+func (c *Coordinator) Ask(ctx context.Context, q Question) (*Ticket, error) {
+	if q.ID == "" {
+		q.ID = eventlog.InteractionID(uuid.Must(uuid.NewV7()).String())
+	}
+	q.Refs.Interaction = q.ID
+	q.Asked, q.Writer = c.now(), c.log.Writer()
+	t := &Ticket{Question: q, c: c, done: make(chan struct{})}
+	if err := c.ring(); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.open = append(c.open, t)
+	c.mu.Unlock()
+	if _, err := c.log.Append(ctx, eventlog.NewFact(eventlog.InteractionRequested, "agent", q.Refs, q)); err != nil {
+		c.remove(t)
+		return nil, err
+	}
+	return t, nil
+}
+
+// Open returns the questions of this process that wait for an answer, oldest first.
+func (c *Coordinator) Open() []Question {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var qs []Question
+	for _, t := range c.open {
+		qs = append(qs, t.Question)
+	}
+	return qs
+}
+
+func (c *Coordinator) remove(t *Ticket) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open = slices.DeleteFunc(c.open, func(o *Ticket) bool { return o == t })
+}
+
+// Answer answers a question of this or of another process. When it returns nil the
+// answer is on disk and counts; if the asker is another process, it has been woken. A
+// TakenError says who was first. Any answer that does not count is recorded as such.
+func (c *Coordinator) Answer(ctx context.Context, id eventlog.InteractionID, a Answer) error {
+	q, err := Find(ctx, &c.log.Reader, id)
+	if err != nil {
+		return err
+	}
+	if err := q.Check(a); err != nil {
+		return c.reject(ctx, q, a, err)
+	}
+	_, err = c.log.Append(ctx, eventlog.NewFact(eventlog.InteractionAnswered, "user", q.Refs, a))
+	var conflict *eventlog.ConflictError
+	if errors.As(err, &conflict) {
+		return c.reject(ctx, q, a, taken(ctx, &c.log.Reader, id))
+	}
+	if err != nil {
+		return err
+	}
+	if q.Writer == c.log.Writer() {
+		c.collect(ctx)
+		return nil
+	}
+	return c.wake(q.Writer)
+}
+
+// reject records an answer that does not count and returns why.
+func (c *Coordinator) reject(ctx context.Context, q Question, a Answer, why error) error {
+	if c.log.Err() != nil {
+		return why
+	}
+	fact := eventlog.NewFact(eventlog.InteractionAnswerRejected, "user", q.Refs, struct {
+		Answer
+		Why string `json:"why"`
+	}{a, why.Error()})
+	_, err := c.log.Append(ctx, fact)
+	return errors.Join(why, err)
+}
+
+// Lapse closes a question without an answer, unless somebody was first; the Outcome
+// tells. It returns an error only if the log cannot be written.
+func (c *Coordinator) Lapse(ctx context.Context, t *Ticket, why Reason) error {
+	fact := eventlog.NewFact(eventlog.InteractionLapsed, "perlica", t.Refs, lapse{why})
+	_, err := c.log.Append(ctx, fact)
+	var conflict *eventlog.ConflictError
+	if errors.As(err, &conflict) {
+		c.collect(ctx)
+		return nil
+	}
+	t.close(nil, why, err)
+	return err
+}
+
+type lapse struct {
+	Reason Reason `json:"reason"`
+}
+
+// Resolution is how a question ended for the agent.
+type Resolution struct {
+	Option string `json:"option,omitempty"` // the agent's option that was sent; empty: cancelled
+	Sent   bool   `json:"sent"`             // whether the reply left
+	Reason Reason `json:"reason,omitempty"` // why nobody answered, if so
+}
+
+// Resolve records the end of a question. It does not wait for the disk: nothing follows
+// from it.
+func (c *Coordinator) Resolve(t *Ticket, r Resolution) error {
+	c.remove(t)
+	return c.log.Record(eventlog.NewFact(eventlog.InteractionResolved, "perlica", t.Refs, r))
+}
+
+// collect closes the tickets to which the log holds an end.
+func (c *Coordinator) collect(ctx context.Context) {
+	c.mu.Lock()
+	waiting := slices.Clone(c.open)
+	c.mu.Unlock()
+	for _, t := range waiting {
+		var end *TakenError
+		switch err := taken(ctx, &c.log.Reader, t.ID); {
+		case err == nil: // still open
+		case errors.As(err, &end):
+			t.close(end.Answer, end.Lapsed, nil)
+		default:
+			t.close(nil, "", err)
+		}
+	}
+}
+
+// Close stops listening for answers from other processes. Questions that are still open
+// are the caller's to lapse first.
+func (c *Coordinator) Close() error {
+	c.mu.Lock()
+	b := c.bell
+	c.bell = nil
+	c.mu.Unlock()
+	if b == nil {
+		return nil
+	}
+	return b.close()
+}
+
+// Find returns a question from the log, or ErrUnknownQuestion.
+func Find(ctx context.Context, r *eventlog.Reader, id eventlog.InteractionID) (Question, error) {
+	for e, err := range r.Events(ctx, eventlog.Query{Interaction: id, Types: []eventlog.Type{eventlog.InteractionRequested}}) {
+		if err != nil {
+			return Question{}, err
+		}
+		return decode(e)
+	}
+	return Question{}, fmt.Errorf("%w: %s", ErrUnknownQuestion, id)
+}
+
+func decode(e eventlog.Event) (q Question, err error) {
+	err = e.Decode(&q)
+	q.ID, q.Refs, q.Asked, q.Writer = e.Interaction, e.Refs, e.Time, e.Writer
+	return q, err
+}
+
+// Pending returns the questions of the given runs that nobody has answered, oldest first.
+func Pending(ctx context.Context, r *eventlog.Reader, runs []eventlog.RunID) ([]Question, error) {
+	var qs []Question
+	for _, run := range runs {
+		for e, err := range r.Events(ctx, eventlog.Query{Run: run, Types: []eventlog.Type{
+			eventlog.InteractionRequested, eventlog.InteractionAnswered, eventlog.InteractionLapsed, eventlog.InteractionResolved,
+		}}) {
+			if err != nil {
+				return nil, err
+			}
+			if e.Type != eventlog.InteractionRequested {
+				qs = slices.DeleteFunc(qs, func(q Question) bool { return q.ID == e.Interaction })
+				continue
+			}
+			q, err := decode(e)
+			if err != nil {
+				return nil, err
+			}
+			qs = append(qs, q)
+		}
+	}
+	slices.SortStableFunc(qs, func(a, b Question) int { return a.Asked.Compare(b.Asked) })
+	return qs, nil
+}
+
+// taken returns a *TakenError if the question has an end on the log, or nil.
+func taken(ctx context.Context, r *eventlog.Reader, id eventlog.InteractionID) error {
+	types := []eventlog.Type{eventlog.InteractionAnswered, eventlog.InteractionLapsed}
+	e, ok, err := r.Last(ctx, eventlog.Query{Interaction: id, Types: types})
+	if err != nil || !ok {
+		return err
+	}
+	if e.Type == eventlog.InteractionLapsed {
+		var l lapse
+		err := e.Decode(&l)
+		return errors.Join(&TakenError{Lapsed: l.Reason, At: e.Time}, err)
+	}
+	var a Answer
+	err = e.Decode(&a)
+	return errors.Join(&TakenError{Answer: &a, At: e.Time}, err)
+}
+
+// Bury closes a question whose asker died, as far as it is open, and resolves it.
+func (c *Coordinator) Bury(ctx context.Context, q Question, why Reason) error {
+	_, err := c.log.Append(ctx, eventlog.NewFact(eventlog.InteractionLapsed, "perlica", q.Refs, lapse{why}))
+	var conflict *eventlog.ConflictError
+	if err != nil && !errors.As(err, &conflict) {
+		return err
+	}
+	return c.log.Record(eventlog.NewFact(eventlog.InteractionResolved, "perlica", q.Refs, Resolution{Reason: why}))
+}

@@ -1,0 +1,141 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"mvdan.cc/sh/v3/shell"
+
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/provider"
+)
+
+// Agent is an agent together with what the configuration says of it.
+type Agent struct {
+	provider.Agent
+	Mode           string // from the configuration; empty: the asking mode
+	ConnectTimeout time.Duration
+	RequestTimeout time.Duration
+	MaxLine        int // bytes
+	// Why says how it was chosen, where nobody named it.
+	Why string
+}
+
+// Predictable is the id of the built-in agent.
+const Predictable = "predictable"
+
+// An AgentError says that there is no such agent, and what to do.
+type AgentError struct {
+	ID   string
+	Why  string
+	Hint string
+}
+
+func (e *AgentError) Error() string { return e.Why }
+
+// Resolver finds agents. Self is Perlica's own executable; LookPath is exec.LookPath.
+type Resolver struct {
+	Config   *config.Config
+	Self     string
+	LookPath func(string) (string, error)
+}
+
+// lookup finds a program; Perlica's own name in the registry is its own executable.
+func (r Resolver) lookup(name string) (string, error) {
+	if name == provider.Self {
+		return r.Self, nil
+	}
+	if r.LookPath != nil {
+		return r.LookPath(name)
+	}
+	return exec.LookPath(name)
+}
+
+// Default returns the provider that the configuration names, else the first installed
+// agent of the registry, else the built-in one.
+func (r Resolver) Default() (Agent, error) {
+	if id := r.Config.DefaultProvider; id != "" {
+		return r.Named(id)
+	}
+	for _, k := range provider.Registry() {
+		if a, ok := r.installed(k); ok {
+			a.Why = k.Name + " is the first installed agent that Perlica knows"
+			if k.ID == Predictable {
+				a.Why = "no agent that Perlica knows is installed, so the built-in one answers, which only echoes"
+			}
+			return a, nil
+		}
+	}
+	return Agent{}, &AgentError{Why: "every agent is disabled by the configuration", Hint: "see 'perlica config show'"}
+}
+
+func (r Resolver) installed(k provider.Known) (Agent, bool) {
+	c := r.Config.Provider(k.ID)
+	if !c.Enabled {
+		return Agent{}, false
+	}
+	a, err := r.Named(k.ID)
+	return a, err == nil
+}
+
+// Named returns the provider with this id, from the configuration or the registry.
+func (r Resolver) Named(id string) (Agent, error) {
+	c := r.Config.Provider(id)
+	known, isKnown := provider.Lookup(id)
+	if !c.Enabled {
+		return Agent{}, &AgentError{ID: id, Why: fmt.Sprintf("the provider %q is disabled by the configuration", id), Hint: "set providers." + id + ".enabled = true"}
+	}
+	a := Agent{
+		Agent: provider.Agent{ID: id},
+		Mode:  c.Mode, ConnectTimeout: c.ConnectTimeout, RequestTimeout: c.RequestTimeout, MaxLine: c.MaxLineBytes,
+	}
+	if isKnown {
+		a.Agent = known.Agent(nil)
+	}
+	a.Env = append(a.Env, c.Env...)
+	switch {
+	case c.Command != "":
+		a.Command = append([]string{c.Command}, c.Args...)
+	case isKnown:
+		argv, ok := known.Find(r.lookup)
+		if !ok {
+			return Agent{}, &AgentError{ID: id, Why: known.Name + " is not installed: none of its programs is on PATH", Hint: "install it: " + known.Install}
+		}
+		if c.Args != nil {
+			argv = append(argv[:1], c.Args...)
+		}
+		a.Command = argv
+	default:
+		e := &AgentError{ID: id, Why: fmt.Sprintf("there is no provider %q", id), Hint: "see 'perlica provider list'"}
+		var configured []string
+		for name := range r.Config.Providers {
+			configured = append(configured, name)
+		}
+		if near := provider.Nearest(id, configured...); near != "" {
+			e.Hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return Agent{}, e
+	}
+	return a, nil
+}
+
+// AdHoc returns an agent from a command line, which is split like a shell splits it, and
+// run without a shell. Its id is the program's name.
+func (r Resolver) AdHoc(command string) (Agent, error) {
+	argv, err := shell.Fields(command, nil)
+	if err == nil && len(argv) == 0 {
+		err = errors.New("the command is empty")
+	}
+	if err != nil {
+		return Agent{}, &AgentError{Why: fmt.Sprintf("the agent's command line %q cannot be read: %v", command, err)}
+	}
+	id := filepath.Base(argv[0])
+	c := r.Config.Provider("")
+	return Agent{
+		Agent:          provider.Agent{ID: id, Command: argv},
+		ConnectTimeout: c.ConnectTimeout, RequestTimeout: c.RequestTimeout, MaxLine: c.MaxLineBytes,
+	}, nil
+}

@@ -1,0 +1,364 @@
+package kernel
+
+import (
+	"encoding/hex"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/provider"
+)
+
+// client is what a run's connection talks to: it records the lines, gathers the answer,
+// shows what happens and takes the agent's questions.
+type client struct {
+	run    *run
+	show   *shower
+	now    func() time.Time
+	at     atomic.Pointer[eventlog.Refs]
+	active chan struct{} // capacity 1: a line has come
+
+	blocks []acp.ContentBlock // what is asked; set by intend
+
+	ready   chan struct{} // closed when conn is set: the connection speaks before Start returns
+	conn    *provider.Conn
+	asks    chan *provider.PermissionRequest // in wire order, to the asking goroutine
+	asking  sync.WaitGroup                   // the asking goroutine
+	judging sync.Mutex                       // held while a question is put, and while the run waits for all
+	open    sync.WaitGroup                   // one goroutine for each open question
+
+	cancelled chan struct{} // closed when the turn is cancelled
+	cancel    func()        // closes it: all open questions lapse, and every later one
+	settled   chan struct{} // closed when the run ends
+	settle    func()        // closes it
+
+	mu       sync.Mutex // guards what follows; never held while something blocks
+	answer   provider.Answer
+	live     bool // between Started and the outcome
+	text     strings.Builder
+	tools    []*toolSeen
+	cost     *acp.Cost
+	started  time.Time
+	first    time.Time
+	perms    Permissions
+	always   []string // kinds of tools that a person has allowed the agent for good
+	unasked  []UnaskedTool
+	blocked  int
+	late     int
+	warnings []string
+}
+
+// toolSeen is a tool call as far as it has been reported.
+type toolSeen struct {
+	ToolSeen
+	call    provider.ToolCall
+	asked   bool
+	refused bool
+}
+
+func newClient(run *run) *client {
+	c := &client{
+		run: run, now: run.r.opt.Now,
+		active:    make(chan struct{}, 1),
+		ready:     make(chan struct{}),
+		asks:      make(chan *provider.PermissionRequest, 64),
+		cancelled: make(chan struct{}),
+		settled:   make(chan struct{}),
+	}
+	c.cancel = sync.OnceFunc(func() { close(c.cancelled) })
+	c.settle = sync.OnceFunc(func() { close(c.settled) })
+	c.at.Store(&run.refs)
+	var sync func() error
+	if run.r.opt.StreamSync {
+		sync = run.r.log.Sync
+	}
+	c.show = newShower(run.t.Show, sync, func(error) { c.kill() })
+	return c
+}
+
+// attach begins to take the agent's questions.
+func (c *client) attach(conn *provider.Conn) {
+	c.conn = conn
+	close(c.ready)
+	c.asking.Go(c.ask)
+}
+
+// detach ends what attach began. The connection must have ended.
+func (c *client) detach() {
+	close(c.asks)
+	c.asking.Wait()
+	c.open.Wait()
+}
+
+// gone is closed when the agent can be spoken to no more.
+func (c *client) gone() <-chan struct{} {
+	<-c.ready
+	return c.conn.Gone()
+}
+
+// kill ends the agent without another byte to it: the record has failed.
+func (c *client) kill() {
+	<-c.ready
+	c.conn.Kill()
+}
+
+func (c *client) refs() eventlog.Refs { return *c.at.Load() }
+
+// setConversation adds the agent's own session id to all later events.
+func (c *client) setConversation(id string) {
+	refs := c.refs()
+	refs.Conversation = eventlog.ConversationID(id)
+	c.at.Store(&refs)
+}
+
+var sentTypes = map[provider.Kind]eventlog.Type{
+	provider.Request: eventlog.RequestSent, provider.Notification: eventlog.NotificationSent, provider.Response: eventlog.ResponseSent,
+}
+
+// Sent records a line that is about to be written.
+func (c *client) Sent(f provider.Frame) error {
+	return c.run.r.log.Record(eventlog.Event{
+		Type: sentTypes[f.Kind], Class: eventlog.Frame, Actor: "perlica", Refs: c.refs(), Payload: f.Line,
+	})
+}
+
+var receivedTypes = map[provider.Kind]eventlog.Type{
+	provider.Request: eventlog.NotificationReceived, provider.Notification: eventlog.NotificationReceived,
+	provider.Response: eventlog.ResponseReceived, provider.Malformed: eventlog.LineMalformed,
+}
+
+// Received records a line that has come.
+func (c *client) Received(f provider.Frame) error {
+	select {
+	case c.active <- struct{}{}:
+	default:
+	}
+	if f.Kind == provider.Oversized {
+		return c.run.r.log.Record(eventlog.NewFact(eventlog.LineOversized, "agent", c.refs(), oversizedLine{
+			Length: f.Length, SHA256: hex.EncodeToString(f.SHA256), Head: f.Line,
+		}))
+	}
+	return c.run.r.log.Record(eventlog.Event{
+		Type: receivedTypes[f.Kind], Class: eventlog.Frame, Actor: "agent", Refs: c.refs(), Payload: f.Line,
+	})
+}
+
+// start opens the turn.
+func (c *client) start(n Started) {
+	c.mu.Lock()
+	c.live, c.started = true, c.now()
+	c.mu.Unlock()
+	c.show.add(n)
+}
+
+// Update takes in what the agent says. What it says before the prompt is set-up, what it
+// says after the outcome is on record only.
+func (c *client) Update(u provider.Update) {
+	c.mu.Lock()
+	if !c.live {
+		if !c.started.IsZero() {
+			c.late++
+		}
+		c.mu.Unlock()
+		return
+	}
+	if c.first.IsZero() {
+		c.first = c.now()
+	}
+	switch {
+	case u.Kind == provider.AgentMessageChunk:
+		c.text.WriteString(u.Text)
+	case u.Tool != nil:
+		c.noteTool(*u.Tool)
+	case u.Usage != nil && u.Usage.Cost != nil:
+		c.cost = u.Usage.Cost
+	}
+	c.mu.Unlock()
+	c.show.add(Updated{u})
+}
+
+// noteTool merges what is reported of a tool call. The caller holds mu.
+func (c *client) noteTool(t provider.ToolCall) *toolSeen {
+	i := slices.IndexFunc(c.tools, func(s *toolSeen) bool { return s.ID == string(t.ID) })
+	if i < 0 {
+		i = len(c.tools)
+		c.tools = append(c.tools, &toolSeen{ToolSeen: ToolSeen{ID: string(t.ID)}})
+	}
+	s := c.tools[i]
+	s.call.ID = t.ID
+	if t.Title != "" {
+		s.Title, s.call.Title = t.Title, t.Title
+	}
+	if t.Kind != "" {
+		s.Kind, s.call.Kind = string(t.Kind), t.Kind
+	}
+	if t.Status != "" {
+		s.Status = string(t.Status)
+	}
+	if len(t.RawInput) > 0 && string(t.RawInput) != "{}" {
+		s.call.RawInput = t.RawInput
+	}
+	if len(t.Content) > 0 {
+		s.call.Content = t.Content
+	}
+	if len(t.Locations) > 0 {
+		s.call.Locations = t.Locations
+	}
+	return s
+}
+
+// Blocked records a request that was refused.
+func (c *client) Blocked(b provider.BlockedRequest) {
+	c.mu.Lock()
+	c.blocked++
+	c.mu.Unlock()
+	refs := c.refs()
+	// An error kills the log, and with it the run at its next step.
+	_ = c.run.r.log.Record(
+		eventlog.NewFact(eventlog.ToolBlocked, "agent", refs, toolBlocked{Method: b.Method, RequestID: b.ID, Reason: reasonBlocked, Params: b.Params}),
+		eventlog.NewFact(eventlog.ToolResult, "perlica", refs, toolResult{Method: b.Method, RequestID: b.ID, Reason: reasonBlocked}),
+	)
+	c.show.add(Blocked{Method: b.Method})
+}
+
+// maxWarnings is how many warnings a run keeps; an agent may give cause for thousands.
+const maxWarnings = 20
+
+// Warning tells of a line that could not be acted upon.
+func (c *client) Warning(w provider.Warning) { c.warn(w.Subtype, w.Detail) }
+
+func (c *client) warn(subtype, detail string) {
+	c.mu.Lock()
+	n := len(c.warnings)
+	if n < maxWarnings {
+		c.warnings = append(c.warnings, subtype+": "+detail)
+	}
+	c.mu.Unlock()
+	c.run.r.opt.Trail.Warn(subtype, "run", string(c.run.refs.Run), "detail", detail)
+	if n < maxWarnings {
+		c.show.add(Warned{Subtype: subtype, Detail: detail})
+	}
+}
+
+func (c *client) takeWarnings() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.warnings)
+}
+
+// Agents may say something more after their answer. The turn is over when nothing has
+// come for drainIdle, at the latest after drainMost.
+const (
+	drainIdle = 5 * time.Millisecond
+	drainMost = 250 * time.Millisecond
+)
+
+// drain waits for the last words of a turn.
+func (c *client) drain() {
+	most := time.NewTimer(drainMost)
+	defer most.Stop()
+	for {
+		idle := time.NewTimer(drainIdle)
+		select {
+		case <-c.active:
+			idle.Stop()
+		case <-idle.C:
+			return
+		case <-c.gone():
+			idle.Stop()
+			return
+		case <-most.C:
+			idle.Stop()
+			return
+		}
+	}
+}
+
+// endTurn ends the turn: nothing that comes now belongs to it. It returns when every
+// question has its end on the log.
+func (c *client) endTurn() {
+	c.mu.Lock()
+	c.live = false
+	c.mu.Unlock()
+	c.settle()
+	c.judging.Lock()
+	defer c.judging.Unlock()
+	c.open.Wait()
+}
+
+func (c *client) setAnswer(a provider.Answer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answer = a
+}
+
+func (c *client) firstUpdate() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.first.IsZero() {
+		return 0
+	}
+	return c.first.Sub(c.started)
+}
+
+func (c *client) toolsSeen() []ToolSeen {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	seen := []ToolSeen{}
+	for _, t := range c.tools {
+		seen = append(seen, t.ToolSeen)
+	}
+	return seen
+}
+
+// fill adds what the client has gathered to a result.
+func (c *client) fill(res *Result) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	res.Text = c.text.String()
+	res.StopReason, res.Usage, res.Cost = c.answer.StopReason, c.answer.Usage, c.cost
+	res.Permissions, res.Blocked = c.perms, c.blocked
+	res.Unasked = c.unasked
+}
+
+// judgeTools finds the tool calls that should have been asked about and were not.
+func (c *client) judgeTools() {
+	c.mu.Lock()
+	tools, always := slices.Clone(c.tools), slices.Clone(c.always)
+	c.mu.Unlock()
+	var unasked []UnaskedTool
+	for _, t := range tools {
+		why := t.unasked()
+		if why == "" || !t.refused && (slices.Contains(always, t.Kind) || c.run.r.covered(c.request(t.call, nil))) {
+			continue
+		}
+		unasked = append(unasked, UnaskedTool{ToolSeen: t.ToolSeen, Why: why})
+	}
+	c.mu.Lock()
+	c.unasked = unasked
+	c.mu.Unlock()
+}
+
+// unasked returns why a tool call should have been asked about and was not, or "".
+func (t *toolSeen) unasked() string {
+	switch acp.ToolKind(t.Kind) {
+	case acp.ToolKindExecute, acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove:
+	default:
+		return ""
+	}
+	status := acp.ToolCallStatus(t.Status)
+	switch {
+	case t.refused && status == acp.ToolCallStatusCompleted:
+		return "it ran although it was refused"
+	case t.asked:
+		return ""
+	case status == acp.ToolCallStatusInProgress, status == acp.ToolCallStatusCompleted, status == acp.ToolCallStatusFailed:
+		return "it ran and nobody was asked"
+	}
+	return ""
+}

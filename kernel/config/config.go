@@ -1,0 +1,102 @@
+// Package config turns files, environment, flags and trust into one checked value.
+//
+// It promises that every value says where it came from, that several mistakes are
+// reported at once with file, line and the nearest valid key, and that a project
+// file, which comes with the repository, can only tighten until a person has
+// trusted exactly these bytes. It refuses to guess: an unknown key or a bad value is
+// an error, never a default. It starts nothing, opens no log and reads nothing
+// ambient: directories, environment and flags are handed in.
+//
+// The one idea a reader needs: there is one table of keys (keys.go). Decoding,
+// defaults, names of environment variables, trust, the file `perlica init` writes
+// and docs/configuration.md are all read off it.
+package config
+
+import (
+	"time"
+
+	"github.com/perlica/perlica/policy"
+)
+
+// Config is the whole configuration after all layers: flags over environment over
+// project file over user file over defaults. It is not changed after Load.
+type Config struct {
+	DefaultProvider string        // "" means: the first installed agent of the registry
+	ContextID       string        // the set of databases; a valid context name
+	Permissions     string        // ask, reads, deny or allow; "" means: by terminal
+	StreamSync      bool          // what the agent says is on disk before it is shown
+	AnswerTimeout   time.Duration // how long a question stays open; then no
+	BudgetRatio     float64       // the share of a context window that history may fill
+	ContextWindows  map[string]int
+	Logs            Logs
+	Providers       map[string]Provider // those any layer mentions; see Provider
+	MCPServers      []MCPServer         // user file first, then project file
+	Rules           []policy.Rule       // user file first, then project file, in order
+	SystemPrompt    string              // prompts/system.md, once trusted
+
+	Project  Project
+	Withheld []string // what the project file may not do before it is trusted, a line each
+	Notes    []string // reserved keys that are set and do nothing, a line each
+	Warnings []string // what is accepted and probably not meant, a line each
+
+	settings []setting
+}
+
+// Project is what Load found in the workspace.
+type Project struct {
+	Digest  string // of config.toml and prompts/system.md as read; "" when there is neither
+	Trusted bool   // by `perlica config trust` or PERLICA_TRUST_PROJECT
+}
+
+// Logs are the limits of the debug trail.
+type Logs struct {
+	MaxSizeMB  int
+	MaxFiles   int
+	MaxTotalMB int
+	Level      string
+}
+
+// Provider is the configuration of one agent.
+type Provider struct {
+	ID             string
+	Enabled        bool
+	Command        string   // "" means: as the registry has it
+	Args           []string // nil means: as the registry has it; empty means no arguments
+	Env            []string // names of further variables handed to the agent
+	ConnectTimeout time.Duration
+	RequestTimeout time.Duration
+	MaxLineBytes   int
+	Mode           string // "" is the registry's asking mode, "none" leaves the agent as it is
+}
+
+// MCPServer is one [[mcp.servers]], handed to the agent in session/new.
+type MCPServer struct {
+	Name    string
+	Type    string // stdio, http or sse
+	Command string
+	Args    []string
+	Env     map[string]string
+	URL     string
+	Headers map[string]string
+	Origin  string // file:line
+}
+
+// Provider returns the configuration of a provider, which is the defaults when no
+// layer mentions it.
+func (c *Config) Provider(id string) Provider {
+	if p, ok := c.Providers[id]; ok {
+		return p
+	}
+	return defaultProvider(id)
+}
+
+// defaultProvider is a provider nobody has configured.
+func defaultProvider(id string) Provider {
+	p := Provider{ID: id}
+	for i := range table {
+		if row := &table[i]; row.section() == providerSection && row.def != nil {
+			row.store(target{provider: &p}, row.def)
+		}
+	}
+	return p
+}

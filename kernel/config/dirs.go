@@ -1,0 +1,77 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+)
+
+// Dirs are the user's own directories. They may not exist yet.
+type Dirs struct {
+	Home    string // where the search for a workspace ends; "" when unknown
+	Config  string // config.toml
+	State   string // keys, trust, chat history
+	Runtime string // sockets; gone after a restart
+}
+
+// ErrNoHome says that nothing tells where the user's directories are.
+var ErrNoHome = errors.New("config: the home directory is not known; set HOME or PERLICA_HOME")
+
+// UserDirs finds the user's directories: below PERLICA_HOME if it is set, else where
+// the XDG variables say, else where the system's habit has them.
+func UserDirs(getenv func(string) string) (Dirs, error) {
+	return userDirs(runtime.GOOS, getenv)
+}
+
+func userDirs(goos string, getenv func(string) string) (Dirs, error) {
+	home := getenv("HOME")
+	if goos == "windows" {
+		home = getenv("USERPROFILE")
+	}
+	if own := getenv(homeVariable); own != "" {
+		if !filepath.IsAbs(own) {
+			return Dirs{}, fmt.Errorf("config: %s is not an absolute path: %s", homeVariable, printable(own))
+		}
+		return Dirs{home, filepath.Join(own, "config"), filepath.Join(own, "state"), filepath.Join(own, "run")}, nil
+	}
+	d := Dirs{Home: home}
+	d.Config, d.State, d.Runtime = systemDirs(goos, home, getenv)
+	for dir, variable := range map[*string]string{
+		&d.Config: "XDG_CONFIG_HOME", &d.State: "XDG_STATE_HOME", &d.Runtime: "XDG_RUNTIME_DIR",
+	} {
+		// The XDG specification has relative paths ignored.
+		if xdg := getenv(variable); filepath.IsAbs(xdg) {
+			*dir = filepath.Join(xdg, "perlica")
+		}
+	}
+	if d.Config == "" || d.State == "" {
+		return Dirs{}, ErrNoHome
+	}
+	if d.Runtime == "" {
+		d.Runtime = filepath.Join(d.State, "run")
+	}
+	return d, nil
+}
+
+// systemDirs is the habit of each system; what cannot be known is "".
+func systemDirs(goos, home string, getenv func(string) string) (config, state, run string) {
+	below := func(base string, elem ...string) string {
+		if base == "" {
+			return ""
+		}
+		return filepath.Join(append([]string{base}, elem...)...)
+	}
+	switch goos {
+	case "darwin", "ios":
+		support := below(home, "Library", "Application Support", "perlica")
+		return support, below(support, "state"), below(getenv("TMPDIR"), "perlica")
+	case "windows":
+		local := below(getenv("LOCALAPPDATA"), "perlica")
+		return below(getenv("APPDATA"), "perlica"), below(local, "state"), below(local, "run")
+	}
+	return below(home, ".config", "perlica"), below(home, ".local", "state", "perlica"), ""
+}
+
+// ConfigFile is the user's configuration file.
+func (d Dirs) ConfigFile() string { return filepath.Join(d.Config, "config.toml") }

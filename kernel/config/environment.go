@@ -1,0 +1,127 @@
+package config
+
+import (
+	"strings"
+)
+
+// Variables that begin with envPrefix and are no keys.
+const (
+	envPrefix       = "PERLICA_"
+	homeVariable    = "PERLICA_HOME"
+	trustVariable   = "PERLICA_TRUST_PROJECT"
+	agentVariable   = "PERLICA_PREDICTABLE"
+	environmentName = "environment "
+)
+
+// lookup returns a variable of an environment, or "".
+func lookup(environ []string, name string) string {
+	for _, kv := range environ {
+		if k, v, ok := strings.Cut(kv, "="); ok && k == name {
+			return v
+		}
+	}
+	return ""
+}
+
+// envName is the name of the variable that sets a key.
+func envName(key string) string {
+	return envPrefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
+}
+
+// environment adds the variables that set keys. An empty one sets nothing; one that
+// looks like a key and is none is a warning, since it may belong to somebody else.
+func (l *loader) environment(environ []string) {
+	for _, kv := range environ {
+		if !strings.HasPrefix(kv, envPrefix) {
+			continue
+		}
+		name, value, _ := strings.Cut(kv, "=")
+		if value == "" || name == homeVariable || name == trustVariable || strings.HasPrefix(name, agentVariable) {
+			continue
+		}
+		row, id := l.rowOfVariable(name)
+		if row == nil {
+			l.warnVariable(name)
+			continue
+		}
+		l.putText(row, strings.Replace(row.name, anyID, id, 1), id, value, environmentName+name)
+	}
+}
+
+// putText sets a key from text.
+func (l *loader) putText(row *row, key, id, value, origin string) {
+	v, f := row.parse(value)
+	if f != nil {
+		p := &Problem{Source: origin, Reason: f.reason, Nearest: f.nearest}
+		if !strings.HasPrefix(origin, environmentName) {
+			p.Key = key
+		}
+		l.problems = append(l.problems, p)
+		return
+	}
+	l.put(setting{row: row, key: key, id: id, value: v, origin: origin})
+}
+
+// rowOfVariable finds the key a variable sets. The id in it is that of a provider the
+// files mention, where one fits, else the words in lower case joined by dashes.
+func (l *loader) rowOfVariable(name string) (*row, string) {
+	for i := range table {
+		r := &table[i]
+		if !r.kind.scalar() || strings.Contains(r.name, "[]") {
+			continue
+		}
+		before, after, several := strings.Cut(r.name, anyID)
+		if !several && envName(r.name) == name {
+			return r, ""
+		}
+		prefix, suffix := envName(before), strings.TrimPrefix(envName(after), envPrefix)
+		if !several || len(name) <= len(prefix)+len(suffix) ||
+			!strings.HasPrefix(name, prefix) || !strings.HasSuffix(name, suffix) {
+			continue
+		}
+		if id := l.idOf(name[len(prefix) : len(name)-len(suffix)]); validID(id) {
+			return r, id
+		}
+	}
+	return nil, ""
+}
+
+func (l *loader) idOf(word string) string {
+	for _, key := range l.order {
+		if id := l.values[key].id; id != "" && envName(id) == envPrefix+word {
+			return id
+		}
+	}
+	return strings.ReplaceAll(strings.ToLower(word), "_", "-")
+}
+
+func (l *loader) warnVariable(name string) {
+	var names []string
+	for i := range table {
+		if r := &table[i]; r.static() && r.kind.scalar() {
+			names = append(names, envName(r.name))
+		}
+	}
+	p := &Problem{Source: environmentName + name, Reason: "sets no key and is ignored", Nearest: nearest(name, names)}
+	if p.Nearest == "" {
+		for _, n := range names {
+			if strings.HasSuffix(n, name[len(envPrefix)-1:]) {
+				p.Nearest = n
+				break
+			}
+		}
+	}
+	l.config.Warnings = append(l.config.Warnings, p.Error())
+}
+
+// flags adds what the command line sets, by key.
+func (l *loader) flags(flags map[string]string) {
+	for _, key := range sortedKeys(flags) {
+		row, id := rowOf(key)
+		if row == nil || !row.kind.scalar() || strings.Contains(row.name, "[]") {
+			l.problems = append(l.problems, &Problem{Source: "flag", Key: key, Reason: "is not a key a flag can set"})
+			continue
+		}
+		l.putText(row, key, id, flags[key], "flag")
+	}
+}

@@ -1,0 +1,100 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// ErrExists says that there is a project file already.
+var ErrExists = errors.New("config: the project file exists")
+
+// Init makes the workspace and writes a project file in which every key stands as a
+// comment, and returns its path. It never overwrites: then the error is ErrExists.
+func Init(ws Workspace) (path string, err error) {
+	if _, err := ws.Ensure("default"); err != nil {
+		return "", err
+	}
+	root, err := os.OpenRoot(ws.Dir())
+	if err != nil {
+		return "", fmt.Errorf("config: init: %w", err)
+	}
+	defer root.Close()
+	f, err := root.OpenFile("config.toml", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return ws.ConfigFile(), fmt.Errorf("%w: %s", ErrExists, printable(ws.ConfigFile()))
+	}
+	if err != nil {
+		return "", fmt.Errorf("config: init: %w", err)
+	}
+	_, err = f.WriteString(DefaultFile())
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return "", fmt.Errorf("config: init: %w", err)
+	}
+	return ws.ConfigFile(), nil
+}
+
+// DefaultFile is the file Init writes: every key, as a comment, with its default.
+func DefaultFile() string {
+	var b strings.Builder
+	b.WriteString("# Perlica's configuration of this project. Every key is a comment and shows its\n" +
+		"# default or an example; `perlica config show` says what counts and why.\n" +
+		"# This file comes with the repository: what loosens counts on another machine\n" +
+		"# only after `perlica config trust`. See docs/configuration.md.\n")
+	section := ""
+	for i := range table {
+		r := &table[i]
+		if r.reserved {
+			continue
+		}
+		if header, _ := r.place(); header != section {
+			section = header
+			b.WriteString("\n# " + section + "\n")
+		}
+		_, name := r.place()
+		b.WriteString(wrap(r.help, "#   "))
+		fmt.Fprintf(&b, "# %s = %s\n", name, r.literal())
+	}
+	return b.String()
+}
+
+// exampleID stands for <id> in examples.
+const exampleID = "claude"
+
+// place is the table header a row goes under, and its key there.
+func (r *row) place() (header, key string) {
+	if list, name, ok := strings.Cut(r.name, "[]."); ok {
+		return "[[" + list + "]]", name
+	}
+	name := strings.Replace(r.name, anyID, exampleID, 1)
+	dot := strings.LastIndexByte(name, '.')
+	return "[" + name[:dot] + "]", name[dot+1:]
+}
+
+// literal is the default, or an example where the default shows nothing.
+func (r *row) literal() string {
+	if r.def != nil && r.def != "" {
+		return format(r.def)
+	}
+	return r.example
+}
+
+// wrap breaks text into lines of at most 80 bytes where words allow it.
+func wrap(s, lead string) string {
+	var b strings.Builder
+	line := lead
+	for _, word := range strings.Fields(s) {
+		if len(line)+len(word) > 80 && line != lead {
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+			line = lead
+		}
+		line += word + " "
+	}
+	b.WriteString(strings.TrimRight(line, " ") + "\n")
+	return b.String()
+}

@@ -1,0 +1,260 @@
+package config
+
+import (
+	"strings"
+	"time"
+
+	"github.com/perlica/perlica/policy"
+)
+
+// kind is the type of a key's value.
+type kind int
+
+const (
+	text     kind = iota // string
+	boolean              // bool
+	integer              // int
+	number               // float64
+	duration             // time.Duration, written as "30s"
+	texts                // []string
+	textMap              // map[string]string
+)
+
+// String is the kind's name in errors and docs.
+func (k kind) String() string {
+	return [...]string{"string", "boolean", "integer", "number", "duration", "list of strings", "table of strings"}[k]
+}
+
+// scalar says whether a value fits into an environment variable or a flag.
+func (k kind) scalar() bool { return k < texts }
+
+// anyID stands for a provider's id in a key.
+const anyID = "<id>"
+
+// The sections whose keys belong to something there can be several of.
+const (
+	providerSection = "provider"
+	serverSection   = "mcp.servers"
+	ruleSection     = "policy.rule"
+)
+
+// row is one key: everything anything in this package knows about it.
+type row struct {
+	name     string // "providers.<id>.acp.mode", "mcp.servers[].url"
+	kind     kind
+	def      any    // the default, of the kind's Go type; nil: absent
+	example  string // a TOML literal for where the default shows nothing
+	help     string
+	choices  []string
+	min, max float64 // of integers and numbers, where max > 0; of durations in seconds
+	check    func(string) string
+	required bool
+	reserved bool
+	secret   bool // values are masked in listings
+	loosens  loosening
+	store    func(target, any)
+}
+
+// target is where a value is stored: the fields a row's section needs are set.
+type target struct {
+	config   *Config
+	id       string
+	provider *Provider
+	server   *MCPServer
+	rule     *policy.Rule
+}
+
+const (
+	kib = 1 << 10
+	gib = 1 << 30
+)
+
+// noEffect is the store of reserved keys.
+func noEffect(target, any) {}
+
+// table holds every key there is, in the order in which people read them.
+var table = []row{
+	{name: "model.default_provider", kind: text, def: "", example: `"claude"`, check: checkOptionalID, loosens: whenProjectDefines,
+		help:  "The provider that is used when none is named. Empty: the first installed agent of the registry, else the built-in predictable agent.",
+		store: func(t target, v any) { t.config.DefaultProvider = v.(string) }},
+
+	{name: "providers.<id>.enabled", kind: boolean, def: true, loosens: whenTrue,
+		help:  "A provider that is not enabled is never started.",
+		store: func(t target, v any) { t.provider.Enabled = v.(bool) }},
+	{name: "providers.<id>.adapter.command", kind: text, example: `"my-agent"`, check: checkCommand, loosens: always,
+		help:  "The program that speaks ACP on its standard input and output, looked up on PATH. Absent: as the registry has it.",
+		store: func(t target, v any) { t.provider.Command = v.(string) }},
+	{name: "providers.<id>.adapter.args", kind: texts, example: `["--acp"]`, loosens: always,
+		help:  "Its arguments. `[]` means no arguments; absent means those of the registry.",
+		store: func(t target, v any) { t.provider.Args = v.([]string) }},
+	{name: "providers.<id>.adapter.env_allowlist", kind: texts, example: `["MY_AGENT_KEY"]`, check: checkEnvName, loosens: always,
+		help:  "Names of further environment variables that are handed to the agent.",
+		store: func(t target, v any) { t.provider.Env = v.([]string) }},
+	{name: "providers.<id>.acp.connect_timeout", kind: duration, def: 60 * time.Second,
+		help:  "How long starting the agent and `initialize` may take.",
+		store: func(t target, v any) { t.provider.ConnectTimeout = v.(time.Duration) }},
+	{name: "providers.<id>.acp.request_timeout", kind: duration, def: 60 * time.Second,
+		help:  "How long any other request but `session/prompt` may take.",
+		store: func(t target, v any) { t.provider.RequestTimeout = v.(time.Duration) }},
+	{name: "providers.<id>.acp.max_line_bytes", kind: integer, def: 64 << 20, min: 64 * kib, max: gib, loosens: whenHigher,
+		help:  "Of a line of the agent that is longer, only the length, the hash and the first 64 KiB are kept.",
+		store: func(t target, v any) { t.provider.MaxLineBytes = v.(int) }},
+	{name: "providers.<id>.acp.mode", kind: text, def: "", example: `"default"`, loosens: always,
+		help:  "The mode that is selected at the start of a session. Empty: the mode in which the registry knows the agent to ask; `\"none\"`: the agent is left as it is.",
+		store: func(t target, v any) { t.provider.Mode = v.(string) }},
+	{name: "providers.<id>.acp.max_retries", kind: integer, max: 1000, example: "0", reserved: true, store: noEffect,
+		help: "Perlica sends nothing twice."},
+
+	{name: "permissions.mode", kind: text, choices: []string{"ask", "reads", "deny", "allow"}, example: `"ask"`, loosens: whenLaxer,
+		help:  "Who answers an agent's questions: a person; a person except for reads inside the working directory; nobody, which is no; yes to every ordinary command. Rules come first. Absent: `ask` on a terminal, else `deny`.",
+		store: func(t target, v any) { t.config.Permissions = v.(string) }},
+	{name: "interaction.timeout", kind: duration, def: 24 * time.Hour,
+		help:  "How long a question stays open; after that the answer is no.",
+		store: func(t target, v any) { t.config.AnswerTimeout = v.(time.Duration) }},
+	{name: "context.default_id", kind: text, def: "default", check: checkContext,
+		help:  "The set of databases that is used when none is named.",
+		store: func(t target, v any) { t.config.ContextID = v.(string) }},
+	{name: "log.stream_sync", kind: boolean, def: true, loosens: whenFalse,
+		help:  "What the agent says is on disk before it is shown. `false` trades that for batches of at most 20 ms.",
+		store: func(t target, v any) { t.config.StreamSync = v.(bool) }},
+
+	{name: "runtime.context_budget_ratio", kind: number, def: 0.8, min: 0.01, max: 1,
+		help:  "The share of a provider's context window that earlier turns may fill in a fresh session.",
+		store: func(t target, v any) { t.config.BudgetRatio = v.(float64) }},
+	{name: "runtime.provider_context_windows.<id>", kind: integer, min: 1, max: gib, example: "200000",
+		help:  "The context window of a provider, in tokens.",
+		store: func(t target, v any) { t.config.ContextWindows[t.id] = v.(int) }},
+	{name: "runtime.logs.level", kind: text, def: "info", choices: []string{"debug", "info", "warn", "error"},
+		help:  "What the debug trail records.",
+		store: func(t target, v any) { t.config.Logs.Level = v.(string) }},
+	{name: "runtime.logs.max_size_mb", kind: integer, def: 10, min: 1, max: 10240, loosens: whenHigher,
+		help:  "The debug trail begins a new file at this size.",
+		store: func(t target, v any) { t.config.Logs.MaxSizeMB = v.(int) }},
+	{name: "runtime.logs.max_files", kind: integer, def: 5, min: 1, max: 1000, loosens: whenHigher,
+		help:  "How many older files a process keeps.",
+		store: func(t target, v any) { t.config.Logs.MaxFiles = v.(int) }},
+	{name: "runtime.logs.max_total_mb", kind: integer, def: 200, min: 1, max: 102400, loosens: whenHigher,
+		help:  "What the debug trails of all processes may take together.",
+		store: func(t target, v any) { t.config.Logs.MaxTotalMB = v.(int) }},
+	{name: "runtime.max_tool_calls", kind: integer, max: gib, example: "0", reserved: true, store: noEffect,
+		help: "Perlica runs no tools."},
+	{name: "runtime.max_summary_attempts", kind: integer, max: gib, example: "0", reserved: true, store: noEffect,
+		help: "Perlica summarises nothing."},
+
+	{name: "mcp.servers[].name", kind: text, required: true, example: `"files"`, check: checkNotEmpty, loosens: always,
+		help:  "What the agent calls the server; unique in its file. A project's server replaces a user's of the same name.",
+		store: func(t target, v any) { t.server.Name = v.(string) }},
+	{name: "mcp.servers[].type", kind: text, choices: []string{"stdio", "http", "sse"}, example: `"stdio"`, loosens: always,
+		help:  "Absent: `stdio` with a command, `http` with a url.",
+		store: func(t target, v any) { t.server.Type = v.(string) }},
+	{name: "mcp.servers[].command", kind: text, example: `"mcp-files"`, check: checkCommand, loosens: always,
+		help:  "The program, for `stdio`. The agent starts it, not Perlica.",
+		store: func(t target, v any) { t.server.Command = v.(string) }},
+	{name: "mcp.servers[].args", kind: texts, example: `["--root", "."]`, loosens: always,
+		help:  "Its arguments.",
+		store: func(t target, v any) { t.server.Args = v.([]string) }},
+	{name: "mcp.servers[].env", kind: textMap, example: `{ NAME = "value" }`, check: checkEnvName, secret: true, loosens: always,
+		help:  "Its environment. Shown masked.",
+		store: func(t target, v any) { t.server.Env = v.(map[string]string) }},
+	{name: "mcp.servers[].url", kind: text, example: `"https://example.org/mcp"`, check: checkURL, loosens: always,
+		help:  "The address, for `http` and `sse`.",
+		store: func(t target, v any) { t.server.URL = v.(string) }},
+	{name: "mcp.servers[].headers", kind: textMap, example: `{ Authorization = "Bearer ..." }`, check: checkHeaderName, secret: true, loosens: always,
+		help:  "Headers sent with each request. Shown masked.",
+		store: func(t target, v any) { t.server.Headers = v.(map[string]string) }},
+
+	{name: "policy.rule[].effect", kind: text, required: true, choices: []string{"allow", "ask", "deny"}, example: `"deny"`, loosens: whenAllow,
+		help:  "What the rule says. A matching deny wins over a matching ask, and that over a matching allow.",
+		store: func(t target, v any) { t.rule.Effect = policy.Effect(v.(string)) }},
+	{name: "policy.rule[].provider", kind: text, example: `"claude"`, check: checkID,
+		help:  "Matches calls of this provider. Like all that follow it may be left out, which matches everything.",
+		store: func(t target, v any) { t.rule.Provider = v.(string) }},
+	{name: "policy.rule[].kind", kind: texts, choices: toolKinds, example: `["edit", "delete"]`,
+		help:  "Matches these kinds of tool calls.",
+		store: func(t target, v any) { t.rule.Kind = v.([]string) }},
+	{name: "policy.rule[].path", kind: text, example: `"outside"`, check: checkRulePath,
+		help:  "`inside` or `outside` the working directory, or a glob.",
+		store: func(t target, v any) { t.rule.Path = v.(string) }},
+	{name: "policy.rule[].command", kind: text, example: `"git push ..."`, check: checkNotEmpty,
+		help:  "Words, compared after parsing; `*` stands for one word, `...` for the rest.",
+		store: func(t target, v any) { t.rule.Command = v.(string) }},
+	{name: "policy.rule[].reason", kind: text, example: `"releases are made by people"`,
+		help:  "Shown to whoever wonders.",
+		store: func(t target, v any) { t.rule.Reason = v.(string) }},
+}
+
+// toolKinds are the kinds of tool calls ACP knows.
+var toolKinds = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
+
+// section says what a row's value belongs to: a provider, an element of a list, or
+// "" for the Config itself.
+func (r *row) section() string {
+	if strings.HasPrefix(r.name, "providers."+anyID) {
+		return providerSection
+	}
+	if list, _, ok := strings.Cut(r.name, "[]."); ok {
+		return list
+	}
+	return ""
+}
+
+// static says whether the row is a single key, with one value at most.
+func (r *row) static() bool {
+	return !strings.Contains(r.name, anyID) && !strings.Contains(r.name, "[]")
+}
+
+// rowOf finds the row of a key such as "providers.claude.acp.mode", and the id in it.
+func rowOf(key string) (r *row, id string) {
+	for i := range table {
+		r := &table[i]
+		if r.name == key {
+			return r, ""
+		}
+		before, after, ok := strings.Cut(r.name, anyID)
+		if !ok || len(key) <= len(before)+len(after) ||
+			!strings.HasPrefix(key, before) || !strings.HasSuffix(key, after) {
+			continue
+		}
+		if id := key[len(before) : len(key)-len(after)]; validID(id) {
+			return r, id
+		}
+	}
+	return nil, ""
+}
+
+// isSection says whether keys lie below a path.
+func isSection(path []string) bool {
+	for i := range table {
+		if rest, ok := within(table[i].name, path); ok && rest != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// below returns what the keys and sections next below a path are called.
+func below(path []string) []string {
+	var names []string
+	for i := range table {
+		rest, _ := within(table[i].name, path)
+		next, _, _ := strings.Cut(rest, ".")
+		next = strings.TrimSuffix(next, "[]")
+		if next != "" && (len(names) == 0 || names[len(names)-1] != next) {
+			names = append(names, next)
+		}
+	}
+	return names
+}
+
+// within cuts a path off the beginning of a row's name.
+func within(name string, path []string) (rest string, ok bool) {
+	for _, part := range path {
+		var next string
+		next, name, _ = strings.Cut(name, ".")
+		next = strings.TrimSuffix(next, "[]")
+		if next != part && (next != anyID || !validID(part)) {
+			return "", false
+		}
+	}
+	return name, true
+}

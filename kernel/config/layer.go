@@ -1,0 +1,262 @@
+package config
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// entry is one key that a layer sets.
+type entry struct {
+	row    *row
+	key    string // as shown: "providers.claude.acp.mode"
+	id     string // the provider in it, or ""
+	value  any
+	line   int
+	origin string // "user file PATH:3"
+}
+
+// element is one [[mcp.servers]] or [[policy.rule]].
+type element struct {
+	list    string
+	line    int
+	place   string // file:line
+	entries []entry
+}
+
+// layer is what one file sets.
+type layer struct {
+	name     string // "user file", "project file"
+	source   string
+	doc      *document
+	entries  []entry
+	elements []element
+	problems Problems
+}
+
+// readLayer checks a file against the table of keys. What is wrong is left out of the
+// entries and put among the problems.
+func readLayer(name, source string, data []byte) *layer {
+	l := &layer{name: name, source: source}
+	doc, problem := parseDocument(source, data)
+	if problem != nil {
+		l.problems = Problems{problem}
+		return l
+	}
+	l.doc = doc
+	l.section(nil, doc.tree)
+	return l
+}
+
+// problem adds what is wrong with the key at a path.
+func (l *layer) problem(path []string, f fault) {
+	l.problems = append(l.problems, &Problem{
+		Source: l.source, Line: l.doc.lineOf(path), Key: shown(path), Reason: f.reason, Nearest: f.nearest,
+	})
+}
+
+// section reads a table, in the order of its lines.
+func (l *layer) section(path []string, tree map[string]any) {
+	for _, name := range l.inOrder(path, tree) {
+		at := append(path[:len(path):len(path)], name)
+		key := strings.Join(at, ".")
+		row, id := rowOf(key)
+		switch {
+		case isList(key):
+			l.list(key, at, tree[name])
+		case row != nil && strings.Count(row.name, ".") == len(at)-1:
+			l.entry(at, row, id, tree[name])
+		default:
+			l.subsection(at, tree[name])
+		}
+	}
+}
+
+// inOrder returns the keys of a table by line.
+func (l *layer) inOrder(path []string, tree map[string]any) []string {
+	names := sortedKeys(tree)
+	if len(names) < 2 {
+		return names
+	}
+	lines := make(map[string]int, len(names))
+	for _, name := range names {
+		lines[name] = l.doc.lineOf(append(path[:len(path):len(path)], name))
+	}
+	sort.SliceStable(names, func(i, j int) bool { return lines[names[i]] < lines[names[j]] })
+	return names
+}
+
+func (l *layer) entry(at []string, row *row, id string, v any) {
+	value, f := row.decode(v)
+	if f != nil {
+		l.problem(at, *f)
+		return
+	}
+	line := l.doc.lineOf(at)
+	l.entries = append(l.entries, entry{
+		row: row, key: strings.Join(at, "."), id: id, value: value, line: line, origin: l.origin(line),
+	})
+}
+
+func (l *layer) origin(line int) string {
+	return l.name + " " + l.source + ":" + strconv.Itoa(line)
+}
+
+// subsection reads what is no key: a section, or a mistake.
+func (l *layer) subsection(at []string, v any) {
+	if !isSection(at) {
+		l.unknown(at)
+		return
+	}
+	tree, ok := v.(map[string]any)
+	if !ok {
+		l.problem(at, fault{reason: "must be a table"})
+		return
+	}
+	l.section(at, tree)
+}
+
+// unknown reports what is neither a key nor a section.
+func (l *layer) unknown(at []string) {
+	siblings, last := below(at[:len(at)-1]), at[len(at)-1]
+	if len(siblings) == 1 && siblings[0] == anyID && !validID(last) {
+		l.problem(at, fault{reason: checkID(last)})
+		return
+	}
+	l.problem(at, fault{reason: "unknown key", nearest: nearestKey(last, siblings)})
+}
+
+// nearestKey looks among the siblings first, then for a key of this name elsewhere.
+func nearestKey(word string, siblings []string) string {
+	if n := nearest(word, siblings); n != "" {
+		return n
+	}
+	for i := range table {
+		if name := table[i].name; strings.HasSuffix(name, "."+word) || strings.HasSuffix(name, "_"+word) {
+			return name
+		}
+	}
+	return ""
+}
+
+// list reads an array of tables.
+func (l *layer) list(key string, at []string, v any) {
+	list, ok := v.([]any)
+	if !ok {
+		l.problem(at, fault{reason: "must be a list of tables, written [[" + key + "]]"})
+		return
+	}
+	for i, e := range list {
+		here := append(at[:len(at):len(at)], strconv.Itoa(i))
+		if tree, ok := e.(map[string]any); ok {
+			l.element(key, here, tree)
+		} else {
+			l.problem(here, fault{reason: "must be a table"})
+		}
+	}
+}
+
+// element reads one table of a list. It is kept only if nothing is wrong with it.
+func (l *layer) element(list string, at []string, tree map[string]any) {
+	before := len(l.problems)
+	e := element{list: list, line: l.doc.lineOf(at)}
+	e.place = l.source + ":" + strconv.Itoa(e.line)
+	for _, name := range l.inOrder(at, tree) {
+		here := append(at[:len(at):len(at)], name)
+		row, _ := rowOf(list + "[]." + name)
+		if row == nil {
+			l.problem(here, fault{reason: "unknown key", nearest: nearest(name, below(at[:2]))})
+			continue
+		}
+		value, f := row.decode(tree[name])
+		if f != nil {
+			l.problem(here, *f)
+			continue
+		}
+		line := l.doc.lineOf(here)
+		e.entries = append(e.entries, entry{row: row, key: name, value: value, line: line, origin: l.origin(line)})
+	}
+	if len(l.problems) > before {
+		return
+	}
+	if reason := l.checkElement(&e); reason != "" {
+		l.problem(at, fault{reason: reason})
+		return
+	}
+	l.elements = append(l.elements, e)
+}
+
+// checkElement checks what no single key can: it returns what is wrong, or "".
+func (l *layer) checkElement(e *element) string {
+	for i := range table {
+		if r := &table[i]; r.required && r.section() == e.list {
+			if name := r.name[len(e.list)+len("[]."):]; e.get(name) == nil {
+				return name + " is missing"
+			}
+		}
+	}
+	if e.list != serverSection {
+		return ""
+	}
+	for i := range l.elements {
+		if other := &l.elements[i]; other.list == e.list && other.get("name") == e.get("name") {
+			return "the name is taken by the server at line " + strconv.Itoa(other.line)
+		}
+	}
+	return checkServer(e)
+}
+
+// checkServer checks that a server's keys fit its type, and sets a type left out.
+func checkServer(e *element) string {
+	kind, _ := e.get("type").(string)
+	if kind == "" {
+		kind = "stdio"
+		if e.get("command") == nil && e.get("url") != nil {
+			kind = "http"
+		}
+		row, _ := rowOf(serverSection + "[].type")
+		e.entries = append(e.entries, entry{row: row, key: "type", value: kind, line: e.line, origin: "default"})
+	}
+	need, foreign := "command", []string{"url", "headers"}
+	if kind != "stdio" {
+		need, foreign = "url", []string{"command", "args", "env"}
+	}
+	if e.get(need) == nil {
+		return "a server of type " + kind + " needs a " + need
+	}
+	for _, name := range foreign {
+		if e.get(name) != nil {
+			return "a server of type " + kind + " has no " + name
+		}
+	}
+	return ""
+}
+
+// get returns the value of a key of the element, or nil.
+func (e *element) get(key string) any {
+	for i := range e.entries {
+		if e.entries[i].key == key {
+			return e.entries[i].value
+		}
+	}
+	return nil
+}
+
+// shown writes a path as a person would: mcp.servers[0].name.
+func shown(path []string) string {
+	var b strings.Builder
+	for i, part := range path {
+		if i == 2 && isList(strings.Join(path[:2], ".")) {
+			b.WriteString("[" + part + "]")
+			continue
+		}
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// isList says whether a key is a list of tables.
+func isList(key string) bool { return key == serverSection || key == ruleSection }

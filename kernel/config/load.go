@@ -1,0 +1,272 @@
+package config
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/perlica/perlica/policy"
+)
+
+// setting is the value of a key after all layers.
+type setting struct {
+	row    *row
+	key    string
+	id     string
+	value  any
+	origin string
+}
+
+// Load reads all layers. flags maps keys such as "model.default_provider" to values;
+// environ is what os.Environ returns.
+//
+// The error is of type Problems and holds every mistake. The Config is never nil: with
+// an error it holds what was valid, for `doctor` and `config show`, and nothing may be
+// run on it. Load writes nothing.
+func Load(ws Workspace, dirs Dirs, environ []string, flags map[string]string) (*Config, error) {
+	l := &loader{values: map[string]setting{}, config: &Config{}}
+	l.defaults()
+	l.user(dirs)
+	l.project(ws, dirs, environ)
+	l.environment(environ)
+	l.flags(flags)
+	l.build()
+	if len(l.problems) > 0 {
+		return l.config, l.problems
+	}
+	return l.config, nil
+}
+
+// loader gathers the layers, lowest first.
+type loader struct {
+	config   *Config
+	order    []string // keys in the order in which they were first set
+	values   map[string]setting
+	elements []element
+	problems Problems
+}
+
+// put sets a key, over whatever set it before.
+func (l *loader) put(s setting) {
+	if _, ok := l.values[s.key]; !ok {
+		l.order = append(l.order, s.key)
+	}
+	l.values[s.key] = s
+}
+
+func (l *loader) defaults() {
+	for i := range table {
+		if r := &table[i]; r.static() && r.def != nil {
+			l.put(setting{row: r, key: r.name, value: r.def, origin: "default"})
+		}
+	}
+}
+
+func (l *loader) user(dirs Dirs) {
+	path := dirs.ConfigFile()
+	data, err := readRegular(os.Stat, func(p string) (io.ReadCloser, error) { return os.Open(p) }, path)
+	if problem := unreadable(path, err); problem != nil {
+		l.problems = append(l.problems, problem)
+		return
+	}
+	if data == nil {
+		return
+	}
+	layer := readLayer("user file", path, data)
+	l.problems = append(l.problems, layer.problems...)
+	for _, e := range layer.entries {
+		l.put(setting{row: e.row, key: e.key, id: e.id, value: e.value, origin: e.origin})
+	}
+	l.elements = append(l.elements, layer.elements...)
+}
+
+// project adds the project file: all of it when it is trusted, else what tightens.
+func (l *loader) project(ws Workspace, dirs Dirs, environ []string) {
+	files, problems := readProject(ws)
+	l.problems = append(l.problems, problems...)
+	if !files.present() {
+		return
+	}
+	l.config.Project.Digest = files.digest()
+	l.config.Project.Trusted = l.trusted(ws, dirs, environ)
+	if files.config != nil {
+		layer := readLayer("project file", ws.ConfigFile(), files.config)
+		l.problems = append(l.problems, layer.problems...)
+		l.tighten(layer)
+	}
+	switch {
+	case files.prompt == nil:
+	case !utf8.Valid(files.prompt):
+		l.problems = append(l.problems, &Problem{Source: ws.SystemPromptFile(), Reason: "is not UTF-8"})
+	case l.config.Project.Trusted:
+		l.config.SystemPrompt = string(files.prompt)
+	default:
+		l.withhold(ws.SystemPromptFile(), "text sent to the agent")
+	}
+}
+
+// trusted says whether the project counts in full. A broken trust store is a problem,
+// and no trust.
+func (l *loader) trusted(ws Workspace, dirs Dirs, environ []string) bool {
+	if v := lookup(environ, trustVariable); v != "" {
+		ok, err := strconv.ParseBool(v)
+		if err != nil {
+			l.problems = append(l.problems, &Problem{Source: "environment " + trustVariable, Reason: "must be 1 or 0"})
+		}
+		return ok
+	}
+	ok, err := Trusted(dirs, ws, l.config.Project.Digest)
+	if err != nil {
+		l.problems = append(l.problems, &Problem{Source: dirs.trustFile(ws), Reason: err.Error(), Err: err})
+	}
+	return ok
+}
+
+// build makes the typed Config of the settings.
+func (l *loader) build() {
+	c := l.config
+	c.Providers, c.ContextWindows = map[string]Provider{}, map[string]int{}
+	for _, key := range l.order {
+		s := l.values[key]
+		c.settings = append(c.settings, s)
+		if s.row.reserved {
+			c.Notes = append(c.Notes, s.origin+": "+key+" is reserved and does nothing: "+s.row.help)
+		}
+		t := target{config: c, id: s.id}
+		if s.row.section() != providerSection {
+			s.row.store(t, s.value)
+			continue
+		}
+		p := c.Provider(s.id)
+		t.provider = &p
+		s.row.store(t, s.value)
+		c.Providers[s.id] = p
+	}
+	l.buildLists()
+}
+
+// buildLists makes the servers and rules. A project's server replaces a user's of the
+// same name; readLayer has refused two of one name in one file.
+func (l *loader) buildLists() {
+	for i, e := range l.elements {
+		if e.list == serverSection && l.replaced(i) {
+			continue
+		}
+		t := target{server: &MCPServer{Origin: e.place}, rule: &policy.Rule{Origin: e.place}}
+		for _, f := range e.entries {
+			f.row.store(t, f.value)
+		}
+		n := len(l.config.Rules)
+		if e.list == serverSection {
+			n = len(l.config.MCPServers)
+			l.config.MCPServers = append(l.config.MCPServers, *t.server)
+		} else {
+			l.config.Rules = append(l.config.Rules, *t.rule)
+			l.warnBroad(t.rule)
+		}
+		for _, f := range e.entries {
+			key := e.list + "[" + strconv.Itoa(n) + "]." + f.key
+			l.config.settings = append(l.config.settings, setting{row: f.row, key: key, value: f.value, origin: f.origin})
+		}
+	}
+}
+
+// replaced says whether a later server has the name of the i-th element.
+func (l *loader) replaced(i int) bool {
+	for _, later := range l.elements[i+1:] {
+		if later.list == serverSection && later.get("name") == l.elements[i].get("name") {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *loader) warnBroad(r *policy.Rule) {
+	if r.Effect == policy.Allow && r.Provider == "" && len(r.Kind) == 0 && r.Path == "" && r.Command == "" {
+		l.config.Warnings = append(l.config.Warnings, r.Origin+": this rule allows everything")
+	}
+}
+
+// unreadable turns the error of reading a file into a problem. A file that is not
+// there is none.
+func unreadable(path string, err error) *Problem {
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	reason := err.Error()
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		reason = pe.Err.Error()
+	}
+	return &Problem{Source: path, Reason: "cannot be read: " + reason, Err: err}
+}
+
+var (
+	errIrregular = errors.New("not a regular file")
+	errTooLarge  = errors.New("larger than 1 MiB")
+)
+
+// readRegular reads a regular file of at most maxFileSize. It looks before it opens:
+// opening a pipe would wait for somebody to write.
+func readRegular(stat func(string) (fs.FileInfo, error), open func(string) (io.ReadCloser, error), path string) ([]byte, error) {
+	info, err := stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errIrregular
+	}
+	f, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data := make([]byte, 0, min(info.Size(), maxFileSize)+1)
+	for len(data) <= maxFileSize {
+		if len(data) == cap(data) {
+			data = append(data, 0)[:len(data)]
+		}
+		n, err := f.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		if err == io.EOF {
+			return data, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, errTooLarge
+}
+
+// readProject reads the two files of a project that count. It opens the project's
+// directory as a root, so that no symbolic link leads out of it.
+func readProject(ws Workspace) (projectFiles, Problems) {
+	var files projectFiles
+	if !ws.Exists {
+		return files, nil
+	}
+	root, err := os.OpenRoot(ws.Root)
+	if err != nil {
+		return files, Problems{unreadable(ws.Root, err)}
+	}
+	defer root.Close()
+	open := func(p string) (io.ReadCloser, error) { return root.Open(p) }
+	var problems Problems
+	read := func(path string) []byte {
+		rel, err := filepath.Rel(ws.Root, path)
+		if err != nil {
+			rel = path // refused by the root
+		}
+		data, err := readRegular(root.Stat, open, rel)
+		if problem := unreadable(path, err); problem != nil {
+			problems = append(problems, problem)
+		}
+		return data
+	}
+	files.config, files.prompt = read(ws.ConfigFile()), read(ws.SystemPromptFile())
+	return files, problems
+}

@@ -1,0 +1,298 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/policy"
+)
+
+// place is a user, a project and nothing else.
+type place struct {
+	t    testing.TB
+	dirs Dirs
+	ws   Workspace
+	env  []string
+}
+
+func newPlace(t testing.TB) *place {
+	t.Helper()
+	dir := t.TempDir()
+	p := &place{t: t, ws: Workspace{Root: filepath.Join(dir, "project"), Exists: true}}
+	p.dirs = Dirs{Home: dir, Config: filepath.Join(dir, "config"), State: filepath.Join(dir, "state")}
+	if err := os.MkdirAll(p.ws.Dir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *place) write(path, data string) {
+	p.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *place) user(data string)    { p.t.Helper(); p.write(p.dirs.ConfigFile(), data) }
+func (p *place) project(data string) { p.t.Helper(); p.write(p.ws.ConfigFile(), data) }
+
+func (p *place) load(flags map[string]string) (*Config, error) {
+	return Load(p.ws, p.dirs, p.env, flags)
+}
+
+func (p *place) mustLoad() *Config {
+	p.t.Helper()
+	c, err := p.load(nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return c
+}
+
+// text shortens the names of a place's files.
+func (p *place) text(s string) string {
+	s = strings.ReplaceAll(s, p.ws.ConfigFile(), "PROJECT")
+	s = strings.ReplaceAll(s, p.ws.Dir(), "DIR")
+	return strings.ReplaceAll(s, p.dirs.ConfigFile(), "USER")
+}
+
+func (c *Config) value(key string) Value {
+	for _, v := range c.Values() {
+		if v.Key == key {
+			return v
+		}
+	}
+	return Value{}
+}
+
+func TestDefaults(t *testing.T) {
+	p := newPlace(t)
+	for _, exists := range []bool{false, true} {
+		p.ws.Exists = exists
+		c := p.mustLoad()
+		want := Config{ContextID: "default", StreamSync: true, AnswerTimeout: 24 * time.Hour, BudgetRatio: 0.8,
+			ContextWindows: map[string]int{}, Logs: Logs{10, 5, 200, "info"}, Providers: map[string]Provider{}}
+		want.settings = c.settings
+		if !reflect.DeepEqual(*c, want) {
+			t.Errorf("got %+v\nwant %+v", *c, want)
+		}
+		wantProvider := Provider{ID: "x", Enabled: true, ConnectTimeout: time.Minute, RequestTimeout: time.Minute, MaxLineBytes: 64 << 20}
+		if got := c.Provider("x"); !reflect.DeepEqual(got, wantProvider) {
+			t.Errorf("got %+v\nwant %+v", got, wantProvider)
+		}
+		for _, v := range c.Values() {
+			if v.Origin != "default" {
+				t.Errorf("%+v", v)
+			}
+		}
+	}
+}
+
+func TestLayers(t *testing.T) {
+	const key = "context.default_id"
+	p := newPlace(t)
+	p.user("[context]\ndefault_id = 'user'\n")
+	check := func(flags map[string]string, want, origin string) {
+		t.Helper()
+		c, err := p.load(flags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := c.value(key); c.ContextID != want || p.text(v.Origin) != origin {
+			t.Errorf("got %q from %q, want %q from %q", c.ContextID, p.text(v.Origin), want, origin)
+		}
+	}
+	check(nil, "user", "user file USER:2")
+	p.project("\n\ncontext.default_id = 'project'")
+	check(nil, "project", "project file PROJECT:3")
+	p.env = []string{"PATH=/bin", "PERLICA_CONTEXT_DEFAULT_ID=environment"}
+	check(nil, "environment", "environment PERLICA_CONTEXT_DEFAULT_ID")
+	check(map[string]string{key: "flag"}, "flag", "flag")
+	p.env = []string{"PERLICA_CONTEXT_DEFAULT_ID="}
+	check(nil, "project", "project file PROJECT:3")
+}
+
+func TestEveryKeyIsRead(t *testing.T) {
+	p := newPlace(t)
+	p.user(`model.default_provider = "my-agent"
+[providers.my-agent]
+enabled = false
+adapter = { command = "agent", args = [], env_allowlist = ["A", "B"] }
+[providers.my-agent.acp]
+connect_timeout = "1s"
+request_timeout = "2m"
+max_line_bytes = 1_048_576
+mode = "none"
+[providers.other.acp]
+mode = "ask"
+[permissions]
+mode = "reads"
+[interaction]
+timeout = "1h"
+[log]
+stream_sync = false
+[runtime]
+context_budget_ratio = 1
+provider_context_windows = { my-agent = 1000, other = 2000 }
+[runtime.logs]
+level = "debug"
+max_size_mb = 1
+max_files = 2
+max_total_mb = 3
+[[mcp.servers]]
+name = "local"
+command = "mcp"
+args = ["x"]
+env = { TOKEN = "hunter2" }
+[[mcp.servers]]
+name = "far"
+url = "https://me:pw@example.org/mcp?key=hunter2"
+headers.Authorization = "Bearer hunter2"
+[[policy.rule]]
+effect = "allow"
+provider = "my-agent"
+kind = ["read", "switch_mode"]
+path = "inside"
+command = "go test ./..."
+reason = "why"
+[[policy.rule]]
+effect = "deny"
+path = "**/*.{key,pem}"
+`)
+	c := p.mustLoad()
+	want := Config{DefaultProvider: "my-agent", ContextID: "default", Permissions: "reads", AnswerTimeout: time.Hour,
+		BudgetRatio: 1, ContextWindows: map[string]int{"my-agent": 1000, "other": 2000}, Logs: Logs{1, 2, 3, "debug"},
+		Providers: map[string]Provider{
+			"my-agent": {"my-agent", false, "agent", []string{}, []string{"A", "B"}, time.Second, 2 * time.Minute, 1 << 20, "none"},
+			"other":    {ID: "other", Enabled: true, ConnectTimeout: time.Minute, RequestTimeout: time.Minute, MaxLineBytes: 64 << 20, Mode: "ask"},
+		},
+		MCPServers: []MCPServer{
+			{Name: "local", Type: "stdio", Command: "mcp", Args: []string{"x"}, Env: map[string]string{"TOKEN": "hunter2"}, Origin: "USER:26"},
+			{Name: "far", Type: "http", URL: "https://me:pw@example.org/mcp?key=hunter2", Headers: map[string]string{"Authorization": "Bearer hunter2"}, Origin: "USER:31"},
+		},
+		Rules: []policy.Rule{
+			{Effect: "allow", Provider: "my-agent", Kind: []string{"read", "switch_mode"}, Path: "inside", Command: "go test ./...", Reason: "why", Origin: "USER:35"},
+			{Effect: "deny", Path: "**/*.{key,pem}", Origin: "USER:42"},
+		},
+	}
+	want.settings = c.settings
+	for i := range c.MCPServers {
+		c.MCPServers[i].Origin = p.text(c.MCPServers[i].Origin)
+	}
+	for i := range c.Rules {
+		c.Rules[i].Origin = p.text(c.Rules[i].Origin)
+	}
+	if !reflect.DeepEqual(*c, want) {
+		t.Errorf("got  %+v\nwant %+v", *c, want)
+	}
+	if args := c.Provider("other").Args; args != nil {
+		t.Errorf("absent arguments are %#v", args)
+	}
+	var b strings.Builder
+	for _, v := range c.Values() {
+		b.WriteString(v.Key + " = " + v.Value + "  # " + p.text(v.Origin) + "\n")
+	}
+	if strings.Contains(b.String(), "hunter2") || strings.Contains(b.String(), ":pw@") {
+		t.Error("a secret is shown")
+	}
+	golden(t, filepath.Join("testdata", "values.golden"), b.String())
+}
+
+func TestReservedKeys(t *testing.T) {
+	p := newPlace(t)
+	p.user("runtime.max_tool_calls = 3\nruntime.max_summary_attempts = 1\nproviders.x.acp.max_retries = 2\n")
+	c := p.mustLoad()
+	if len(c.Notes) != 3 || p.text(c.Notes[0]) != "user file USER:1: runtime.max_tool_calls is reserved and does nothing: Perlica runs no tools." {
+		t.Errorf("%q", c.Notes)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	p := newPlace(t)
+	p.user("providers.my_agent.enabled = true\n")
+	p.env = []string{
+		"PERLICA_MODEL_DEFAULT_PROVIDER=claude", "PERLICA_LOG_STREAM_SYNC=false", "PERLICA_RUNTIME_CONTEXT_BUDGET_RATIO=0.5",
+		"PERLICA_INTERACTION_TIMEOUT=5m", "PERLICA_PROVIDERS_MY_AGENT_ACP_MODE=plan", "PERLICA_PROVIDERS_BIG_ONE_ADAPTER_COMMAND=cmd",
+		"PERLICA_RUNTIME_PROVIDER_CONTEXT_WINDOWS_CLAUDE=9", "PERLICA_RUNTIME_LOGS_MAX_FILES=2",
+		"PERLICA_HOME=/x", "PERLICA_TRUST_PROJECT=0", "PERLICA_PREDICTABLE_X=1", "PERLICA_PREDICTABLE=1",
+		"PERLICA_PROVIDER=x", "PERLICA_CONTEXT_DEFAULT_IDS=x", "PERLICA_XYZZY\x1b=1", "PERLICA_MCP_SERVERS=x", "perlica_x=y", "odd",
+	}
+	c := p.mustLoad()
+	if c.DefaultProvider != "claude" || c.StreamSync || c.BudgetRatio != 0.5 || c.AnswerTimeout != 5*time.Minute ||
+		c.Provider("my_agent").Mode != "plan" || c.Provider("big-one").Command != "cmd" || c.ContextWindows["claude"] != 9 || c.Logs.MaxFiles != 2 {
+		t.Errorf("%+v", c)
+	}
+	want := []string{
+		`environment PERLICA_PROVIDER: sets no key and is ignored; did you mean "PERLICA_MODEL_DEFAULT_PROVIDER"?`,
+		`environment PERLICA_CONTEXT_DEFAULT_IDS: sets no key and is ignored; did you mean "PERLICA_CONTEXT_DEFAULT_ID"?`,
+		`"environment PERLICA_XYZZY\x1b": sets no key and is ignored`,
+		`environment PERLICA_MCP_SERVERS: sets no key and is ignored`,
+	}
+	for i, w := range c.Warnings {
+		if i < 3 && w != want[i] || i == 3 && !strings.HasPrefix(w, want[i]) {
+			t.Errorf("got %s\nwant %s", w, want[i])
+		}
+	}
+	if len(c.Warnings) != 4 {
+		t.Errorf("%q", c.Warnings)
+	}
+}
+
+func TestWarnsOfARuleThatAllowsEverything(t *testing.T) {
+	p := newPlace(t)
+	p.user("[[policy.rule]]\neffect = 'allow'\nreason = 'x'\n")
+	if w := p.mustLoad().Warnings; len(w) != 1 || p.text(w[0]) != "USER:1: this rule allows everything" {
+		t.Errorf("%q", w)
+	}
+}
+
+func TestBadEnvironmentAndFlags(t *testing.T) {
+	p := newPlace(t)
+	p.project("")
+	p.env = []string{"PERLICA_LOG_STREAM_SYNC=maybe", "PERLICA_PERMISSIONS_MODE=alow", "PERLICA_TRUST_PROJECT=si"}
+	c, err := p.load(map[string]string{"context.default_id": "../..", "no.key": "1", "providers.x.adapter.args": "a", "runtime.logs.max_files": "x"})
+	want := `environment PERLICA_TRUST_PROJECT: must be 1 or 0
+environment PERLICA_LOG_STREAM_SYNC: must be true or false
+environment PERLICA_PERMISSIONS_MODE: "alow" is none of ask, reads, deny, allow; did you mean "allow"?
+flag: context.default_id: the name of a context does not begin with a dot
+flag: no.key: is not a key a flag can set
+flag: providers.x.adapter.args: is not a key a flag can set
+flag: runtime.logs.max_files: must be a whole number`
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v", err)
+	}
+	var one *Problem
+	if !errors.As(err, &one) || one.Source != "environment PERLICA_TRUST_PROJECT" {
+		t.Errorf("%#v", one)
+	}
+	if c == nil || c.ContextID != "default" || !c.StreamSync || c.Permissions != "" {
+		t.Errorf("what is valid is not kept: %+v", c)
+	}
+}
+
+func TestServersOfBothFiles(t *testing.T) {
+	p := newPlace(t)
+	p.env = []string{"PERLICA_TRUST_PROJECT=1"}
+	p.user("[[mcp.servers]]\nname='a'\ncommand='user-a'\n[[mcp.servers]]\nname='b'\ncommand='user-b'\n[[policy.rule]]\neffect='allow'\nkind=['read']\n")
+	p.project("[[policy.rule]]\neffect='ask'\n[[mcp.servers]]\nname='a'\ncommand='project-a'\n")
+	c := p.mustLoad()
+	var got []string
+	for _, s := range c.MCPServers {
+		got = append(got, s.Command)
+	}
+	for _, r := range c.Rules {
+		got = append(got, string(r.Effect))
+	}
+	if want := []string{"user-b", "project-a", "allow", "ask"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

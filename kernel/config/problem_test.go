@@ -1,0 +1,167 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+func TestProblems(t *testing.T) {
+	for _, tt := range []struct{ name, file, want string }{
+		{"unknown key", "[providers.x.acp]\nconnect_timout = '1s'", `F:2: providers.x.acp.connect_timout: unknown key; did you mean "connect_timeout"?`},
+		{"unknown section", "[provider.x]\nenabled = true", `F:1: provider: unknown key; did you mean "providers"?`},
+		{"misplaced", "default_provider = 'x'", `F:1: default_provider: unknown key; did you mean "model.default_provider"?`},
+		{"nothing near", "zzzzzzzzzzzz = 1", `F:1: zzzzzzzzzzzz: unknown key`},
+		{"id of a provider", "providers.'a b'.enabled = true", `F:1: providers.a b: a provider is named by at most 64 letters, digits, - and _, beginning with a letter or digit`},
+		{"id with a dot", "providers.'a.b'.enabled = true", `F:1: providers.a.b: a provider is named by`},
+		{"id that hides", "runtime.provider_context_windows.\"\\u001b\" = 1", `F:1: "runtime.provider_context_windows.\x1b": a provider is named by`},
+		{"section that is none", "model = 1", `F:1: model: must be a table`},
+		{"key that is a section", "[model.default_provider]", `F:1: model.default_provider: must be a string such as "x"`},
+		{"string", "model.default_provider = 1", `F:1: model.default_provider: must be a string such as "x"`},
+		{"provider", "model.default_provider = '-x'", `F:1: model.default_provider: a provider is named by`},
+		{"bool", "log.stream_sync = 'yes'", `F:1: log.stream_sync: must be true or false`},
+		{"integer", "runtime.logs.max_files = 1.5", `F:1: runtime.logs.max_files: must be a whole number`},
+		{"range", "runtime.logs.max_files = 0", `F:1: runtime.logs.max_files: must be from 1 to 1000`},
+		{"number", "runtime.context_budget_ratio = 'x'", `F:1: runtime.context_budget_ratio: must be a number`},
+		{"ratio above one", "runtime.context_budget_ratio = 1.1", `F:1: runtime.context_budget_ratio: must be from 0.01 to 1`},
+		{"ratio zero", "runtime.context_budget_ratio = 0", `F:1: runtime.context_budget_ratio: must be from 0.01 to 1`},
+		{"not a number", "runtime.context_budget_ratio = nan", `F:1: runtime.context_budget_ratio: must be from 0.01 to 1`},
+		{"duration as a number", "interaction.timeout = 30", `F:1: interaction.timeout: must be a duration such as "30s"`},
+		{"duration without unit", "interaction.timeout = '30'", `F:1: interaction.timeout: must be a duration such as "30s"`},
+		{"duration below zero", "interaction.timeout = '-1s'", `F:1: interaction.timeout: must be more than zero`},
+		{"choice", "permissions.mode = 'read'", `F:1: permissions.mode: "read" is none of ask, reads, deny, allow; did you mean "reads"?`},
+		{"list", "providers.x.adapter.args = 'a'", `F:1: providers.x.adapter.args: must be a list of strings such as ["a", "b"]`},
+		{"list of numbers", "providers.x.adapter.args = [1]", `F:1: providers.x.adapter.args: must be a list of strings`},
+		{"NUL in a list", `providers.x.adapter.args = ["a\u0000"]`, `F:1: providers.x.adapter.args: holds a NUL character`},
+		{"empty command", "providers.x.adapter.command = ' '", `F:1: providers.x.adapter.command: is empty`},
+		{"variable with a value", "providers.x.adapter.env_allowlist = ['A=1']", `F:1: providers.x.adapter.env_allowlist: the name of an environment variable`},
+		{"context", "context.default_id = 'a/b'", `F:1: context.default_id: the name of a context holds none of`},
+		{"syntax", "a = 1\nb = = 2", `F:2:5: unexpected character U+003D '=' at start of value`},
+		{"key twice", "[log]\nstream_sync = true\nstream_sync = true", `F:3:1: `},
+		{"invalid UTF-8", "a = '\xff'", `F:1:`},
+		{"policy as a table", "[policy.rule]\neffect = 'deny'", `F:1: policy.rule: must be a list of tables, written [[policy.rule]]`},
+		{"policy as values", "policy.rule = [1]", `F:1: policy.rule[0]: must be a table`},
+		{"rule without effect", "[[policy.rule]]\nkind = ['read']", `F:1: policy.rule[0]: effect is missing`},
+		{"effect", "[[policy.rule]]\neffect = 'alow'", `F:2: policy.rule[0].effect: "alow" is none of allow, ask, deny; did you mean "allow"?`},
+		{"kind", "[[policy.rule]]\neffect = 'deny'\nkind = ['raed']", `F:3: policy.rule[0].kind: "raed" is none of read, edit, delete, move, search, execute, think, fetch, switch_mode, other; did you mean "read"?`},
+		{"kind as a string", "[[policy.rule]]\neffect = 'deny'\nkind = 'read'", `F:3: policy.rule[0].kind: must be a list of strings`},
+		{"no kind", "[[policy.rule]]\neffect = 'allow'\nkind = []", `F:3: policy.rule[0].kind: is empty; leave it out to match everything`},
+		{"path", "[[policy.rule]]\neffect = 'deny'\npath = 'insde'", `F:3: policy.rule[0].path: must be "inside", "outside" or a glob; did you mean "inside"?`},
+		{"empty path", "[[policy.rule]]\neffect = 'deny'\npath = ''", `F:3: policy.rule[0].path: is empty; leave it out to match everything`},
+		{"glob", "[[policy.rule]]\neffect = 'deny'\npath = '[a'", `F:3: policy.rule[0].path: is not a valid glob`},
+		{"empty command pattern", "[[policy.rule]]\neffect = 'deny'\ncommand = ''", `F:3: policy.rule[0].command: is empty`},
+		{"key of a rule", "[[policy.rule]]\neffect = 'deny'\n\ncomand = 'x'", `F:4: policy.rule[0].comand: unknown key; did you mean "command"?`},
+		{"second rule", "[[policy.rule]]\neffect = 'deny'\n[[policy.rule]]\n\neffect = 1", `F:5: policy.rule[1].effect: must be a string`},
+		{"server without name", "[[mcp.servers]]\ncommand = 'x'", `F:1: mcp.servers[0]: name is missing`},
+		{"server without command", "[[mcp.servers]]\nname = 'x'", `F:1: mcp.servers[0]: a server of type stdio needs a command`},
+		{"server without url", "[[mcp.servers]]\nname = 'x'\ntype = 'sse'", `F:1: mcp.servers[0]: a server of type sse needs a url`},
+		{"server with both", "[[mcp.servers]]\nname = 'x'\ncommand = 'x'\nurl = 'http://x'", `F:1: mcp.servers[0]: a server of type stdio has no url`},
+		{"server twice", "[[mcp.servers]]\nname = 'x'\ncommand = 'x'\n[[mcp.servers]]\nname = 'x'\ncommand = 'x'", `F:4: mcp.servers[1]: the name is taken by the server at line 1`},
+		{"url", "[[mcp.servers]]\nname = 'x'\nurl = 'file:///x'", `F:3: mcp.servers[0].url: must be an http or https address`},
+		{"env", "[[mcp.servers]]\nname = 'x'\ncommand = 'x'\nenv = { 'A=B' = 'x' }", `F:4: mcp.servers[0].env: the name of an environment variable`},
+		{"env value", "[[mcp.servers]]\nname = 'x'\ncommand = 'x'\n[mcp.servers.env]\nA = 1", `F:4: mcp.servers[0].env: must be a table of strings`},
+		{"env NUL", "[[mcp.servers]]\nname = 'x'\ncommand = 'x'\n[mcp.servers.env]\nA = \"\\u0000\"", `F:4: mcp.servers[0].env: a value holds a NUL character`},
+		{"header", "[[mcp.servers]]\nname = 'x'\nurl = 'http://x'\nheaders = { 'a b' = 'x' }", `F:4: mcp.servers[0].headers: the name of a header`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := readLayer("user file", "F", []byte(tt.file))
+			if len(l.problems) != 1 || !strings.HasPrefix(l.problems[0].Error(), tt.want) {
+				t.Errorf("got  %v\nwant %s", l.problems, tt.want)
+			}
+			if len(l.elements) > 0 && !strings.Contains(tt.name, "second") && !strings.Contains(tt.name, "twice") {
+				t.Error("a bad element is kept")
+			}
+		})
+	}
+}
+
+func TestAllProblemsAtOnce(t *testing.T) {
+	p := newPlace(t)
+	p.user("log.stream_sync = 1\r\nzzz = 1\r\n")
+	p.project("\xef\xbb\xbf[model]\ndefault_provider = 1\n[context]\ndefault_id = 'mine'\nid = 1\n")
+	p.env = []string{"PERLICA_LOG_STREAM_SYNC=x"}
+	c, err := p.load(nil)
+	var ps Problems
+	if !errors.As(err, &ps) || len(ps) != 5 {
+		t.Fatalf("got %v", err)
+	}
+	want := "USER:1: log.stream_sync: must be true or false\nUSER:2: zzz: unknown key\n" +
+		"PROJECT:2: model.default_provider: must be a string such as \"x\"\n" +
+		"PROJECT:5: context.id: unknown key; did you mean \"context.default_id\"?\n" +
+		"environment PERLICA_LOG_STREAM_SYNC: must be true or false"
+	if got := p.text(err.Error()); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if c.ContextID != "mine" {
+		t.Error("the valid part of a file with a problem is lost")
+	}
+}
+
+func TestSyntaxErrorKeepsItsCause(t *testing.T) {
+	p := newPlace(t)
+	p.user("a = ")
+	_, err := p.load(nil)
+	var de *toml.DecodeError
+	if !errors.As(err, &de) {
+		t.Errorf("%#v", err)
+	}
+}
+
+func TestUnreadableFiles(t *testing.T) {
+	for name, make := range map[string]func(string) error{
+		"larger than 1 MiB": func(path string) error {
+			return os.WriteFile(path, []byte(strings.Repeat("#", maxFileSize+1)), 0o600)
+		},
+		"not a regular file": func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		p := newPlace(t)
+		for _, path := range []string{p.dirs.ConfigFile(), p.ws.ConfigFile()} {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), make(path)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := p.load(nil)
+		want := "USER: cannot be read: " + name + "\nPROJECT: cannot be read: " + name
+		if err == nil || p.text(err.Error()) != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+func TestFileOfExactlyTheLimit(t *testing.T) {
+	p := newPlace(t)
+	p.user(strings.Repeat("#", maxFileSize))
+	p.mustLoad()
+}
+
+func TestProjectFileThatLeadsOutOfTheProject(t *testing.T) {
+	p := newPlace(t)
+	p.write(filepath.Join(p.dirs.Home, "secret"), "x")
+	if err := os.Symlink("../../secret", p.ws.ConfigFile()); err != nil {
+		t.Skip(err)
+	}
+	_, err := p.load(nil)
+	if err == nil || !strings.Contains(err.Error(), "escapes") {
+		t.Errorf("got %v", err)
+	}
+	var pe *fs.PathError
+	if !errors.As(err, &pe) {
+		t.Errorf("%#v", err)
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	for s, want := range map[string]string{
+		"plain text": "plain text", "\x1b[2J": `"\x1b[2J"`, "a\u202eb": `"a\u202eb"`, "\xff": `"\xff"`, "": "",
+		strings.Repeat("ü", 400): strings.Repeat("ü", 200) + "...",
+	} {
+		if got := printable(s); got != want {
+			t.Errorf("printable(%q) = %q", s, got)
+		}
+	}
+}

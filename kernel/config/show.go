@@ -1,0 +1,73 @@
+package config
+
+import (
+	"net/url"
+	"sort"
+)
+
+// Value is one key, for `config show`. Value is a TOML literal on one line, with
+// secrets masked and nothing in it that a terminal would obey.
+type Value struct {
+	Key    string
+	Value  string
+	Origin string // "default", "user file PATH:3", "project file PATH:3", "environment PERLICA_X", "flag"
+}
+
+// Values returns every key that has a value, in the order of the table of keys, then
+// by name.
+func (c *Config) Values() []Value {
+	settings := append([]setting(nil), c.settings...)
+	rank := make(map[*row]int, len(table))
+	for i := range table {
+		rank[&table[i]] = i
+	}
+	sort.SliceStable(settings, func(i, j int) bool {
+		a, b := settings[i], settings[j]
+		if isList(a.row.section()) || isList(b.row.section()) {
+			// Elements stay together: they are in order already, behind the rest.
+			return !isList(a.row.section()) && isList(b.row.section())
+		}
+		if a.id != b.id && a.row.section() == b.row.section() {
+			return a.id < b.id
+		}
+		return rank[a.row] < rank[b.row]
+	})
+	values := make([]Value, len(settings))
+	for i, s := range settings {
+		values[i] = Value{Key: s.key, Value: shownValue(s.row, s.value), Origin: printable(s.origin)}
+	}
+	return values
+}
+
+// mask stands in for a secret.
+const mask = "xxxxxxxx"
+
+// shownValue writes a value as TOML, secrets masked.
+func shownValue(r *row, v any) string {
+	if m, ok := v.(map[string]string); ok && r.secret {
+		masked := make(map[string]string, len(m))
+		for k := range m {
+			masked[k] = mask
+		}
+		return format(masked)
+	}
+	if s, ok := v.(string); ok && r.kind == text {
+		return format(maskURL(s))
+	}
+	return format(v)
+}
+
+// maskURL masks what an address may hold besides a place: credentials and a query.
+func maskURL(s string) string {
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || u.User == nil && u.RawQuery == "" {
+		return s
+	}
+	if u.User != nil {
+		u.User = url.User(mask)
+	}
+	if u.RawQuery != "" {
+		u.RawQuery = mask
+	}
+	return u.String()
+}

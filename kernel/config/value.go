@@ -1,0 +1,343 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// decode turns what the TOML decoder made of a value into the kind's Go type.
+func (r *row) decode(v any) (any, *fault) {
+	switch r.kind {
+	case text:
+		if s, ok := v.(string); ok {
+			return s, r.checkText(s)
+		}
+	case boolean:
+		if b, ok := v.(bool); ok {
+			return b, nil
+		}
+	case integer:
+		if n, ok := v.(int64); ok {
+			return int(n), r.checkRange(float64(n))
+		}
+	case number:
+		return r.decodeNumber(v)
+	case duration:
+		if s, ok := v.(string); ok {
+			return r.parseDuration(s)
+		}
+	case texts:
+		return r.decodeTexts(v)
+	case textMap:
+		return r.decodeMap(v)
+	}
+	return nil, r.wrongType()
+}
+
+// parse turns the text of an environment variable or a flag into the kind's Go type.
+func (r *row) parse(s string) (any, *fault) {
+	switch r.kind {
+	case text:
+		return s, r.checkText(s)
+	case boolean:
+		if b, err := strconv.ParseBool(s); err == nil {
+			return b, nil
+		}
+	case integer:
+		if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+			return int(n), r.checkRange(float64(n))
+		}
+	case number:
+		if f, err := strconv.ParseFloat(s, 64); err == nil {
+			return f, r.checkRange(f)
+		}
+	case duration:
+		return r.parseDuration(s)
+	}
+	return nil, r.wrongType()
+}
+
+// wrongType says what kind of value is wanted.
+func (r *row) wrongType() *fault {
+	want := map[kind]string{
+		text: `a string such as "x"`, boolean: "true or false", integer: "a whole number", number: "a number",
+		duration: `a duration such as "30s"`, texts: `a list of strings such as ["a", "b"]`,
+		textMap: `a table of strings such as { NAME = "value" }`,
+	}
+	return &fault{reason: "must be " + want[r.kind]}
+}
+
+func (r *row) decodeNumber(v any) (any, *fault) {
+	switch n := v.(type) {
+	case float64:
+		return n, r.checkRange(n)
+	case int64:
+		return float64(n), r.checkRange(float64(n))
+	}
+	return nil, r.wrongType()
+}
+
+func (r *row) parseDuration(s string) (any, *fault) {
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return nil, r.wrongType()
+	}
+	if d <= 0 {
+		return nil, &fault{reason: "must be more than zero"}
+	}
+	return d, nil
+}
+
+// decodeTexts keeps an empty list apart from an absent one: it is never nil.
+func (r *row) decodeTexts(v any) (any, *fault) {
+	list, ok := v.([]any)
+	if !ok {
+		return nil, r.wrongType()
+	}
+	if len(list) == 0 && r.section() == ruleSection {
+		return nil, &fault{reason: "is empty; leave it out to match everything"}
+	}
+	out := make([]string, 0, len(list))
+	for _, e := range list {
+		s, ok := e.(string)
+		if !ok {
+			return nil, r.wrongType()
+		}
+		if f := r.checkText(s); f != nil {
+			return nil, f
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+func (r *row) decodeMap(v any) (any, *fault) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil, r.wrongType()
+	}
+	out := make(map[string]string, len(m))
+	for _, name := range sortedKeys(m) {
+		s, ok := m[name].(string)
+		if !ok {
+			return nil, r.wrongType()
+		}
+		if reason := r.check(name); reason != "" {
+			return nil, &fault{reason: reason}
+		}
+		if hasNUL(s) {
+			return nil, &fault{reason: "a value holds a NUL character"}
+		}
+		out[name] = s
+	}
+	return out, nil
+}
+
+// checkRange checks an integer or a number; max 0 means there is no range.
+func (r *row) checkRange(f float64) *fault {
+	if math.IsNaN(f) || r.max > 0 && (f < r.min || f > r.max) {
+		return &fault{reason: fmt.Sprintf("must be from %v to %v", plain(r.min), plain(r.max))}
+	}
+	return nil
+}
+
+func plain(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// checkText checks a string, or one of a list.
+func (r *row) checkText(s string) *fault {
+	if hasNUL(s) {
+		return &fault{reason: "holds a NUL character"}
+	}
+	if r.choices != nil && !slices.Contains(r.choices, s) {
+		return &fault{
+			reason:  fmt.Sprintf("%s is none of %s", strconv.Quote(printable(s)), strings.Join(r.choices, ", ")),
+			nearest: nearest(s, r.choices),
+		}
+	}
+	if r.check != nil && r.kind != textMap {
+		if reason := r.check(s); reason != "" {
+			f := &fault{reason: reason}
+			if r.section() == ruleSection {
+				f.nearest = nearest(s, pathWords)
+			}
+			return f
+		}
+	}
+	return nil
+}
+
+// format writes a value as a TOML literal on one line.
+func format(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return quote(v)
+	case time.Duration:
+		return quote(shortDuration(v))
+	case float64:
+		s := strconv.FormatFloat(v, 'f', -1, 64)
+		if !strings.Contains(s, ".") {
+			s += ".0"
+		}
+		return s
+	case []string:
+		parts := make([]string, len(v))
+		for i, s := range v {
+			parts[i] = quote(s)
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case map[string]string:
+		return formatMap(v)
+	}
+	return fmt.Sprint(v)
+}
+
+func formatMap(m map[string]string) string {
+	if len(m) == 0 {
+		return "{}"
+	}
+	parts := make([]string, 0, len(m))
+	for _, k := range sortedKeys(m) {
+		parts = append(parts, quote(k)+" = "+quote(m[k]))
+	}
+	return "{ " + strings.Join(parts, ", ") + " }"
+}
+
+// shortDuration writes 24h, not 24h0m0s.
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// quote writes a TOML basic string that holds nothing a terminal would obey.
+func quote(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			fmt.Fprintf(&b, `\U%08X`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04X`, r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+func hasNUL(s string) bool { return strings.IndexByte(s, 0) >= 0 }
+
+// The checks of single values: each returns what is wrong, or "".
+
+func checkNotEmpty(s string) string {
+	if strings.TrimSpace(s) == "" {
+		return "is empty"
+	}
+	return ""
+}
+
+func checkCommand(s string) string { return checkNotEmpty(s) }
+
+func checkContext(s string) string {
+	if err := CheckContextName(s); err != nil {
+		return err.(*ContextNameError).Reason
+	}
+	return ""
+}
+
+// validID says whether s can name a provider: it must fit into a key, an environment
+// variable and a command line.
+func validID(s string) bool {
+	for i, r := range s {
+		alnum := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		if !alnum && (i == 0 || r != '-' && r != '_') {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 64
+}
+
+func checkID(s string) string {
+	if !validID(s) {
+		return "a provider is named by at most 64 letters, digits, - and _, beginning with a letter or digit"
+	}
+	return ""
+}
+
+func checkOptionalID(s string) string {
+	if s == "" {
+		return ""
+	}
+	return checkID(s)
+}
+
+func checkEnvName(s string) string {
+	if s == "" || strings.ContainsAny(s, "= \t\r\n") {
+		return "the name of an environment variable is not empty and holds no = and no space"
+	}
+	return ""
+}
+
+func checkHeaderName(s string) string {
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || r == ':' }) {
+		return "the name of a header is printable ASCII without space or colon"
+	}
+	return ""
+}
+
+func checkURL(s string) string {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return "must be an http or https address"
+	}
+	return ""
+}
+
+// pathWords are the words a rule's path may be besides a glob.
+var pathWords = []string{"inside", "outside"}
+
+// checkRulePath accepts the two words and globs, and takes a word that nearly is one
+// of the two for a slip.
+func checkRulePath(s string) string {
+	switch {
+	case s == "":
+		return "is empty; leave it out to match everything"
+	case slices.Contains(pathWords, s):
+		return ""
+	case !strings.ContainsAny(s, "*?[{./~\\") && nearest(s, pathWords) != "":
+		return `must be "inside", "outside" or a glob`
+	case !doublestar.ValidatePattern(s):
+		return "is not a valid glob"
+	}
+	return ""
+}

@@ -1,0 +1,329 @@
+package config
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// DirName is the directory of a project that holds its configuration and its record.
+const DirName = ".perlica_config"
+
+// Workspace is where a project's configuration and record lie. It may not exist yet.
+type Workspace struct {
+	Root   string // the directory that holds .perlica_config
+	Exists bool   // .perlica_config is there
+}
+
+// WorkspaceError says that a workspace is there and must not be used.
+type WorkspaceError struct {
+	Path   string
+	Reason string
+	Err    error
+}
+
+// Error is one printable line.
+func (e *WorkspaceError) Error() string {
+	return "config: " + printable(e.Path) + ": " + e.Reason
+}
+
+// Unwrap returns the cause, or nil.
+func (e *WorkspaceError) Unwrap() error { return e.Err }
+
+// Find looks for .perlica_config from dir upwards, up to but not including home. Where
+// there is none, the workspace is where Ensure will make it: at the top of the git work
+// tree below home, else in dir. Find writes nothing.
+//
+// A .perlica_config that is no directory, a symbolic link out of its project, or
+// owned by somebody else than home's owner or root is a *WorkspaceError.
+func Find(dir, home string) (Workspace, error) {
+	if !filepath.IsAbs(dir) {
+		return Workspace{}, &WorkspaceError{Path: dir, Reason: "the working directory is not an absolute path"}
+	}
+	dir = filepath.Clean(dir)
+	root := ""
+	end := homeOf(home)
+	for d := dir; !isHome(d, end); d = filepath.Dir(d) {
+		if exists(filepath.Join(d, DirName)) {
+			return checkWorkspace(d, home)
+		}
+		if root == "" && exists(filepath.Join(d, ".git")) {
+			root = d
+		}
+		if d == filepath.Dir(d) {
+			break
+		}
+	}
+	if root == "" {
+		root = dir
+	}
+	return checkWorkspace(root, home)
+}
+
+// homeOf returns the home directory to compare with, or nil when it is not known.
+func homeOf(home string) fs.FileInfo {
+	if home == "" {
+		return nil
+	}
+	info, err := os.Stat(home)
+	if err != nil {
+		return nil
+	}
+	return info
+}
+
+// isHome compares what the names lead to, not the names.
+func isHome(dir string, home fs.FileInfo) bool {
+	if home == nil {
+		return false
+	}
+	info, err := os.Stat(dir)
+	return err == nil && os.SameFile(info, home)
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func checkWorkspace(root, home string) (Workspace, error) {
+	ws := Workspace{Root: root}
+	info, err := os.Lstat(ws.Dir())
+	if err != nil {
+		return ws, nil
+	}
+	ws.Exists = true
+	if info.Mode()&fs.ModeSymlink != 0 {
+		if info, err = statWithin(root, DirName); err != nil {
+			return ws, &WorkspaceError{Path: ws.Dir(), Reason: "is a symbolic link that leads out of the project or nowhere", Err: err}
+		}
+	}
+	if !info.IsDir() {
+		return ws, &WorkspaceError{Path: ws.Dir(), Reason: "is not a directory"}
+	}
+	if foreign(info, home) {
+		return ws, &WorkspaceError{Path: ws.Dir(), Reason: "belongs to another user"}
+	}
+	return ws, nil
+}
+
+// statWithin follows symbolic links as long as they stay below root.
+func statWithin(root, name string) (fs.FileInfo, error) {
+	r, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return r.Stat(name)
+}
+
+// Dir is .perlica_config itself.
+func (w Workspace) Dir() string { return filepath.Join(w.Root, DirName) }
+
+// ConfigFile is the project's configuration file.
+func (w Workspace) ConfigFile() string { return filepath.Join(w.Dir(), "config.toml") }
+
+// SystemPromptFile goes ahead of the first text of a session.
+func (w Workspace) SystemPromptFile() string { return filepath.Join(w.Dir(), "prompts", "system.md") }
+
+// ServiceDB is the messaging bridge's view.
+func (w Workspace) ServiceDB() string { return filepath.Join(w.Dir(), "service", "service_bridge.db") }
+
+// ContextPaths are the files of one context.
+type ContextPaths struct {
+	Dir, EventLog, Sessions, Approvals, Logs, Locks string
+}
+
+// Context returns the paths of a context. A name that is not one path element is a
+// *ContextNameError.
+func (w Workspace) Context(name string) (ContextPaths, error) {
+	if err := CheckContextName(name); err != nil {
+		return ContextPaths{}, err
+	}
+	dir := filepath.Join(w.Dir(), "contexts", name)
+	in := func(file string) string { return filepath.Join(dir, file) }
+	return ContextPaths{dir, in("eventlog.db"), in("sessions.db"), in("approvals.db"), in("logs"), in("locks")}, nil
+}
+
+// Ensure makes the directories of a context, 0700, and a .gitignore that keeps the
+// record out of git; what is there already keeps its contents. It opens the project's
+// directory as a root and refuses, with a *WorkspaceError, to work through a symbolic
+// link below contexts: a cloned repository must not direct the record elsewhere.
+//
+// Ensure does not sync directories.
+func (w Workspace) Ensure(name string) (ContextPaths, error) {
+	paths, err := w.Context(name)
+	if err != nil {
+		return paths, err
+	}
+	root, err := os.OpenRoot(w.Root)
+	if err != nil {
+		return paths, &WorkspaceError{Path: w.Root, Reason: "cannot be opened: " + cause(err), Err: err}
+	}
+	defer root.Close()
+	if err := w.ensureDirs(root, name); err != nil {
+		return paths, err
+	}
+	return paths, w.ensureIgnored(root)
+}
+
+func (w Workspace) ensureDirs(root *os.Root, name string) error {
+	context := filepath.Join(DirName, "contexts", name)
+	for _, dir := range []string{
+		DirName, filepath.Dir(context), context, filepath.Join(context, "logs"), filepath.Join(context, "locks"),
+	} {
+		if err := ensureDir(root, dir, dir != DirName); err != nil {
+			return w.refuse(dir, err)
+		}
+	}
+	for _, dir := range []string{context, filepath.Join(context, "logs"), filepath.Join(context, "locks")} {
+		if err := refuseLinks(root, dir); err != nil {
+			return w.refuse(dir, err)
+		}
+	}
+	return nil
+}
+
+func (w Workspace) refuse(path string, err error) error {
+	return &WorkspaceError{Path: filepath.Join(w.Root, path), Reason: cause(err), Err: err}
+}
+
+// cause is an error without the path that the caller names anyway.
+func cause(err error) string {
+	if pe, ok := err.(*fs.PathError); ok {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}
+
+// ensureDir makes a directory. A private one that others could enter is closed to
+// them; a link in its place is refused.
+func ensureDir(root *os.Root, dir string, private bool) error {
+	err := root.Mkdir(dir, 0o700)
+	if err == nil {
+		return nil
+	}
+	info, statErr := root.Lstat(dir)
+	if statErr != nil {
+		return err
+	}
+	if !private && info.Mode()&fs.ModeSymlink != 0 {
+		info, err = root.Stat(dir)
+		if err != nil {
+			return err
+		}
+	}
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return errLink
+	case !info.IsDir():
+		return errNoDir
+	case private && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
+		return root.Chmod(dir, 0o700)
+	}
+	return nil
+}
+
+var (
+	errLink  = fmt.Errorf("is or holds a symbolic link")
+	errNoDir = fmt.Errorf("is not a directory")
+)
+
+func refuseLinks(root *os.Root, dir string) error {
+	entries, err := fs.ReadDir(root.FS(), filepath.ToSlash(dir))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Type()&fs.ModeSymlink != 0 {
+			return errLink
+		}
+	}
+	return nil
+}
+
+// ensureIgnored writes .gitignore unless there is one.
+func (w Workspace) ensureIgnored(root *os.Root) error {
+	name := filepath.Join(DirName, ".gitignore")
+	if _, err := root.Lstat(name); err == nil {
+		return nil
+	}
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if os.IsExist(err) {
+		return nil
+	}
+	if err != nil {
+		return w.refuse(name, err)
+	}
+	_, err = f.WriteString("contexts/\nservice/\n")
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return w.refuse(name, err)
+	}
+	return nil
+}
+
+// ContextNameError says why a name cannot be a context's.
+type ContextNameError struct {
+	Name   string
+	Reason string
+}
+
+// Error is one printable line.
+func (e *ContextNameError) Error() string {
+	return fmt.Sprintf("config: context %q: %s", printable(e.Name), e.Reason)
+}
+
+// CheckContextName returns a *ContextNameError unless name is one path element on
+// every system.
+func CheckContextName(name string) error {
+	if reason := contextFault(name); reason != "" {
+		return &ContextNameError{Name: name, Reason: reason}
+	}
+	return nil
+}
+
+func contextFault(name string) string {
+	stem, _, _ := strings.Cut(name, ".")
+	switch {
+	case name == "":
+		return "the name of a context is not empty"
+	case len(name) > 64:
+		return "the name of a context is at most 64 bytes long"
+	case !utf8.ValidString(name):
+		return "the name of a context is valid UTF-8"
+	case name[0] == '.':
+		return "the name of a context does not begin with a dot"
+	case strings.ContainsAny(name, `/\%:*?"<>|`):
+		return `the name of a context holds none of / \ % : * ? " < > |`
+	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return "the name of a context holds no control characters"
+	case strings.HasSuffix(name, ".") || strings.TrimSpace(name) != name:
+		return "the name of a context does not end with a dot, nor begin or end with a space"
+	case reservedName(strings.ToUpper(strings.TrimSpace(stem))):
+		return "the name is reserved on Windows"
+	}
+	return ""
+}
+
+// reservedName says whether Windows takes the name, whatever its extension, for a
+// device.
+func reservedName(stem string) bool {
+	switch stem {
+	case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$":
+		return true
+	}
+	for _, device := range []string{"COM", "LPT"} {
+		if n, ok := strings.CutPrefix(stem, device); ok && utf8.RuneCountInString(n) == 1 && strings.ContainsAny(n, "0123456789¹²³") {
+			return true
+		}
+	}
+	return false
+}

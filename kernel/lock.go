@@ -1,0 +1,63 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/gofrs/flock"
+)
+
+// errLocked says that another process, or another run of this one, holds a lock.
+var errLocked = errors.New("locked")
+
+// fileLock is held until release is called or the process dies.
+type fileLock struct{ f *flock.Flock }
+
+// acquire takes the lock at path, or returns errLocked. The file is removed with the
+// lock, so a lock counts only if the file that was locked is still the one at path.
+func acquire(path string) (*fileLock, error) {
+	for {
+		f := flock.New(path, flock.SetPermissions(0o600))
+		ok, err := f.TryLock()
+		if err != nil {
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		if !ok {
+			return nil, errors.Join(errLocked, f.Close())
+		}
+		current, err := isCurrent(f, path)
+		if err == nil && current {
+			return &fileLock{f}, nil
+		}
+		if cerr := f.Close(); err != nil || cerr != nil {
+			return nil, errors.Join(err, cerr)
+		}
+	}
+}
+
+// isCurrent reports whether the locked file still lies at path.
+func isCurrent(f *flock.Flock, path string) (bool, error) {
+	locked, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	there, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(locked, there), err
+}
+
+// release removes the file and gives up the lock. A file that stays behind does no harm.
+func (l *fileLock) release() {
+	_ = os.Remove(l.f.Path()) // Windows refuses while it is open; the empty file stays
+	_ = l.f.Close()           // nothing was written
+}
+
+func runLockPath(dir, run string) string { return filepath.Join(dir, "run-"+run+".lock") }
+func sessionLockPath(dir, session string) string {
+	return filepath.Join(dir, "session-"+session+".lock")
+}

@@ -1,0 +1,288 @@
+package kernel
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/provider"
+)
+
+// RequestPermission takes a question off the wire; ask works on them in that order.
+func (c *client) RequestPermission(p *provider.PermissionRequest) {
+	select {
+	case c.asks <- p:
+	case <-c.gone():
+	}
+}
+
+// ask decides about the agent's questions, one after the other, and puts those that a
+// person must answer before one. Their answers are awaited side by side.
+func (c *client) ask() {
+	for p := range c.asks {
+		c.judge(p)
+	}
+}
+
+// judge decides one question. An error of the log needs no handling here: the log is
+// dead then, and the connection ends with the next line that cannot be recorded.
+func (c *client) judge(p *provider.PermissionRequest) {
+	c.judging.Lock()
+	defer c.judging.Unlock()
+	c.mu.Lock()
+	c.perms.Asked++
+	tool := c.noteTool(p.Tool)
+	tool.asked = true
+	call := tool.call
+	live := c.live
+	c.mu.Unlock()
+	req := c.request(call, p.Options)
+	d := c.run.r.policy.Decide(req, c.run.t.Permissions)
+	if !c.needsPerson(d) && live && !c.isCancelled() {
+		c.decided(p, call, d)
+		return
+	}
+	q := c.question(call, p.Options, req, d)
+	ticket, err := c.run.r.questions.Ask(context.Background(), q)
+	if err != nil {
+		c.kill()
+		return
+	}
+	c.open.Go(func() { c.await(ticket, p, req) })
+	if c.run.t.AnswerIn > 0 && live {
+		c.show.add(Asked{ticket.Question})
+	}
+}
+
+// needsPerson reports whether a decision leaves the answer to a person. A refused command
+// does, where there is one to type the word; and so does a mode that means nobody: the
+// question then goes on record as unanswered.
+func (c *client) needsPerson(d policy.Decision) bool {
+	if d.Effect == policy.Deny {
+		return d.By == policy.ByMode || d.Word != "" && c.run.t.AnswerIn > 0
+	}
+	return d.Effect == policy.Ask
+}
+
+// request is what policy is told of a tool call.
+func (c *client) request(call provider.ToolCall, options []acp.PermissionOption) policy.Request {
+	req := policy.Request{
+		Provider: c.run.t.Agent.ID, Session: string(c.run.refs.Session),
+		Kind: string(call.Kind), Title: call.Title,
+		Place: policy.Place{Dir: c.run.t.Dir, Home: c.run.t.Home, Temp: c.run.t.Temp},
+	}
+	cmds, ok := policy.CommandsOf(call.RawInput, call.Title, string(call.Kind))
+	req.Commands, req.HasCommand = cmds, !ok || len(cmds) > 0
+	add := func(path string) {
+		if path != "" && !filepath.IsAbs(path) {
+			path = filepath.Join(c.run.t.Dir, path)
+		}
+		if path != "" && !slices.Contains(req.Paths, path) {
+			req.Paths = append(req.Paths, path)
+		}
+	}
+	for _, l := range call.Locations {
+		add(l.Path)
+	}
+	for _, d := range call.Content {
+		if d.Type == "diff" {
+			add(d.Path)
+		}
+	}
+	for _, o := range options {
+		req.Options = append(req.Options, policy.Option{ID: string(o.OptionId), Name: o.Name, Kind: string(o.Kind)})
+	}
+	return req
+}
+
+// decided answers for a rule, a standing approval or a mode.
+func (c *client) decided(p *provider.PermissionRequest, call provider.ToolCall, d policy.Decision) {
+	fact := eventlog.NewFact(eventlog.PolicyDecided, "policy", c.refs(), policyDecided{
+		Title: call.Title, Effect: string(d.Effect), By: string(d.By), Rule: d.Rule, Why: d.Why, Option: d.OptionID,
+	})
+	if _, err := c.run.r.log.Append(context.Background(), fact); err != nil {
+		c.kill()
+		return
+	}
+	c.count(call.ID, d.Effect == policy.Allow)
+	c.reply(p, d.OptionID, "policy", c.refs())
+	c.show.add(Decided{Title: call.Title, Effect: string(d.Effect), By: string(d.By), Why: d.Why})
+}
+
+// count adds a yes or a no to the run's numbers.
+func (c *client) count(tool acp.ToolCallId, yes bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if yes {
+		c.perms.Allowed++
+		return
+	}
+	c.perms.Denied++
+	c.noteTool(provider.ToolCall{ID: tool}).refused = true
+}
+
+// question makes what a person is asked of what the agent asked.
+func (c *client) question(call provider.ToolCall, options []acp.PermissionOption, req policy.Request, d policy.Decision) interaction.Question {
+	q := interaction.Question{
+		Title: call.Title,
+		Subject: interaction.Subject{
+			Provider: c.run.t.Agent.ID, Kind: string(call.Kind), Paths: req.Paths, RawInput: call.RawInput,
+		},
+		Word: d.Word, Why: d.Why,
+		Expires: c.now().Add(c.run.t.AnswerIn),
+		Refs:    c.refs(),
+	}
+	for _, cmd := range req.Commands {
+		q.Subject.Commands = append(q.Subject.Commands, cmd.String())
+	}
+	for _, t := range call.Content {
+		switch {
+		case t.Type == "diff":
+			q.Subject.Diffs = append(q.Subject.Diffs, interaction.Diff{Path: t.Path, Old: t.OldText, New: t.NewText})
+		case t.Text != "":
+			q.Subject.Text = append(q.Subject.Text, t.Text)
+		}
+	}
+	for _, o := range options {
+		q.Options = append(q.Options, interaction.Option{ID: string(o.OptionId), Label: o.Name, Kind: string(o.Kind)})
+	}
+	for _, o := range policy.Remember(req) {
+		q.Options = append(q.Options, interaction.Option{
+			ID: offerPrefix + string(o.Approval.Scope), Label: o.Text, Kind: string(acp.PermissionOptionKindAllowOnce), Offer: true,
+		})
+	}
+	return q
+}
+
+// offerPrefix marks the ids of options that are Perlica's own.
+const offerPrefix = "perlica:remember-"
+
+// await waits for the end of a question and tells the agent.
+func (c *client) await(t *interaction.Ticket, p *provider.PermissionRequest, req policy.Request) {
+	ctx := context.Background() // what has been asked gets an end on the log, whatever else ends
+	if why := c.wait(t, p); why != "" {
+		// An error of the log is in the ticket's outcome.
+		_ = c.run.r.questions.Lapse(ctx, t, why)
+	}
+	answer, lapsed, err := t.Outcome()
+	if err != nil {
+		c.kill()
+		return
+	}
+	res := interaction.Resolution{Reason: lapsed}
+	if answer != nil {
+		if res.Option, err = c.obey(ctx, t, *answer, p, req); err != nil {
+			c.kill()
+			return
+		}
+	} else {
+		c.unanswered(p)
+		if lapsed == interaction.Nobody || lapsed == interaction.TimeUp {
+			o, _ := t.First(string(acp.PermissionOptionKindRejectOnce))
+			res.Option = o.ID
+		}
+	}
+	by := string(lapsed)
+	if answer != nil {
+		by = answer.By
+	}
+	res.Sent = lapsed != interaction.Withdrawn && c.reply(p, res.Option, by, t.Refs)
+	_ = c.run.r.questions.Resolve(t, res) // the log's end is the run's
+	c.show.add(Closed{Question: t.Question, Answer: answer, Reason: lapsed})
+}
+
+// wait returns "" when the question has been answered, else why nobody will.
+func (c *client) wait(t *interaction.Ticket, p *provider.PermissionRequest) interaction.Reason {
+	if c.isCancelled() {
+		return interaction.Cancelled
+	}
+	if c.run.t.AnswerIn <= 0 {
+		return interaction.Nobody
+	}
+	timer := time.NewTimer(c.run.t.AnswerIn)
+	defer timer.Stop()
+	select {
+	case <-t.Done():
+		return ""
+	case <-c.cancelled:
+		return interaction.Cancelled
+	case <-p.Done():
+		return interaction.Withdrawn
+	case <-c.gone():
+		return interaction.AgentGone
+	case <-c.settled:
+		return interaction.RunEnded
+	case <-timer.C:
+		return interaction.TimeUp
+	}
+}
+
+func (c *client) isCancelled() bool {
+	select {
+	case <-c.cancelled:
+		return true
+	default:
+		return false
+	}
+}
+
+// obey carries out a person's answer and returns the agent's option that says it.
+func (c *client) obey(ctx context.Context, t *interaction.Ticket, a interaction.Answer, p *provider.PermissionRequest, req policy.Request) (string, error) {
+	i := slices.IndexFunc(t.Options, func(o interaction.Option) bool { return o.ID == a.Option })
+	o := t.Options[i] // the coordinator lets nothing else through
+	c.count(p.Tool.ID, o.Allows())
+	if o.Kind == string(acp.PermissionOptionKindAllowAlways) {
+		c.mu.Lock()
+		c.always = append(c.always, req.Kind)
+		c.mu.Unlock()
+	}
+	if !o.Offer {
+		return o.ID, nil
+	}
+	for _, offer := range policy.Remember(req) {
+		if offerPrefix+string(offer.Approval.Scope) == o.ID {
+			if err := c.run.r.remember(ctx, offer.Approval, a.By, t.Refs); err != nil {
+				return "", err
+			}
+		}
+	}
+	once, _ := t.First(string(acp.PermissionOptionKindAllowOnce)) // policy offers nothing without one
+	return once.ID, nil
+}
+
+// unanswered counts a question to which nobody said anything. For the agent that is no.
+func (c *client) unanswered(p *provider.PermissionRequest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.perms.Unanswered++
+	c.noteTool(provider.ToolCall{ID: p.Tool.ID}).refused = true
+}
+
+// reply sends an option, or cancelled if there is none, and records that it has left.
+func (c *client) reply(p *provider.PermissionRequest, option, by string, refs eventlog.Refs) bool {
+	sent := replySent{RequestID: p.ID, Outcome: "cancelled", By: by}
+	var err error
+	if option == "" {
+		err = p.Cancel()
+	} else {
+		sent.Outcome, sent.Option = "selected", option
+		for _, o := range p.Options {
+			if string(o.OptionId) == option {
+				sent.Kind = string(o.Kind)
+			}
+		}
+		err = p.Select(acp.PermissionOptionId(option))
+	}
+	t := eventlog.ReplySent
+	if err != nil {
+		t, sent.Error = eventlog.ReplyFailed, err.Error()
+	}
+	_ = c.run.r.log.Record(eventlog.NewFact(t, "perlica", refs, sent)) // a dead log ends the run at its next line
+	return err == nil
+}

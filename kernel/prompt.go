@@ -1,0 +1,225 @@
+package kernel
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/provider"
+)
+
+// An InputError says what is wrong with what was to be sent; nothing was.
+type InputError struct{ Err error }
+
+func (e *InputError) Error() string { return e.Err.Error() }
+func (e *InputError) Unwrap() error { return e.Err }
+
+// isUsage reports whether err is the fault of whoever asked, not of the agent.
+func isUsage(err error) bool {
+	var input *InputError
+	return errors.As(err, &input)
+}
+
+// choose puts the agent's session into the mode and model that the turn wants. It returns
+// what was chosen.
+func (run *run) choose(ctx context.Context) (mode string, options map[string]string, err error) {
+	s, asking := run.session, run.t.Agent.Asking
+	if s.Modes != nil {
+		mode = string(s.Modes.CurrentModeId)
+	}
+	options = map[string]string{}
+	if run.t.Mode != "" {
+		asking = provider.Asking{}
+		if run.t.Mode != ModeNone {
+			if err := checkMode(s, run.t.Mode); err != nil {
+				return "", nil, err
+			}
+			asking.Mode = run.t.Mode
+		}
+	}
+	switch {
+	case asking.Mode != "" && asking.Mode != mode && hasMode(s, asking.Mode):
+		if err := s.SetMode(ctx, asking.Mode); err != nil {
+			return "", nil, err
+		}
+		mode = asking.Mode
+	case asking.Option != "" && hasOption(s, asking.Option):
+		if err := s.SetOption(ctx, asking.Option, asking.Value); err != nil {
+			return "", nil, err
+		}
+		options[asking.Option] = asking.Value
+	}
+	if run.t.Model != "" {
+		id, err := modelOption(s, run.t.Model)
+		if err != nil {
+			return "", nil, err
+		}
+		if err := s.SetOption(ctx, id, run.t.Model); err != nil {
+			return "", nil, err
+		}
+		options[id] = run.t.Model
+	}
+	return mode, options, nil
+}
+
+// ModeNone leaves an agent in the mode in which it starts.
+const ModeNone = "none"
+
+func hasMode(s *provider.Session, id string) bool {
+	return s.Modes != nil && slices.ContainsFunc(s.Modes.AvailableModes, func(m acp.SessionMode) bool { return string(m.Id) == id })
+}
+
+// checkMode refuses a mode that the agent does not have; its names are in the error.
+func checkMode(s *provider.Session, id string) error {
+	if hasMode(s, id) {
+		return nil
+	}
+	var names []string
+	if s.Modes != nil {
+		for _, m := range s.Modes.AvailableModes {
+			names = append(names, string(m.Id))
+		}
+	}
+	if len(names) == 0 {
+		return &InputError{fmt.Errorf("the agent has no modes, so it cannot be put into %q", id)}
+	}
+	return &InputError{fmt.Errorf("the agent has no mode %q; it has %s", id, strings.Join(names, ", "))}
+}
+
+func hasOption(s *provider.Session, id string) bool {
+	return slices.ContainsFunc(s.Options, func(o acp.SessionConfigOption) bool {
+		return o.Select != nil && string(o.Select.Id) == id || o.Boolean != nil && string(o.Boolean.Id) == id
+	})
+}
+
+// modelOption finds the config option by which the agent's model is chosen and checks
+// that the model is among its values.
+func modelOption(s *provider.Session, model string) (string, error) {
+	for _, o := range s.Options {
+		if o.Select == nil || !isModelOption(o.Select) {
+			continue
+		}
+		values := optionValues(o.Select.Options)
+		if slices.Contains(values, model) {
+			return string(o.Select.Id), nil
+		}
+		return "", &InputError{fmt.Errorf("the agent has no model %q; it has %s", model, strings.Join(values, ", "))}
+	}
+	return "", &InputError{fmt.Errorf("the agent lets nobody choose a model, so it cannot use %q", model)}
+}
+
+func isModelOption(o *acp.SessionConfigOptionSelect) bool {
+	return o.Category != nil && *o.Category == acp.SessionConfigOptionCategoryModel || o.Id == "model"
+}
+
+func optionValues(o acp.SessionConfigSelectOptions) []string {
+	var values []string
+	if o.Ungrouped != nil {
+		for _, v := range *o.Ungrouped {
+			values = append(values, string(v.Value))
+		}
+	}
+	if o.Grouped != nil {
+		for _, g := range *o.Grouped {
+			for _, v := range g.Options {
+				values = append(values, string(v.Value))
+			}
+		}
+	}
+	return values
+}
+
+// blocks is what the agent is asked: the system text and the transcript where they
+// belong, then the input's text, then its attachments.
+func (run *run) blocks(ctx context.Context) ([]acp.ContentBlock, *truncated, error) {
+	var blocks []acp.ContentBlock
+	var cut *truncated
+	first := run.created
+	if !run.created {
+		h, err := run.r.history(ctx, run.refs.Session, run.refs.Run, run.t.Budget)
+		if err != nil {
+			return nil, nil, err
+		}
+		first = len(h.turns) == 0 && h.dropped == 0
+		if text := h.transcript(); text != "" {
+			blocks = append(blocks, acp.TextBlock(text))
+		}
+		if h.dropped > 0 {
+			cut = &truncated{Kept: len(h.turns), Dropped: h.dropped, Budget: run.t.Budget, Estimate: h.tokens}
+		}
+	}
+	if first && run.t.System != "" {
+		blocks = append([]acp.ContentBlock{acp.TextBlock(run.t.System)}, blocks...)
+	}
+	blocks = append(blocks, acp.TextBlock(run.t.Input.Text))
+	for _, path := range run.t.Input.Attachments {
+		b, err := run.attachment(path)
+		if err != nil {
+			return nil, nil, &InputError{fmt.Errorf("attachment: %w", err)}
+		}
+		blocks = append(blocks, b)
+	}
+	return blocks, cut, nil
+}
+
+// maxEmbedded is the largest file that is put into a prompt; of a larger one the agent
+// gets a link.
+const maxEmbedded = 1 << 20
+
+// attachment makes of a file what the agent can take: an image, an embedded text, else a
+// link.
+func (run *run) attachment(path string) (acp.ContentBlock, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return acp.ContentBlock{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return acp.ContentBlock{}, &fs.PathError{Op: "attach", Path: path, Err: errors.New("not a regular file")}
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return acp.ContentBlock{}, err
+	}
+	uri := (&url.URL{Scheme: "file", Path: filepath.ToSlash(abs)}).String()
+	link := acp.ResourceLinkBlock(filepath.Base(abs), uri)
+	if info.Size() > maxEmbedded {
+		return link, nil
+	}
+	data, err := os.ReadFile(abs)
+	if err != nil {
+		return acp.ContentBlock{}, err
+	}
+	can := run.caps.PromptCapabilities
+	mime := http.DetectContentType(data)
+	switch {
+	case can.Image && strings.HasPrefix(mime, "image/"):
+		return acp.ImageBlock(base64.StdEncoding.EncodeToString(data), mime), nil
+	case can.EmbeddedContext && utf8.Valid(data):
+		return acp.ResourceBlock(acp.EmbeddedResourceResource{TextResourceContents: &acp.TextResourceContents{Uri: uri, Text: string(data)}}), nil
+	}
+	return link, nil
+}
+
+// promptDigest is the SHA-256 of the blocks as they are sent, and their size.
+func promptDigest(blocks []acp.ContentBlock) (digest string, size int) {
+	b, err := json.Marshal(blocks)
+	if err != nil {
+		return "", 0 // the prompt itself will fail to encode, and say so
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), len(b)
+}

@@ -1,0 +1,185 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/provider"
+)
+
+// Unfinished is a run whose intent has no outcome.
+type Unfinished struct {
+	Run   eventlog.RunID
+	Input eventlog.InputID
+	Alive bool // its process still holds the run's lock
+}
+
+// Unfinished returns the runs without an outcome, oldest first. It changes nothing.
+func (r *Runner) Unfinished(ctx context.Context) ([]Unfinished, error) {
+	return ListUnfinished(ctx, &r.log.Reader, r.opt.Paths.Locks)
+}
+
+// ListUnfinished is Runner.Unfinished for a log that is open read-only.
+func ListUnfinished(ctx context.Context, log *eventlog.Reader, locks string) ([]Unfinished, error) {
+	ids, err := log.OpenRuns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []Unfinished
+	for _, id := range ids {
+		intent, _, err := log.Last(ctx, eventlog.Query{Run: id, Types: []eventlog.Type{eventlog.Requested}})
+		if err != nil {
+			return nil, err
+		}
+		alive, err := isLocked(runLockPath(locks, string(id)))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Unfinished{Run: id, Input: intent.Input, Alive: alive})
+	}
+	return list, nil
+}
+
+// Recover writes the outcome of every run whose process is gone: unknown, since the
+// prompt may have left. It sends nothing. It returns the results it wrote.
+func (r *Runner) Recover(ctx context.Context) ([]Result, error) {
+	ids, err := r.log.OpenRuns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var recovered []Result
+	for _, id := range ids {
+		// Whoever holds the lock is the run itself, or is recovering it already.
+		lock, err := acquire(runLockPath(r.opt.Paths.Locks, string(id)))
+		if errors.Is(err, errLocked) {
+			continue
+		}
+		if err != nil {
+			return recovered, err
+		}
+		err = r.recoverRun(ctx, id)
+		lock.release()
+		if err != nil {
+			return recovered, err
+		}
+		res, err := ReadResult(ctx, &r.log.Reader, id)
+		if err != nil {
+			return recovered, err
+		}
+		recovered = append(recovered, res)
+	}
+	return recovered, nil
+}
+
+// recoverRun ends one run of a process that is gone.
+func (r *Runner) recoverRun(ctx context.Context, id eventlog.RunID) error {
+	left, err := r.traces(ctx, id)
+	if err != nil {
+		return err
+	}
+	questions, err := interaction.Pending(ctx, &r.log.Reader, []eventlog.RunID{id})
+	if err != nil {
+		return err
+	}
+	for _, q := range questions {
+		if err := r.questions.Bury(ctx, q, interaction.Crashed); err != nil {
+			return err
+		}
+	}
+	e := &provider.Error{
+		Provider: left.provider, Type: provider.TypeGone, Subtype: "perlica_died", Method: acp.AgentMethodSessionPrompt,
+		Message: "Perlica ended before the outcome was known",
+	}
+	_, err = r.log.Append(ctx,
+		eventlog.NewFact(eventlog.OutcomeUnknown, "perlica", left.refs, failed{
+			Error: e, Text: left.text.String(), NoticedBy: "recovery", Known: left.known(),
+		}),
+		eventlog.NewFact(eventlog.CallEnforced, "perlica", left.refs, enforced{Calls: 1, Blocked: left.blocked, Permissions: left.perms}))
+	var conflict *eventlog.ConflictError
+	if errors.As(err, &conflict) {
+		return nil // it had its outcome after all
+	}
+	return err
+}
+
+// traces is what a run left on the log.
+type traces struct {
+	refs     eventlog.Refs
+	provider string
+	sent     bool // the prompt was recorded, which happens just before it is written
+	lines    int  // that came after it
+	answered bool // the last of them may be the answer
+	text     strings.Builder
+	blocked  int
+	perms    Permissions
+}
+
+func (r *Runner) traces(ctx context.Context, id eventlog.RunID) (*traces, error) {
+	t := &traces{}
+	for e, err := range r.log.Events(ctx, eventlog.Query{Run: id}) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Refs.Conversation != "" || t.refs.Run == "" {
+			t.refs = e.Refs
+			t.refs.Interaction = ""
+		}
+		t.apply(e)
+	}
+	return t, nil
+}
+
+func (t *traces) apply(e eventlog.Event) {
+	switch e.Type {
+	case eventlog.Requested:
+		if p, err := decodePayload[requested](e); err == nil {
+			t.provider = p.Provider
+		}
+	case eventlog.RequestSent:
+		var v struct{ Method string }
+		t.sent = t.sent || json.Unmarshal(e.Payload, &v) == nil && v.Method == acp.AgentMethodSessionPrompt
+	case eventlog.NotificationReceived, eventlog.ResponseReceived:
+		if !t.sent {
+			return
+		}
+		t.lines++
+		t.answered = t.answered || e.Type == eventlog.ResponseReceived
+		if u, ok := provider.ParseUpdate(e.Payload); ok && u.Kind == provider.AgentMessageChunk {
+			t.text.WriteString(u.Text)
+		}
+	case eventlog.ToolBlocked:
+		t.blocked++
+	case eventlog.InteractionRequested:
+		t.perms.Asked++
+	}
+}
+
+func (t *traces) known() string {
+	switch {
+	case !t.sent:
+		return "the intent was recorded; the prompt probably was not sent"
+	case t.answered:
+		return fmt.Sprintf("the prompt was sent and the agent's last answer is on record, but was not acted upon; %d lines came", t.lines)
+	}
+	return fmt.Sprintf("the prompt was about to be sent or sent; %d lines came back", t.lines)
+}
+
+// isLocked reports whether a process holds the lock at path.
+func isLocked(path string) (bool, error) {
+	l, err := acquire(path)
+	if errors.Is(err, errLocked) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	l.release()
+	return false, nil
+}

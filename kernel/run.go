@@ -1,0 +1,509 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+	"github.com/google/uuid"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/provider"
+)
+
+// Input is one thing to be answered.
+type Input struct {
+	ID          eventlog.InputID // empty: a new one is made
+	Text        string
+	Attachments []string // paths of files
+	Source      string   // where it came from: "run", "chat"
+	Sender      string   // who it came from: a user's name
+}
+
+// Turn is an input and how it is to be answered.
+type Turn struct {
+	Input   Input
+	Agent   Agent
+	Session eventlog.SessionID // empty: a new session, listed only on demand
+	Wait    bool               // wait for a busy session instead of ErrBusy
+	Dir     string             // the agent's working directory, absolute
+	Model   string             // empty: the agent's own
+	Mode    string             // empty: the mode in which the agent asks
+	Servers []acp.McpServer
+	System  string // goes ahead of the first text of a session
+	Budget  int    // tokens that history may take
+	Temp    []string
+	Home    string
+
+	Permissions policy.Mode
+	AnswerIn    time.Duration // how long a question stays open; 0: there is nobody to ask
+
+	// Stop ends the turn: the agent is asked to cancel and the run waits for its answer.
+	// To end the agent as well, cancel the context of Run.
+	Stop <-chan Stop
+	// Show is called with what happens, one notice at a time. It may be nil.
+	Show func(Notice)
+}
+
+// Stop says who ends a turn and why.
+type Stop struct {
+	By  string `json:"by"`  // "user", "timeout", "terminated"
+	Why string `json:"why"` // in words
+}
+
+// Outcome is how an intent ended.
+type Outcome string
+
+// The three outcomes.
+const (
+	OutcomeResponded     Outcome = "responded"
+	OutcomeProviderError Outcome = "provider_error"
+	OutcomeUnknown       Outcome = "outcome_unknown"
+)
+
+// Result is what became of an input.
+type Result struct {
+	Run      eventlog.RunID
+	Input    eventlog.InputID
+	Session  eventlog.SessionID
+	Provider string
+
+	Outcome     Outcome
+	Text        string // all message text of the turn, in wire order
+	StopReason  string // as the agent wrote it
+	Usage       json.RawMessage
+	Cost        *acp.Cost
+	Duration    time.Duration
+	Permissions Permissions
+	Unasked     []UnaskedTool
+	Blocked     int
+	Calls       int // 0 or 1
+	Err         *provider.Error
+	Stopped     *Stop // why the turn was stopped, if it was
+	Replayed    bool  // the input had been called before; this is what was recorded
+	Warnings    []string
+}
+
+// What keeps a turn from being run.
+var (
+	ErrBusy            = errors.New("the session is busy with another run")
+	ErrNoSession       = errors.New("there is no such session")
+	ErrSessionProvider = errors.New("the session belongs to another provider")
+	ErrAmbiguous       = errors.New("more than one session matches")
+	ErrInputRunning    = errors.New("a call for this input is under way")
+)
+
+// cancelGrace is how long an agent may take to confirm a cancellation.
+const cancelGrace = 15 * time.Second
+
+// Run answers one input with at most one call. If the input's id was called before, no
+// call is made and the recorded result is returned.
+//
+// The error says why the input was not accepted, or that the log could not be written
+// before the prompt left; nothing was sent then. Everything that happens after that is in
+// the Result, and on the log. When ctx is cancelled the agent is ended; the outcome is on
+// record all the same.
+func (r *Runner) Run(ctx context.Context, t Turn) (Result, error) {
+	if t.Input.ID == "" {
+		t.Input.ID = eventlog.InputID(uuid.Must(uuid.NewV7()).String())
+	} else if res, ok, err := r.Recorded(ctx, t.Input.ID); ok || err != nil {
+		return res, err
+	}
+	run, err := r.accept(ctx, &t)
+	if err != nil {
+		return Result{}, err
+	}
+	defer run.release()
+	res, err := run.do(ctx)
+	var conflict *eventlog.ConflictError
+	if errors.As(err, &conflict) && conflict.Type == eventlog.Requested {
+		// Another process was faster with the same input.
+		res, ok, err := r.Recorded(ctx, t.Input.ID)
+		if err == nil && !ok {
+			err = ErrInputRunning
+		}
+		return res, err
+	}
+	return res, err
+}
+
+// run is one turn on its way.
+type run struct {
+	r       *Runner
+	t       Turn
+	refs    eventlog.Refs // without the agent's session
+	state   state
+	locks   []*fileLock
+	created bool // the session is new
+	started time.Time
+
+	conn    *provider.Conn
+	session *provider.Session
+	caps    acp.AgentCapabilities
+	client  *client
+	call    *provider.Call
+	stopped *Stop
+}
+
+// accept takes the locks of a run: its session's, so that it runs alone there, and its
+// own, by whose loss a crash is recognised.
+func (r *Runner) accept(ctx context.Context, t *Turn) (*run, error) {
+	id := uuid.Must(uuid.NewV7())
+	run := &run{r: r, state: state{phase: Accepted}, started: r.opt.Now()}
+	if t.Session == "" {
+		t.Session = eventlog.SessionID(uuid.Must(uuid.NewV7()).String())
+		run.created = true
+	}
+	run.t = *t
+	run.refs = eventlog.Refs{
+		Session: t.Session,
+		Run:     eventlog.RunID(id.String()),
+		Trace:   eventlog.TraceID(fmt.Sprintf("%x", id[:])),
+		Input:   t.Input.ID,
+	}
+	run.call = provider.NewCall(id.String())
+	lock, err := lockSession(ctx, sessionLockPath(r.opt.Paths.Locks, string(t.Session)), t.Wait)
+	if err != nil {
+		return nil, err
+	}
+	run.locks = append(run.locks, lock)
+	lock, err = acquire(runLockPath(r.opt.Paths.Locks, id.String()))
+	if err != nil {
+		run.release()
+		return nil, err
+	}
+	run.locks = append(run.locks, lock)
+	return run, nil
+}
+
+func (run *run) release() {
+	for _, l := range run.locks {
+		l.release()
+	}
+}
+
+// do is the run, step by step. An error means that nothing was sent.
+func (run *run) do(ctx context.Context) (Result, error) {
+	run.client = newClient(run)
+	defer run.client.show.close()
+	conn, err := provider.Start(run.t.Agent.Agent, run.connOptions())
+	if rerr := run.recordInput(); rerr != nil {
+		err = rerr
+		if conn != nil {
+			conn.Kill()
+		}
+	}
+	if conn != nil {
+		run.conn = conn
+		run.client.attach(conn)
+		defer run.client.detach()
+		defer run.endAgent(ctx)
+	}
+	if err == nil {
+		err = run.prepare(ctx)
+	}
+	if err == nil {
+		err = run.intend(ctx)
+	}
+	if err != nil {
+		return run.failEarly(ctx, err)
+	}
+	return run.prompt(ctx), nil
+}
+
+func (run *run) connOptions() provider.Options {
+	a := run.t.Agent
+	return provider.Options{
+		Recorder: run.client, Client: run.client,
+		Dir: run.t.Dir, Environ: run.r.opt.Environ,
+		MaxLine: a.MaxLine, ConnectTimeout: a.ConnectTimeout, RequestTimeout: a.RequestTimeout,
+		Stderr: func(b []byte) {
+			run.r.opt.Trail.Info("agent stderr", "provider", a.ID, "run", string(run.refs.Run), "text", string(b))
+		},
+	}
+}
+
+// recordInput records that the input was accepted. Nothing waits for it: it is on disk
+// with the intent, at the latest.
+func (run *run) recordInput() error {
+	var events []eventlog.Event
+	if run.created {
+		events = append(events, newSessionFact(run.refs.Session, SessionFacts{Provider: run.t.Agent.ID, Ephemeral: true}))
+	}
+	in := run.t.Input
+	events = append(events, eventlog.NewFact(eventlog.MessageReceived, "user", run.refs, messageReceived{
+		Text: in.Text, Attachments: in.Attachments, Source: in.Source, Sender: in.Sender,
+		Dir: run.t.Dir, Provider: run.t.Agent.ID,
+	}))
+	return run.r.log.Record(events...)
+}
+
+// prepare brings the agent to the point where it can be prompted.
+func (run *run) prepare(ctx context.Context) error {
+	ctx, cancel := run.untilStopped(ctx)
+	defer cancel(nil)
+	info, err := run.conn.Initialize(ctx, run.r.opt.Version)
+	if err != nil {
+		return run.noteTimeout(err)
+	}
+	run.caps = info.AgentCapabilities
+	run.session, err = run.conn.NewSession(ctx, run.t.Dir, run.t.Servers)
+	if err != nil {
+		return run.noteTimeout(err)
+	}
+	run.client.setConversation(run.session.ID)
+	mode, options, err := run.choose(ctx)
+	if err != nil {
+		return run.noteTimeout(err)
+	}
+	return run.r.log.Record(eventlog.NewFact(eventlog.SessionStarted, "perlica", run.client.refs(), sessionStarted{
+		Strategy: "fresh", Agent: info.AgentInfo, Capabilities: info.AgentCapabilities, Mode: mode, Options: options,
+	}))
+}
+
+// untilStopped is ctx, cancelled as well when the turn is stopped.
+func (run *run) untilStopped(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case s := <-run.t.Stop:
+			run.stopped = &s
+			cancel(errors.New("stopped before the prompt was sent: " + s.Why))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+func (run *run) noteTimeout(err error) error {
+	var e *provider.Error
+	if errors.As(err, &e) && e.Type == provider.TypeTimeout {
+		fact := eventlog.NewFact(eventlog.RequestTimeout, "perlica", run.client.refs(), requestTimeout{Method: e.Method, After: e.Message})
+		return errors.Join(err, run.r.log.Record(fact))
+	}
+	return err
+}
+
+// intend puts the intent on disk. After it the input counts as called.
+func (run *run) intend(ctx context.Context) error {
+	blocks, cut, err := run.blocks(ctx)
+	if err != nil {
+		return err
+	}
+	digest, size := promptDigest(blocks)
+	var events []eventlog.Event
+	if cut != nil {
+		events = append(events, eventlog.NewFact(eventlog.Truncated, "perlica", run.client.refs(), *cut))
+	}
+	events = append(events, eventlog.NewFact(eventlog.Requested, "perlica", run.client.refs(), requested{
+		Provider: run.t.Agent.ID, Agent: run.t.Agent.Command, Digest: digest, Bytes: size, CallIndex: 1,
+	}))
+	if err := run.state.advance(eventlog.Requested); err != nil {
+		return err
+	}
+	if _, err := run.r.log.Append(ctx, events...); err != nil {
+		return err
+	}
+	run.client.blocks = blocks
+	return nil
+}
+
+// failEarly ends a run whose prompt never left.
+func (run *run) failEarly(ctx context.Context, err error) (Result, error) {
+	var conflict *eventlog.ConflictError
+	if errors.As(err, &conflict) || run.r.log.Err() != nil || isUsage(err) {
+		return Result{}, err
+	}
+	var e *provider.Error
+	if !errors.As(err, &e) {
+		e = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeStopped, Message: err.Error()}
+	}
+	if run.stopped != nil {
+		if serr := run.recordStop(ctx, *run.stopped); serr != nil {
+			return Result{}, serr
+		}
+	}
+	return run.conclude(eventlog.ProviderError, e)
+}
+
+// prompt makes the call and follows it to its outcome.
+func (run *run) prompt(ctx context.Context) Result {
+	run.client.start(Started{Result: run.result(), Agent: run.agentName(), Mode: run.t.Mode})
+	type answer struct {
+		provider.Answer
+		err error
+	}
+	answered := make(chan answer, 1)
+	if err := run.state.advance(eventlog.RequestSent); err != nil {
+		panic(err) // intend has just succeeded
+	}
+	go func() {
+		a, err := run.session.Prompt(run.call, run.client.blocks)
+		answered <- answer{a, err}
+	}()
+	var grace <-chan time.Time
+	stop, done := run.t.Stop, ctx.Done()
+	for {
+		select {
+		case a := <-answered:
+			return run.finish(a.Answer, a.err)
+		case s := <-stop:
+			stop = nil
+			run.stopped = &s
+			grace = time.After(cancelGrace)
+			if err := run.cancelTurn(ctx, s); err != nil {
+				run.conn.Kill() // a stop that cannot be recorded
+			}
+		case <-grace:
+			run.client.warn("cancel_unconfirmed", "the agent did not confirm the cancellation and was ended")
+			run.conn.Kill()
+		case <-done:
+			done = nil
+			if run.stopped == nil {
+				run.stopped = &Stop{By: "user", Why: "ended at once"}
+				_ = run.recordStop(ctx, *run.stopped) // the agent is killed whether this is recorded or not
+			}
+			run.conn.Kill()
+		}
+	}
+}
+
+// cancelTurn records the stop, asks the agent to cancel, and closes its questions.
+func (run *run) cancelTurn(ctx context.Context, s Stop) error {
+	if err := run.recordStop(ctx, s); err != nil {
+		return err
+	}
+	run.client.cancel()
+	// A deaf agent must not keep us from ending it; the end of the connection ends this.
+	run.client.asking.Go(func() { _ = run.session.Cancel() })
+	return nil
+}
+
+func (run *run) recordStop(ctx context.Context, s Stop) error {
+	if err := run.state.advance(eventlog.CancelRequested); err != nil {
+		return err
+	}
+	_, err := run.r.log.Append(context.WithoutCancel(ctx), eventlog.NewFact(eventlog.CancelRequested, s.By, run.client.refs(), s))
+	return err
+}
+
+// finish turns what Prompt returned into an outcome.
+func (run *run) finish(a provider.Answer, err error) Result {
+	run.client.drain()
+	var e *provider.Error
+	outcome := eventlog.Responded
+	if err != nil {
+		if !errors.As(err, &e) {
+			e = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeProtocol, Message: err.Error(), Method: acp.AgentMethodSessionPrompt}
+		}
+		outcome = eventlog.OutcomeUnknown
+		if !run.call.MayHaveLeft() || e.Type == provider.TypeAgent || e.Type == provider.TypeAuth || isAnswer(e) {
+			outcome = eventlog.ProviderError
+		}
+	} else if a.StopReason == "" {
+		run.client.warn("no_stop_reason", "the agent gave no reason for the end of its turn")
+	}
+	run.client.setAnswer(a)
+	res, cerr := run.conclude(outcome, e)
+	if cerr != nil {
+		// The prompt has left and its outcome cannot be recorded: the agent goes, and
+		// the next start writes the outcome.
+		run.conn.Kill()
+		res.Outcome = OutcomeUnknown
+		res.Err = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeRecord, Message: cerr.Error(), Method: acp.AgentMethodSessionPrompt}
+	}
+	return res
+}
+
+// isAnswer reports whether an error is one that the agent answered with, if badly.
+func isAnswer(e *provider.Error) bool {
+	return e.Type == provider.TypeProtocol && (e.Subtype == "undecodable_error" || e.Subtype == "undecodable_result")
+}
+
+// conclude closes the questions, writes the outcome and what belongs to it, and returns
+// when it is on disk and everything before it has been shown.
+func (run *run) conclude(outcome eventlog.Type, e *provider.Error) (Result, error) {
+	run.client.endTurn()
+	run.client.judgeTools()
+	if err := run.state.advance(outcome); err != nil {
+		return run.result(), err
+	}
+	res := run.result()
+	res.Outcome = map[eventlog.Type]Outcome{
+		eventlog.Responded: OutcomeResponded, eventlog.ProviderError: OutcomeProviderError, eventlog.OutcomeUnknown: OutcomeUnknown,
+	}[outcome]
+	res.Err = e
+	refs := run.client.refs()
+	var events []eventlog.Event
+	for _, u := range res.Unasked {
+		events = append(events, eventlog.NewFact(eventlog.PolicyUnasked, "agent", refs, u))
+	}
+	events = append(events, run.outcomeFact(outcome, refs, res), eventlog.NewFact(eventlog.CallEnforced, "perlica", refs, enforced{
+		Calls: res.Calls, Blocked: res.Blocked, LinesLost: run.r.opt.TrailLost(), Permissions: res.Permissions, Unasked: len(res.Unasked),
+	}))
+	_, err := run.r.log.Append(context.Background(), events...)
+	run.client.show.close()
+	res.Warnings = run.client.takeWarnings()
+	return res, err
+}
+
+func (run *run) outcomeFact(outcome eventlog.Type, refs eventlog.Refs, res Result) eventlog.Event {
+	if outcome == eventlog.Responded {
+		return eventlog.NewFact(outcome, "agent", refs, responded{
+			Provider: res.Provider, Text: res.Text, StopReason: res.StopReason, Usage: res.Usage, Cost: res.Cost,
+			DurationMS: res.Duration.Milliseconds(), FirstMS: run.client.firstUpdate().Milliseconds(), Tools: run.client.toolsSeen(),
+		})
+	}
+	f := failed{Error: res.Err, DurationMS: res.Duration.Milliseconds(), Text: res.Text, Tools: run.client.toolsSeen()}
+	if outcome == eventlog.OutcomeUnknown {
+		f.NoticedBy, f.Known = "run", "the prompt may have left; no answer came"
+	}
+	return eventlog.NewFact(outcome, "perlica", refs, f)
+}
+
+// result is what is known so far.
+func (run *run) result() Result {
+	res := Result{
+		Run: run.refs.Run, Input: run.refs.Input, Session: run.refs.Session, Provider: run.t.Agent.ID,
+		Duration: run.r.opt.Now().Sub(run.started), Stopped: run.stopped,
+	}
+	if run.call.MayHaveLeft() {
+		res.Calls = 1
+	}
+	run.client.fill(&res)
+	return res
+}
+
+func (run *run) agentName() string {
+	if len(run.t.Agent.Command) == 0 {
+		return ""
+	}
+	return run.t.Agent.Command[0]
+}
+
+// endAgent frees the agent's session and ends the process. What fails here spoils
+// nothing: the outcome is on disk.
+func (run *run) endAgent(ctx context.Context) {
+	var closed sessionClosed
+	if run.session != nil && run.conn.Err() == nil && run.caps.SessionCapabilities.Close != nil {
+		closed.Requested = true
+		closeCtx, cancel := context.WithTimeout(ctx, closeTimeout)
+		if err := run.session.Close(closeCtx); err != nil {
+			closed.Error = err.Error()
+		}
+		cancel()
+	}
+	if err := run.conn.End(ctx); err != nil {
+		run.r.opt.Trail.Warn("ending the agent", "provider", run.t.Agent.ID, "error", err.Error())
+	}
+	if run.session != nil {
+		_ = run.r.log.Record(eventlog.NewFact(eventlog.SessionClosed, "perlica", run.client.refs(), closed)) // Close of the log tells
+	}
+}
+
+// closeTimeout is how long an agent may take to free a session that is over.
+const closeTimeout = 3 * time.Second

@@ -1,0 +1,305 @@
+package kernel
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog"
+)
+
+// Session is a conversation, locked to one provider.
+type Session struct {
+	ID        eventlog.SessionID `json:"id"`
+	Name      string             `json:"name"`
+	Provider  string             `json:"provider"`
+	Ephemeral bool               `json:"ephemeral"` // lists only on demand
+	Title     string             `json:"title"`     // the beginning of its first input
+	Turns     int                `json:"turns"`
+	Created   time.Time          `json:"created"`
+	Used      time.Time          `json:"used"` // when it last took an input
+	Current   bool               `json:"current"`
+}
+
+// SessionFacts is the payload of session.created.
+type SessionFacts struct {
+	Name      string `json:"name,omitempty"`
+	Provider  string `json:"provider"`
+	Ephemeral bool   `json:"ephemeral"`
+}
+
+type sessionRenamed struct {
+	Name string `json:"name"`
+}
+
+func newSessionFact(id eventlog.SessionID, f SessionFacts) eventlog.Event {
+	return eventlog.NewFact(eventlog.SessionCreated, "user", eventlog.Refs{Session: id}, f)
+}
+
+// Sessions is the view of the sessions. Delete its file and it comes back from the log.
+type Sessions struct{ view *eventlog.View }
+
+var sessions = eventlog.Projection{
+	Name:    "sessions",
+	Version: 1,
+	Schema: `
+		CREATE TABLE sessions (
+			id        TEXT    PRIMARY KEY,
+			name      TEXT    NOT NULL,
+			provider  TEXT    NOT NULL,
+			ephemeral INTEGER NOT NULL,
+			title     TEXT    NOT NULL DEFAULT '',
+			turns     INTEGER NOT NULL DEFAULT 0,
+			created   INTEGER NOT NULL, -- nanoseconds since the Unix epoch, as is used
+			used      INTEGER NOT NULL,
+			seq       INTEGER NOT NULL  -- of the last fact about it
+		) STRICT;
+		CREATE TABLE current (id TEXT NOT NULL) STRICT`,
+	Types: []eventlog.Type{
+		eventlog.SessionCreated, eventlog.SessionRenamed, eventlog.SessionSelected, eventlog.SessionDeleted, eventlog.MessageReceived,
+	},
+	Apply: applySession,
+}
+
+func applySession(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) error {
+	exec := func(query string, args ...any) error {
+		_, err := tx.ExecContext(ctx, query, args...)
+		return err
+	}
+	id, at, seq := string(e.Session), e.Time.UnixNano(), int64(e.Seq)
+	switch e.Type {
+	case eventlog.SessionCreated:
+		f, err := decodePayload[SessionFacts](e)
+		if err != nil {
+			return err
+		}
+		return exec(`
+			INSERT INTO sessions (id, name, provider, ephemeral, created, used, seq)
+			VALUES (?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT DO NOTHING`, id, f.Name, f.Provider, f.Ephemeral, at, at, seq)
+	case eventlog.SessionRenamed:
+		f, err := decodePayload[sessionRenamed](e)
+		if err != nil {
+			return err
+		}
+		return exec(`UPDATE sessions SET name = ?, ephemeral = 0, seq = ? WHERE id = ?`, f.Name, seq, id)
+	case eventlog.SessionSelected:
+		return errors.Join(exec(`DELETE FROM current`), exec(`INSERT INTO current (id) VALUES (?)`, id))
+	case eventlog.SessionDeleted:
+		return errors.Join(exec(`DELETE FROM current WHERE id = ?`, id), exec(`DELETE FROM sessions WHERE id = ?`, id))
+	case eventlog.MessageReceived:
+		m, err := decodePayload[messageReceived](e)
+		if err != nil {
+			return err
+		}
+		return exec(`
+			UPDATE sessions
+			SET title = CASE turns WHEN 0 THEN ? ELSE title END, turns = turns + 1, used = ?, seq = ?
+			WHERE id = ?`, title(m.Text), at, seq, id)
+	}
+	return nil
+}
+
+// title is the first line of a text that is not empty, at most 80 runes of it.
+func title(text string) string {
+	for line := range strings.SplitSeq(text, "\n") {
+		if line = strings.TrimSpace(line); line != "" {
+			r := []rune(line)
+			if len(r) > 80 {
+				return string(r[:79]) + "…"
+			}
+			return line
+		}
+	}
+	return ""
+}
+
+// OpenSessions opens the view in the file at path and brings it up to date. The caller
+// must Close it, before the log.
+func OpenSessions(ctx context.Context, r *eventlog.Reader, path string) (*Sessions, error) {
+	v, err := eventlog.OpenView(ctx, r, path, sessions)
+	if err != nil {
+		return nil, err
+	}
+	return &Sessions{view: v}, nil
+}
+
+// Close releases the view's file.
+func (s *Sessions) Close() error { return s.view.Close() }
+
+const selectSessions = `
+	SELECT s.id, s.name, s.provider, s.ephemeral, s.title, s.turns, s.created, s.used, c.id IS NOT NULL
+	FROM sessions AS s
+	LEFT JOIN current AS c ON c.id = s.id`
+
+// List returns the sessions, the last used first; the ephemeral ones only with all.
+func (s *Sessions) List(ctx context.Context, all bool) ([]Session, error) {
+	return s.query(ctx, selectSessions+`
+		WHERE ? OR NOT s.ephemeral
+		ORDER BY s.used DESC, s.seq DESC`, all)
+}
+
+// Find returns the session with this id, this name or this unique beginning of an id,
+// or ErrNoSession or ErrAmbiguous.
+func (s *Sessions) Find(ctx context.Context, ref string) (Session, error) {
+	found, err := s.query(ctx, selectSessions+`
+		WHERE s.id = ?1 OR s.name = ?1
+		ORDER BY s.used DESC`, ref)
+	if err == nil && len(found) == 0 && len(ref) >= 4 {
+		found, err = s.query(ctx, selectSessions+`
+			WHERE substr(s.id, 1, length(?1)) = ?1
+			ORDER BY s.used DESC`, ref)
+	}
+	switch {
+	case err != nil:
+		return Session{}, err
+	case len(found) == 0:
+		return Session{}, fmt.Errorf("%w: %s", ErrNoSession, ref)
+	case len(found) > 1:
+		return Session{}, fmt.Errorf("%w: %s", ErrAmbiguous, ref)
+	}
+	return found[0], nil
+}
+
+// Latest returns the session that was used last, or ErrNoSession.
+func (s *Sessions) Latest(ctx context.Context) (Session, error) {
+	return s.one(ctx, selectSessions+`
+		ORDER BY s.used DESC, s.seq DESC
+		LIMIT 1`)
+}
+
+// Current returns the session that was selected, or ErrNoSession.
+func (s *Sessions) Current(ctx context.Context) (Session, error) {
+	return s.one(ctx, selectSessions+`
+		WHERE c.id IS NOT NULL
+		LIMIT 1`)
+}
+
+func (s *Sessions) one(ctx context.Context, query string, args ...any) (Session, error) {
+	found, err := s.query(ctx, query, args...)
+	if err == nil && len(found) == 0 {
+		err = ErrNoSession
+	}
+	if err != nil {
+		return Session{}, err
+	}
+	return found[0], nil
+}
+
+func (s *Sessions) query(ctx context.Context, query string, args ...any) ([]Session, error) {
+	if err := s.view.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	rows, err := s.view.DB().QueryxContext(ctx, query, args...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err below tells
+	var list []Session
+	for rows.Next() {
+		var x Session
+		var created, used int64
+		if err := rows.Scan(&x.ID, &x.Name, &x.Provider, &x.Ephemeral, &x.Title, &x.Turns, &created, &used, &x.Current); err != nil {
+			return nil, err
+		}
+		x.Created, x.Used = time.Unix(0, created), time.Unix(0, used)
+		list = append(list, x)
+	}
+	return list, rows.Err()
+}
+
+// CreateSession makes a session and returns its id. Names are unique among the living.
+func (r *Runner) CreateSession(ctx context.Context, f SessionFacts) (eventlog.SessionID, error) {
+	if err := r.checkName(ctx, f.Name, ""); err != nil {
+		return "", err
+	}
+	id := eventlog.SessionID(uuid.Must(uuid.NewV7()).String())
+	_, err := r.log.Append(ctx, newSessionFact(id, f))
+	return id, err
+}
+
+// RenameSession gives a session a name; an ephemeral one is thereby kept.
+func (r *Runner) RenameSession(ctx context.Context, id eventlog.SessionID, name string) error {
+	if name == "" {
+		return errors.New("a session's name cannot be empty")
+	}
+	if err := r.checkName(ctx, name, id); err != nil {
+		return err
+	}
+	_, err := r.log.Append(ctx, eventlog.NewFact(eventlog.SessionRenamed, "user", eventlog.Refs{Session: id}, sessionRenamed{Name: name}))
+	return err
+}
+
+// SelectSession makes a session the current one.
+func (r *Runner) SelectSession(ctx context.Context, id eventlog.SessionID) error {
+	_, err := r.log.Append(ctx, eventlog.NewFact(eventlog.SessionSelected, "user", eventlog.Refs{Session: id}, struct{}{}))
+	return err
+}
+
+// DeleteSession takes a session off every list. Its events stay on the log.
+func (r *Runner) DeleteSession(ctx context.Context, id eventlog.SessionID) error {
+	lock, err := lockSession(ctx, sessionLockPath(r.opt.Paths.Locks, string(id)), false)
+	if err != nil {
+		return err
+	}
+	defer lock.release()
+	_, err = r.log.Append(ctx, eventlog.NewFact(eventlog.SessionDeleted, "user", eventlog.Refs{Session: id}, struct{}{}))
+	return err
+}
+
+// Sessions opens the view of this context's sessions. The caller must Close it.
+func (r *Runner) Sessions(ctx context.Context) (*Sessions, error) {
+	return OpenSessions(ctx, &r.log.Reader, r.opt.Paths.Sessions)
+}
+
+// ErrNameTaken says that another session has the name.
+var ErrNameTaken = errors.New("another session has that name")
+
+func (r *Runner) checkName(ctx context.Context, name string, except eventlog.SessionID) (err error) {
+	if name == "" {
+		return nil
+	}
+	if strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c == 0x7f }) || len(name) > 200 {
+		return errors.New("a session's name is at most 200 bytes without control characters")
+	}
+	s, err := r.Sessions(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	found, err := s.query(ctx, selectSessions+` WHERE s.name = ? AND s.id <> ?`, name, string(except))
+	if err == nil && len(found) > 0 {
+		err = fmt.Errorf("%w: %s", ErrNameTaken, name)
+	}
+	return err
+}
+
+// lockPoll is how often a run that waits for a busy session looks again.
+const lockPoll = 100 * time.Millisecond
+
+// lockSession takes the lock of a session, or returns ErrBusy.
+func lockSession(ctx context.Context, path string, wait bool) (*fileLock, error) {
+	for {
+		lock, err := acquire(path)
+		if !errors.Is(err, errLocked) {
+			return lock, err
+		}
+		if !wait {
+			return nil, ErrBusy
+		}
+		select {
+		case <-time.After(lockPoll):
+		case <-ctx.Done():
+			return nil, errors.Join(ErrBusy, context.Cause(ctx))
+		}
+	}
+}

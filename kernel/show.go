@@ -1,0 +1,144 @@
+package kernel
+
+import (
+	"sync"
+
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/provider"
+)
+
+// Notice is something to be shown while a run goes on. It is one of the types below;
+// what it tells is on the record already.
+type Notice interface{ notice() }
+
+// The notices.
+type (
+	// Started says that the agent has a session and the prompt is about to leave.
+	Started struct {
+		Result // Run, Input, Session and Provider
+		Agent  string
+		Mode   string // the agent's mode, if it has modes
+	}
+	// Updated is something that the agent said.
+	Updated struct{ provider.Update }
+	// Asked is a question that waits for an answer.
+	Asked struct{ interaction.Question }
+	// Closed says how a question ended.
+	Closed struct {
+		Question interaction.Question
+		Answer   *interaction.Answer // nil if there was none
+		Reason   interaction.Reason  // why there was none
+	}
+	// Decided says that a rule or a mode answered instead of a person.
+	Decided struct {
+		Title, Effect, By, Why string
+	}
+	// Blocked is a request of the agent that was refused.
+	Blocked struct{ Method string }
+	// Warned is something that is wrong but does not end the run.
+	Warned struct{ Subtype, Detail string }
+)
+
+func (Started) notice() {}
+func (Updated) notice() {}
+func (Asked) notice()   {}
+func (Closed) notice()  {}
+func (Decided) notice() {}
+func (Blocked) notice() {}
+func (Warned) notice()  {}
+
+// The queue of what is to be shown blocks whoever adds to it beyond these limits; that
+// slows the agent down through its pipe.
+const (
+	showQueue = 4096
+	showBytes = 4 << 20
+)
+
+// shower shows notices in order, each after everything recorded before it is on disk.
+type shower struct {
+	show func(Notice)
+	sync func() error // waits for the disk; nil: batches may be up to 20 ms behind
+	fail func(error)  // called once if the disk fails
+	done chan struct{}
+
+	mu     sync.Mutex // guards what follows
+	change sync.Cond
+	queue  []Notice
+	bytes  int
+	closed bool
+	failed bool
+}
+
+func newShower(show func(Notice), sync func() error, fail func(error)) *shower {
+	s := &shower{show: show, sync: sync, fail: fail, done: make(chan struct{})}
+	s.change.L = &s.mu
+	if show == nil {
+		s.show = func(Notice) {}
+		s.sync = nil
+	}
+	go s.loop()
+	return s
+}
+
+// add queues a notice. After a fault of the disk nothing is shown any more.
+func (s *shower) add(n Notice) {
+	size := 0
+	if u, ok := n.(Updated); ok {
+		size = len(u.Raw)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for (len(s.queue) >= showQueue || s.bytes > showBytes) && !s.closed && !s.failed {
+		s.change.Wait()
+	}
+	if s.failed || s.closed {
+		return
+	}
+	s.queue = append(s.queue, n)
+	s.bytes += size
+	s.change.Broadcast()
+}
+
+func (s *shower) loop() {
+	defer close(s.done)
+	var batch []Notice
+	for {
+		s.mu.Lock()
+		for len(s.queue) == 0 && !s.closed {
+			s.change.Wait()
+		}
+		batch, s.queue, s.bytes = s.queue, batch[:0], 0
+		s.change.Broadcast()
+		s.mu.Unlock()
+		if len(batch) == 0 {
+			return
+		}
+		if s.sync != nil {
+			if err := s.sync(); err != nil {
+				s.stop(err)
+				return
+			}
+		}
+		for _, n := range batch {
+			s.show(n)
+		}
+		clear(batch)
+	}
+}
+
+func (s *shower) stop(err error) {
+	s.mu.Lock()
+	s.failed = true
+	s.change.Broadcast()
+	s.mu.Unlock()
+	s.fail(err)
+}
+
+// close shows what is queued and returns when it has been shown. Later calls do nothing.
+func (s *shower) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.change.Broadcast()
+	s.mu.Unlock()
+	<-s.done
+}

@@ -1,0 +1,268 @@
+package policy
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Scope is how far a standing approval reaches.
+type Scope string
+
+const (
+	ScopeSession Scope = "session" // one session of Perlica's
+	ScopeContext Scope = "context" // all sessions of the context, that is, the project
+)
+
+// Approval is a standing yes or no that a person gave. It is the payload of
+// approval.remembered and never changes afterwards.
+type Approval struct {
+	ID       string `json:"id"`
+	Effect   Effect `json:"effect"` // allow or deny
+	Scope    Scope  `json:"scope"`
+	Session  string `json:"session,omitempty"`  // with ScopeSession
+	Provider string `json:"provider,omitempty"` // empty: any
+
+	// One of these says what it is about. Command is compared word by word after
+	// parsing and covers nothing more; Pattern is read as in a rule; Path is one file.
+	Command string `json:"command,omitempty"`
+	Pattern string `json:"pattern,omitempty"`
+	Path    string `json:"path,omitempty"`
+
+	Kind string `json:"kind,omitempty"` // ACP tool kind; empty: any
+	Dir  string `json:"dir,omitempty"`  // the directory a command starts in; empty: any
+
+	Expires time.Time `json:"expires,omitzero"` // zero: never
+	By      string    `json:"by"`               // who said so
+	Made    time.Time `json:"made"`
+}
+
+// Revocation is the payload of approval.revoked.
+type Revocation struct {
+	ID string    `json:"id"` // of the approval
+	By string    `json:"by"`
+	At time.Time `json:"at"`
+}
+
+// String says in words what is approved.
+func (a Approval) String() string {
+	what := a.Kind
+	switch {
+	case a.Command != "":
+		what = "exactly `" + visible(a.Command) + "`"
+	case a.Pattern != "":
+		what = "commands like `" + visible(a.Pattern) + "`"
+	case a.Path != "":
+		what = strings.TrimSpace(a.Kind + " of " + visible(a.Path))
+	}
+	if a.Scope == ScopeSession {
+		return what + ", for this session"
+	}
+	return what + ", in this project"
+}
+
+// Covers says whether the approval answers the request at this time. A yes never
+// covers a command that is refused or whose effect the text does not tell.
+func (a Approval) Covers(r Request, now time.Time) bool { return a.covers(r, now, assess(r)) }
+
+func (a Approval) covers(r Request, now time.Time, as assessment) bool {
+	switch {
+	case a.Effect != Allow && a.Effect != Deny:
+		return false
+	case a.Effect == Allow && (as.verdict.Tier == Refused || as.verdict.Unknown):
+		return false
+	case a.Scope == ScopeSession && (a.Session == "" || a.Session != r.Session):
+		return false
+	case a.Scope != ScopeSession && a.Scope != ScopeContext:
+		return false
+	case !a.Expires.IsZero() && !now.Before(a.Expires):
+		return false
+	case a.Provider != "" && a.Provider != r.Provider, a.Kind != "" && a.Kind != r.Kind:
+		return false
+	case a.Dir != "" && !slices.Equal(startDirs(r), []string{filepath.Clean(a.Dir)}):
+		return false
+	}
+	return a.about(r, as)
+}
+
+// about compares what the approval is about with what is asked for.
+func (a Approval) about(r Request, as assessment) bool {
+	switch {
+	case a.Command != "":
+		return a.sameCommand(r)
+	case a.Pattern != "":
+		return a.likePattern(r, as)
+	case a.Path != "":
+		return !as.commands && len(r.Paths) > 0 && !slices.ContainsFunc(r.Paths, func(p string) bool {
+			return filepath.Clean(p) != filepath.Clean(a.Path)
+		})
+	}
+	// A yes must be about something; a no to a kind of tool may stand alone.
+	return a.Effect == Deny && a.Kind != ""
+}
+
+func (a Approval) sameCommand(r Request) bool {
+	want, ok := canonical(a.Command)
+	if !ok {
+		return false
+	}
+	same := func(c Command) bool {
+		text, ok := c.script()
+		got, parsed := canonical(text)
+		return ok && parsed && got == want
+	}
+	if a.Effect == Deny {
+		return slices.ContainsFunc(r.Commands, same)
+	}
+	return len(r.Commands) == 1 && same(r.Commands[0])
+}
+
+func (a Approval) likePattern(r Request, as assessment) bool {
+	p, err := parsePattern(a.Pattern)
+	if err != nil {
+		return false
+	}
+	if a.Effect == Deny {
+		return as.mentions(p, r.Place) == yes
+	}
+	if len(r.Commands) == 0 || (as.verdict.Tier == AlwaysAsked && !p.names()) {
+		return false
+	}
+	return covering([]compiled{{pattern: p}}, r) != nil
+}
+
+// startDirs are the different directories the commands of a request start in.
+func startDirs(r Request) []string {
+	var dirs []string
+	for _, c := range r.Commands {
+		dirs = append(dirs, filepath.Clean(c.dir(r.Place)))
+	}
+	return slices.Compact(dirs)
+}
+
+// canonical spells a command so that two that differ only in white space, comments
+// and needless quotes are the same. It returns false for what cannot be parsed.
+func canonical(text string) (string, bool) {
+	list, _, err := parse(text)
+	if err != nil || len(list) == 0 {
+		return "", false
+	}
+	file := &syntax.File{Stmts: list}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Redirect:
+			// The quotes around a here-document's end are part of its meaning.
+			return n.Hdoc == nil
+		case *syntax.Word:
+			requote(n)
+		}
+		return true
+	})
+	var b strings.Builder
+	if err := syntax.NewPrinter(syntax.Minify(true)).Print(&b, file); err != nil {
+		return "", false
+	}
+	return strings.TrimSpace(b.String()), true
+}
+
+// requote gives a word without expansions its plainest quotes.
+func requote(word *syntax.Word) {
+	var w walker
+	text := ""
+	for _, part := range word.Parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			r := litRun(p.Value, false)
+			if hasMeta(r.pat) || strings.ContainsAny(p.Value, "~{") {
+				return
+			}
+			text += r.text
+		case *syntax.SglQuoted:
+			text += w.runs([]syntax.WordPart{p}, false, nil)[0].text
+		case *syntax.DblQuoted:
+			for _, inner := range p.Parts {
+				lit, ok := inner.(*syntax.Lit)
+				if !ok {
+					return
+				}
+				text += litRun(lit.Value, true).text
+			}
+		default:
+			return
+		}
+	}
+	quoted, err := syntax.Quote(text, syntax.LangBash)
+	if err != nil {
+		return
+	}
+	word.Parts = []syntax.WordPart{&syntax.Lit{Value: quoted}}
+}
+
+// Offer is a "yes, and remember" that may be shown beside the agent's own options.
+// The yes itself is the agent's allow_once. The caller gives the approval its ID, By
+// and Made, and an end if it wants one.
+type Offer struct {
+	Text     string
+	Approval Approval
+}
+
+// Remember returns what may be offered for a request: nothing for what is refused,
+// what cannot be read, what depends on an unknown value, and where the agent has no
+// option that allows once.
+func Remember(r Request) []Offer {
+	a, ok := approvalFor(r)
+	if !ok {
+		return nil
+	}
+	var out []Offer
+	for _, scope := range []Scope{ScopeSession, ScopeContext} {
+		b := a
+		b.Scope = scope
+		if scope == ScopeSession {
+			if r.Session == "" {
+				continue
+			}
+			b.Session = r.Session
+		}
+		out = append(out, Offer{Text: "yes, and remember: " + b.String(), Approval: b})
+	}
+	return out
+}
+
+// approvalFor is the narrowest approval that covers the request.
+func approvalFor(r Request) (Approval, bool) {
+	as := assess(r)
+	once := slices.ContainsFunc(r.Options, func(o Option) bool { return o.Kind == "allow_once" })
+	if !once || as.verdict.Tier == Refused || as.verdict.Unknown {
+		return Approval{}, false
+	}
+	a := Approval{Effect: Allow, Provider: r.Provider}
+	if as.commands {
+		if len(r.Commands) != 1 {
+			return Approval{}, false
+		}
+		a.Command, a.Dir = r.Commands[0].String(), startDirs(r)[0]
+		_, ok := canonical(a.Command)
+		return a, ok
+	}
+	if len(r.Paths) != 1 || !slices.Contains([]string{"read", "search", "edit", "delete"}, r.Kind) {
+		return Approval{}, false
+	}
+	a.Kind, a.Path = r.Kind, filepath.Clean(r.Paths[0])
+	return a, true
+}
+
+// visible shows text on one line of a terminal, whole.
+func visible(s string) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(s, "\n") {
+		if b.Len() > 0 {
+			b.WriteString("⏎ ")
+		}
+		b.WriteString(strings.Map(printable, line))
+	}
+	return b.String()
+}

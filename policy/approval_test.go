@@ -1,0 +1,261 @@
+package policy
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+)
+
+// TestCovers kills the mutants by which an "always" for git status covers more.
+func TestCovers(t *testing.T) {
+	status := Approval{Effect: Allow, Scope: ScopeSession, Session: "s1", Provider: "claude", Command: "git status", Dir: at.Dir}
+	with := func(change func(*Approval)) Approval {
+		a := status
+		change(&a)
+		return a
+	}
+	from := func(command string, change func(*Request)) Request {
+		r := execute(command)
+		change(&r)
+		return r
+	}
+	tests := []struct {
+		name string
+		a    Approval
+		r    Request
+		want bool
+	}{
+		{"itself", status, execute("git status"), true},
+		{"white space", status, execute("  git   status "), true},
+		{"quotes", status, execute(`git "status"`), true},
+		{"words of a program", status, from("", func(r *Request) { r.Commands = []Command{{Argv: []string{"git", "status"}}} }), true},
+		{"bash -lc", status, from("", func(r *Request) { r.Commands = []Command{{Argv: []string{"bash", "-lc", "git status"}}} }), true},
+		{"another option", status, execute("git status -s"), false},
+		{"less", status, execute("git"), false},
+		{"another after it", status, execute("git status; ls"), false},
+		{"another before it", status, execute("ls; git status"), false},
+		{"a pipe", status, execute("git status | sh"), false},
+		{"a redirection", status, execute("git status > x"), false},
+		{"an assignment", status, execute("GIT_DIR=x git status"), false},
+		{"background", status, execute("git status &"), false},
+		{"one word", status, execute("'git status'"), false},
+		{"two commands", status, from("git status", func(r *Request) { r.Commands = append(r.Commands, Command{Text: "ls"}) }), false},
+		{"none", status, from("", func(r *Request) { r.Commands = nil }), false},
+		{"another session", status, from("git status", func(r *Request) { r.Session = "s2" }), false},
+		{"no session", with(func(a *Approval) { a.Session = "" }), from("git status", func(r *Request) { r.Session = "" }), false},
+		{"the context", with(func(a *Approval) { a.Scope = ScopeContext }), from("git status", func(r *Request) { r.Session = "s2" }), true},
+		{"no scope", with(func(a *Approval) { a.Scope = "" }), execute("git status"), false},
+		{"another provider", status, from("git status", func(r *Request) { r.Provider = "codex" }), false},
+		{"any provider", with(func(a *Approval) { a.Provider = "" }), execute("git status"), true},
+		{"another directory", status, from("git status", func(r *Request) { r.Place.Dir = "/srv" }), false},
+		{"starting elsewhere", status, from("git status", func(r *Request) { r.Commands[0].Dir = "src" }), false},
+		{"expired", with(func(a *Approval) { a.Expires = noon }), execute("git status"), false},
+		{"expiring", with(func(a *Approval) { a.Expires = noon.Add(time.Second) }), execute("git status"), true},
+		{"ask is no approval", with(func(a *Approval) { a.Effect = Ask }), execute("git status"), false},
+		{"about nothing", with(func(a *Approval) { a.Command = "" }), execute("git status"), false},
+		{"a refused command", with(func(a *Approval) { a.Command = "rm -rf /" }), execute("rm -rf /"), false},
+		{"an unknown one", with(func(a *Approval) { a.Command = `rm -rf "$D"` }), execute(`rm -rf "$D"`), false},
+		{"an unparsable one", with(func(a *Approval) { a.Command = "a (" }), execute("a ("), false},
+		{"an always-asked one", with(func(a *Approval) { a.Command = "sudo ls" }), execute("sudo ls"), true},
+		{"patterns", with(func(a *Approval) { a.Command, a.Pattern = "", "git ..." }), execute("git log && git status"), true},
+		{"beyond patterns", with(func(a *Approval) { a.Command, a.Pattern = "", "git ..." }), execute("git log && ls"), false},
+		{"a broad pattern", with(func(a *Approval) { a.Command, a.Pattern = "", "..." }), execute("sudo ls"), false},
+		{"a no, liberally", with(func(a *Approval) { a.Effect, a.Command, a.Pattern = Deny, "", "git ..." }), execute("ls; git log"), true},
+	}
+	for _, test := range tests {
+		if got := test.a.Covers(test.r, noon); got != test.want {
+			t.Errorf("%s: %v", test.name, got)
+		}
+	}
+}
+
+func TestCoversPaths(t *testing.T) {
+	a := Approval{Effect: Allow, Scope: ScopeContext, Kind: "edit", Path: "/w/a.go"}
+	tests := []struct {
+		kind  string
+		paths []string
+		want  bool
+	}{
+		{"edit", []string{"/w/a.go"}, true},
+		{"edit", []string{"/w/./a.go"}, true},
+		{"edit", []string{"/w/b.go"}, false},
+		{"edit", []string{"/w/a.go", "/w/b.go"}, false},
+		{"edit", nil, false},
+		{"delete", []string{"/w/a.go"}, false},
+		{"execute", []string{"/w/a.go"}, false},
+	}
+	for _, test := range tests {
+		r := Request{Kind: test.kind, Paths: test.paths, Place: Place{Dir: "/w"}}
+		if got := a.Covers(r, noon); got != test.want {
+			t.Errorf("%s %v: %v", test.kind, test.paths, got)
+		}
+	}
+}
+
+// TestStanding kills the mutants that consult approvals before rules, or a yes
+// before a no.
+func TestStanding(t *testing.T) {
+	yes := Approval{ID: "1", Effect: Allow, Scope: ScopeContext, Command: "git status"}
+	no := Approval{ID: "2", Effect: Deny, Scope: ScopeContext, Command: "git status"}
+	old := Approval{ID: "3", Effect: Deny, Scope: ScopeContext, Command: "git status", Expires: noon.Add(-time.Hour)}
+	tests := []struct {
+		standing []Approval
+		rules    []Rule
+		mode     Mode
+		want     Effect
+		by       By
+	}{
+		{[]Approval{yes}, nil, ModeAsk, Allow, ByStanding},
+		{[]Approval{yes}, nil, ModeDeny, Allow, ByStanding},
+		{[]Approval{yes, no}, nil, ModeAllow, Deny, ByStanding},
+		{[]Approval{old, yes}, nil, ModeAsk, Allow, ByStanding},
+		{[]Approval{yes}, []Rule{ask("git ...")}, ModeAsk, Ask, ByRule},
+		{[]Approval{yes}, []Rule{deny("git ...")}, ModeAsk, Deny, ByRule},
+		{[]Approval{no}, []Rule{allow("git ...")}, ModeAsk, Allow, ByRule},
+		{nil, nil, ModeAsk, Ask, ByMode},
+	}
+	for _, test := range tests {
+		d := policyOf(t, test.standing, test.rules...).Decide(execute("git status"), test.mode)
+		if d.Effect != test.want || d.By != test.by {
+			t.Errorf("%+v: %+v", test, d)
+		}
+		if d.By == ByStanding && (d.Approval == nil || d.Approval.Effect != d.Effect) {
+			t.Errorf("approval not named: %+v", d)
+		}
+		if d.Effect == Allow && d.OptionID != "yes" {
+			t.Errorf("option %q", d.OptionID)
+		}
+	}
+}
+
+func TestRemember(t *testing.T) {
+	offers := Remember(execute("git  status"))
+	if len(offers) != 2 || offers[0].Text != "yes, and remember: exactly `git  status`, for this session" ||
+		offers[1].Text != "yes, and remember: exactly `git  status`, in this project" {
+		t.Fatalf("%+v", offers)
+	}
+	for _, o := range offers {
+		if !o.Approval.Covers(execute("git status"), noon) || o.Approval.Covers(execute("git status -s"), noon) {
+			t.Errorf("%+v covers the wrong things", o)
+		}
+	}
+	edit := Request{Kind: "edit", Session: "s1", Paths: []string{"/w/a.go"}, Options: options3, Place: Place{Dir: "/w"}}
+	if o := Remember(edit); len(o) != 2 || o[1].Text != "yes, and remember: edit of /w/a.go, in this project" || !o[1].Approval.Covers(edit, noon) {
+		t.Errorf("%+v", o)
+	}
+	many := edit
+	many.Paths = []string{"/w/a", "/w/b"}
+	none := map[string]Request{"several files": many, "no allow_once": {Kind: "edit", Paths: edit.Paths}}
+	for _, c := range []string{"rm -rf /", "a (", `rm -rf "$D"`, "$X", "curl x | sh", ""} {
+		none[c] = execute(c)
+	}
+	for name, r := range none {
+		if o := Remember(r); o != nil {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+	if o := Remember(execute("sudo ls")); len(o) != 2 {
+		t.Errorf("an always-asked command that is known: %+v", o)
+	}
+	if o := Remember(execute("git status\n\x1b[2J")); len(o) > 0 && o[0].Text != "yes, and remember: exactly `git status⏎ \uFFFD[2J`, for this session" {
+		t.Errorf("%q", o[0].Text)
+	}
+}
+
+func TestApprovalJSON(t *testing.T) {
+	a := Approval{
+		ID: "7", Effect: Allow, Scope: ScopeSession, Session: "s1", Provider: "claude", Command: "git status", Dir: "/w",
+		Expires: noon.Add(time.Hour), By: "terminal", Made: noon,
+	}
+	raw, err := json.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"id":"7","effect":"allow","scope":"session","session":"s1","provider":"claude","command":"git status","dir":"/w",` +
+		`"expires":"2026-11-21T13:00:00Z","by":"terminal","made":"2026-11-21T12:00:00Z"}`
+	if string(raw) != want {
+		t.Errorf("got  %s\nwant %s", raw, want)
+	}
+	var b Approval
+	if err := json.Unmarshal(raw, &b); err != nil || b != a {
+		t.Errorf("%+v %v", b, err)
+	}
+}
+
+func TestCanonical(t *testing.T) {
+	equal := [][2]string{
+		{"git status", " git\tstatus # x"}, {"a 'b c'", `a "b c"`}, {"a b", `\a $'b'`}, {"a && b", "a  &&\n b"},
+		{"a; b", "a\nb"}, {"rm '*'", `rm \*`},
+	}
+	for _, pair := range equal {
+		x, _ := canonical(pair[0])
+		if y, ok := canonical(pair[1]); !ok || x != y {
+			t.Errorf("%q and %q: %q %q", pair[0], pair[1], x, y)
+		}
+	}
+	different := [][2]string{
+		{"rm *", "rm '*'"}, {"a ~", "a '~'"}, {"a $X", "a '$X'"}, {"a $X", `a "$X"`}, {"a; b", "a && b"}, {"a b", "'a b'"},
+		{"X=1 a", "'X=1' a"}, {"cat <<A\n$X\nA", "cat <<'A'\n$X\nA"}, {"{a,b}", "'{a,b}'"}, {"a | b", "a |& b"}, {"a", "! a"},
+	}
+	for _, pair := range different {
+		x, okX := canonical(pair[0])
+		if y, ok := canonical(pair[1]); !ok || !okX || x == y {
+			t.Errorf("%q and %q: %q %q", pair[0], pair[1], x, y)
+		}
+	}
+}
+
+// TestCommandsOf kills the mutants that trust a title which may not be the command.
+func TestCommandsOf(t *testing.T) {
+	tests := []struct {
+		raw, title, kind string
+		want             []string
+		ok               bool
+	}{
+		{`{"command":"git status"}`, "", "execute", []string{"git status"}, true},
+		{`{"command":"git status"}`, "", "other", []string{"git status"}, true},
+		{`{"command":["bash","-lc","git status"]}`, "", "execute", []string{"git status"}, true},
+		{`{"command":["git","a b"]}`, "", "execute", []string{"git 'a b'"}, true},
+		{`{"cmd":"ls"}`, "", "execute", []string{"ls"}, true},
+		{`{"commands":["ls","pwd"]}`, "", "execute", []string{"ls", "pwd"}, true},
+		{`{"commands":[{"command":"ls"},["a","b"]]}`, "", "execute", []string{"ls", "a b"}, true},
+		{`{"command":"ls","commands":["pwd"]}`, "", "execute", []string{"ls", "pwd"}, true},
+		{`{"command":"ls"}`, "`git status`", "execute", []string{"ls"}, true},
+		{`{"command":7}`, "`ls`", "execute", nil, false},
+		{`{"command":""}`, "`ls`", "execute", nil, false},
+		{`{"command":[]}`, "`ls`", "execute", nil, false},
+		{`{"command":["ls",null]}`, "", "execute", nil, false},
+		{`{"commands":[]}`, "", "execute", nil, false},
+		{`{"commands":["ls",3]}`, "", "execute", nil, false},
+		{`{"command":null}`, "`ls`", "execute", []string{"ls"}, true},
+		{``, "`git status`", "execute", []string{"git status"}, true},
+		{`{}`, "Run `git status`", "execute", []string{"git status"}, true},
+		{`null`, "Running: `go test ./...`", "execute", []string{"go test ./..."}, true},
+		{`[1]`, "git status", "execute", nil, false},
+		{``, "List the files", "execute", nil, false},
+		{``, "`git status` and more", "execute", nil, false},
+		{``, "`a` then `b`", "execute", nil, false},
+		{``, "`rm -rf some…`", "execute", nil, false},
+		{``, "`rm -rf some...`", "execute", nil, false},
+		{``, "ls [current working directory /x] (desc)", "execute", nil, false},
+		{``, "", "execute", nil, false},
+		{`{"path":"x"}`, "`ls`", "read", nil, true},
+		{``, "", "", nil, true},
+	}
+	for _, test := range tests {
+		cmds, ok := CommandsOf(json.RawMessage(test.raw), test.title, test.kind)
+		if ok != test.ok || len(cmds) != len(test.want) {
+			t.Errorf("%s %q: %v %v", test.raw, test.title, cmds, ok)
+			continue
+		}
+		for i, c := range cmds {
+			if c.String() != test.want[i] {
+				t.Errorf("%s %q: %q", test.raw, test.title, c)
+			}
+		}
+	}
+	cmds, _ := CommandsOf(json.RawMessage(`{"command":"ls","cwd":"/x"}`), "", "execute")
+	if len(cmds) != 1 || cmds[0].Dir != "/x" {
+		t.Errorf("%+v", cmds)
+	}
+}

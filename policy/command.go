@@ -1,0 +1,189 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Tier says how far rules and modes may go with a command.
+type Tier string
+
+const (
+	// Ordinary is a command about which nothing below was found.
+	Ordinary Tier = "ordinary"
+	// AlwaysAsked is a command that a person sees in every mode, unless a rule
+	// names it.
+	AlwaysAsked Tier = "always-asked"
+	// Refused is a command that no rule, mode or standing approval lets through.
+	Refused Tier = "refused"
+)
+
+func (t Tier) rank() int {
+	switch t {
+	case Refused:
+		return 2
+	case AlwaysAsked:
+		return 1
+	}
+	return 0
+}
+
+// Verdict is what Classify found in a command.
+type Verdict struct {
+	Tier Tier
+	Why  string // in words; empty for an ordinary command
+	Word string // what a person types to let a refused command through once
+
+	// Unknown is set where the effect depends on something the text of the command
+	// does not tell, so that the same text may do something else next time.
+	Unknown bool
+}
+
+// Classify reads a shell command and says which tier it belongs to. It expands what
+// is constant, follows cd, wrappers, nested shells and functions, and takes what it
+// cannot follow as AlwaysAsked. It neither runs anything nor looks at the disk: what
+// a program or a script does when it runs is beyond it.
+func Classify(command string, at Place) Verdict { return analyse(Command{Text: command}, at).verdict }
+
+// ClassifyArgv is Classify for a command that comes as its words.
+func ClassifyArgv(argv []string, at Place) Verdict {
+	return analyse(Command{Argv: argv}, at).verdict
+}
+
+// maxDepth and maxSteps bound the work that loops, functions and nested shells make.
+const (
+	maxDepth = 50
+	maxSteps = 20000
+)
+
+// A walker goes through one command.
+type walker struct {
+	place   Place
+	verdict Verdict
+	calls   [][]field // every simple command met, wrappers' inner ones included
+
+	text       string // the script being read, for quoting from it
+	depth      int
+	steps      int
+	funcs      map[string]function
+	active     map[*syntax.Stmt]bool // bodies being walked
+	downloaded map[string]bool       // files that the command itself fetched
+}
+
+type function struct {
+	body *syntax.Stmt
+	text string
+}
+
+func newWalker(at Place) *walker {
+	return &walker{
+		place:   at.slashed(),
+		verdict: Verdict{Tier: Ordinary},
+		funcs:   map[string]function{}, active: map[*syntax.Stmt]bool{}, downloaded: map[string]bool{},
+	}
+}
+
+func newState(dirPath string) *state {
+	return &state{vars: map[string]variable{}, dirs: []dir{{path: dirPath}}}
+}
+
+func analyse(c Command, at Place) *walker {
+	w := newWalker(at)
+	text, ok := c.script()
+	if !ok {
+		w.unknown("cannot be parsed: words that no shell can hold")
+	}
+	w.script(text, newState(slashPath(c.dir(at))), flow{})
+	return w
+}
+
+// add keeps the gravest finding, and among equals the first.
+func (w *walker) add(tier Tier, why, word string) {
+	if tier.rank() > w.verdict.Tier.rank() {
+		w.verdict.Tier, w.verdict.Why, w.verdict.Word = tier, tidy(why), word
+	}
+}
+
+func (w *walker) ask(format string, args ...any) {
+	w.add(AlwaysAsked, fmt.Sprintf(format, args...), "")
+}
+
+// unknown asks because the text does not tell what would happen.
+func (w *walker) unknown(format string, args ...any) {
+	w.ask(format, args...)
+	w.verdict.Unknown = true
+}
+
+// tidy makes one short line that a terminal can show.
+func tidy(s string) string {
+	s = strings.Map(printable, s)
+	if runes := []rune(s); len(runes) > 240 {
+		s = string(runes[:239]) + "…"
+	}
+	return s
+}
+
+func printable(r rune) rune {
+	switch {
+	case r == '\n' || r == '\t':
+		return ' '
+	case !unicode.IsPrint(r):
+		return unicode.ReplacementChar
+	}
+	return r
+}
+
+// script reads a whole shell text. What stands before a syntax error is judged too,
+// because a shell runs it before it finds the error.
+func (w *walker) script(text string, st *state, in flow) flow {
+	if w.depth++; w.depth > maxDepth || w.steps > maxSteps {
+		w.unknown("nested too deeply to be judged")
+		w.depth--
+		return flow{}
+	}
+	w.steps += 1 + len(text)/64 // parsing is work, too
+	outer, before := w.text, st.clone()
+	list, read, err := parse(text)
+	w.text = read
+	out := w.stmts(list, st, in)
+	if err != nil {
+		w.unknown("cannot be parsed: %v", err)
+		if again := reread(text); again != text {
+			w.script(again, before, in)
+		}
+	}
+	w.text = outer
+	w.depth--
+	return out
+}
+
+// source is the node as it was written.
+func (w *walker) source(n syntax.Node) string {
+	from, to := int(n.Pos().Offset()), int(n.End().Offset())
+	if from < 0 || to < from || to > len(w.text) {
+		return ""
+	}
+	return w.text[from:to]
+}
+
+// shown is a simple command as it was written.
+func shown(fs []field) string {
+	var b strings.Builder
+	for i, f := range fs {
+		if i > 0 && f.src == fs[i-1].src && strings.ContainsAny(f.src, "{$") {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		if f.src != "" {
+			b.WriteString(f.src)
+		} else {
+			b.WriteString(f.text)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,282 @@
+package policy
+
+import (
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Mode is who answers where no rule and no standing approval does.
+type Mode string
+
+const (
+	ModeAsk   Mode = "ask"   // a person
+	ModeReads Mode = "reads" // a person, save for reads inside the working directory
+	ModeDeny  Mode = "deny"  // nobody, which is no
+	ModeAllow Mode = "allow" // yes to whatever is ordinary, else a person
+)
+
+// By names what made a decision.
+type By string
+
+const (
+	ByTier     By = "tier"
+	ByRule     By = "rule"
+	ByStanding By = "standing"
+	ByMode     By = "mode"
+)
+
+// Decision is the answer of a policy to a request. With Ask a person has to answer,
+// and where there is nobody to ask the answer is no.
+type Decision struct {
+	Effect   Effect
+	Tier     Tier
+	By       By
+	Why      string    // in words, for a person
+	Rule     *Rule     // the rule that decided, with ByRule
+	Approval *Approval // the approval that decided, with ByStanding
+
+	// OptionID is the agent's option to answer with: with Allow always one that
+	// allows once; with Deny one that rejects once, or empty for cancelled.
+	OptionID string
+
+	// Word is set where a person, and nobody else, may turn this Deny into a yes for
+	// this once by typing it.
+	Word string
+}
+
+// Decide judges a request. The order is: refused commands; rules that deny, ask,
+// allow; standing approvals; the mode. It runs nothing, and looks on disk only for
+// where the paths of the request lead.
+func (p *Policy) Decide(r Request, m Mode) Decision {
+	a := assess(r)
+	d := p.judge(r, m, a)
+	d.Tier = a.verdict.Tier
+	if d.Why == "" {
+		d.Why = a.verdict.Why
+	}
+	return d.choose(r.Options)
+}
+
+// choose picks the option; a yes that the agent cannot be told is a question.
+func (d Decision) choose(options []Option) Decision {
+	kind := map[Effect]string{Allow: "allow_once", Deny: "reject_once"}[d.Effect]
+	i := slices.IndexFunc(options, func(o Option) bool { return o.Kind == kind })
+	switch {
+	case i >= 0:
+		d.OptionID = options[i].ID
+	case d.Effect == Allow:
+		d.Effect = Ask
+		d.Why = "the agent offers no way to allow this once"
+	}
+	return d
+}
+
+func (p *Policy) judge(r Request, m Mode, a assessment) Decision {
+	denied := p.first(Deny, r, a)
+	if a.verdict.Tier == Refused {
+		d := Decision{Effect: Deny, By: ByTier, Why: a.verdict.Why, Word: a.verdict.Word}
+		if denied != nil || m == ModeDeny || p.standingFor(Deny, r, a) != nil {
+			d.Word = ""
+		}
+		return d
+	}
+	if denied != nil {
+		return byRule(Deny, denied)
+	}
+	if rule := p.first(Ask, r, a); rule != nil {
+		return byRule(Ask, rule)
+	}
+	if rule := p.allowing(r, a); rule != nil {
+		return byRule(Allow, rule)
+	}
+	for _, e := range []Effect{Deny, Allow} {
+		if s := p.standingFor(e, r, a); s != nil {
+			return Decision{Effect: e, By: ByStanding, Approval: s, Why: s.String()}
+		}
+	}
+	return byMode(r, m, a)
+}
+
+func byRule(e Effect, rule *Rule) Decision {
+	why := rule.Reason
+	if why == "" {
+		why = "a rule says " + string(e)
+		if rule.Origin != "" {
+			why += " (" + rule.Origin + ")"
+		}
+	}
+	return Decision{Effect: e, By: ByRule, Rule: rule, Why: why}
+}
+
+func byMode(r Request, m Mode, a assessment) Decision {
+	d := Decision{Effect: Ask, By: ByMode}
+	switch {
+	case m == ModeDeny:
+		d.Effect, d.Why = Deny, "nobody is asked in this mode"
+	case a.verdict.Tier == AlwaysAsked:
+		d.By = ByTier
+	case m == ModeAllow:
+		d.Effect, d.Why = Allow, "the mode allows what is ordinary"
+	case m == ModeReads && readsInside(r):
+		d.Effect, d.Why = Allow, "the mode allows reading in the working directory"
+	}
+	return d
+}
+
+// readsInside says whether nothing but reading in the working directory is asked for.
+func readsInside(r Request) bool {
+	if (r.Kind != "read" && r.Kind != "search") || r.HasCommand || len(r.Commands) > 0 || len(r.Paths) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(r.Paths, func(p string) bool {
+		real, ok := realPath(p)
+		return !ok || !insideDir(real, r.Place)
+	})
+}
+
+// first returns the first rule with the effect, deny or ask, that matches. A deny
+// rule that matches only perhaps is one that asks.
+func (p *Policy) first(e Effect, r Request, a assessment) *Rule {
+	for i := range p.rules {
+		c := &p.rules[i]
+		if (c.rule.Effect != e && (e != Ask || c.rule.Effect != Deny)) || !c.about(r) {
+			continue
+		}
+		got := yes
+		if c.pattern != nil {
+			got = a.mentions(c.pattern, r.Place)
+		}
+		if got == yes && c.rule.Effect == e || got == maybe && e == Ask {
+			rule := c.rule
+			return &rule
+		}
+	}
+	return nil
+}
+
+// allowing returns the first of the allow rules that together cover the request.
+func (p *Policy) allowing(r Request, a assessment) *Rule {
+	asked := a.verdict.Tier == AlwaysAsked
+	var patterns []compiled
+	for _, c := range p.rules {
+		switch {
+		case c.rule.Effect != Allow || !c.about(r):
+		case c.pattern != nil:
+			if !asked || c.pattern.names() {
+				patterns = append(patterns, c)
+			}
+		case a.commands && !asked && (len(c.rule.Kind) == 0 || slices.Contains(c.rule.Kind, "execute")):
+			return &c.rule
+		case !a.commands && (!asked || c.rule.Path != ""):
+			return &c.rule
+		}
+	}
+	if len(patterns) == 0 || len(r.Commands) == 0 {
+		return nil
+	}
+	return covering(patterns, r)
+}
+
+func covering(patterns []compiled, r Request) *Rule {
+	var rule *Rule
+	for _, command := range r.Commands {
+		text, ok := command.script()
+		calls, simple := simpleCalls(text, r.Place)
+		if !ok || !simple {
+			return nil
+		}
+		for _, call := range calls {
+			i := slices.IndexFunc(patterns, func(c compiled) bool { return c.pattern.exact(call, r.Place) })
+			if i < 0 {
+				return nil
+			}
+			if rule == nil {
+				rule = &patterns[i].rule
+			}
+		}
+	}
+	return rule
+}
+
+func (p *Policy) standingFor(e Effect, r Request, a assessment) *Approval {
+	if p.standing == nil {
+		return nil
+	}
+	var now time.Time
+	if p.now != nil {
+		now = p.now()
+	}
+	for _, s := range p.standing() {
+		if s.Effect == e && s.covers(r, now, a) {
+			return &s
+		}
+	}
+	return nil
+}
+
+// An assessment is what the commands and paths of a request amount to.
+type assessment struct {
+	verdict  Verdict
+	commands bool // there is at least one command
+	calls    [][]field
+}
+
+func assess(r Request) assessment {
+	a := assessment{verdict: Verdict{Tier: Ordinary}}
+	a.commands = r.HasCommand || len(r.Commands) > 0 || r.Kind == "execute"
+	for _, c := range r.Commands {
+		w := analyse(c, r.Place)
+		a.calls = append(a.calls, w.calls...)
+		a.take(w.verdict)
+	}
+	if a.commands && len(r.Commands) == 0 {
+		a.take(Verdict{Tier: AlwaysAsked, Why: "a command that cannot be read", Unknown: true})
+	}
+	for _, path := range r.Paths {
+		a.take(pathVerdict(r.Kind, path, r.Place))
+	}
+	return a
+}
+
+func (a *assessment) take(v Verdict) {
+	unknown := a.verdict.Unknown || v.Unknown
+	if v.Tier.rank() > a.verdict.Tier.rank() {
+		a.verdict = v
+	}
+	a.verdict.Unknown = unknown
+}
+
+func (a assessment) mentions(p *pattern, at Place) answer {
+	best := no
+	for _, call := range a.calls {
+		best = max(best, p.liberal(call, at))
+	}
+	return best
+}
+
+// pathVerdict judges a change of a file that needs no command.
+func pathVerdict(kind, p string, at Place) Verdict {
+	if kind != "edit" && kind != "delete" && kind != "move" {
+		return Verdict{Tier: Ordinary}
+	}
+	real, ok := realPath(p)
+	if !ok {
+		return Verdict{Tier: AlwaysAsked, Why: tidy("cannot tell where this leads: " + p), Unknown: true}
+	}
+	there := at.resolved().slashed()
+	target := slashPath(real)
+	if kind != "edit" {
+		what, word := there.loss(target, false)
+		if what == "" {
+			what, word = at.slashed().loss(slashPath(filepath.Clean(p)), false)
+		}
+		if what != "" {
+			return Verdict{Tier: Refused, Why: tidy(kind + " of " + what + ": " + p), Word: word}
+		}
+	}
+	if !there.writable(target, false) {
+		return Verdict{Tier: AlwaysAsked, Why: tidy("outside the working directory: " + kind + " of " + p)}
+	}
+	return Verdict{Tier: Ordinary}
+}

@@ -1,0 +1,471 @@
+package policy
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// options are those of an agent that lists its always first.
+var options3 = []Option{
+	{"always", "Always", "allow_always"}, {"never", "Never", "reject_always"},
+	{"yes", "Yes", "allow_once"}, {"yes2", "Yes again", "allow_once"},
+	{"no", "No", "reject_once"}, {"no2", "No again", "reject_once"},
+}
+
+func policyOf(t *testing.T, standing []Approval, rules ...Rule) *Policy {
+	t.Helper()
+	p, err := New(rules, func() []Approval { return standing }, func() time.Time { return noon })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// execute is a request to run a command.
+func execute(text string) Request {
+	return Request{
+		Provider: "claude", Session: "s1", Kind: "execute", Commands: []Command{{Text: text}}, HasCommand: true,
+		Place: at, Options: options3,
+	}
+}
+
+func allow(command string) Rule { return Rule{Effect: Allow, Command: command} }
+func deny(command string) Rule  { return Rule{Effect: Deny, Command: command} }
+func ask(command string) Rule   { return Rule{Effect: Ask, Command: command} }
+
+// TestCommandRules kills the mutants that match a prefix of the text, that let one
+// allowed command vouch for the rest of its line, and that overlook a denied one
+// behind a wrapper.
+func TestCommandRules(t *testing.T) {
+	tests := []struct {
+		rules   []Rule
+		command string
+		want    Effect
+	}{
+		{[]Rule{allow("git status")}, "git status", Allow},
+		{[]Rule{allow("git status")}, "git   'status'", Allow},
+		{[]Rule{allow("git status")}, "git status 2>/dev/null", Allow},
+		{[]Rule{allow("git status")}, "git status 2>&1", Allow},
+		{[]Rule{allow("git status")}, "git status # really", Allow},
+		{[]Rule{allow("git status")}, "git status -s", Ask},
+		{[]Rule{allow("git status")}, "git", Ask},
+		{[]Rule{allow("git status")}, "git statusx", Ask},
+		{[]Rule{allow("git status")}, "git status; ls", Ask},
+		{[]Rule{allow("git status")}, "git status\nls", Ask},
+		{[]Rule{allow("git status")}, "git status && ls", Ask},
+		{[]Rule{allow("git status")}, "git status || ls", Ask},
+		{[]Rule{allow("git status")}, "git status | sh", Ask},
+		{[]Rule{allow("git status")}, "git status & ls", Ask},
+		{[]Rule{allow("git status")}, "git status &", Ask},
+		{[]Rule{allow("git status")}, "git status > out", Ask},
+		{[]Rule{allow("git status")}, "git status < in", Ask},
+		{[]Rule{allow("git status")}, "git status <<EOF\nEOF", Ask},
+		{[]Rule{allow("git status")}, "GIT_DIR=x git status", Ask},
+		{[]Rule{allow("git status")}, "X=1; git status", Ask},
+		{[]Rule{allow("git status")}, "git status $(ls)", Ask},
+		{[]Rule{allow("git status")}, "(git status)", Ask},
+		{[]Rule{allow("git status")}, "if true; then git status; fi", Ask},
+		{[]Rule{allow("git status")}, "git() { ls; }; git status", Ask},
+		{[]Rule{allow("git status")}, "/tmp/evil/git status", Ask},
+		{[]Rule{allow("git status")}, "env git status", Ask},
+		{[]Rule{allow("git status")}, "sh -c 'git status'", Ask},
+		{[]Rule{allow("git status"), allow("ls ...")}, "git status && ls -l", Allow},
+		{[]Rule{allow("git status"), allow("ls ...")}, "git status | ls; ls", Allow},
+		{[]Rule{allow("git status"), allow("ls ...")}, "git status && ls && pwd", Ask},
+		{[]Rule{allow("git * main")}, "git push main", Allow},
+		{[]Rule{allow("git * main")}, "git push origin main", Ask},
+		{[]Rule{allow("git * main")}, "git main", Ask},
+		{[]Rule{allow("git '*' x")}, "git push x", Ask},
+		{[]Rule{allow("git '*' x")}, "git '*' x", Allow},
+		{[]Rule{allow("go test ./...")}, "go test ./...", Allow},
+		{[]Rule{allow("go test ./...")}, "go test ./policy", Ask},
+		{[]Rule{allow("go test ./...")}, "go test ./... -race", Ask},
+		{[]Rule{allow("go test ...")}, "go test", Allow},
+		{[]Rule{allow("go test ...")}, "go test ./... -race", Allow},
+		{[]Rule{allow("go test ...")}, "go test $X", Ask},
+		{[]Rule{allow("go test ...")}, "go test *.go", Allow},
+		{[]Rule{allow("go test ...")}, "go vet", Ask},
+		{[]Rule{allow("cat ~/notes")}, "cat /home/me/notes", Allow},
+		{[]Rule{allow("...")}, "ls -l", Allow},
+		{[]Rule{allow("* ...")}, "ls -l", Allow},
+		{[]Rule{{Effect: Allow}}, "ls > x; for i in a; do ls; done", Allow},
+
+		{[]Rule{deny("npm publish ...")}, "npm publish", Deny},
+		{[]Rule{deny("npm publish ...")}, "ls; npm publish --tag x", Deny},
+		{[]Rule{deny("npm publish ...")}, "ls $(npm publish)", Deny},
+		{[]Rule{deny("npm publish ...")}, "X=1 npm publish > x &", Deny},
+		{[]Rule{deny("npm publish ...")}, "env A=b nice npm publish", Deny},
+		{[]Rule{deny("npm publish ...")}, "bash -lc 'cd x && npm publish'", Deny},
+		{[]Rule{deny("npm publish ...")}, "/usr/bin/npm publish", Deny},
+		{[]Rule{deny("npm publish ...")}, "sudo npm publish", Deny},
+		{[]Rule{deny("npm publish ...")}, "find . -name x -exec npm publish \\;", Deny},
+		{[]Rule{deny("npm publish ...")}, "echo npm publish | sh", Deny},
+		{[]Rule{deny("npm publish ...")}, "f() { npm publish; }", Deny},
+		{[]Rule{deny("npm publish ...")}, "npm $X", Ask},
+		{[]Rule{deny("npm publish ...")}, "npm install", Ask},
+		{[]Rule{deny("npm publish ...")}, "echo npm publish", Ask},
+		{[]Rule{deny("npm publish ..."), allow("npm ...")}, "npm publish", Deny},
+		{[]Rule{allow("npm ..."), deny("npm publish ...")}, "npm publish", Deny},
+		{[]Rule{allow("npm ..."), ask("npm publish ...")}, "npm publish", Ask},
+		{[]Rule{ask("npm publish ..."), deny("npm ...")}, "npm publish", Deny},
+	}
+	for _, test := range tests {
+		d := policyOf(t, nil, test.rules...).Decide(execute(test.command), ModeAsk)
+		if d.Effect != test.want {
+			t.Errorf("%v: %q: %+v, want %s", test.rules, test.command, d, test.want)
+		}
+		if d.Effect == Allow && d.OptionID != "yes" || d.Effect == Deny && d.OptionID != "no" {
+			t.Errorf("%q: option %q", test.command, d.OptionID)
+		}
+	}
+}
+
+// TestTiersAndModes kills the mutants that let a mode, a broad rule or a standing
+// approval through to what a person must see.
+func TestTiersAndModes(t *testing.T) {
+	tests := []struct {
+		command string
+		mode    Mode
+		rules   []Rule
+		want    Effect
+		by      By
+	}{
+		{"ls", ModeAsk, nil, Ask, ByMode},
+		{"ls", ModeReads, nil, Ask, ByMode},
+		{"ls", ModeDeny, nil, Deny, ByMode},
+		{"ls", ModeAllow, nil, Allow, ByMode},
+		{"ls", "", nil, Ask, ByMode},
+		{"ls", "Allow", nil, Ask, ByMode},
+		{"ls", ModeAllow, []Rule{ask("ls")}, Ask, ByRule},
+		{"ls", ModeAllow, []Rule{deny("ls")}, Deny, ByRule},
+		{"ls", ModeDeny, []Rule{allow("ls")}, Allow, ByRule},
+		{"sudo ls", ModeAllow, nil, Ask, ByTier},
+		{"sudo ls", ModeDeny, nil, Deny, ByMode},
+		{"sudo ls", ModeAllow, []Rule{{Effect: Allow}}, Ask, ByTier},
+		{"sudo ls", ModeAllow, []Rule{allow("...")}, Ask, ByTier},
+		{"sudo ls", ModeAllow, []Rule{allow("* ...")}, Ask, ByTier},
+		{"sudo ls", ModeAllow, []Rule{allow("sudo ls")}, Allow, ByRule},
+		{"sudo ls", ModeAsk, []Rule{allow("sudo ...")}, Allow, ByRule},
+		{"sudo ls", ModeAllow, []Rule{allow("ls")}, Ask, ByTier},
+		{"git push -f && ls", ModeAllow, []Rule{allow("git push -f")}, Ask, ByTier},
+		{"git push -f && ls", ModeAllow, []Rule{allow("git push -f"), allow("ls")}, Allow, ByRule},
+		{"curl x | sh", ModeAllow, []Rule{allow("curl ...")}, Ask, ByTier},
+		{"git status && (", ModeAllow, []Rule{allow("git ...")}, Ask, ByTier},
+		{"$X", ModeAllow, []Rule{allow("* ...")}, Ask, ByTier},
+		{"rm -rf \"$D\"", ModeAllow, []Rule{allow("rm ...")}, Ask, ByTier},
+		{"rm -rf /", ModeAllow, []Rule{allow("rm -rf /")}, Deny, ByTier},
+		{"rm -rf /", ModeAllow, []Rule{{Effect: Allow}}, Deny, ByTier},
+		{"rm -rf /", ModeAsk, nil, Deny, ByTier},
+	}
+	for _, test := range tests {
+		d := policyOf(t, nil, test.rules...).Decide(execute(test.command), test.mode)
+		if d.Effect != test.want || d.By != test.by {
+			t.Errorf("%q %s %v: %+v, want %s by %s", test.command, test.mode, test.rules, d, test.want, test.by)
+		}
+	}
+}
+
+// TestWord kills the mutant that lets a person type past a rule that says no.
+func TestWord(t *testing.T) {
+	never := Approval{Effect: Deny, Scope: ScopeContext, Command: "rm -rf ~"}
+	tests := []struct {
+		mode     Mode
+		standing []Approval
+		rules    []Rule
+		want     string
+	}{
+		{ModeAsk, nil, nil, "home"},
+		{ModeAllow, nil, []Rule{allow("rm ...")}, "home"},
+		{ModeDeny, nil, nil, ""},
+		{ModeAsk, nil, []Rule{deny("rm ...")}, ""},
+		{ModeAsk, []Approval{never}, nil, ""},
+	}
+	for _, test := range tests {
+		d := policyOf(t, test.standing, test.rules...).Decide(execute("rm -rf ~"), test.mode)
+		if d.Effect != Deny || d.Word != test.want || d.OptionID != "no" || d.Tier != Refused {
+			t.Errorf("%+v: %+v", test, d)
+		}
+	}
+}
+
+// TestOptions holds promise 5: it kills every mutant that picks an option that is
+// the wrong kind, or not the first of its kind.
+func TestOptions(t *testing.T) {
+	only := func(ids ...string) (out []Option) {
+		for _, o := range options3 {
+			for _, id := range ids {
+				if o.ID == id {
+					out = append(out, o)
+				}
+			}
+		}
+		return out
+	}
+	tests := []struct {
+		mode    Mode
+		options []Option
+		effect  Effect
+		id      string
+	}{
+		{ModeAllow, options3, Allow, "yes"},
+		{ModeAllow, only("always", "no"), Ask, ""},
+		{ModeAllow, nil, Ask, ""},
+		{ModeDeny, options3, Deny, "no"},
+		{ModeDeny, only("never", "yes", "always"), Deny, ""},
+		{ModeDeny, nil, Deny, ""},
+		{ModeAsk, options3, Ask, ""},
+	}
+	for _, test := range tests {
+		r := execute("ls")
+		r.Options = test.options
+		if d := policyOf(t, nil).Decide(r, test.mode); d.Effect != test.effect || d.OptionID != test.id {
+			t.Errorf("%s %v: %+v", test.mode, test.options, d)
+		}
+	}
+}
+
+func TestUnreadableCommands(t *testing.T) {
+	for name, r := range map[string]Request{
+		"a command nobody can read": {Kind: "other", HasCommand: true, Options: options3, Place: at},
+		"execute without a command": {Kind: "execute", Options: options3, Place: at},
+	} {
+		p := policyOf(t, nil, Rule{Effect: Allow}, allow("..."))
+		if d := p.Decide(r, ModeAllow); d.Effect != Ask || d.Tier != AlwaysAsked {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
+// project is a directory with links that lead out of it and into it.
+func project(t *testing.T) (Place, func(string) string) {
+	t.Helper()
+	root := t.TempDir()
+	for _, d := range []string{"home/proj/src", "home/other", "tmp"} {
+		if err := os.MkdirAll(filepath.Join(root, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{
+		"home/proj/out": "../other", "home/proj/dangling": "../other/new", "home/other/in": "../proj/src",
+		"home/proj/loop": "loop", "alias": "home/proj",
+	} {
+		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "home/proj/a.go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := Place{Dir: filepath.Join(root, "home/proj"), Home: filepath.Join(root, "home"), Temp: []string{filepath.Join(root, "tmp")}}
+	return p, func(s string) string { return filepath.Join(root, s) }
+}
+
+// TestReads kills the mutants that forget a condition of the mode reads, and the one
+// that compares paths before links are followed.
+func TestReads(t *testing.T) {
+	place, in := project(t)
+	aliased := place
+	aliased.Dir = in("alias")
+	tests := []struct {
+		kind    string
+		place   Place
+		command string
+		paths   []string
+		want    Effect
+	}{
+		{"read", place, "", []string{in("home/proj/a.go")}, Allow},
+		{"read", place, "", []string{in("home/proj")}, Allow},
+		{"search", place, "", []string{in("home/proj/a.go"), in("home/proj/src")}, Allow},
+		{"read", place, "", []string{in("home/proj/not/yet")}, Allow},
+		{"read", place, "", []string{in("home/other/in/x")}, Allow},
+		{"read", aliased, "", []string{in("home/proj/a.go")}, Allow},
+		{"read", place, "", []string{in("alias/a.go")}, Allow},
+		{"read", place, "", nil, Ask},
+		{"read", place, "", []string{"a.go"}, Ask},
+		{"read", place, "", []string{in("home/proj/a.go"), in("home/other/x")}, Ask},
+		{"read", place, "", []string{in("home/proj") + "/../other/x"}, Ask},
+		{"read", place, "", []string{in("home/projx")}, Ask},
+		{"read", place, "", []string{in("home/proj/out/x")}, Ask},
+		{"read", place, "", []string{in("home/proj/dangling")}, Ask},
+		{"read", place, "", []string{in("home/proj/loop")}, Ask},
+		{"read", place, "", []string{in("tmp/x")}, Ask},
+		{"read", place, "cat a.go", []string{in("home/proj/a.go")}, Ask},
+		{"edit", place, "", []string{in("home/proj/a.go")}, Ask},
+		{"fetch", place, "", []string{in("home/proj/a.go")}, Ask},
+		{"", place, "", []string{in("home/proj/a.go")}, Ask},
+		{"read", Place{}, "", []string{in("home/proj/a.go")}, Ask},
+	}
+	for _, test := range tests {
+		r := Request{Kind: test.kind, Place: test.place, Paths: test.paths, Options: options3}
+		if test.command != "" {
+			r.Commands, r.HasCommand = []Command{{Text: test.command}}, true
+		}
+		if d := policyOf(t, nil).Decide(r, ModeReads); d.Effect != test.want {
+			t.Errorf("%s %v %q: %+v, want %s", test.kind, test.paths, test.command, d, test.want)
+		}
+	}
+}
+
+// TestPathRules kills the mutants that let one path vouch for another, that follow
+// no links, and that read "no path" as "every path".
+func TestPathRules(t *testing.T) {
+	place, in := project(t)
+	tests := []struct {
+		effect Effect
+		path   string
+		paths  []string
+		match  bool
+	}{
+		{Allow, "inside", []string{in("home/proj/a.go")}, true},
+		{Allow, "inside", []string{in("home/proj/a.go"), in("home/other/x")}, false},
+		{Allow, "inside", []string{in("home/proj/out/x")}, false},
+		{Allow, "inside", nil, false},
+		{Allow, "outside", []string{in("home/other/x")}, true},
+		{Allow, "outside", []string{in("home/proj/a.go")}, false},
+		{Allow, "outside", []string{in("home/proj/loop")}, false},
+		{Allow, "src/**", []string{in("home/proj/src/a/b.go")}, true},
+		{Allow, "src/**", []string{in("home/other/in/b.go")}, true},
+		{Allow, "src/**", []string{in("home/proj/a.go")}, false},
+		{Allow, "*.go", []string{in("home/proj/a.go")}, true},
+		{Allow, "*.go", []string{in("home/proj/src/a.go")}, false},
+		{Allow, "**/*.go", []string{in("home/proj/src/a.go")}, true},
+		{Allow, "**", []string{in("home/proj/out/a.go")}, false},
+		{Allow, "out/**", []string{in("home/other/a.go")}, true},
+		{Allow, "~/other/*", []string{in("home/other/a")}, true},
+		{Allow, "~/other/*", []string{in("home/proj/a")}, false},
+		{Allow, "~/**", []string{in("home/other/a/b")}, true},
+		{Allow, "a.go", []string{in("home/proj/a.go")}, true},
+		{Allow, in("home/other/*"), []string{in("home/proj/out/q")}, true},
+		{Allow, in("home/other/*"), []string{in("home/other/../proj/q")}, false},
+		{Deny, "**/.env", []string{in("home/proj/src/.env")}, true},
+		{Deny, "**/.env", []string{in("home/proj/a.go"), in("home/proj/.env")}, true},
+		{Deny, "out/**", []string{in("home/proj/out/x")}, true},
+		{Deny, "outside", []string{in("home/proj/a.go"), in("home/other/x")}, true},
+		{Deny, "outside", []string{in("home/proj/out/x")}, true},
+		{Deny, "outside", []string{in("home/proj/loop")}, true},
+		{Deny, "outside", nil, false},
+		{Deny, "inside", []string{in("home/proj/out/x")}, true},
+		{Ask, "~/.ssh/**", []string{in("home/.ssh/id")}, true},
+	}
+	for _, test := range tests {
+		mode := ModeAsk
+		if test.effect == Ask {
+			mode = ModeAllow
+		}
+		r := Request{Kind: "read", Place: place, Paths: test.paths, Options: options3}
+		d := policyOf(t, nil, Rule{Effect: test.effect, Path: test.path}).Decide(r, mode)
+		if (d.By == ByRule) != test.match || (test.match && d.Effect != test.effect) {
+			t.Errorf("%s %s %v: %+v, want match %v", test.effect, test.path, test.paths, d, test.match)
+		}
+	}
+}
+
+// TestPathTiers kills the mutant that lets the mode allow change files anywhere.
+func TestPathTiers(t *testing.T) {
+	place, in := project(t)
+	edits := Rule{Effect: Allow, Kind: []string{"edit"}}
+	named := Rule{Effect: Allow, Kind: []string{"edit"}, Path: "outside"}
+	tests := []struct {
+		kind  string
+		path  string
+		rules []Rule
+		want  Effect
+	}{
+		{"edit", in("home/proj/a.go"), nil, Allow},
+		{"edit", in("tmp/x"), nil, Allow},
+		{"edit", in("home/other/x"), nil, Ask},
+		{"edit", in("home/proj/out/x"), nil, Ask},
+		{"edit", in("home/proj/dangling"), nil, Ask},
+		{"edit", in("home/proj/loop"), nil, Ask},
+		{"edit", in("home/other/x"), []Rule{edits}, Ask},
+		{"edit", in("home/other/x"), []Rule{named}, Allow},
+		{"delete", in("home/proj/a.go"), nil, Allow},
+		{"delete", in("home/proj"), nil, Deny},
+		{"delete", in("home"), []Rule{{Effect: Allow}}, Deny},
+		{"delete", "/", nil, Deny},
+		{"move", in("alias"), nil, Deny},
+		{"read", in("home/other/x"), nil, Allow},
+	}
+	for _, test := range tests {
+		r := Request{Kind: test.kind, Place: place, Paths: []string{test.path}, Options: options3}
+		if d := policyOf(t, nil, test.rules...).Decide(r, ModeAllow); d.Effect != test.want {
+			t.Errorf("%s %s %v: %+v, want %s", test.kind, test.path, test.rules, d, test.want)
+		}
+	}
+}
+
+func TestRuleFields(t *testing.T) {
+	tests := []struct {
+		rule Rule
+		want Effect
+	}{
+		{Rule{Effect: Allow, Provider: "claude"}, Allow},
+		{Rule{Effect: Allow, Provider: "codex"}, Ask},
+		{Rule{Effect: Allow, Kind: []string{"read", "execute"}}, Allow},
+		{Rule{Effect: Allow, Kind: []string{"read"}}, Ask},
+		{Rule{Effect: Allow, Kind: []string{"execute"}, Path: "inside"}, Ask},
+		{Rule{Effect: Allow, Command: "ls", Path: "inside"}, Ask},
+		{Rule{Effect: Allow, Command: "ls", Provider: "claude", Kind: []string{"execute"}}, Allow},
+		{Rule{Effect: Deny, Kind: []string{"execute"}}, Deny},
+		{Rule{Effect: Deny, Command: "ls", Provider: "codex"}, Ask},
+	}
+	for _, test := range tests {
+		if d := policyOf(t, nil, test.rule).Decide(execute("ls"), ModeAsk); d.Effect != test.want {
+			t.Errorf("%+v: %+v", test.rule, d)
+		}
+	}
+	// An agent may call a command a read; a rule about reads does not fall for it.
+	r := execute("ls")
+	r.Kind = "read"
+	if d := policyOf(t, nil, Rule{Effect: Allow, Kind: []string{"read"}}).Decide(r, ModeAsk); d.Effect != Ask {
+		t.Errorf("a command that is called a read: %+v", d)
+	}
+}
+
+func TestBadRules(t *testing.T) {
+	for _, r := range []Rule{
+		{}, {Effect: "yes"}, {Effect: Allow, Kind: []string{"run"}}, {Effect: Allow, Path: "[a"},
+		allow("a; b"), allow("a | b"), allow("a && b"), allow("a > b"), allow("X=1 a"), allow("a $X"), allow("a $(b)"),
+		allow("a ... b"), allow("a &"), allow("if"), allow("(a)"), allow("'a"), allow("# x"), allow(" "),
+	} {
+		if err := r.Check(); err == nil {
+			t.Errorf("%+v is taken", r)
+		}
+		if _, err := New([]Rule{r}, nil, nil); err == nil {
+			t.Errorf("%+v makes a policy", r)
+		}
+	}
+	if _, err := New([]Rule{{Effect: "x", Origin: "a.toml:3"}}, nil, nil); err == nil || err.Error() != `policy: rule a.toml:3: effect is "x", not allow, ask or deny` {
+		t.Errorf("error: %v", err)
+	}
+}
+
+func TestReason(t *testing.T) {
+	r := allow("ls")
+	r.Reason = "harmless"
+	d := policyOf(t, nil, r).Decide(execute("ls"), ModeAsk)
+	if d.Why != "harmless" || d.Rule == nil || d.Rule.Command != "ls" {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestSeveralCommands kills the mutant that judges the first command of a list.
+func TestSeveralCommands(t *testing.T) {
+	r := execute("ls")
+	r.Commands = append(r.Commands, Command{Text: "rm -rf /"})
+	if d := policyOf(t, nil, allow("ls")).Decide(r, ModeAllow); d.Effect != Deny || d.Tier != Refused {
+		t.Errorf("%+v", d)
+	}
+	r.Commands[1].Text = "pwd"
+	if d := policyOf(t, nil, allow("ls")).Decide(r, ModeAsk); d.Effect != Ask {
+		t.Errorf("%+v", d)
+	}
+	r.Commands[1] = Command{Text: "rm -rf *", Dir: "/"}
+	if d := policyOf(t, nil).Decide(r, ModeAllow); d.Tier != Refused {
+		t.Errorf("a command that starts elsewhere: %+v", d)
+	}
+}

@@ -1,0 +1,52 @@
+// Package policy judges what an agent asks leave to do: allow, deny, or ask a
+// person. It promises that a yes comes from a written rule, a standing approval or
+// the mode the person chose, that it always picks an option that allows once, and
+// that a command which destroys the root, the home, the working directory or a
+// device gets no yes from any of them.
+//
+// Shell commands are parsed and followed, never matched as text. What cannot be
+// followed is asked about. The package runs nothing and is no sandbox: it knows only
+// what the agent says it will do.
+//
+// Everything is a function of its arguments: paths and time are given by the caller.
+// Only the paths of a request are looked up on disk, so that a link cannot lead a
+// rule astray.
+package policy
+
+import (
+	"fmt"
+	"time"
+)
+
+// Policy decides by rules and standing approvals. It is immutable and may be used
+// from several goroutines if standing and now may.
+type Policy struct {
+	rules    []compiled
+	standing func() []Approval
+	now      func() time.Time
+}
+
+// compiled is a rule whose command pattern has been parsed.
+type compiled struct {
+	rule    Rule
+	pattern *pattern // nil where the rule has no command
+}
+
+// New makes a policy of the rules of all configuration files. Standing returns the
+// approvals in force at the time of each decision, expired ones included; it may be
+// nil. An error names the first rule that cannot be understood.
+func New(rules []Rule, standing func() []Approval, now func() time.Time) (*Policy, error) {
+	p := &Policy{standing: standing, now: now}
+	for i, r := range rules {
+		c, err := compile(r)
+		if err != nil {
+			where := r.Origin
+			if where == "" {
+				where = fmt.Sprintf("number %d", i+1)
+			}
+			return nil, fmt.Errorf("policy: rule %s: %w", where, err)
+		}
+		p.rules = append(p.rules, c)
+	}
+	return p, nil
+}

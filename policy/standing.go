@@ -1,0 +1,79 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog"
+)
+
+// Standing is the view of the standing approvals: those remembered and not revoked.
+// Delete its file and it comes back from the log.
+type Standing struct{ view *eventlog.View }
+
+var standing = eventlog.Projection{
+	Name:    "approvals",
+	Version: 1,
+	Schema: `
+		CREATE TABLE approvals (
+			id       TEXT PRIMARY KEY,
+			seq      INTEGER NOT NULL,
+			approval TEXT NOT NULL
+		) STRICT`,
+	Types: []eventlog.Type{eventlog.ApprovalRemembered, eventlog.ApprovalRevoked},
+	Apply: applyApproval,
+}
+
+func applyApproval(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) error {
+	if e.Type == eventlog.ApprovalRevoked {
+		var r Revocation
+		if err := e.Decode(&r); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `DELETE FROM approvals WHERE id = ?`, r.ID)
+		return err
+	}
+	var a Approval
+	if err := e.Decode(&a); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO approvals (id, seq, approval)
+		VALUES (?, ?, ?)
+		ON CONFLICT DO NOTHING`, a.ID, int64(e.Seq), string(e.Payload))
+	return err
+}
+
+// OpenStanding opens the view in the file at path and brings it up to date. The caller
+// must Close it, before the log.
+func OpenStanding(ctx context.Context, r *eventlog.Reader, path string) (*Standing, error) {
+	v, err := eventlog.OpenView(ctx, r, path, standing)
+	if err != nil {
+		return nil, err
+	}
+	return &Standing{view: v}, nil
+}
+
+// List returns the approvals that stand now, oldest first, expired ones included.
+func (s *Standing) List(ctx context.Context) ([]Approval, error) {
+	if err := s.view.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	var rows []string
+	if err := s.view.DB().SelectContext(ctx, &rows, `SELECT approval FROM approvals ORDER BY seq`); err != nil {
+		return nil, err
+	}
+	list := make([]Approval, len(rows))
+	for i, row := range rows {
+		if err := json.Unmarshal([]byte(row), &list[i]); err != nil {
+			return nil, fmt.Errorf("policy: approvals view: %w", err)
+		}
+	}
+	return list, nil
+}
+
+// Close releases the view's file.
+func (s *Standing) Close() error { return s.view.Close() }

@@ -1,0 +1,413 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+)
+
+// Options of Start. Recorder, Client and Dir are required.
+type Options struct {
+	Recorder Recorder
+	Client   Client
+	Dir      string   // the agent's working directory, absolute
+	Environ  []string // the environment the agent's is chosen from; see Environ
+
+	MaxLine        int           // bytes; longer lines end the agent. 0: 64 MiB
+	ConnectTimeout time.Duration // of initialize and authenticate. 0: 30 s
+	RequestTimeout time.Duration // of every other method but session/prompt. 0: 30 s
+	WriteTimeout   time.Duration // how long the agent may leave its input unread. 0: 30 s
+	Grace          time.Duration // between the steps of ending the process. 0: 2 s
+
+	Stderr func([]byte) // gets what the agent writes to its standard error; may be nil
+}
+
+func (o *Options) defaults() {
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&o.ConnectTimeout, 30 * time.Second},
+		{&o.RequestTimeout, 30 * time.Second},
+		{&o.WriteTimeout, 30 * time.Second},
+		{&o.Grace, 2 * time.Second},
+	} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	if o.MaxLine <= 0 {
+		o.MaxLine = maxLine
+	}
+}
+
+// Conn is a running agent and the connection to it. Its methods may be called from
+// several goroutines. The caller must End it, whatever else failed.
+type Conn struct {
+	agent Agent
+	opt   Options
+	proc  *process
+	wg    sync.WaitGroup // reader and writer
+	out   chan outgoing  // to the writer
+
+	gone chan struct{} // closed when the connection is of no more use
+	end  sync.Once     // guards the closing of gone
+
+	mu       sync.Mutex // guards what follows; never held while something blocks
+	err      *Error     // why gone is closed
+	nextID   int64
+	calls    map[string]*pendingCall       // our requests that wait, by id
+	asked    map[string]*PermissionRequest // the agent's requests that wait, by id
+	prompted map[string]bool               // runs whose session/prompt was let through
+	session  string                        // the agent's session id, once it is known
+	early    []heldUpdate                  // updates that came before it was
+}
+
+type pendingCall struct {
+	method string
+	answer chan envelope // capacity 1
+}
+
+type heldUpdate struct {
+	session string
+	update  Update
+}
+
+// maxEarly is how many updates may precede the response that names their session.
+const maxEarly = 1000
+
+// Start starts the agent's process. Nothing is written to it yet. The error is an *Error
+// of TypeStart.
+func Start(a Agent, opt Options) (*Conn, error) {
+	opt.defaults()
+	environ, err := a.Environ(opt.Environ)
+	if err != nil {
+		return nil, &Error{Provider: a.ID, Type: TypeStart, Message: err.Error(), cause: err}
+	}
+	proc, err := startProcess(processSpec{
+		Agent:  a.ID,
+		Argv:   a.Command,
+		Env:    environ,
+		Dir:    opt.Dir,
+		Stderr: opt.Stderr,
+		Grace:  opt.Grace,
+	})
+	if err != nil {
+		return nil, &Error{Provider: a.ID, Type: TypeStart, Message: err.Error(), cause: err}
+	}
+	c := &Conn{
+		agent: a, opt: opt, proc: proc,
+		out:      make(chan outgoing, 256),
+		gone:     make(chan struct{}),
+		calls:    map[string]*pendingCall{},
+		asked:    map[string]*PermissionRequest{},
+		prompted: map[string]bool{},
+	}
+	c.wg.Go(c.read)
+	c.wg.Go(c.write)
+	return c, nil
+}
+
+// Gone is closed when the agent can be spoken to no more; Err then says why.
+func (c *Conn) Gone() <-chan struct{} { return c.gone }
+
+// Err returns why the agent can be spoken to no more, or nil.
+func (c *Conn) Err() error {
+	if err := c.failure(); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (c *Conn) failure() *Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// PID is the agent's process id, for messages.
+func (c *Conn) PID() int { return c.proc.Pid() }
+
+// StderrTail returns the last 4 KiB that the agent wrote to its standard error.
+func (c *Conn) StderrTail() string { return c.proc.StderrTail() }
+
+// End ends the agent in order: its input is closed, after a grace it is asked to go,
+// after another it is killed, with all its children. It returns when nothing is left
+// and everything the agent said until then has been recorded. Later calls wait for the
+// first. When ctx is done the grace is over.
+func (c *Conn) End(ctx context.Context) error {
+	c.fail(&Error{Type: TypeStopped, Message: "Perlica ended the agent"})
+	err := c.proc.End(ctx)
+	c.wg.Wait()
+	return err
+}
+
+// Kill ends the agent and its children at once, without another byte to them.
+func (c *Conn) Kill() {
+	c.fail(&Error{Type: TypeStopped, Message: "Perlica killed the agent"})
+	_ = c.proc.Kill() // End, which must follow, says what could not be killed
+}
+
+// fail makes the connection useless and says why to everybody who waits. Only the
+// first reason counts.
+func (c *Conn) fail(e *Error) {
+	c.end.Do(func() {
+		e.Provider = c.agent.ID
+		c.mu.Lock()
+		c.err = e
+		c.mu.Unlock()
+		close(c.gone)
+	})
+}
+
+// broken is fail for faults after which the agent must not run on.
+func (c *Conn) broken(e *Error) {
+	c.fail(e)
+	_ = c.proc.Kill() // End, which must follow, says what could not be killed
+}
+
+// read is the one reader of the agent's output.
+func (c *Conn) read() {
+	lines := newLineReader(c.proc.Stdout(), c.opt.MaxLine)
+	for {
+		f, err := lines.next()
+		if err != nil {
+			c.outputEnded(err)
+			return
+		}
+		env := envelope{Frame: f}
+		if f.Kind != Oversized {
+			env = parseEnvelope(f.Line)
+		}
+		if c.isBroken() {
+			continue // empty the pipe, so that the process can leave
+		}
+		if err := c.opt.Recorder.Received(env.Frame); err != nil {
+			c.broken(&Error{Type: TypeRecord, Message: "the record could not be written: " + err.Error(), cause: errors.Join(ErrRecord, err)})
+			continue
+		}
+		c.dispatch(env)
+	}
+}
+
+// isBroken reports whether lines are no longer worth recording: the record failed.
+func (c *Conn) isBroken() bool {
+	e := c.failure()
+	return e != nil && e.Type == TypeRecord
+}
+
+// exitWait is how long a process that closed its output may take to leave, before it
+// counts as one that lives on.
+const exitWait = 500 * time.Millisecond
+
+func (c *Conn) outputEnded(err error) {
+	e := &Error{Type: TypeGone, cause: ErrGone}
+	select {
+	case <-c.proc.Exited():
+	case <-time.After(exitWait):
+	case <-c.gone:
+	}
+	switch code, signal, exited := c.proc.ExitState(); {
+	case !exited && errors.Is(err, io.EOF):
+		e.Subtype, e.Message = "output_closed", "the agent closed its output"
+	case !exited:
+		e.Subtype, e.Message = "output_failed", "reading from the agent: "+err.Error()
+	case signal != "":
+		e.Subtype, e.Message = "killed", "the agent was ended by "+signal
+	default:
+		e.Subtype, e.Message = "exited", fmt.Sprintf("the agent exited with code %d", code)
+	}
+	if tail := lastLine(c.proc.StderrTail()); tail != "" {
+		e.Message += "; its last words: " + tail
+	}
+	c.fail(e)
+}
+
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	return clip(strings.TrimSpace(s[strings.LastIndexByte(s, '\n')+1:]), 300)
+}
+
+// dispatch acts upon a line of the agent.
+func (c *Conn) dispatch(env envelope) {
+	switch env.Kind {
+	case Response:
+		c.response(env)
+	case Request:
+		c.request(env)
+	case Notification:
+		c.notification(env)
+	case Malformed:
+		if len(strings.TrimSpace(string(env.Line))) > 0 {
+			c.warn("malformed_line", clip(strings.ToValidUTF8(string(env.Line), "\uFFFD"), 200))
+		}
+	case Oversized:
+		c.broken(&Error{
+			Type: TypeProtocol, Subtype: "oversized_line", cause: ErrProtocol,
+			Message: fmt.Sprintf("the agent sent a line of %d bytes; the limit is %d", env.Length, c.opt.MaxLine),
+		})
+	}
+}
+
+func (c *Conn) warn(subtype, detail string) {
+	c.opt.Client.Warning(Warning{Subtype: subtype, Detail: detail})
+}
+
+// response hands a response to whoever waits for it.
+func (c *Conn) response(env envelope) {
+	c.mu.Lock()
+	p := c.calls[env.ID]
+	id := env.ID
+	if env.ID == "" && len(c.calls) == 1 {
+		// An error without an id means that the agent could not read a request; with
+		// one request under way there is no doubt which.
+		for id, p = range c.calls {
+		}
+	}
+	delete(c.calls, id)
+	var held []heldUpdate
+	if p != nil && p.method == acp.AgentMethodSessionNew {
+		var v struct{ SessionID string }
+		if json.Unmarshal(env.result, &v) == nil {
+			c.session, held, c.early = v.SessionID, c.early, nil
+		}
+	}
+	c.mu.Unlock()
+	if p == nil {
+		c.warn("unknown_response", "a response to a request that is not under way, id "+env.ID)
+		return
+	}
+	for _, h := range held {
+		c.update(h.session, h.update)
+	}
+	p.answer <- env
+}
+
+func (c *Conn) notification(env envelope) {
+	switch env.Method {
+	case acp.ClientMethodSessionUpdate:
+		session, u, ok := parseUpdate(env.params)
+		if !ok {
+			c.warn("undecodable_update", clip(string(env.params), 200))
+			return
+		}
+		c.update(session, u)
+	case "$/cancel_request":
+		var v struct{ RequestID json.RawMessage }
+		if json.Unmarshal(env.params, &v) == nil {
+			c.withdraw(string(v.RequestID))
+		}
+	}
+	// Any other notification asks for nothing; its line is on record.
+}
+
+// update passes on an update of our session; others are on record and no more.
+func (c *Conn) update(session string, u Update) {
+	c.mu.Lock()
+	ours := c.session
+	if ours == "" && len(c.early) < maxEarly {
+		c.early = append(c.early, heldUpdate{session, u})
+		c.mu.Unlock()
+		return
+	}
+	c.mu.Unlock()
+	if session != ours {
+		c.warn("foreign_session", "an update of session "+clip(session, 80))
+		return
+	}
+	c.opt.Client.Update(u)
+}
+
+// call sends one request and waits for its response. Right is only set for
+// session/prompt, which has no timeout and is not abandoned when ctx is done.
+func (c *Conn) call(ctx context.Context, method string, params any, right *Call) (json.RawMessage, error) {
+	c.mu.Lock()
+	id := strconv.FormatInt(c.nextID, 10)
+	c.nextID++
+	p := &pendingCall{method: method, answer: make(chan envelope, 1)}
+	c.calls[id] = p
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.calls, id)
+		c.mu.Unlock()
+	}()
+
+	line, err := json.Marshal(struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Method  string          `json:"method"`
+		Params  any             `json:"params"`
+	}{"2.0", json.RawMessage(id), method, params})
+	if err != nil {
+		return nil, c.failed(method, id, &Error{Type: TypeProtocol, Message: err.Error(), cause: err})
+	}
+	if err := c.send(line, right); err != nil {
+		return nil, c.failed(method, id, err)
+	}
+	return c.await(ctx, p, method, id)
+}
+
+func (c *Conn) await(ctx context.Context, p *pendingCall, method, id string) (json.RawMessage, error) {
+	var timeout <-chan time.Time
+	done := ctx.Done()
+	if method == acp.AgentMethodSessionPrompt {
+		done = nil
+	} else {
+		t := time.NewTimer(c.timeout(method))
+		defer t.Stop()
+		timeout = t.C
+	}
+	select {
+	case env := <-p.answer:
+		return c.decode(env, method, id)
+	case <-c.gone:
+	case <-timeout:
+		return nil, c.failed(method, id, &Error{
+			Type: TypeTimeout, cause: ErrTimeout,
+			Message: fmt.Sprintf("the agent did not answer within %s", c.timeout(method)),
+		})
+	case <-done:
+		return nil, c.failed(method, id, &Error{Type: TypeStopped, Message: context.Cause(ctx).Error(), cause: context.Cause(ctx)})
+	}
+	select {
+	case env := <-p.answer: // it came before the agent went
+		return c.decode(env, method, id)
+	default:
+		e := *c.failure()
+		return nil, c.failed(method, id, &e)
+	}
+}
+
+func (c *Conn) timeout(method string) time.Duration {
+	if method == acp.AgentMethodInitialize || method == acp.AgentMethodAuthenticate {
+		return c.opt.ConnectTimeout
+	}
+	return c.opt.RequestTimeout
+}
+
+func (c *Conn) decode(env envelope, method, id string) (json.RawMessage, error) {
+	if env.error != nil && string(env.error) != "null" {
+		return nil, c.failed(method, id, agentError(method, id, env.error))
+	}
+	return env.result, nil
+}
+
+// failed completes an error with what the call knows.
+func (c *Conn) failed(method, id string, err error) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		e = &Error{Type: TypeProtocol, Message: err.Error(), cause: err}
+	}
+	done := *e
+	done.Provider, done.Method, done.RequestID = c.agent.ID, method, id
+	return &done
+}

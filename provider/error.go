@@ -1,0 +1,162 @@
+package provider
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-faster/jx"
+)
+
+// What can go wrong with an agent. An Error wraps one of them where it applies.
+var (
+	ErrGone         = errors.New("the agent has gone")
+	ErrDeaf         = errors.New("the agent does not read its input")
+	ErrTimeout      = errors.New("the agent did not answer in time")
+	ErrAuthRequired = errors.New("the agent wants a login")
+	ErrProtocol     = errors.New("the agent broke the protocol")
+	ErrRecord       = errors.New("the record could not be written")
+	ErrSecondPrompt = errors.New("a second session/prompt of one run was refused")
+)
+
+// ErrorType sorts errors by who or what failed.
+type ErrorType string
+
+const (
+	TypeStart    ErrorType = "start"    // the process could not be started
+	TypeAgent    ErrorType = "agent"    // the agent answered with an error
+	TypeAuth     ErrorType = "auth"     // the agent wants a login
+	TypeGone     ErrorType = "gone"     // the process ended or closed its output
+	TypeDeaf     ErrorType = "deaf"     // the process stopped reading its input
+	TypeTimeout  ErrorType = "timeout"  // a method's timeout passed
+	TypeProtocol ErrorType = "protocol" // the agent broke the protocol
+	TypeRecord   ErrorType = "record"   // our own log failed
+	TypeStopped  ErrorType = "stopped"  // Perlica ended the agent
+)
+
+// Error is what is known of a failure, in the eight fields that the record keeps. Code,
+// Subtype, RequestID and RawShape are empty where the agent gave none.
+type Error struct {
+	Provider  string      `json:"provider_id"`
+	Message   string      `json:"error"`
+	Type      ErrorType   `json:"error_type"`
+	Method    string      `json:"method"`
+	Code      json.Number `json:"code"`
+	Subtype   string      `json:"subtype"`
+	RequestID string      `json:"request_id"`
+	RawShape  string      `json:"raw_shape"` // the error object with its values replaced by their types
+
+	cause error
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.Provider != "" {
+		b.WriteString(e.Provider + ": ")
+	}
+	if e.Method != "" {
+		b.WriteString(e.Method + ": ")
+	}
+	b.WriteString(e.Message)
+	if e.Code != "" {
+		fmt.Fprintf(&b, " (code %s)", e.Code)
+	}
+	return b.String()
+}
+
+func (e *Error) Unwrap() error { return e.cause }
+
+// codeAuthRequired is ACP's error code for "authentication required".
+const codeAuthRequired = "-32000"
+
+// agentError makes an Error of the error object of a response. An object that is not of
+// JSON-RPC's form is a breach of the protocol, yet still the agent's answer.
+func agentError(method, id string, raw []byte) *Error {
+	e := &Error{Type: TypeAgent, Method: method, RequestID: id, RawShape: shape(raw)}
+	var v struct {
+		Code    json.Number     `json:"code"`
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(raw, &v); err != nil {
+		e.Type, e.Subtype, e.cause = TypeProtocol, "undecodable_error", ErrProtocol
+		e.Message = "an error that is not of JSON-RPC's form: " + clip(string(raw), 500)
+		return e
+	}
+	e.Code, e.Message = v.Code, v.Message
+	if detail := errorDetail(v.Data); detail != "" && detail != v.Message {
+		e.Message += ": " + detail
+	}
+	if e.Message == "" {
+		e.Message = "an error without a message"
+	}
+	if v.Code == codeAuthRequired {
+		e.Type, e.cause = TypeAuth, ErrAuthRequired
+	}
+	return e
+}
+
+// errorDetail finds the sentence that agents hide in an error's data.
+func errorDetail(data json.RawMessage) string {
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		return clip(text, 500)
+	}
+	var v struct{ Details, Message, Error, Reason string }
+	if json.Unmarshal(data, &v) != nil {
+		return ""
+	}
+	for _, s := range []string{v.Details, v.Message, v.Error, v.Reason} {
+		if s != "" {
+			return clip(s, 500)
+		}
+	}
+	return ""
+}
+
+// clip cuts s to about n bytes at a rune's border.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}
+
+const shapeLimit = 400
+
+// shape describes a JSON value without its contents: {"code":number,"data":{"x":string}}.
+func shape(raw []byte) string {
+	var b strings.Builder
+	if err := writeShape(&b, jx.DecodeBytes(raw), 0); err != nil {
+		b.WriteString("…")
+	}
+	return clip(b.String(), shapeLimit)
+}
+
+func writeShape(b *strings.Builder, d *jx.Decoder, depth int) error {
+	if depth > 4 || b.Len() > shapeLimit {
+		b.WriteString("…")
+		return d.Skip()
+	}
+	switch d.Next() {
+	case jx.Object:
+		b.WriteByte('{')
+		first := true
+		err := d.Obj(func(d *jx.Decoder, key string) error {
+			if !first {
+				b.WriteByte(',')
+			}
+			first = false
+			fmt.Fprintf(b, "%q:", key)
+			return writeShape(b, d, depth+1)
+		})
+		b.WriteByte('}')
+		return err
+	case jx.Array:
+		b.WriteString("array")
+	default:
+		b.WriteString(d.Next().String())
+	}
+	return d.Skip()
+}

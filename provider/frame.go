@@ -1,0 +1,109 @@
+package provider
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/go-faster/jx"
+)
+
+// Kind says what a line is, judged by its envelope alone.
+type Kind string
+
+// The kinds of lines. Oversized is a line of which only the beginning was kept.
+const (
+	Request      Kind = "request"
+	Notification Kind = "notification"
+	Response     Kind = "response"
+	Malformed    Kind = "malformed"
+	Oversized    Kind = "oversized"
+)
+
+// Frame is one line as it crossed the wire, without its line feed.
+type Frame struct {
+	Kind   Kind
+	Method string // empty for a response
+	ID     string // the JSON-RPC id as it was written: 7, "seven"
+	Line   []byte // never changed afterwards; the first 64 KiB of an oversized line
+
+	Length int64  // of the whole line
+	SHA256 []byte // of the whole line, if it is oversized
+}
+
+// envelope is a frame with its parts. The parts point into the line.
+type envelope struct {
+	Frame
+	params, result, error []byte
+}
+
+var errEnvelope = errors.New("not a JSON-RPC message")
+
+// parseEnvelope looks at a line's top level only. A line that is not one JSON object
+// with the members of a JSON-RPC 2.0 message, each at most once, is Malformed. A missing
+// "jsonrpc" is tolerated, as is an id of null, which makes a method a notification.
+func parseEnvelope(line []byte) envelope {
+	env := envelope{Frame: Frame{Line: line, Length: int64(len(line))}}
+	if err := env.parse(line); err != nil {
+		return envelope{Frame: Frame{Kind: Malformed, Line: line, Length: int64(len(line))}}
+	}
+	return env
+}
+
+func (env *envelope) parse(line []byte) error {
+	d := jx.GetDecoder()
+	defer jx.PutDecoder(d)
+	d.ResetBytes(line)
+	var id []byte
+	var hasMethod bool
+	seen := 0
+	err := d.ObjBytes(func(d *jx.Decoder, key []byte) error {
+		var part *[]byte
+		switch string(key) {
+		case "method":
+			if hasMethod {
+				return errEnvelope
+			}
+			hasMethod = true
+			s, err := d.Str()
+			env.Method = s
+			return err
+		case "id":
+			part = &id
+		case "params":
+			part = &env.params
+		case "result":
+			part = &env.result
+		case "error":
+			part = &env.error
+		default:
+			return d.Skip()
+		}
+		if *part != nil {
+			return errEnvelope
+		}
+		raw, err := d.Raw()
+		*part = raw
+		seen++
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if d.Next() != jx.Invalid { // something follows the object
+		return errEnvelope
+	}
+	if string(id) != "null" {
+		env.ID = string(bytes.TrimSpace(id))
+	}
+	switch {
+	case hasMethod && env.ID != "":
+		env.Kind = Request
+	case hasMethod:
+		env.Kind = Notification
+	case id != nil && (env.result != nil || env.error != nil):
+		env.Kind = Response
+	default:
+		return errEnvelope
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package provider
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"errors"
+	"io"
+)
+
+const (
+	// maxLine is the longest line that is acted upon, unless Options say otherwise.
+	maxLine = 64 << 20
+	// keptOfOversized is how much of a longer one is kept.
+	keptOfOversized = 64 << 10
+)
+
+// lineReader takes lines off an agent's output.
+type lineReader struct {
+	r   *bufio.Reader
+	max int
+}
+
+func newLineReader(r io.Reader, limit int) *lineReader {
+	return &lineReader{r: bufio.NewReaderSize(r, 64<<10), max: limit}
+}
+
+// next returns the next line without its line feed, in memory of its own. Of a line
+// longer than the limit it returns the beginning, with its length and hash, and kind
+// Oversized. The last line may lack a line feed. Err is io.EOF at the end.
+func (l *lineReader) next() (Frame, error) {
+	part, err := l.r.ReadSlice('\n')
+	if err == nil { // the usual case: one copy
+		line := append(make([]byte, 0, len(part)-1), part[:len(part)-1]...)
+		if len(line) > l.max {
+			return oversized(line, int64(len(line)), sha256.Sum256(line)), nil
+		}
+		return Frame{Line: line, Length: int64(len(line))}, nil
+	}
+	line := append([]byte(nil), part...)
+	for errors.Is(err, bufio.ErrBufferFull) && len(line) <= l.max {
+		part, err = l.r.ReadSlice('\n')
+		line = append(line, part...)
+	}
+	if errors.Is(err, bufio.ErrBufferFull) {
+		return l.skip(line)
+	}
+	if err == nil {
+		line = line[:len(line)-1]
+	} else if len(line) == 0 || !errors.Is(err, io.EOF) {
+		return Frame{}, err
+	}
+	if len(line) > l.max {
+		return oversized(line, int64(len(line)), sha256.Sum256(line)), nil
+	}
+	return Frame{Line: line, Length: int64(len(line))}, nil
+}
+
+// skip reads to the end of a line of which the beginning is already too long.
+func (l *lineReader) skip(begun []byte) (Frame, error) {
+	sum := sha256.New()
+	sum.Write(begun)
+	length := int64(len(begun))
+	for {
+		part, err := l.r.ReadSlice('\n')
+		if err == nil {
+			part = part[:len(part)-1]
+		}
+		sum.Write(part)
+		length += int64(len(part))
+		if err == nil || errors.Is(err, io.EOF) {
+			return oversized(begun, length, [sha256.Size]byte(sum.Sum(nil))), nil
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return Frame{}, err
+		}
+	}
+}
+
+func oversized(line []byte, length int64, sum [sha256.Size]byte) Frame {
+	head := append([]byte(nil), line[:min(len(line), keptOfOversized)]...)
+	return Frame{Kind: Oversized, Line: head, Length: length, SHA256: sum[:]}
+}

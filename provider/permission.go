@@ -1,0 +1,154 @@
+package provider
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/coder/acp-go-sdk"
+)
+
+// ErrReplied says that a permission request has been answered or withdrawn already.
+var ErrReplied = errors.New("the permission request is no longer open")
+
+// PermissionRequest is a session/request_permission of the agent. It is answered once,
+// with Select or Cancel.
+type PermissionRequest struct {
+	ID      string // the JSON-RPC id as it was written
+	Tool    ToolCall
+	Options []acp.PermissionOption
+	Params  json.RawMessage // as they were written
+
+	conn    *Conn
+	replied atomic.Bool
+	done    chan struct{}
+}
+
+// Done is closed when the agent has withdrawn the request. The reply to a withdrawn
+// request has been sent.
+func (p *PermissionRequest) Done() <-chan struct{} { return p.done }
+
+// Select answers with one of the agent's options, exactly. It returns when the answer
+// has left.
+func (p *PermissionRequest) Select(option acp.PermissionOptionId) error {
+	for _, o := range p.Options {
+		if o.OptionId == option {
+			return p.reply(acp.NewRequestPermissionOutcomeSelected(option))
+		}
+	}
+	return fmt.Errorf("provider: the agent offered no option %q", option)
+}
+
+// Cancel answers that the turn was cancelled or that nobody chose. It returns when the
+// answer has left.
+func (p *PermissionRequest) Cancel() error {
+	return p.reply(acp.NewRequestPermissionOutcomeCancelled())
+}
+
+func (p *PermissionRequest) reply(outcome acp.RequestPermissionOutcome) error {
+	if p.replied.Swap(true) {
+		return ErrReplied
+	}
+	p.conn.forget(p)
+	line, err := resultLine(p.ID, acp.RequestPermissionResponse{Outcome: outcome})
+	if err != nil {
+		return err
+	}
+	return p.conn.send(line, nil)
+}
+
+func (c *Conn) forget(p *PermissionRequest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked[p.ID] == p {
+		delete(c.asked, p.ID)
+	}
+}
+
+// request answers a request of the agent, or hands it to the client.
+func (c *Conn) request(env envelope) {
+	if env.Method == acp.ClientMethodSessionRequestPermission {
+		c.requestPermission(env)
+		return
+	}
+	c.refuse(env.ID, -32601, "Perlica does not offer "+env.Method)
+	if strings.HasPrefix(env.Method, "fs/") || strings.HasPrefix(env.Method, "terminal/") {
+		c.opt.Client.Blocked(BlockedRequest{Method: env.Method, ID: env.ID, Params: env.params})
+		return
+	}
+	c.warn("unknown_method", "the agent asked for "+clip(env.Method, 80)+", which Perlica does not offer")
+}
+
+func (c *Conn) requestPermission(env envelope) {
+	var v struct {
+		SessionID string                 `json:"sessionId"`
+		ToolCall  ToolCall               `json:"toolCall"`
+		Options   []acp.PermissionOption `json:"options"`
+	}
+	if err := json.Unmarshal(env.params, &v); err != nil {
+		c.refuse(env.ID, -32602, "undecodable permission request")
+		c.warn("undecodable_request", clip(string(env.params), 200))
+		return
+	}
+	p := &PermissionRequest{
+		ID: env.ID, Tool: v.ToolCall, Options: v.Options, Params: env.params,
+		conn: c, done: make(chan struct{}),
+	}
+	c.mu.Lock()
+	ours := c.session == v.SessionID
+	twin := c.asked[env.ID]
+	if ours && twin == nil {
+		c.asked[env.ID] = p
+	}
+	c.mu.Unlock()
+	switch {
+	case !ours:
+		c.refuse(env.ID, -32602, "unknown session")
+		c.warn("foreign_session", "a permission request of session "+clip(v.SessionID, 80))
+	case twin != nil:
+		// Nobody could tell whose answer is whose: a yes to one might be taken as a
+		// yes to the other. Both get a no.
+		c.withdraw(env.ID)
+		c.refuse(env.ID, -32600, "duplicate request id")
+		c.warn("duplicate_request", "two open requests with the id "+env.ID+"; both were refused")
+	default:
+		c.opt.Client.RequestPermission(p)
+	}
+}
+
+// withdraw closes a permission request that the agent no longer wants answered. JSON-RPC
+// wants a response to it all the same.
+func (c *Conn) withdraw(id string) {
+	c.mu.Lock()
+	p := c.asked[id]
+	delete(c.asked, id)
+	c.mu.Unlock()
+	if p == nil || p.replied.Swap(true) {
+		return
+	}
+	if line, err := resultLine(id, acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeCancelled()}); err == nil {
+		c.post(line)
+	}
+	close(p.done)
+}
+
+func (c *Conn) refuse(id string, code int, message string) {
+	line, err := json.Marshal(struct {
+		Version string           `json:"jsonrpc"`
+		ID      json.RawMessage  `json:"id"`
+		Error   acp.RequestError `json:"error"`
+	}{"2.0", json.RawMessage(id), acp.RequestError{Code: code, Message: message}})
+	if err == nil { // the id was JSON when it came
+		c.post(line)
+	}
+}
+
+func resultLine(id string, result any) ([]byte, error) {
+	return json.Marshal(struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Result  any             `json:"result"`
+	}{"2.0", json.RawMessage(id), result})
+}

@@ -1,0 +1,331 @@
+package predictable
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// agent is one connection.
+type agent struct {
+	opt      Options
+	scenario *scenario
+	out      *lineWriter
+	errw     io.Writer
+	leave    func()         // ends Serve
+	gone     chan struct{}  // closed when nobody will answer any more
+	scripts  sync.WaitGroup // scripts that are being played
+
+	ignoreEOF atomic.Bool
+	deafStdin atomic.Bool
+	delay     atomic.Int64 // of [start]; a time.Duration
+	serial    int          // of the last session made; the reader's own
+
+	mu       sync.Mutex // guards what follows
+	ended    bool       // no script starts any more
+	sessions map[string]*session
+	calls    int // of the last tool call made
+	lastID   int // of the next request to the client
+	pending  map[string][]waiter
+	offers   offers
+	authed   bool
+}
+
+// waiter is told the response to a request of ours. Its channel has room for it.
+type waiter struct {
+	index int
+	to    chan<- reply
+}
+
+// reply is a response of the client; index says which of the requests that share a
+// channel it answers.
+type reply struct {
+	index int
+	message
+}
+
+func newAgent(sc *scenario, opt Options, out, errw io.Writer) *agent {
+	return &agent{
+		opt:      opt,
+		scenario: sc,
+		out:      &lineWriter{out: out, eol: "\n"},
+		errw:     &lockedWriter{out: errw},
+		gone:     make(chan struct{}),
+		sessions: map[string]*session{},
+		pending:  map[string][]waiter{},
+		offers:   defaultOffers(opt.State != ""),
+	}
+}
+
+// read dispatches lines until in ends; the end is no error.
+func (a *agent) read(life context.Context, in io.Reader) error {
+	r := bufio.NewReaderSize(in, 16<<10)
+	var long []byte
+	for {
+		line, err := readLine(r, &long)
+		if len(line) > 0 {
+			a.dispatch(life, line)
+		}
+		if a.deafStdin.Load() {
+			<-life.Done()
+			return nil
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// dispatch handles one line in wire order. Only what a script may do is left to a
+// goroutine: a cancel that follows its prompt always finds the turn registered.
+func (a *agent) dispatch(life context.Context, line []byte) {
+	var m message
+	if err := json.Unmarshal(line, &m); err != nil {
+		code := codeParse
+		if json.Valid(line) {
+			code = codeInvalid
+		}
+		a.refuse(json.RawMessage("null"), &rpcError{Code: code, Message: err.Error()})
+		return
+	}
+	switch {
+	case m.JSONRPC != "2.0":
+		a.refuse(m.ID, &rpcError{Code: codeInvalid, Message: `"jsonrpc" is not "2.0"`})
+	case m.Method == "" && m.ID != nil:
+		a.deliver(m)
+	case m.Method == "":
+		a.refuse(json.RawMessage("null"), &rpcError{Code: codeInvalid, Message: "no method and no id"})
+	case m.Method == "session/prompt" && m.ID != nil:
+		a.prompt(life, m)
+	case m.ID == nil:
+		a.notified(life, m)
+	default:
+		a.requested(life, m)
+	}
+}
+
+// start runs a script on a goroutine that Serve waits for.
+func (a *agent) start(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.ended {
+		a.scripts.Go(f)
+	}
+}
+
+// end keeps scripts from starting, gives up on the client and waits for those that
+// are being played.
+func (a *agent) end() {
+	a.mu.Lock()
+	a.ended = true
+	a.mu.Unlock()
+	close(a.gone)
+	a.scripts.Wait()
+}
+
+// refuse answers a request at once with an error. A notification is not answered.
+func (a *agent) refuse(id json.RawMessage, e *rpcError) {
+	if id == nil {
+		return
+	}
+	// A line that cannot be written leaves nobody to tell.
+	_ = a.out.line(response(id, nil, encode(e)))
+}
+
+// notified handles a notification. All but session/cancel do nothing, $/cancel_request
+// among them: a turn is cancelled by session/cancel.
+func (a *agent) notified(life context.Context, m message) {
+	r := &request{agent: a, method: m.Method, params: m.Params}
+	if m.Method == "session/cancel" {
+		r.sess, r.sid = a.session(m.Params)
+	}
+	steps := a.scenario.next(m.Method)
+	switch {
+	case steps != nil:
+		a.start(func() { a.play(life, r, steps) })
+	case r.sess != nil:
+		a.cancel(r.sess)
+	}
+}
+
+// requested handles a request that is no prompt.
+func (a *agent) requested(life context.Context, m message) {
+	r := &request{agent: a, id: m.ID, method: m.Method, params: m.Params, sid: firstSession}
+	if e := a.respond(r); e != nil {
+		r.err = encode(e)
+	}
+	steps := a.scenario.next(m.Method)
+	if steps == nil {
+		a.play(life, r, []step{})
+		return
+	}
+	a.start(func() { a.play(life, r, steps) })
+}
+
+// respond gives the request its default response.
+func (a *agent) respond(r *request) *rpcError {
+	a.mu.Lock()
+	offers := a.offers
+	a.mu.Unlock()
+	switch r.method {
+	case "initialize":
+		r.result = initializeResult(a.opt.State != "")
+		return nil
+	case "authenticate":
+		return a.authenticate(r, offers)
+	case "session/new":
+		return a.newSession(r)
+	case "session/set_mode":
+		return a.setMode(r)
+	case "session/set_config_option":
+		return a.setConfigOption(r)
+	case "session/load", "session/resume":
+		if offers.has(r.method) {
+			return a.continueSession(r)
+		}
+	case "session/list":
+		if offers.has(r.method) {
+			return a.listSessions(r)
+		}
+	case "session/close":
+		if offers.has(r.method) {
+			return a.closeSession(r)
+		}
+	}
+	return &rpcError{Code: codeNoMethod, Message: "Method not found: " + r.method}
+}
+
+// offers is what the response to initialize has promised; what it has not is
+// answered "method not found".
+type offers struct {
+	AgentCapabilities struct {
+		LoadSession         bool                       `json:"loadSession"`
+		SessionCapabilities map[string]json.RawMessage `json:"sessionCapabilities"`
+	} `json:"agentCapabilities"`
+	AuthMethods []struct {
+		ID string `json:"id"`
+	} `json:"authMethods"`
+}
+
+func (o offers) has(method string) bool {
+	if method == "session/load" {
+		return o.AgentCapabilities.LoadSession
+	}
+	v, ok := o.AgentCapabilities.SessionCapabilities[method[len("session/"):]]
+	return ok && string(v) != "null"
+}
+
+func defaultOffers(kept bool) (o offers) {
+	// Our own constant: it decodes, or every test fails.
+	_ = json.Unmarshal(initializeResult(kept), &o)
+	return o
+}
+
+func initializeResult(kept bool) json.RawMessage {
+	load, more := "false", ""
+	if kept {
+		load, more = "true", `,"resume":{},"list":{}`
+	}
+	return json.RawMessage(`{"protocolVersion":1,"agentCapabilities":{"loadSession":` + load +
+		`,"promptCapabilities":{"image":true,"audio":true,"embeddedContext":true},` +
+		`"mcpCapabilities":{"http":true,"sse":true},"sessionCapabilities":{"close":{}` + more + `}},` +
+		`"agentInfo":{"name":"predictable","title":"Perlica's predictable agent","version":"1"},"authMethods":[]}`)
+}
+
+func (a *agent) authenticate(r *request, offers offers) *rpcError {
+	var p struct {
+		MethodID string `json:"methodId"`
+	}
+	if e := r.decode(&p); e != nil {
+		return e
+	}
+	for _, m := range offers.AuthMethods {
+		if m.ID == p.MethodID {
+			a.mu.Lock()
+			a.authed = true
+			a.mu.Unlock()
+			r.result = json.RawMessage("{}")
+			return nil
+		}
+	}
+	return &rpcError{Code: codeInvalidParams, Message: "no such authentication method: " + p.MethodID}
+}
+
+// send writes a request to the client; its response will be delivered to the channel
+// under index. An empty id takes the next number, from 0 on.
+func (a *agent) send(method, params, id string, index int, to chan<- reply) error {
+	a.mu.Lock()
+	if id == "" {
+		id = strconv.Itoa(a.lastID)
+		a.lastID++
+	}
+	a.pending[id] = append(a.pending[id], waiter{index, to})
+	a.mu.Unlock()
+	o := &object{}
+	return a.out.line(o.str("jsonrpc", "2.0").raw("id", id).str("method", method).raw("params", params).end())
+}
+
+// deliver hands a response to the first that waits for its id. Nobody does: the
+// client made it up, or the script has not waited.
+func (a *agent) deliver(m message) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	id := string(m.ID)
+	waiting := a.pending[id]
+	if len(waiting) == 0 {
+		return
+	}
+	waiting[0].to <- reply{waiting[0].index, m}
+	if a.pending[id] = waiting[1:]; len(waiting) == 1 {
+		delete(a.pending, id)
+	}
+}
+
+// pause waits, unless the turn is cancelled or the agent leaves.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return interrupted(ctx)
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return interrupted(ctx)
+	}
+}
+
+// interrupted returns errCancelled or errGone once ctx has ended.
+func interrupted(ctx context.Context) error {
+	switch {
+	case ctx.Err() == nil:
+		return nil
+	case errors.Is(context.Cause(ctx), errCancelled):
+		return errCancelled
+	}
+	return errGone
+}
+
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		// Only values of this package come here, and they have a JSON form.
+		panic(err)
+	}
+	return b
+}
+
+func response(id, result, e json.RawMessage) []byte {
+	o := &object{}
+	return o.str("jsonrpc", "2.0").raw("id", string(id)).raw("result", string(result)).raw("error", string(e)).end()
+}

@@ -1,0 +1,252 @@
+package predictable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// args is what follows a directive's name. The directive takes its arguments from
+// it; the first complaint is kept, and what nobody took is one.
+//
+// Arguments are separated by spaces; an argument is a bare word or, where it begins
+// with ", { or [, JSON; key=value may stand anywhere.
+type args struct {
+	text  string // of a text directive: the rest of the line, unescaped
+	words []word
+	keys  map[string]word
+	err   error
+	deaf  bool // see step
+}
+
+// word is one argument, as text and, if it was written as JSON, as that.
+type word struct {
+	s   string
+	raw json.RawMessage
+}
+
+// json returns the argument as JSON: a bare word that is not is a string.
+func (w word) json() string {
+	switch {
+	case w.raw != nil:
+		return string(w.raw)
+	case json.Valid([]byte(w.s)):
+		return w.s
+	}
+	return quote(w.s)
+}
+
+func (d *Directive) parse(rest string) (step, error) {
+	a := &args{}
+	if d.text {
+		a.text, a.err = unescape(rest)
+	} else {
+		a.err = a.split(rest)
+	}
+	if a.err != nil {
+		return step{}, a.err
+	}
+	run := d.prepare(a)
+	if a.err == nil && len(a.words) > 0 {
+		a.err = fmt.Errorf("too many arguments: %s", a.words[0].s)
+	}
+	for k := range a.keys {
+		a.fail(fmt.Errorf("unknown key %s=", k))
+	}
+	return step{name: d.Name, run: run, deaf: a.deaf}, a.err
+}
+
+func (a *args) fail(err error) {
+	if a.err == nil {
+		a.err = err
+	}
+}
+
+func (a *args) split(rest string) error {
+	for rest = strings.TrimLeft(rest, " \t"); rest != ""; rest = strings.TrimLeft(rest, " \t") {
+		key := ""
+		if n := strings.IndexByte(rest, '='); n > 0 && strings.Trim(rest[:n], "abcdefghijklmnopqrstuvwxyz") == "" {
+			key, rest = rest[:n], rest[n+1:]
+		}
+		w, n, err := cutWord(rest)
+		if err != nil {
+			return err
+		}
+		rest = rest[n:]
+		if key == "" {
+			a.words = append(a.words, w)
+			continue
+		}
+		if a.keys == nil {
+			a.keys = map[string]word{}
+		}
+		a.keys[key] = w
+	}
+	return nil
+}
+
+// cutWord reads the argument at the start of s and says how long it is.
+func cutWord(s string) (word, int, error) {
+	if s == "" || !strings.ContainsRune(`"{[`, rune(s[0])) {
+		n := strings.IndexAny(s, " \t")
+		if n < 0 {
+			n = len(s)
+		}
+		return word{s: s[:n]}, n, nil
+	}
+	var raw json.RawMessage
+	d := json.NewDecoder(strings.NewReader(s))
+	if err := d.Decode(&raw); err != nil {
+		return word{}, 0, fmt.Errorf("bad JSON: %w", err)
+	}
+	n := int(d.InputOffset())
+	if n < len(s) && s[n] != ' ' && s[n] != '\t' {
+		return word{}, 0, fmt.Errorf("no space after %s", s[:n])
+	}
+	w := word{s: string(raw), raw: raw}
+	if raw[0] == '"' {
+		// A valid JSON string always decodes into a string.
+		_ = json.Unmarshal(raw, &w.s)
+	}
+	return w, n, nil
+}
+
+// next takes the next positional argument.
+func (a *args) next(name string) word {
+	if len(a.words) == 0 {
+		a.fail(errors.New(name + " is missing"))
+		return word{}
+	}
+	w := a.words[0]
+	a.words = a.words[1:]
+	return w
+}
+
+func (a *args) word(name string) string { return a.next(name).s }
+
+// rest takes all positional arguments that are left, at least one.
+func (a *args) rest(name string) []string {
+	all := []string{a.word(name)}
+	for len(a.words) > 0 {
+		all = append(all, a.word(name))
+	}
+	return all
+}
+
+// key takes the value of key=value, or the default.
+func (a *args) key(name, otherwise string) string {
+	if w, ok := a.take(name); ok {
+		return w.s
+	}
+	return otherwise
+}
+
+func (a *args) take(name string) (word, bool) {
+	w, ok := a.keys[name]
+	delete(a.keys, name)
+	return w, ok
+}
+
+// jsonKey takes the value of key=JSON, or "".
+func (a *args) jsonKey(name string) string {
+	if w, ok := a.take(name); ok {
+		return w.json()
+	}
+	return ""
+}
+
+// yes takes the value of key=yes or key=no; yes is the default.
+func (a *args) yes(name string) bool {
+	switch a.key(name, "yes") {
+	case "no":
+		return false
+	case "yes":
+	default:
+		a.fail(errors.New(name + "= is yes or no"))
+	}
+	return true
+}
+
+func (a *args) number(name string, least, most int) int {
+	return a.atoi(name, a.word(name), least, most)
+}
+
+func (a *args) atoi(name, s string, least, most int) int {
+	n, err := strconv.ParseInt(s, 0, 0)
+	if err != nil || n < int64(least) || n > int64(most) {
+		a.fail(fmt.Errorf("%s is a number from %d to %d", name, least, most))
+	}
+	return int(n)
+}
+
+func (a *args) duration(name, s string) time.Duration {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		a.fail(fmt.Errorf("%s is a duration such as 50ms or 10s", name))
+	}
+	return d
+}
+
+// oneOf takes a positional argument that must be one of the choices.
+func (a *args) oneOf(name string, choices ...string) string {
+	w := a.word(name)
+	for _, c := range choices {
+		if w == c {
+			return w
+		}
+	}
+	a.fail(fmt.Errorf("%s is one of %s", name, strings.Join(choices, ", ")))
+	return w
+}
+
+// unescape obeys \n \r \t \\ \xHH and \uHHHH.
+func unescape(s string) (string, error) {
+	if !strings.Contains(s, `\`) {
+		return s, nil
+	}
+	var b []byte
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' {
+			b = append(b, s[i])
+			continue
+		}
+		i++
+		if i == len(s) {
+			return "", errors.New(`\ at the end; write \\`)
+		}
+		switch c := s[i]; c {
+		case 'n':
+			b = append(b, '\n')
+		case 'r':
+			b = append(b, '\r')
+		case 't':
+			b = append(b, '\t')
+		case '\\':
+			b = append(b, '\\')
+		case 'x', 'u':
+			digits := map[byte]int{'x': 2, 'u': 4}[c]
+			n, err := strconv.ParseUint(s[i+1:min(i+1+digits, len(s))], 16, 32)
+			if err != nil || i+digits >= len(s) {
+				return "", fmt.Errorf(`\%c wants %d hex digits`, c, digits)
+			}
+			if i += digits; c == 'x' {
+				b = append(b, byte(n))
+			} else {
+				b = utf8.AppendRune(b, rune(n))
+			}
+		default:
+			return "", fmt.Errorf(`\%c is no escape; write \\`, c)
+		}
+	}
+	return string(b), nil
+}
+
+// plainStep is a step that never waits.
+func plainStep(f func(r *request) error) func(context.Context, *request) error {
+	return func(_ context.Context, r *request) error { return f(r) }
+}

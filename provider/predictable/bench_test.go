@@ -1,0 +1,51 @@
+package predictable
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// BenchmarkStream is the rate of updates through a pipe of the system; one operation
+// is one update of 200 bytes of text.
+func BenchmarkStream(b *testing.B) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	read := make(chan int)
+	go func() {
+		lines := 0
+		for s := bufio.NewScanner(r); s.Scan(); lines++ {
+		}
+		read <- lines
+	}()
+	script := "@stream " + strconv.Itoa(b.N) + " 200\n@exit 0"
+	in := `{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}
+{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":` + promptParams("session-1", script) + "}\n"
+	never, end := io.Pipe()
+	defer end.Close()
+	b.ReportAllocs()
+	b.ResetTimer()
+	opt := Options{Exit: func(int) {}}
+	if err := Serve(context.Background(), io.MultiReader(strings.NewReader(in), never), w, io.Discard, opt); err != nil {
+		b.Fatal(err)
+	}
+	w.Close()
+	if got := <-read; got != b.N+1 {
+		b.Errorf("%d lines of %d", got, b.N+1)
+	}
+}
+
+// BenchmarkPrompt is one turn of "hello" there and back.
+func BenchmarkPrompt(b *testing.B) {
+	c := open(b, Options{})
+	for b.Loop() {
+		c.prompt("hello")
+	}
+}

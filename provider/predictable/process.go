@@ -1,0 +1,198 @@
+package predictable
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+)
+
+func line(a *args) action {
+	return plainStep(func(r *request) error { return r.agent.out.line([]byte(r.fill(a.text))) })
+}
+
+func rawBytes(a *args) action {
+	return plainStep(func(r *request) error { return r.agent.out.raw([]byte(r.fill(a.text))) })
+}
+
+func garbage(a *args) action {
+	size := a.number("SIZE", 0, math.MaxInt32)
+	return plainStep(func(r *request) error { return r.agent.out.line(bytes.Repeat([]byte("?"), size)) })
+}
+
+func eol(a *args) action {
+	return plainStep(func(r *request) error {
+		ending := a.text
+		if ending == "" {
+			ending = "\n"
+		}
+		r.agent.out.setEnding(ending)
+		return nil
+	})
+}
+
+func stderr(a *args) action {
+	return plainStep(func(r *request) error {
+		// Nobody reads standard error: that is the client's affair.
+		_, _ = io.WriteString(r.agent.errw, a.text+"\n")
+		return nil
+	})
+}
+
+func flood(a *args) action {
+	size := a.number("SIZE", 0, math.MaxInt32)
+	return func(ctx context.Context, r *request) error {
+		lines := bytes.Repeat([]byte("stderr stderr stderr stderr stderr stderr stderr stderr stderr stderr stderr st\n"), 400)
+		for left := size; left > 0; left -= len(lines) {
+			if err := interrupted(ctx); err != nil {
+				return err
+			}
+			// As in stderr.
+			_, _ = r.agent.errw.Write(lines[:min(left, len(lines))])
+		}
+		return nil
+	}
+}
+
+func closeStdout(*args) action {
+	return plainStep(func(r *request) error {
+		r.agent.out.close()
+		return nil
+	})
+}
+
+func exit(a *args) action {
+	code := a.number("CODE", 0, 255)
+	return plainStep(func(r *request) error {
+		if r.agent.opt.Exit == nil {
+			os.Exit(code)
+		}
+		r.agent.opt.Exit(code)
+		r.agent.leave()
+		return errGone
+	})
+}
+
+func kill(*args) action {
+	return plainStep(func(r *request) error {
+		if r.agent.opt.Kill == nil {
+			return killSelf()
+		}
+		r.agent.opt.Kill()
+		r.agent.leave()
+		return errGone
+	})
+}
+
+// killSelf does not return unless it failed.
+func killSelf() error {
+	p, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		return err
+	}
+	if err := p.Kill(); err != nil {
+		return err
+	}
+	select {}
+}
+
+// child is what @spawn starts.
+type child struct {
+	life                             time.Duration
+	daemon, stubborn, stdout, stderr bool
+}
+
+func spawnChild(a *args) action {
+	c := child{life: a.duration("DURATION", a.word("DURATION"))}
+	for len(a.words) > 0 {
+		switch a.oneOf("each further word", "daemon", "stubborn", "stdout", "stderr") {
+		case "daemon":
+			c.daemon = true
+		case "stubborn":
+			c.stubborn = true
+		case "stdout":
+			c.stdout = true
+		case "stderr":
+			c.stderr = true
+		}
+	}
+	if c.stubborn && c.stdout && c.stderr {
+		a.fail(errors.New("a stubborn child needs stdout or stderr to say that it is one"))
+	}
+	return func(ctx context.Context, r *request) error {
+		pid, err := r.agent.spawn(c)
+		if err != nil {
+			return fmt.Errorf("@spawn: %w", err)
+		}
+		return r.say(ctx, "spawned: "+strconv.Itoa(pid)+"\n")
+	}
+}
+
+// spawn starts this agent again with a scenario that only sleeps. Outliving us is
+// what it is for: nobody but the goroutine that reaps it waits.
+func (a *agent) spawn(c child) (int, error) {
+	argv := a.opt.Self
+	if argv == nil {
+		self, err := os.Executable()
+		if err != nil {
+			return 0, err
+		}
+		argv = []string{self, "agent", "predictable"}
+	}
+	cmd := exec.Command(argv[0], append(append([]string{}, argv[1:]...), "--scenario", c.scenario())...)
+	cmd.SysProcAttr = apart(c.daemon)
+	if f, ok := a.out.out.(*os.File); ok && c.stdout {
+		cmd.Stdout = f
+	}
+	if f, ok := a.errw.(*lockedWriter).out.(*os.File); ok && c.stderr {
+		cmd.Stderr = f
+	}
+	if err := c.start(cmd); err != nil {
+		return 0, err
+	}
+	go func() { _ = cmd.Wait() }()
+	return cmd.Process.Pid, nil
+}
+
+func (c child) scenario() string {
+	sleep := "@sleep " + c.life.String() + "\n@exit 0"
+	switch {
+	case !c.stubborn:
+		return "[start]\n" + sleep
+	case c.stdout:
+		return "[start]\n@ignore term\n@stderr ready\n" + sleep
+	}
+	return "[start]\n@ignore term\n@line ready\n" + sleep
+}
+
+// start starts the child. A stubborn one is waited for until it ignores SIGTERM, or
+// a client that is told its pid could end it before.
+func (c child) start(cmd *exec.Cmd) error {
+	if !c.stubborn {
+		return cmd.Start()
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if c.stdout {
+		cmd.Stderr = w
+	} else {
+		cmd.Stdout = w
+	}
+	err = cmd.Start()
+	if err = errors.Join(err, w.Close()); err != nil {
+		return err
+	}
+	if _, err := r.Read(make([]byte, 1)); err != nil {
+		return fmt.Errorf("the child has not started: %w", err)
+	}
+	return nil
+}

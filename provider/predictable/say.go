@@ -1,0 +1,252 @@
+package predictable
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// block is a content block of a prompt, as far as it is looked at.
+type block struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	URI      string `json:"uri"`
+	MimeType string `json:"mimeType"`
+	Data     string `json:"data"`
+	Resource struct {
+		URI  string `json:"uri"`
+		Text string `json:"text"`
+		Blob string `json:"blob"`
+	} `json:"resource"`
+}
+
+// promptText joins the text blocks of a prompt. What is embedded is never a script:
+// an attached file must not be able to give orders.
+func promptText(blocks []block) string {
+	var parts []string
+	for _, b := range blocks {
+		if b.Type == "text" {
+			parts = append(parts, b.Text)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// attached says what a prompt holds beside its text, one line for each block.
+func attached(blocks []block) []step {
+	var lines strings.Builder
+	for _, b := range blocks {
+		switch b.Type {
+		case "text":
+		case "resource":
+			fmt.Fprintf(&lines, "Attached: resource %s, %d bytes\n", b.Resource.URI, len(b.Resource.Text)+len(b.Resource.Blob))
+		case "resource_link":
+			fmt.Fprintf(&lines, "Attached: resource_link %s\n", b.URI)
+		default:
+			fmt.Fprintf(&lines, "Attached: %s %s, %d bytes\n", b.Type, b.MimeType, len(b.Data))
+		}
+	}
+	if lines.Len() == 0 {
+		return nil
+	}
+	return []step{{name: "attached", run: func(ctx context.Context, r *request) error {
+		if said := r.said.String(); said != "" && !strings.HasSuffix(said, "\n") {
+			return r.say(ctx, "\n"+lines.String())
+		}
+		return r.say(ctx, lines.String())
+	}}}
+}
+
+// echo answers text with itself, a chunk for each line.
+func echo(text string) step {
+	chunks := strings.SplitAfter("You said: "+text, "\n")
+	return step{name: "echo", run: func(ctx context.Context, r *request) error {
+		for _, c := range chunks {
+			if c == "" {
+				continue
+			}
+			if err := r.say(ctx, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+func show(a *args) action {
+	what, name := a.oneOf("WHAT", "params", "session", "history", "pid", "env"), ""
+	if what == "env" {
+		name = a.word("NAME")
+	}
+	return func(ctx context.Context, r *request) error {
+		switch what {
+		case "params":
+			return r.say(ctx, string(r.params)+"\n")
+		case "pid":
+			return r.say(ctx, "pid: "+strconv.Itoa(os.Getpid())+"\n")
+		case "env":
+			value, ok := os.LookupEnv(name)
+			if !ok {
+				value = "(unset)"
+			}
+			return r.say(ctx, "env "+name+": "+value+"\n")
+		}
+		return r.say(ctx, r.agent.describe(r.sess, what))
+	}
+}
+
+// describe tells a session's state or its earlier turns.
+func (a *agent) describe(s *session, what string) string {
+	if s == nil {
+		return what + ": none\n"
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if what == "session" {
+		return fmt.Sprintf("session: %s, mode %s, in %s\n", s.id, s.mode, s.cwd)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "history: %d turns\n", len(s.turns))
+	for i, t := range s.turns {
+		fmt.Fprintf(&b, "%d: %s\n", i+1, strings.ReplaceAll(t.User, "\n", " "))
+	}
+	return b.String()
+}
+
+// numbered is the size from which a chunk of a stream carries its number: nine
+// digits, a space, something, and the newline.
+const numbered = 12
+
+func stream(a *args) action {
+	count, size := a.number("COUNT", 0, 999_999_999), a.number("SIZE", 1, math.MaxInt32)
+	every := a.duration("every", a.key("every", "0s"))
+	kind := messageChunk
+	switch a.key("kind", "message") {
+	case "message":
+	case "thought":
+		kind = thoughtChunk
+	default:
+		a.fail(fmt.Errorf("kind= is message or thought"))
+	}
+	return func(ctx context.Context, r *request) error {
+		wait := max(every, r.delay)
+		line, number := streamLine(r, kind, size)
+		// Below the pipe's 64 KiB, so that a reader that keeps up is never waited for
+		// by half a line.
+		batch := make([]byte, 0, max(32<<10, len(line)))
+		for i := range count {
+			if number > 0 {
+				digits(line[number:number+9], i)
+			}
+			batch = append(batch, line...)
+			if i < count-1 && wait == 0 && len(batch)+len(line) <= cap(batch) {
+				continue
+			}
+			if err := pause(ctx, wait); err != nil {
+				return err
+			}
+			if err := r.agent.out.raw(batch); err != nil {
+				return err
+			}
+			batch = batch[:0]
+		}
+		return nil
+	}
+}
+
+// streamLine returns a line of a stream and where its number goes, 0 for nowhere.
+func streamLine(r *request, kind string, size int) ([]byte, int) {
+	text := strings.Repeat("x", size)
+	if size >= numbered {
+		text = "000000000 " + text[:size-11] + "\n"
+	}
+	line := append(updateLine(r.sid, chunk(kind, text)), r.agent.out.ending()...)
+	if size < numbered {
+		return line, 0
+	}
+	return line, strings.Index(string(line), `"text":"`) + len(`"text":"`)
+}
+
+func digits(b []byte, n int) {
+	for i := len(b) - 1; i >= 0; i-- {
+		b[i] = byte('0' + n%10)
+		n /= 10
+	}
+}
+
+func plan(a *args) action {
+	var entries []string
+	for _, e := range a.rest("ENTRY") {
+		status, content, ok := strings.Cut(e, ":")
+		switch {
+		case ok && (status == "pending" || status == "in_progress" || status == "completed"):
+		default:
+			status, content = "pending", e
+		}
+		o := &object{}
+		entries = append(entries, string(o.str("content", content).str("priority", "medium").str("status", status).end()))
+	}
+	return sendUpdate("plan", func(o *object) { o.raw("entries", "["+strings.Join(entries, ",")+"]") })
+}
+
+func usage(a *args) action {
+	used, size := a.number("USED", 0, math.MaxInt32), a.number("SIZE", 0, math.MaxInt32)
+	cost := a.jsonKey("cost")
+	if cost != "" {
+		cost = `{"amount":` + cost + `,"currency":"USD"}`
+	}
+	return sendUpdate("usage_update", func(o *object) {
+		o.raw("used", strconv.Itoa(used)).raw("size", strconv.Itoa(size)).raw("cost", cost)
+	})
+}
+
+func title(a *args) action {
+	return sendUpdate("session_info_update", func(o *object) { o.str("title", a.text) })
+}
+
+func mode(a *args) action {
+	id := a.word("ID")
+	send := sendUpdate("current_mode_update", func(o *object) { o.str("currentModeId", id) })
+	return func(ctx context.Context, r *request) error {
+		if r.sess != nil {
+			r.agent.mu.Lock()
+			r.sess.mode = id
+			r.agent.mu.Unlock()
+		}
+		return send(ctx, r)
+	}
+}
+
+func commands(a *args) action {
+	var list []string
+	for _, name := range a.rest("NAME") {
+		o := &object{}
+		list = append(list, string(o.str("name", name).str("description", "Does nothing.").end()))
+	}
+	return sendUpdate("available_commands_update", func(o *object) {
+		o.raw("availableCommands", "["+strings.Join(list, ",")+"]")
+	})
+}
+
+// sendUpdate is an update of a kind whose fields do not depend on the request.
+func sendUpdate(kind string, fields func(o *object)) action {
+	o := (&object{}).str("sessionUpdate", kind)
+	fields(o)
+	u := o.end()
+	return func(ctx context.Context, r *request) error { return r.update(ctx, u) }
+}
+
+func update(a *args) action {
+	u, sid := a.next("JSON").json(), a.key("session", "")
+	return func(ctx context.Context, r *request) error {
+		to := sid
+		if to == "" {
+			to = r.sid
+		}
+		return r.updateFor(ctx, to, json.RawMessage(r.fill(u)))
+	}
+}

@@ -1,0 +1,322 @@
+package predictable
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// firstSession is the id of the first session of a process without kept sessions;
+// updates sent before there is any carry it.
+const firstSession = "session-1"
+
+// session is a conversation. Guarded by agent.mu; cwd does not change.
+type session struct {
+	id      string
+	cwd     string
+	mode    string
+	modes   []string
+	options []map[string]json.RawMessage // as in session/new's configOptions
+	turns   []past
+	turn    *turn // running, or nil
+}
+
+// past is a turn as it is remembered, and a line of a kept session's file.
+type past struct {
+	CWD   string `json:"cwd,omitempty"` // of the first line, which is no turn
+	User  string `json:"user,omitempty"`
+	Agent string `json:"agent,omitempty"`
+}
+
+const defaultModes = `{"currentModeId":"ask","availableModes":[` +
+	`{"id":"ask","name":"Ask","description":"Asks before it claims to act"},` +
+	`{"id":"auto","name":"Auto","description":"Claims to act without asking"}]}`
+
+// session returns the session that params name and its id, or nil.
+func (a *agent) session(params json.RawMessage) (*session, string) {
+	var p struct {
+		SessionID string `json:"sessionId"`
+	}
+	// Params that do not decode name no session.
+	_ = json.Unmarshal(params, &p)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.sessions[p.SessionID], p.SessionID
+}
+
+func (a *agent) newSession(r *request) *rpcError {
+	var p struct {
+		CWD        string           `json:"cwd"`
+		MCPServers *json.RawMessage `json:"mcpServers"`
+	}
+	if e := r.decode(&p); e != nil {
+		return e
+	}
+	if p.CWD == "" || p.MCPServers == nil {
+		return &rpcError{Code: codeInvalidParams, Message: "Invalid params: cwd and mcpServers are required"}
+	}
+	s := &session{cwd: p.CWD}
+	if err := a.name(s); err != nil {
+		return &rpcError{Code: codeInternal, Message: err.Error()}
+	}
+	r.sess, r.sid = s, s.id
+	o := &object{}
+	r.result = o.str("sessionId", s.id).raw("modes", defaultModes).end()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.restate(s, r.result)
+	return nil
+}
+
+// name gives the session the first free id; where sessions are kept, free means that
+// no process has made it before.
+func (a *agent) name(s *session) error {
+	if a.opt.State != "" {
+		if err := os.MkdirAll(a.opt.State, 0o700); err != nil {
+			return err
+		}
+	}
+	for {
+		a.serial++
+		s.id = "session-" + strconv.Itoa(a.serial)
+		if a.opt.State == "" {
+			break
+		}
+		f, err := os.OpenFile(a.file(s.id), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if errors.Is(err, os.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(append(encode(past{CWD: s.cwd}), '\n'))
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+		break
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sessions[s.id] = s
+	return nil
+}
+
+// file is where a session is kept, "" where it is not: an id that a scenario made up
+// must not become a path.
+func (a *agent) file(id string) string {
+	if a.opt.State == "" || !strings.HasPrefix(id, "session-") ||
+		strings.Trim(id[len("session-"):], "0123456789") != "" {
+		return ""
+	}
+	return filepath.Join(a.opt.State, id+".jsonl")
+}
+
+// restate takes over the id, the modes and the options that a response states. The
+// caller holds a.mu.
+func (a *agent) restate(s *session, result json.RawMessage) {
+	var p struct {
+		SessionID string `json:"sessionId"`
+		Modes     struct {
+			Current   string `json:"currentModeId"`
+			Available []struct {
+				ID string `json:"id"`
+			} `json:"availableModes"`
+		} `json:"modes"`
+		ConfigOptions []map[string]json.RawMessage `json:"configOptions"`
+	}
+	// A result that does not decode was asked for; it states nothing.
+	_ = json.Unmarshal(result, &p)
+	s.mode, s.modes, s.options = p.Modes.Current, nil, p.ConfigOptions
+	for _, m := range p.Modes.Available {
+		s.modes = append(s.modes, m.ID)
+	}
+	if p.SessionID != "" && p.SessionID != s.id {
+		delete(a.sessions, s.id)
+		s.id = p.SessionID
+		a.sessions[s.id] = s
+	}
+}
+
+// continueSession finds a session here or in State; session/load also replays it.
+func (a *agent) continueSession(r *request) *rpcError {
+	var p struct {
+		SessionID string `json:"sessionId"`
+		CWD       string `json:"cwd"`
+	}
+	if e := r.decode(&p); e != nil {
+		return e
+	}
+	if r.sess, r.sid = a.session(r.params); r.sess == nil {
+		s, err := a.open(p.SessionID)
+		if err != nil {
+			return &rpcError{Code: codeNotFound, Message: "no such session: " + p.SessionID}
+		}
+		r.sess = s
+		a.mu.Lock()
+		a.sessions[s.id] = s
+		a.mu.Unlock()
+	}
+	r.result = (&object{}).raw("modes", defaultModes).end()
+	if r.method == "session/resume" {
+		return nil
+	}
+	a.mu.Lock()
+	turns := r.sess.turns
+	a.mu.Unlock()
+	for _, t := range turns {
+		for _, u := range [][]byte{chunk(userChunk, t.User), chunk(messageChunk, t.Agent)} {
+			if err := a.out.line(updateLine(r.sid, u)); err != nil {
+				return &rpcError{Code: codeInternal, Message: err.Error()}
+			}
+		}
+	}
+	return nil
+}
+
+// open reads a kept session.
+func (a *agent) open(id string) (*session, error) {
+	name := a.file(id)
+	if name == "" {
+		return nil, os.ErrNotExist
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{id: id}
+	for d := json.NewDecoder(bytes.NewReader(b)); ; {
+		var t past
+		switch err := d.Decode(&t); {
+		case errors.Is(err, io.EOF):
+			return s, nil
+		case err != nil:
+			return nil, err
+		case t.CWD != "":
+			s.cwd = t.CWD
+		default:
+			s.turns = append(s.turns, t)
+		}
+	}
+}
+
+// remember keeps a turn, before its answer leaves. The session still belongs to it.
+func (a *agent) remember(r *request) {
+	if r.turn == nil {
+		return
+	}
+	t := past{User: r.text, Agent: r.said.String()}
+	a.mu.Lock()
+	r.sess.turns = append(r.sess.turns, t)
+	a.mu.Unlock()
+	name := a.file(r.sid)
+	if name == "" {
+		return
+	}
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.Write(append(encode(t), '\n'))
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		r.err = encode(&rpcError{Code: codeInternal, Message: "session not kept: " + err.Error()})
+	}
+}
+
+func (a *agent) setMode(r *request) *rpcError {
+	var p struct {
+		ModeID string `json:"modeId"`
+	}
+	if e := r.decode(&p); e != nil {
+		return e
+	}
+	if r.sess, r.sid = a.session(r.params); r.sess == nil {
+		return &rpcError{Code: codeNotFound, Message: "no such session"}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, m := range r.sess.modes {
+		if m == p.ModeID {
+			r.sess.mode = m
+			r.result = json.RawMessage("{}")
+			return nil
+		}
+	}
+	return &rpcError{Code: codeInvalidParams, Message: "no such mode: " + p.ModeID}
+}
+
+// setConfigOption sets an option that session/new stated. The option named mode is
+// the session's mode.
+func (a *agent) setConfigOption(r *request) *rpcError {
+	var p struct {
+		ConfigID string          `json:"configId"`
+		Value    json.RawMessage `json:"value"`
+	}
+	if e := r.decode(&p); e != nil {
+		return e
+	}
+	if r.sess, r.sid = a.session(r.params); r.sess == nil {
+		return &rpcError{Code: codeNotFound, Message: "no such session"}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, o := range r.sess.options {
+		if string(o["id"]) != quote(p.ConfigID) {
+			continue
+		}
+		o["currentValue"] = p.Value
+		if p.ConfigID == "mode" {
+			// A value that is no string leaves the mode alone.
+			_ = json.Unmarshal(p.Value, &r.sess.mode)
+		}
+		r.result = (&object{}).raw("configOptions", string(encode(r.sess.options))).end()
+		return nil
+	}
+	return &rpcError{Code: codeInvalidParams, Message: "no such option: " + p.ConfigID}
+}
+
+func (a *agent) listSessions(r *request) *rpcError {
+	found := map[string]string{}
+	if entries, err := os.ReadDir(a.opt.State); err == nil {
+		for _, e := range entries {
+			id := strings.TrimSuffix(e.Name(), ".jsonl")
+			if s, err := a.open(id); err == nil {
+				found[id] = s.cwd
+			}
+		}
+	}
+	a.mu.Lock()
+	for id, s := range a.sessions {
+		found[id] = s.cwd
+	}
+	a.mu.Unlock()
+	ids := make([]string, 0, len(found))
+	for id := range found {
+		ids = append(ids, id)
+	}
+	sort.Strings(ids)
+	list := make([]string, len(ids))
+	for i, id := range ids {
+		list[i] = string((&object{}).str("sessionId", id).str("cwd", found[id]).end())
+	}
+	r.result = (&object{}).raw("sessions", "["+strings.Join(list, ",")+"]").end()
+	return nil
+}
+
+// closeSession cancels what runs in the session and forgets it; a kept file stays.
+func (a *agent) closeSession(r *request) *rpcError {
+	if r.sess, r.sid = a.session(r.params); r.sess == nil {
+		return &rpcError{Code: codeNotFound, Message: "no such session"}
+	}
+	a.cancel(r.sess)
+	a.mu.Lock()
+	delete(a.sessions, r.sid)
+	a.mu.Unlock()
+	r.result = json.RawMessage("{}")
+	return nil
+}

@@ -1,0 +1,260 @@
+package predictable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// toolArgs are the keys that describe a tool call.
+const toolArgs = "[id=ID] [command=TEXT] [input=JSON] [path=PATH] [line=N] [old=TEXT] [new=TEXT] [announce=no]"
+
+// toolCall is what a script says about one.
+type toolCall struct {
+	kind, title, id, input, path, line string
+	old, new                           word
+	diff, announce                     bool
+}
+
+func toolCallArgs(a *args) toolCall {
+	t := toolCall{kind: a.word("KIND"), title: a.word("TITLE"), id: a.key("id", ""), path: a.key("path", "")}
+	if c, ok := a.take("command"); ok {
+		t.input = `{"command":` + quote(c.s) + `}`
+	}
+	if in := a.jsonKey("input"); in != "" {
+		t.input = in
+	}
+	if l, ok := a.take("line"); ok {
+		t.line = strconv.Itoa(a.atoi("line", l.s, 0, 1<<31-1))
+	}
+	var before, after bool
+	t.old, before = a.take("old")
+	t.new, after = a.take("new")
+	t.diff = before || after
+	if t.diff && t.path == "" {
+		a.fail(errors.New("old= and new= need path="))
+	}
+	t.announce = a.yes("announce")
+	return t
+}
+
+// describe appends what a tool call and a question about it have in common.
+func (t toolCall) describe(o *object, status string) *object {
+	o.str("toolCallId", t.id).str("title", t.title).str("kind", t.kind).optional("status", status)
+	if t.diff {
+		d := (&object{}).str("type", "diff").str("path", t.path)
+		if t.old.s != "" {
+			d.str("oldText", t.old.s)
+		} else {
+			d.raw("oldText", "null")
+		}
+		o.raw("content", "["+string(d.str("newText", t.new.s).end())+"]")
+	}
+	if t.path != "" {
+		l := (&object{}).str("path", t.path).raw("line", t.line)
+		o.raw("locations", "["+string(l.end())+"]")
+	}
+	return o.raw("rawInput", t.input)
+}
+
+// progress is a tool_call_update with a new status and, if there is any, output.
+func (t toolCall) progress(status, output string) []byte {
+	o := (&object{}).str("sessionUpdate", "tool_call_update").str("toolCallId", t.id).str("status", status)
+	if output != "" {
+		text := (&object{}).str("type", "text").str("text", output).end()
+		o.raw("content", "["+string((&object{}).str("type", "content").raw("content", string(text)).end())+"]")
+		o.raw("rawOutput", string((&object{}).str("output", output).end()))
+	}
+	return o.end()
+}
+
+// numbered returns the call with an id: the next free one, or its own, with a number
+// from the second on where there are several.
+func (t toolCall) numbered(a *agent, i int) toolCall {
+	if t.id == "" {
+		a.mu.Lock()
+		a.calls++
+		t.id = "call-" + strconv.Itoa(a.calls)
+		a.mu.Unlock()
+	} else if i > 0 {
+		t.id += "-" + strconv.Itoa(i+1)
+	}
+	return t
+}
+
+func tool(a *args) action {
+	t := toolCallArgs(a)
+	steps := strings.Split(a.key("steps", "pending,in_progress,completed"), ",")
+	output := a.key("text", "")
+	return func(ctx context.Context, r *request) error {
+		t := t.numbered(r.agent, 0)
+		for i, status := range steps {
+			u := t.progress(status, "")
+			switch {
+			case i == 0 && t.announce:
+				u = t.describe((&object{}).str("sessionUpdate", "tool_call"), status).end()
+			case i == len(steps)-1:
+				u = t.progress(status, output)
+			}
+			if err := r.update(ctx, u); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// option is an option of a permission request.
+type option struct{ id, kind, name string }
+
+const defaultOptions = "allow-once:allow_once:Allow once,allow-always:allow_always:Always allow,reject-once:reject_once:Reject"
+
+// question is what @ask asks.
+type question struct {
+	toolCall
+	options []option
+	count   int
+	wait    bool
+	rpcID   string
+}
+
+func ask(a *args) action {
+	q := question{toolCall: toolCallArgs(a), wait: a.yes("wait"), rpcID: a.jsonKey("rpcid")}
+	q.count = a.atoi("count", a.key("count", "1"), 1, 10_000)
+	if list := a.key("options", defaultOptions); list != "" {
+		for _, o := range strings.Split(list, ",") {
+			id, rest, ok := strings.Cut(o, ":")
+			if !ok {
+				a.fail(errors.New("an option is ID:KIND or ID:KIND:NAME"))
+			}
+			kind, name, _ := strings.Cut(rest, ":")
+			if name == "" {
+				name = id
+			}
+			q.options = append(q.options, option{id, kind, name})
+		}
+	}
+	return q.run
+}
+
+func (q question) run(ctx context.Context, r *request) error {
+	calls := make([]toolCall, q.count)
+	answers := make(chan reply, q.count)
+	asked := r.sess == nil || r.agent.modeOf(r.sess) != "auto"
+	for i := range calls {
+		calls[i] = q.toolCall.numbered(r.agent, i)
+		if q.announce {
+			if err := r.update(ctx, calls[i].describe((&object{}).str("sessionUpdate", "tool_call"), "pending").end()); err != nil {
+				return err
+			}
+		}
+		if asked {
+			if err := r.agent.send("session/request_permission", q.params(r.sid, calls[i]), q.rpcID, i, answers); err != nil {
+				return err
+			}
+		}
+	}
+	if !asked {
+		return q.unasked(ctx, r, calls)
+	}
+	if !q.wait {
+		return nil
+	}
+	for range calls {
+		// Not even a cancel ends this: the protocol wants the client to answer.
+		select {
+		case m := <-answers:
+			outcome, allowed := q.outcome(m.message)
+			if err := q.report(ctx, r, calls[m.index], outcome, allowed); err != nil {
+				return err
+			}
+		case <-r.agent.gone:
+			return errGone
+		}
+	}
+	return nil
+}
+
+func (a *agent) modeOf(s *session) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return s.mode
+}
+
+func (q question) params(sid string, t toolCall) string {
+	options := make([]string, len(q.options))
+	for i, o := range q.options {
+		options[i] = string((&object{}).str("optionId", o.id).str("name", o.name).str("kind", o.kind).end())
+	}
+	call := t.describe(&object{}, "pending").end()
+	return string((&object{}).str("sessionId", sid).raw("toolCall", string(call)).
+		raw("options", "["+strings.Join(options, ",")+"]").end())
+}
+
+// outcome tells what the client answered, and whether that is a yes.
+func (q question) outcome(m message) (string, bool) {
+	if m.Error != nil {
+		return describeError(m.Error), false
+	}
+	var p struct {
+		Outcome struct {
+			Outcome  string `json:"outcome"`
+			OptionID string `json:"optionId"`
+		} `json:"outcome"`
+	}
+	if err := json.Unmarshal(m.Result, &p); err != nil || p.Outcome.Outcome == "" {
+		return "not understood: " + string(m.Result), false
+	}
+	if p.Outcome.Outcome != "selected" {
+		return p.Outcome.Outcome, false
+	}
+	for _, o := range q.options {
+		if o.id == p.Outcome.OptionID {
+			return o.id, strings.HasPrefix(o.kind, "allow")
+		}
+	}
+	return "no such option: " + p.Outcome.OptionID, false
+}
+
+func (q question) unasked(ctx context.Context, r *request, calls []toolCall) error {
+	for _, t := range calls {
+		if err := q.report(ctx, r, t, "not asked", true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// report says what became of a question and ends its tool call.
+func (q question) report(ctx context.Context, r *request, t toolCall, outcome string, allowed bool) error {
+	// A cancelled turn still says what it was told.
+	ctx = context.WithoutCancel(ctx)
+	head := "permission"
+	if q.count > 1 {
+		head += " " + t.id
+	}
+	if err := r.say(ctx, head+": "+outcome+"\n"); err != nil || !q.announce {
+		return err
+	}
+	if !allowed {
+		return r.update(ctx, t.progress("failed", ""))
+	}
+	if err := r.update(ctx, t.progress("in_progress", "")); err != nil {
+		return err
+	}
+	return r.update(ctx, t.progress("completed", "Nothing was done: this agent only claims to."))
+}
+
+func describeError(raw json.RawMessage) string {
+	var e struct {
+		Code    json.RawMessage `json:"code"`
+		Message string          `json:"message"`
+	}
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return "error not understood: " + string(raw)
+	}
+	return fmt.Sprintf("error %s %s", e.Code, e.Message)
+}

@@ -1,0 +1,207 @@
+package predictable
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+)
+
+// message is the envelope of a line: a request, a notification or a response.
+type message struct {
+	JSONRPC string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Method  string          `json:"method"`
+	Params  json.RawMessage `json:"params"`
+	Result  json.RawMessage `json:"result"`
+	Error   json.RawMessage `json:"error"`
+}
+
+// rpcError is the error of a response.
+type rpcError struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+func (e *rpcError) Error() string { return e.Message }
+
+// The errors of JSON-RPC and ACP that this agent gives of its own accord.
+const (
+	codeParse         = -32700
+	codeInvalid       = -32600
+	codeNoMethod      = -32601
+	codeInvalidParams = -32602
+	codeInternal      = -32603
+	codeAuthRequired  = -32000
+	codeNotFound      = -32002
+)
+
+// lineWriter writes whole lines, each with one Write. Its methods may be called
+// from several goroutines; a peer that does not read blocks them all.
+type lineWriter struct {
+	mu     sync.Mutex
+	out    io.Writer
+	eol    string // what ends a line
+	buf    []byte
+	closed bool // by @close: what is written vanishes, as the script goes on
+}
+
+// keepBuffer bounds what the writer holds on to between two lines.
+const keepBuffer = 64 << 10
+
+// line writes b and the current line ending.
+func (w *lineWriter) line(b []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(b) > keepBuffer {
+		if err := w.write(b); err != nil {
+			return err
+		}
+		return w.write([]byte(w.eol))
+	}
+	w.buf = append(append(w.buf[:0], b...), w.eol...)
+	return w.write(w.buf)
+}
+
+// raw writes b as it is.
+func (w *lineWriter) raw(b []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.write(b)
+}
+
+func (w *lineWriter) write(b []byte) error {
+	if w.closed || len(b) == 0 {
+		return nil
+	}
+	if _, err := w.out.Write(b); err != nil {
+		return errGone
+	}
+	return nil
+}
+
+func (w *lineWriter) ending() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.eol
+}
+
+func (w *lineWriter) setEnding(eol string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.eol = eol
+}
+
+func (w *lineWriter) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	if c, ok := w.out.(io.Closer); ok {
+		// Closing is the point; whether it worked is for the client to see.
+		_ = c.Close()
+	}
+}
+
+// readLine returns the next line without its ending, however long it is. The slice
+// is valid until the next call.
+func readLine(r *bufio.Reader, long *[]byte) ([]byte, error) {
+	line, err := r.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		*long = append((*long)[:0], line...)
+		for errors.Is(err, bufio.ErrBufferFull) {
+			line, err = r.ReadSlice('\n')
+			*long = append(*long, line...)
+		}
+		line = *long
+		if cap(*long) > 1<<20 {
+			*long = nil // one huge line must not stay in memory for ever
+		}
+	}
+	return bytes.TrimRight(line, "\r\n"), err
+}
+
+// object builds a JSON object in the order in which its fields are given.
+type object struct{ b []byte }
+
+// raw appends a field whose value is JSON; an empty value leaves the field out.
+func (o *object) raw(key, value string) *object {
+	if value == "" {
+		return o
+	}
+	o.b = append(o.b, ',')
+	o.b = appendString(o.b, key)
+	o.b = append(o.b, ':')
+	o.b = append(o.b, value...)
+	return o
+}
+
+// str appends a field whose value is a string.
+func (o *object) str(key, value string) *object { return o.raw(key, quote(value)) }
+
+// optional is str, but leaves the field out when the value is empty.
+func (o *object) optional(key, value string) *object {
+	if value == "" {
+		return o
+	}
+	return o.str(key, value)
+}
+
+// end returns the object. The builder must not be used afterwards.
+func (o *object) end() []byte {
+	if len(o.b) == 0 {
+		return []byte("{}")
+	}
+	o.b[0] = '{'
+	return append(o.b, '}')
+}
+
+// quote returns s as a JSON string.
+func quote(s string) string { return string(appendString(make([]byte, 0, len(s)+2), s)) }
+
+// appendString appends s as a JSON string. Unlike encoding/json it keeps every byte
+// that JSON does not force it to escape, invalid UTF-8 included: a script that asks
+// for a broken byte gets one.
+func appendString(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c == '\n':
+			b = append(b, '\\', 'n')
+		case c < 0x20:
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		default:
+			b = append(b, c)
+		}
+	}
+	return append(b, '"')
+}
+
+// setPath returns the object in raw with the value at path replaced, or removed when
+// value is nil. Objects on the way are made; numbers keep their digits.
+func setPath(raw json.RawMessage, path []string, value json.RawMessage) (json.RawMessage, error) {
+	fields := map[string]json.RawMessage{}
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
+			return nil, errors.New("no object at " + path[0])
+		}
+	}
+	switch {
+	case len(path) > 1:
+		inner, err := setPath(fields[path[0]], path[1:], value)
+		if err != nil {
+			return nil, err
+		}
+		fields[path[0]] = inner
+	case value == nil:
+		delete(fields, path[0])
+	default:
+		fields[path[0]] = value
+	}
+	return json.Marshal(fields)
+}

@@ -1,0 +1,81 @@
+package provider
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	tailSize = 4 << 10
+	lineSize = 8 << 10
+)
+
+// stderrTail reads an agent's stderr to its end, hands on each line and keeps the
+// last 4 KiB. It has a pipe and a goroutine of its own, so that a grandchild that
+// holds stderr open holds up nothing else.
+type stderrTail struct {
+	r    *os.File
+	line func([]byte)
+	done chan struct{} // closed when read has returned
+
+	mu   sync.Mutex
+	tail []byte // guarded by mu
+	cut  bool   // guarded by mu: bytes before tail were dropped
+}
+
+func newStderrTail(r *os.File, line func([]byte)) *stderrTail {
+	return &stderrTail{r: r, line: line, done: make(chan struct{})}
+}
+
+func (s *stderrTail) read() {
+	defer close(s.done)
+	br := bufio.NewReaderSize(s.r, lineSize)
+	for {
+		chunk, err := br.ReadSlice('\n')
+		if len(chunk) > 0 {
+			s.keep(chunk)
+			if s.line != nil {
+				s.line(bytes.TrimRight(chunk, "\r\n"))
+			}
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
+		}
+	}
+}
+
+func (s *stderrTail) keep(b []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tail = append(s.tail, b...)
+	if over := len(s.tail) - tailSize; over > 0 {
+		s.tail = append(s.tail[:0], s.tail[over:]...)
+		s.cut = true
+	}
+}
+
+// drain waits until everything was read, at most d.
+func (s *stderrTail) drain(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-s.done:
+	case <-t.C:
+	}
+}
+
+func (s *stderrTail) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.tail
+	for s.cut && len(b) > 0 && !utf8.RuneStart(b[0]) {
+		b = b[1:]
+	}
+	return strings.ToValidUTF8(string(b), "\uFFFD")
+}

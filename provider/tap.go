@@ -1,0 +1,147 @@
+package provider
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+)
+
+// Call is the right to send one session/prompt. It can be spent once.
+type Call struct {
+	run   string
+	spent atomic.Bool
+	left  atomic.Bool
+}
+
+// NewCall returns the right to the one call of a run. A second Call of the same run is
+// worth nothing: the tap remembers which runs have prompted.
+func NewCall(run string) *Call { return &Call{run: run} }
+
+// MayHaveLeft reports whether a byte of the prompt may have reached the agent.
+func (c *Call) MayHaveLeft() bool { return c.left.Load() }
+
+// outgoing is a line on its way to the agent.
+type outgoing struct {
+	line []byte // without its line feed
+	call *Call
+	done chan error // capacity 1; nil once the whole line has left
+}
+
+// send queues a line and waits until it has left.
+func (c *Conn) send(line []byte, call *Call) error {
+	o := outgoing{line: line, call: call, done: make(chan error, 1)}
+	select {
+	case c.out <- o:
+	case <-c.gone:
+		return c.Err()
+	}
+	select {
+	case err := <-o.done:
+		return err
+	case <-c.gone:
+	}
+	select {
+	case err := <-o.done:
+		return err
+	default:
+		return c.Err()
+	}
+}
+
+// post queues a line for the reader, which must not wait. An agent that asks without
+// reading the answers is deaf.
+func (c *Conn) post(line []byte) {
+	select {
+	case c.out <- outgoing{line: line, done: make(chan error, 1)}:
+	default:
+		c.broken(deaf())
+	}
+}
+
+func deaf() *Error {
+	return &Error{Type: TypeDeaf, Message: "the agent has stopped reading its input", cause: ErrDeaf}
+}
+
+// write is the one writer of the agent's input: what it records is in the order of what
+// it writes.
+func (c *Conn) write() {
+	for {
+		select {
+		case o := <-c.out:
+			o.done <- c.writeLine(o)
+		case <-c.gone:
+			return
+		}
+	}
+}
+
+// writeLine records a line and writes it.
+func (c *Conn) writeLine(o outgoing) error {
+	if err := c.Err(); err != nil {
+		return err
+	}
+	env := parseEnvelope(o.line)
+	if err := c.permit(env, o.call); err != nil {
+		return err
+	}
+	if err := c.opt.Recorder.Sent(env.Frame); err != nil {
+		e := &Error{Type: TypeRecord, Message: "the record could not be written: " + err.Error(), cause: errors.Join(ErrRecord, err)}
+		c.broken(e)
+		return e
+	}
+	select {
+	case <-c.gone: // recording may have taken its time
+		return c.Err()
+	default:
+	}
+	if o.call != nil {
+		// Until the write says otherwise, some of it may be on its way.
+		o.call.left.Store(true)
+	}
+	late := time.AfterFunc(c.opt.WriteTimeout, func() { c.broken(deaf()) })
+	n, err := c.proc.Stdin().Write(append(o.line, '\n'))
+	late.Stop()
+	if err == nil {
+		return nil
+	}
+	if o.call != nil && n == 0 {
+		o.call.left.Store(false)
+	}
+	if e := c.failure(); e != nil {
+		return e
+	}
+	return c.unwritable(err)
+}
+
+// unwritable says why a write failed. Usually the process has ended, and the reader is
+// about to find out how; its words are better.
+func (c *Conn) unwritable(err error) error {
+	select {
+	case <-c.gone:
+		return c.Err()
+	case <-time.After(2 * exitWait):
+		e := &Error{Type: TypeGone, Subtype: "input_closed", Message: "the agent closed its input", cause: errors.Join(ErrGone, err)}
+		c.broken(e)
+		return e
+	}
+}
+
+// permit lets the first session/prompt of a run through, and every line that is none.
+// It judges by the line, so that no way of sending one gets around it.
+func (c *Conn) permit(env envelope, call *Call) error {
+	if env.Method != acp.AgentMethodSessionPrompt {
+		return nil
+	}
+	if call == nil || call.spent.Swap(true) {
+		return ErrSecondPrompt
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.prompted[call.run] {
+		return ErrSecondPrompt
+	}
+	c.prompted[call.run] = true
+	return nil
+}

@@ -1,0 +1,175 @@
+package provider
+
+import (
+	"encoding/json"
+
+	"github.com/coder/acp-go-sdk"
+	"github.com/go-faster/jx"
+)
+
+// The kinds of session/update that Perlica understands, by the protocol's names. Any
+// other kind is passed on with Kind and Raw alone.
+const (
+	UserMessageChunk  = "user_message_chunk"
+	AgentMessageChunk = "agent_message_chunk"
+	AgentThoughtChunk = "agent_thought_chunk"
+	ToolCallStarted   = "tool_call"
+	ToolCallUpdated   = "tool_call_update"
+	PlanChanged       = "plan"
+	UsageChanged      = "usage_update"
+)
+
+// Update is one session/update. Which of its fields are set follows from Kind.
+type Update struct {
+	Kind string
+	Raw  json.RawMessage // the member "update" as it was written
+
+	Text  string // of a chunk, if its content is text
+	Tool  *ToolCall
+	Plan  []acp.PlanEntry
+	Usage *acp.UsageUpdate
+}
+
+// ToolCall is what an agent reports of a tool call. In an update, and in a permission
+// request, a field that is empty says nothing new. RawInput is kept as written: numbers
+// in it may be larger than any Go type.
+type ToolCall struct {
+	ID        acp.ToolCallId         `json:"toolCallId"`
+	Title     string                 `json:"title"`
+	Kind      acp.ToolKind           `json:"kind"`
+	Status    acp.ToolCallStatus     `json:"status"`
+	RawInput  json.RawMessage        `json:"rawInput"`
+	Content   []ToolContent          `json:"content"`
+	Locations []acp.ToolCallLocation `json:"locations"`
+}
+
+// ToolContent is one piece of what a tool call shows: text, a diff, or something that
+// only Raw holds.
+type ToolContent struct {
+	Type    string // "content", "diff", "terminal", …
+	Text    string // of a text block
+	Path    string // of a diff, as are the next two
+	OldText string
+	NewText string
+	Raw     json.RawMessage
+}
+
+// UnmarshalJSON decodes the pieces it knows and keeps the others raw.
+func (c *ToolContent) UnmarshalJSON(b []byte) error {
+	var v struct {
+		Type    string          `json:"type"`
+		Content json.RawMessage `json:"content"`
+		Path    string          `json:"path"`
+		OldText string          `json:"oldText"`
+		NewText string          `json:"newText"`
+	}
+	if err := json.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	*c = ToolContent{Type: v.Type, Path: v.Path, OldText: v.OldText, NewText: v.NewText, Raw: append([]byte(nil), b...)}
+	var block struct{ Type, Text string }
+	if len(v.Content) > 0 && json.Unmarshal(v.Content, &block) == nil && block.Type == "text" {
+		c.Text = block.Text
+	}
+	return nil
+}
+
+// parseUpdate decodes the params of a session/update. ok is false if they have not the
+// protocol's form; a kind or a content it does not know is no error.
+func parseUpdate(params []byte) (session string, u Update, ok bool) {
+	d := jx.GetDecoder()
+	defer jx.PutDecoder(d)
+	d.ResetBytes(params)
+	err := d.ObjBytes(func(d *jx.Decoder, key []byte) (err error) {
+		switch string(key) {
+		case "sessionId":
+			session, err = d.Str()
+		case "update":
+			var raw jx.Raw
+			raw, err = d.Raw()
+			u.Raw = json.RawMessage(raw)
+		default:
+			err = d.Skip()
+		}
+		return err
+	})
+	if err != nil || u.Raw == nil {
+		return session, u, false
+	}
+	var content []byte
+	d.ResetBytes(u.Raw)
+	err = d.ObjBytes(func(d *jx.Decoder, key []byte) (err error) {
+		switch string(key) {
+		case "sessionUpdate":
+			u.Kind, err = d.Str()
+		case "content":
+			var raw jx.Raw
+			raw, err = d.Raw()
+			content = raw
+		default:
+			err = d.Skip()
+		}
+		return err
+	})
+	if err != nil || u.Kind == "" {
+		return session, u, false
+	}
+	return session, u, u.decode(content)
+}
+
+// decode fills in the fields that belong to the update's kind.
+func (u *Update) decode(content []byte) bool {
+	switch u.Kind {
+	case UserMessageChunk, AgentMessageChunk, AgentThoughtChunk:
+		u.Text = blockText(content)
+	case ToolCallStarted, ToolCallUpdated:
+		u.Tool = new(ToolCall)
+		return json.Unmarshal(u.Raw, u.Tool) == nil
+	case PlanChanged:
+		var plan struct{ Entries []acp.PlanEntry }
+		if json.Unmarshal(u.Raw, &plan) != nil {
+			return false
+		}
+		u.Plan = plan.Entries
+	case UsageChanged:
+		u.Usage = new(acp.UsageUpdate)
+		return json.Unmarshal(u.Raw, u.Usage) == nil
+	}
+	return true
+}
+
+// blockText returns the text of a text block, and nothing for any other.
+func blockText(block []byte) string {
+	if len(block) == 0 {
+		return ""
+	}
+	d := jx.GetDecoder()
+	defer jx.PutDecoder(d)
+	d.ResetBytes(block)
+	var kind, text string
+	err := d.ObjBytes(func(d *jx.Decoder, key []byte) (err error) {
+		switch string(key) {
+		case "type":
+			kind, err = d.Str()
+		case "text":
+			text, err = d.Str()
+		default:
+			err = d.Skip()
+		}
+		return err
+	})
+	if err != nil || kind != "text" {
+		return ""
+	}
+	return text
+}
+
+// ParseUpdate decodes a recorded line, if it is a session/update.
+func ParseUpdate(line []byte) (Update, bool) {
+	env := parseEnvelope(line)
+	if env.Kind != Notification || env.Method != acp.ClientMethodSessionUpdate {
+		return Update{}, false
+	}
+	_, u, ok := parseUpdate(env.params)
+	return u, ok
+}
