@@ -161,6 +161,12 @@ func (w *walker) shell(name string, fs []field, st *state, in flow) flow {
 		w.interpreter(name, fs, in)
 		return out
 	}
+	for _, f := range fs[1:] {
+		// Shells differ in whether a text that starts with a dash is one.
+		if strings.HasPrefix(f.text, "-") && strings.ContainsAny(f.text, " \t\n") {
+			w.nested(f.text, f, st.child(nil), in)
+		}
+	}
 	opts, operands := options(fs[1:], "oO --rcfile --init-file", true)
 	switch {
 	case name == "at" || name == "batch":

@@ -71,4 +71,3 @@ func cmdField(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s is %s, want %s%s", args[1], got, map[bool]string{true: "not "}[neg], args[2])
 	}
 }
-
