@@ -251,29 +251,32 @@ func (c *client) takeWarnings() []string {
 	return slices.Clone(c.warnings)
 }
 
-// Agents may say something more after their answer. The turn is over when nothing has
-// come for drainIdle, at the latest after drainMost.
+// Agents may say something more after their answer. The turn is over when the agent has
+// answered that its session is closed, or, where it offers no such thing, when nothing has
+// come for drainIdle; at the latest after drainMost.
 const (
 	drainIdle = 5 * time.Millisecond
 	drainMost = 250 * time.Millisecond
 )
 
 // drain waits for the last words of a turn.
-func (c *client) drain() {
+func (c *client) drain(closed <-chan struct{}) {
 	most := time.NewTimer(drainMost)
 	defer most.Stop()
 	for {
-		idle := time.NewTimer(drainIdle)
+		var idle <-chan time.Time
+		if closed == nil {
+			idle = time.After(drainIdle)
+		}
 		select {
 		case <-c.active:
-			idle.Stop()
-		case <-idle.C:
+		case <-idle:
+			return
+		case <-closed:
 			return
 		case <-c.gone():
-			idle.Stop()
 			return
 		case <-most.C:
-			idle.Stop()
 			return
 		}
 	}

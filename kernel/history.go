@@ -90,8 +90,14 @@ func (h history) transcript() string {
 		b.WriteString("Older turns were left out.\n")
 	}
 	for _, t := range h.turns {
-		b.WriteString("\n<user>\n" + t.input + "\n</user>\n<assistant>\n" + t.answer + "\n</assistant>\n")
+		b.WriteString("\nUser:\n" + quoted(t.input) + "\nAgent:\n" + quoted(t.answer))
 	}
 	b.WriteString("\nThe message to answer now follows.\n")
 	return b.String()
+}
+
+// quoted marks every line as somebody's earlier words, so that none of them is taken for an
+// instruction of its own.
+func quoted(text string) string {
+	return "> " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n> ") + "\n"
 }

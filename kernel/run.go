@@ -147,6 +147,8 @@ type run struct {
 	client  *client
 	call    *provider.Call
 	stopped *Stop
+	closing chan struct{} // closed when the agent has answered session/close; nil: not asked
+	closed  chan error    // that answer
 }
 
 // accept takes the locks of a run: its session's, so that it runs alone there, and its
@@ -393,7 +395,8 @@ func (run *run) recordStop(ctx context.Context, s Stop) error {
 
 // finish turns what Prompt returned into an outcome.
 func (run *run) finish(a provider.Answer, err error) Result {
-	run.client.drain()
+	run.beginClose()
+	run.client.drain(run.closing)
 	var e *provider.Error
 	outcome := eventlog.Responded
 	if err != nil {
@@ -485,17 +488,33 @@ func (run *run) agentName() string {
 	return run.t.Agent.Command[0]
 }
 
+// beginClose asks the agent to free its session, if it offers that. The answer also tells
+// that nothing more of the turn is on its way: an agent writes its lines in order.
+func (run *run) beginClose() {
+	if run.session == nil || run.conn.Err() != nil || run.caps.SessionCapabilities.Close == nil || run.closing != nil {
+		return
+	}
+	closing := make(chan error, 1)
+	run.closing = make(chan struct{})
+	run.closed = closing
+	go func() {
+		defer close(run.closing)
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		closing <- run.session.Close(ctx)
+	}()
+}
+
 // endAgent frees the agent's session and ends the process. What fails here spoils
 // nothing: the outcome is on disk.
 func (run *run) endAgent(ctx context.Context) {
+	run.beginClose()
 	var closed sessionClosed
-	if run.session != nil && run.conn.Err() == nil && run.caps.SessionCapabilities.Close != nil {
+	if run.closing != nil {
 		closed.Requested = true
-		closeCtx, cancel := context.WithTimeout(ctx, closeTimeout)
-		if err := run.session.Close(closeCtx); err != nil {
+		if err := <-run.closed; err != nil {
 			closed.Error = err.Error()
 		}
-		cancel()
 	}
 	if err := run.conn.End(ctx); err != nil {
 		run.r.opt.Trail.Warn("ending the agent", "provider", run.t.Agent.ID, "error", err.Error())

@@ -53,7 +53,7 @@ func (w *walker) argv(fs []field, st *state, in flow) flow {
 	}
 	if _, ok := w.funcs[name]; ok {
 		inner := st.clone()
-		inner.args = fs[1:]
+		inner.args = positional(fs[1:])
 		out = w.enter(name, inner, in)
 		inner.args = st.args
 		*st = *inner
@@ -164,12 +164,12 @@ func (w *walker) set(args []field, st *state) {
 	for i, a := range args {
 		switch {
 		case a.text == "--":
-			st.args = args[i+1:]
+			st.args = positional(args[i+1:])
 			return
 		case a.text == "errexit" || (strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "e")):
 			st.errexit = true
 		case !strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "+") && i == 0:
-			st.args = args
+			st.args = positional(args)
 			return
 		}
 	}

@@ -3,6 +3,7 @@ package policy
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -739,6 +740,41 @@ func TestTiersOfLongerScripts(t *testing.T) {
 	for _, test := range tests {
 		if v := Classify(test.command, at); v.Tier != test.want {
 			t.Errorf("%.80q: %s (%s), want %s", test.command, v.Tier, v.Why, test.want)
+		}
+	}
+}
+
+// TestHugeWork kills the mutants without a bound: each command is small and asks for
+// more work or memory than there is.
+func TestHugeWork(t *testing.T) {
+	substitutions, whiles, loops, functions := "echo x", "ls", "ls", "f() { ls; }; "
+	for i := range 30 {
+		whiles = "while " + whiles + "; do ls; done"
+		name := "f" + strings.Repeat("y", i)
+		functions += name + "y() { " + name + "; " + name + "; }; "
+		if i < 8 {
+			substitutions = "echo {a,b}{c,d}{e,f}{g,h}{i,j}{k,l}$(" + substitutions + ")"
+			loops = "for i in {a,b,c,d,e}{a,b,c,d}; do " + loops + "; done"
+		}
+	}
+	for name, c := range map[string]string{
+		"substitutions": substitutions, "whiles": whiles, "loops": loops, "functions": functions,
+		"doubling": "X=a;" + strings.Repeat("X=$X$X;", 200) + "rm $X",
+		"eval":     `X='eval "$X"; eval "$X"'; eval "$X"`,
+		"if":       strings.Repeat("if ", 40000), "not": strings.Repeat("! ", 60000), "((": strings.Repeat("((", 200) + "x",
+		"sudo": strings.Repeat("sudo ", 20000) + "rm", "pipes": strings.Repeat("a|", 60000) + "b", "`": strings.Repeat("`", 400),
+		"args":  "set -- a b;" + strings.Repeat(`set -- "$@" "$@";`, 60) + `rm "$@"`,
+		"xargs": "echo " + strings.Repeat("b", 50000) + " | xargs -I a sh -c '" + strings.Repeat("a", 50000) + "'",
+		"many":  "echo " + strings.Repeat("b ", 20000) + " | xargs -I a rm " + strings.Repeat("a ", 20000),
+		"echo":  "X=" + strings.Repeat("x", 1000) + strings.Repeat(";X=$(echo $X; echo $X)", 100),
+	} {
+		start := time.Now()
+		v := Classify(c, at)
+		canonical(c)
+		if took := time.Since(start); took > 20*time.Second {
+			t.Errorf("%s: %s after %s", name, v.Tier, took)
+		} else {
+			t.Logf("%s: %s (%.60s) after %s", name, v.Tier, v.Why, took)
 		}
 	}
 }

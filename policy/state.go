@@ -33,10 +33,16 @@ type flow struct {
 
 // then is the flow of two commands after each other.
 func (f flow) then(g flow) flow {
-	return flow{
-		piped: f.piped || g.piped, known: f.known && g.known, text: f.text + g.text,
+	out := flow{
+		piped: f.piped || g.piped, known: f.known && g.known, text: f.text,
 		download: f.download || g.download, operands: append(slices.Clip(f.operands), g.operands...),
 	}
+	if len(f.text)+len(g.text) > maxText {
+		out.known = false
+	} else {
+		out.text += g.text
+	}
+	return out
 }
 
 func (st *state) clone() *state {
@@ -48,7 +54,7 @@ func (st *state) clone() *state {
 // child is the state of a new process: only exported variables are known there.
 func (st *state) child(args []field) *state {
 	c := st.clone()
-	c.args, c.errexit = args, false
+	c.args, c.errexit = positional(args), false
 	maps.DeleteFunc(c.vars, func(name string, v variable) bool { return !v.exported })
 	return c
 }

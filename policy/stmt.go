@@ -17,7 +17,10 @@ func (w *walker) stmts(list []*syntax.Stmt, st *state, in flow) flow {
 }
 
 func (w *walker) stmt(s *syntax.Stmt, st *state, in flow) flow {
-	w.steps++
+	if w.steps++; w.steps > 2*maxSteps {
+		w.unknown("too long to be judged")
+		return flow{}
+	}
 	if s.Background || s.Coprocess {
 		st = st.clone()
 	}

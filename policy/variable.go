@@ -10,6 +10,21 @@ import (
 // maxVariants bounds how many words one word may become.
 const maxVariants = 128
 
+// maxFields bounds how many words are looked at, and maxArgs how many are known as
+// positional parameters.
+const (
+	maxFields = 1 << 15
+	maxArgs   = 256
+)
+
+// positional are parameters that are known, unless there are too many.
+func positional(args []field) []field {
+	if len(args) > maxArgs {
+		return nil
+	}
+	return args
+}
+
 // lookup is the value of a variable, if the command and its place tell it.
 func (w *walker) lookup(name string, st *state) (field, bool) {
 	if v, ok := st.vars[name]; ok {

@@ -41,6 +41,9 @@ type run struct {
 func (w *walker) fields(words []*syntax.Word, st *state) []field {
 	var out []field
 	for _, word := range words {
+		if len(out) > maxFields {
+			return append(out, unknownField("…"))
+		}
 		out = append(out, w.expand(word, st)...)
 	}
 	return out
@@ -55,6 +58,7 @@ func (w *walker) expand(word *syntax.Word, st *state) []field {
 		w.substitutions(word, st)
 		return []field{unknownField(w.source(word))}
 	}
+	w.steps += len(variants) / 4
 	var out []field
 	for _, parts := range variants {
 		out = append(out, assemble(w.runs(parts, false, st), w.separators(st), w.source(word))...)
@@ -123,9 +127,14 @@ func assemble(runs []run, separators, src string) []field {
 	return out
 }
 
+// add appends to a value. One that outgrows every command line is unknown.
 func (f *field) add(g field) {
-	f.text += g.text
-	f.pat += g.pat
+	if len(f.text)+len(g.text) > maxText {
+		f.text, f.pat, f.vague = unknownText, escape(unknownText), true
+	} else {
+		f.text += g.text
+		f.pat += g.pat
+	}
 	f.glob = f.glob || g.glob
 	f.vague = f.vague || g.vague
 	f.download = f.download || g.download

@@ -309,6 +309,10 @@ func substitute(words []field, mark string, operands []field) []field {
 		}
 		placed = true
 		for _, o := range operands {
+			if len(out) > maxFields || strings.Count(f.text, mark)*len(o.text) > maxText {
+				out = append(out, unknownField(f.src))
+				break
+			}
 			g := f
 			g.text = strings.ReplaceAll(f.text, mark, o.text)
 			g.pat = strings.ReplaceAll(f.pat, mark, o.pat)

@@ -114,9 +114,14 @@ func maskPrefixed(s string) string {
 			}
 			from := at + i
 			at = from + len(k.prefix)
-			if n := k.size(s[at:]); n > 0 && beginsWord(s, from) {
+			if !beginsWord(s, from) {
+				continue
+			}
+			if n := k.size(s[at:]); n > 0 {
 				e.replace(from, at+n, k.prefix+maskTail)
 				at += n
+			} else {
+				at += lengthOf(s[at:], dashed) // what begins later in the same run is shorter still
 			}
 		}
 		s = e.String()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -265,5 +266,22 @@ func BenchmarkRedactSecret(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		Redact(line)
+	}
+}
+
+// A quarter of a megabyte is a matter of milliseconds; what is quadratic takes seconds.
+func TestRedactIsLinear(t *testing.T) {
+	for _, part := range []string{
+		"a", "=", `\\`, "sk-", "eyJ", "eyJabcdefghi.", "://", "://a:b@", "-----BEGIN PRIVATE KEY-----",
+		"token", "token: ", "password=", "password='\n", `token="`, "token='", `token=\"`, `"token":`,
+		`"name":"`, `"name":"token","value":"`, "cookie: a", "Bearer ", "--token ", `{"a":"token=`,
+	} {
+		for _, begin := range []string{"", `{"a":"`} {
+			start := time.Now()
+			Redact(begin + strings.Repeat(part, 1<<18/len(part)))
+			if d := time.Since(start); d > 2*time.Second {
+				t.Errorf("%s%s…: %v", begin, part, d)
+			}
+		}
 	}
 }
