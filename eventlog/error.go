@@ -17,6 +17,7 @@ var (
 	ErrFull     = errors.New("the disk is full")
 	ErrReadOnly = errors.New("the event log cannot be written")
 	ErrBusy     = errors.New("another process has locked the event log")
+	ErrIO       = errors.New("the disk reports an error")
 	ErrCorrupt  = errors.New("the event log is damaged")
 	ErrForeign  = errors.New("not an event log of Perlica")
 	ErrNewer    = errors.New("the event log was written by a newer version of Perlica")
@@ -60,6 +61,7 @@ func explain(err error) error {
 	}
 	kind := map[int]error{
 		sqlite3.SQLITE_FULL:     ErrFull,
+		sqlite3.SQLITE_IOERR:    ErrIO,
 		sqlite3.SQLITE_READONLY: ErrReadOnly,
 		sqlite3.SQLITE_CANTOPEN: ErrReadOnly,
 		sqlite3.SQLITE_PERM:     ErrReadOnly,

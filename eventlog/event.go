@@ -79,6 +79,21 @@ const (
 	SessionDeleted  Type = "session.deleted"
 )
 
+// Types returns every type of event that this version of Perlica knows, in the order in
+// which they are documented.
+func Types() []Type {
+	return []Type{
+		MessageReceived, Truncated,
+		Requested, Responded, ProviderError, OutcomeUnknown, CallEnforced,
+		CancelRequested, ToolBlocked, ToolResult,
+		RequestSent, NotificationSent, ResponseSent, NotificationReceived, ResponseReceived, LineMalformed,
+		LineOversized, RequestTimeout, SessionStarted, SessionClosed, ReplySent, ReplyFailed,
+		InteractionRequested, InteractionAnswered, InteractionLapsed, InteractionAnswerRejected, InteractionResolved,
+		PolicyDecided, PolicyUnasked, ApprovalRemembered, ApprovalRevoked,
+		SessionCreated, SessionRenamed, SessionSelected, SessionDeleted,
+	}
+}
+
 // outcomes are the three types of which every intent gets exactly one.
 var outcomes = map[Type]bool{Responded: true, ProviderError: true, OutcomeUnknown: true}
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
 )
 
 const (
@@ -92,7 +91,7 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 		wake:    make(chan struct{}, 1),
 	}
 	l.room.L = &l.mu
-	go l.write(&batchWriter{db: db, writer: l.writer, context: l.context})
+	go l.write(&batchWriter{db: db})
 	return l, nil
 }
 
@@ -147,6 +146,7 @@ func (l *Log) Err() error {
 func (l *Log) enqueue(events []Event, wait chan result) error {
 	size := 0
 	for i := range events {
+		l.complete(&events[i]) // here, not in the writer: callers are many, it is one
 		size += len(events[i].Payload)
 	}
 	l.mu.Lock()
@@ -173,6 +173,14 @@ func (l *Log) enqueue(events []Event, wait chan result) error {
 		l.poke()
 	}
 	return nil
+}
+
+// complete fills in what the log knows about an event before its place is known.
+func (l *Log) complete(e *Event) {
+	e.ID = uuid.Must(uuid.NewV7()).String()
+	e.PayloadLen = int64(len(e.Payload))
+	e.PayloadSHA256 = sha256.Sum256(e.Payload)
+	e.Writer, e.Context = l.writer, l.context
 }
 
 // poke makes the writer look at the queue.
@@ -294,163 +302,4 @@ func (l *Log) Close() error {
 	l.poke()
 	<-l.done
 	return errors.Join(l.Err(), l.db.Close())
-}
-
-// batchWriter turns batches into commits. Only the writer goroutine uses it.
-type batchWriter struct {
-	db      *sqlx.DB
-	writer  string
-	context string
-
-	insert, readTree, saveTree, openRun, endRun *sqlx.Stmt
-}
-
-// commit writes the batch in one transaction. An entry that conflicts with the log is
-// left out, and the Seq of its events stays zero; any error is final.
-func (w *batchWriter) commit(batch []entry) error {
-	if empty(batch) {
-		return nil
-	}
-	for {
-		conflict, err := w.try(batch)
-		if err == nil {
-			return nil
-		}
-		if conflict < 0 {
-			return err
-		}
-		// Rare: the transaction was rolled back. Write it again without the entry.
-		rest := make([]entry, 0, len(batch))
-		for i, e := range batch {
-			if i != conflict {
-				rest = append(rest, e)
-			}
-		}
-		for _, e := range batch {
-			for i := range e.events {
-				e.events[i].Seq = 0
-			}
-		}
-		if batch = rest; empty(batch) {
-			return nil
-		}
-	}
-}
-
-func empty(batch []entry) bool {
-	for _, e := range batch {
-		if len(e.events) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// try writes the batch. If it fails because one entry conflicts with what the log
-// holds, conflict is that entry's index, else -1.
-func (w *batchWriter) try(batch []entry) (conflict int, err error) {
-	ctx := context.Background() // a commit is never abandoned half-way
-	if err := w.prepare(ctx); err != nil {
-		return -1, &WriteError{Op: "prepare", Err: explain(err)}
-	}
-	tx, err := w.db.BeginTxx(ctx, nil)
-	if err != nil {
-		return -1, &WriteError{Op: "begin", Err: explain(err)}
-	}
-	conflict, err = w.fill(ctx, tx, batch)
-	if err != nil {
-		_ = tx.Rollback() // SQLite rolls back what is not committed in any case
-		return conflict, &WriteError{Op: "insert", Err: explain(err)}
-	}
-	if err := tx.Commit(); err != nil {
-		return -1, &WriteError{Op: "commit", Unknown: true, Err: explain(err)}
-	}
-	return -1, nil
-}
-
-func (w *batchWriter) prepare(ctx context.Context) (err error) {
-	if w.insert != nil {
-		return nil
-	}
-	for _, s := range []struct {
-		stmt **sqlx.Stmt
-		sql  string
-	}{
-		{&w.readTree, `SELECT size, frontier FROM tree WHERE id = 1`},
-		{&w.saveTree, `UPDATE tree SET size = ?, frontier = ? WHERE id = 1`},
-		{&w.openRun, `INSERT INTO open_runs (run_id, seq) VALUES (?, ?)`},
-		{&w.endRun, `DELETE FROM open_runs WHERE run_id = ?`},
-		{&w.insert, `
-			INSERT INTO events (seq, event_id, ts, type, class, actor, writer, context_id,
-				session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
-				payload_len, payload_sha256, leaf, payload)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`},
-	} {
-		if *s.stmt, err = w.db.PreparexContext(ctx, s.sql); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// fill does the work of one transaction. The tree is read inside it: another process
-// may have appended since.
-func (w *batchWriter) fill(ctx context.Context, tx *sqlx.Tx, batch []entry) (conflict int, err error) {
-	var size int64
-	var roots []byte
-	if err := tx.StmtxContext(ctx, w.readTree).QueryRowxContext(ctx).Scan(&size, &roots); err != nil {
-		return -1, err
-	}
-	tree, err := parseFrontier(size, roots)
-	if err != nil {
-		return -1, fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	insert := tx.StmtxContext(ctx, w.insert)
-	for i := range batch {
-		for j := range batch[i].events {
-			e := &batch[i].events[j]
-			w.complete(e, Seq(tree.size+1))
-			if err := w.put(ctx, tx, insert, e); err != nil {
-				if isConstraint(err) {
-					return i, err
-				}
-				return -1, err
-			}
-			tree.add(e.LeafHash)
-		}
-	}
-	_, err = tx.StmtxContext(ctx, w.saveTree).ExecContext(ctx, tree.size, tree.bytes())
-	return -1, err
-}
-
-// complete fills in what the log knows about an event.
-func (w *batchWriter) complete(e *Event, seq Seq) {
-	if e.ID == "" {
-		e.ID = uuid.Must(uuid.NewV7()).String()
-		e.PayloadLen = int64(len(e.Payload))
-		e.PayloadSHA256 = sha256.Sum256(e.Payload)
-		e.Writer, e.Context = w.writer, w.context
-	}
-	e.Seq = seq
-	e.LeafHash = e.Leaf()
-}
-
-func (w *batchWriter) put(ctx context.Context, tx *sqlx.Tx, insert *sqlx.Stmt, e *Event) error {
-	payload := e.Payload
-	if payload == nil {
-		payload = []byte{} // NULL would mean withheld
-	}
-	_, err := insert.ExecContext(ctx, int64(e.Seq), e.ID, e.Time.UnixNano(), string(e.Type), string(e.Class),
-		e.Actor, e.Writer, e.Context,
-		string(e.Session), string(e.Conversation), string(e.Run), string(e.Trace), string(e.Interaction), string(e.Input),
-		e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:], payload)
-	switch {
-	case err != nil:
-		return err
-	case e.Type == Requested:
-		_, err = tx.StmtxContext(ctx, w.openRun).ExecContext(ctx, string(e.Run), int64(e.Seq))
-	case e.Type.Outcome():
-		_, err = tx.StmtxContext(ctx, w.endRun).ExecContext(ctx, string(e.Run))
-	}
-	return err
 }

@@ -93,6 +93,7 @@ func (r *Reader) OpenRuns(ctx context.Context) ([]RunID, error) {
 type Query struct {
 	After       Seq // events behind this one
 	Until       Seq // up to and including this one
+	ID          string
 	Types       []Type
 	Class       Class
 	Session     SessionID
@@ -117,6 +118,7 @@ func (q Query) where() (string, []any) {
 	}
 	add(q.After > 0, "seq > ?", int64(q.After))
 	add(q.Until > 0, "seq <= ?", int64(q.Until))
+	add(q.ID != "", "event_id = ?", q.ID)
 	add(q.Session != "", "session_id = ?", string(q.Session))
 	add(q.Run != "", "run_id = ?", string(q.Run))
 	add(q.Interaction != "", "interaction_id = ? AND interaction_id <> ''", string(q.Interaction))

@@ -132,8 +132,8 @@ func (a *app) complain(err error) {
 // hintOf knows what to do about the faults that any command can meet.
 func hintOf(err error) string {
 	switch {
-	case errors.Is(err, eventlog.ErrFull):
-		return "free some space, then try again; nothing was sent"
+	case errors.Is(err, eventlog.ErrFull), errors.Is(err, eventlog.ErrIO):
+		return "see that the disk has room and is well, then try again; nothing was sent"
 	case errors.Is(err, eventlog.ErrBusy):
 		return "another program holds the log open for writing; 'perlica doctor' says more"
 	case errors.Is(err, eventlog.ErrCorrupt), errors.Is(err, eventlog.ErrForeign):

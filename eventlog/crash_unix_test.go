@@ -1,0 +1,143 @@
+//go:build unix
+
+package eventlog
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+)
+
+// TestMain lets the test binary be the process that is killed or starved.
+func TestMain(m *testing.M) {
+	switch path := os.Getenv("EVENTLOG_TEST_FILE"); os.Getenv("EVENTLOG_TEST_CHILD") {
+	case "append":
+		childAppend(path)
+	case "full":
+		childFull(path)
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+func child(t *testing.T, mode, path string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "EVENTLOG_TEST_CHILD="+mode, "EVENTLOG_TEST_FILE="+path)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// childAppend appends until it is killed and prints each Seq once it is acknowledged.
+func childAppend(path string) {
+	l, err := Open(context.Background(), path, Options{Context: "default"})
+	if err != nil {
+		panic(err)
+	}
+	for {
+		if err := l.Record(Event{Type: NotificationReceived, Class: Frame, Payload: make([]byte, 3000)}); err != nil {
+			panic(err)
+		}
+		seq, err := l.Append(context.Background(), fact(Truncated, Refs{}))
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(seq)
+	}
+}
+
+// TestKillLosesNothingAcknowledged kills a writer at odd moments, ten times on one file.
+func TestKillLosesNothingAcknowledged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "eventlog.db")
+	for round := range 10 {
+		cmd := child(t, "append", path)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var acknowledged int64
+		lines := bufio.NewScanner(out)
+		for n := 0; lines.Scan(); n++ {
+			if acknowledged, err = strconv.ParseInt(lines.Text(), 10, 64); err != nil {
+				t.Fatal(err)
+			}
+			if n == 3*round+1 {
+				_ = cmd.Process.Kill() // it keeps writing until the signal arrives
+			}
+		}
+		_ = cmd.Wait() // killed, as it should be
+		l, err := Open(t.Context(), path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size, _, err := l.Head(t.Context()); err != nil || size < acknowledged {
+			t.Fatalf("round %d: %d events, %d were acknowledged, %v", round, size, acknowledged, err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		audit(t, path)
+	}
+}
+
+// childFull appends until the file may not grow, and reports the error.
+func childFull(path string) {
+	signal.Ignore(syscall.SIGXFSZ)
+	limit := syscall.Rlimit{Cur: 400 << 10, Max: 400 << 10}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		panic(err)
+	}
+	l, err := Open(context.Background(), path, Options{Context: "default"})
+	if err != nil {
+		panic(err)
+	}
+	var last Seq
+	for {
+		seq, err := l.Append(context.Background(), Event{Type: NotificationReceived, Class: Frame, Payload: make([]byte, 20_000)})
+		if err != nil {
+			var w *WriteError
+			_, again := l.Append(context.Background(), fact(Truncated, Refs{}))
+			fmt.Println(last, errors.As(err, &w), errors.Is(err, ErrIO), again != nil && again.Error() == err.Error())
+			return
+		}
+		last = seq
+	}
+}
+
+func TestFailedWriteIsFinal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "eventlog.db")
+	out, err := child(t, "full", path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last int64
+	var isWrite, isIO, final bool
+	if _, err := fmt.Sscan(string(out), &last, &isWrite, &isIO, &final); err != nil {
+		t.Fatalf("%q: %v", out, err)
+	}
+	if !isWrite || !isIO || !final || last == 0 {
+		t.Errorf("WriteError %t, ErrIO %t, final %t, after %d events", isWrite, isIO, final, last)
+	}
+	l, err := Open(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size, _, err := l.Head(t.Context()); err != nil || size < last {
+		t.Errorf("%d events, %d were acknowledged, %v", size, last, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	audit(t, path)
+}
