@@ -241,6 +241,16 @@ func Pending(ctx context.Context, r *eventlog.Reader, runs []eventlog.RunID) ([]
 	return qs, nil
 }
 
+// Closed says how a question ended; it is nil while the question is open.
+func Closed(ctx context.Context, r *eventlog.Reader, id eventlog.InteractionID) (*TakenError, error) {
+	err := taken(ctx, r, id)
+	var end *TakenError
+	if errors.As(err, &end) {
+		return end, nil
+	}
+	return nil, err
+}
+
 // taken returns a *TakenError if the question has an end on the log, or nil.
 func taken(ctx context.Context, r *eventlog.Reader, id eventlog.InteractionID) error {
 	types := []eventlog.Type{eventlog.InteractionAnswered, eventlog.InteractionLapsed}

@@ -3,7 +3,6 @@ package kernel
 import (
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -36,7 +35,8 @@ type AgentError struct {
 
 func (e *AgentError) Error() string { return e.Why }
 
-// Resolver finds agents. Self is Perlica's own executable; LookPath is exec.LookPath.
+// Resolver finds agents. Self is Perlica's own executable; LookPath finds programs, as
+// exec.LookPath does.
 type Resolver struct {
 	Config   *config.Config
 	Self     string
@@ -48,10 +48,7 @@ func (r Resolver) lookup(name string) (string, error) {
 	if name == provider.Self {
 		return r.Self, nil
 	}
-	if r.LookPath != nil {
-		return r.LookPath(name)
-	}
-	return exec.LookPath(name)
+	return r.LookPath(name)
 }
 
 // Default returns the provider that the configuration names, else the first installed

@@ -57,6 +57,20 @@ func (l *fileLock) release() {
 	_ = l.f.Close()           // nothing was written
 }
 
+// isLocked reports whether a process holds the lock at path. It neither makes nor removes
+// the file, and does not keep the lock from whoever asks for it a moment later.
+func isLocked(path string) (bool, error) {
+	f := flock.New(path, flock.SetFlag(os.O_RDONLY))
+	free, err := f.TryRLock()
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return !free, f.Close() // nothing was written
+}
+
 func runLockPath(dir, run string) string { return filepath.Join(dir, "run-"+run+".lock") }
 func sessionLockPath(dir, session string) string {
 	return filepath.Join(dir, "session-"+session+".lock")

@@ -75,7 +75,7 @@ func (c *client) request(call provider.ToolCall, options []acp.PermissionOption)
 	req := policy.Request{
 		Provider: c.run.t.Agent.ID, Session: string(c.run.refs.Session),
 		Kind: string(call.Kind), Title: call.Title,
-		Place: policy.Place{Dir: c.run.t.Dir, Home: c.run.t.Home, Temp: c.run.t.Temp},
+		Place: c.place(),
 	}
 	cmds, ok := policy.CommandsOf(call.RawInput, call.Title, string(call.Kind))
 	req.Commands, req.HasCommand = cmds, !ok || len(cmds) > 0
@@ -99,6 +99,22 @@ func (c *client) request(call provider.ToolCall, options []acp.PermissionOption)
 		req.Options = append(req.Options, policy.Option{ID: string(o.OptionId), Name: o.Name, Kind: string(o.Kind)})
 	}
 	return req
+}
+
+// place is where the agent works, with links resolved: policy looks at no disk for it.
+func (c *client) place() policy.Place {
+	p := policy.Place{Dir: realDir(c.run.t.Dir), Home: realDir(c.run.t.Home)}
+	for _, t := range c.run.t.Temp {
+		p.Temp = append(p.Temp, realDir(t))
+	}
+	return p
+}
+
+func realDir(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		return real
+	}
+	return dir
 }
 
 // decided answers for a rule, a standing approval or a mode.

@@ -37,18 +37,23 @@ func isUsage(err error) bool {
 // choose puts the agent's session into the mode and model that the turn wants. It returns
 // what was chosen.
 func (run *run) choose(ctx context.Context) (mode string, options map[string]string, err error) {
-	s, asking := run.session, run.t.Agent.Asking
+	return choose(ctx, run.session, run.t.Agent.Asking, run.t.Mode, run.t.Model)
+}
+
+// choose puts a session into a mode and a model. Where mode is empty it is the one in which
+// the agent asks.
+func choose(ctx context.Context, s *provider.Session, asking provider.Asking, want, model string) (mode string, options map[string]string, err error) {
 	if s.Modes != nil {
 		mode = string(s.Modes.CurrentModeId)
 	}
 	options = map[string]string{}
-	if run.t.Mode != "" {
+	if want != "" {
 		asking = provider.Asking{}
-		if run.t.Mode != ModeNone {
-			if err := checkMode(s, run.t.Mode); err != nil {
+		if want != ModeNone {
+			if err := checkMode(s, want); err != nil {
 				return "", nil, err
 			}
-			asking.Mode = run.t.Mode
+			asking.Mode = want
 		}
 	}
 	switch {
@@ -63,15 +68,15 @@ func (run *run) choose(ctx context.Context) (mode string, options map[string]str
 		}
 		options[asking.Option] = asking.Value
 	}
-	if run.t.Model != "" {
-		id, err := modelOption(s, run.t.Model)
+	if model != "" {
+		id, err := modelOption(s, model)
 		if err != nil {
 			return "", nil, err
 		}
-		if err := s.SetOption(ctx, id, run.t.Model); err != nil {
+		if err := s.SetOption(ctx, id, model); err != nil {
 			return "", nil, err
 		}
-		options[id] = run.t.Model
+		options[id] = model
 	}
 	return mode, options, nil
 }

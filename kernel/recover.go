@@ -170,16 +170,3 @@ func (t *traces) known() string {
 	}
 	return fmt.Sprintf("the prompt was about to be sent or sent; %d lines came back", t.lines)
 }
-
-// isLocked reports whether a process holds the lock at path.
-func isLocked(path string) (bool, error) {
-	l, err := acquire(path)
-	if errors.Is(err, errLocked) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	l.release()
-	return false, nil
-}

@@ -23,6 +23,7 @@ type Options struct {
 	Runtime    string // folder for sockets; empty: no other process can answer
 	Version    string // of Perlica, told to agents
 	Rules      []policy.Rule
+	Vouchers   Vouchers     // says which standing approvals were given here
 	StreamSync bool         // what an agent says is on disk before it is shown
 	Environ    []string     // what agents' environments are chosen from
 	Trail      *slog.Logger // the debug trail; nil: none
@@ -91,6 +92,9 @@ func (r *Runner) approvals() []policy.Approval {
 		r.standing = s
 	}
 	list, err := r.standing.List(ctx)
+	if err == nil {
+		list, err = r.opt.Vouchers.Filter(list)
+	}
 	if err != nil {
 		r.opt.Trail.Warn("standing approvals", "error", err.Error())
 	}
@@ -108,8 +112,14 @@ func (r *Runner) covered(req policy.Request) bool {
 // acted upon.
 func (r *Runner) remember(ctx context.Context, a policy.Approval, by string, refs eventlog.Refs) error {
 	a.ID, a.By, a.Made = uuid.Must(uuid.NewV7()).String(), by, r.opt.Now().UTC()
-	_, err := r.log.Append(ctx, eventlog.NewFact(eventlog.ApprovalRemembered, "user", refs, a))
-	return err
+	if _, err := r.log.Append(ctx, eventlog.NewFact(eventlog.ApprovalRemembered, "user", refs, a)); err != nil {
+		return err
+	}
+	// If we die here the approval does not count, and a person is asked again.
+	if err := r.opt.Vouchers.Add(a); err != nil {
+		r.opt.Trail.Warn("the approval will not count", "error", err.Error())
+	}
+	return nil
 }
 
 // Close writes what is recorded and closes the log. No run may be under way.

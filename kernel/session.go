@@ -145,7 +145,7 @@ func (s *Sessions) List(ctx context.Context, all bool) ([]Session, error) {
 		ORDER BY s.used DESC, s.seq DESC`, all)
 }
 
-// Find returns the session with this id, this name or this unique beginning of an id,
+// Find returns the session with this id, this name or this unique beginning or end of an id,
 // or ErrNoSession or ErrAmbiguous.
 func (s *Sessions) Find(ctx context.Context, ref string) (Session, error) {
 	found, err := s.query(ctx, selectSessions+`
@@ -153,7 +153,7 @@ func (s *Sessions) Find(ctx context.Context, ref string) (Session, error) {
 		ORDER BY s.used DESC`, ref)
 	if err == nil && len(found) == 0 && len(ref) >= 4 {
 		found, err = s.query(ctx, selectSessions+`
-			WHERE substr(s.id, 1, length(?1)) = ?1
+			WHERE substr(s.id, 1, length(?1)) = ?1 OR substr(s.id, -length(?1)) = ?1
 			ORDER BY s.used DESC`, ref)
 	}
 	switch {

@@ -169,10 +169,13 @@ func (w *walker) source(n syntax.Node) string {
 	return w.text[from:to]
 }
 
-// shown is a simple command as it was written.
+// shown is a simple command as it was written, as far as a verdict quotes it.
 func shown(fs []field) string {
 	var b strings.Builder
 	for i, f := range fs {
+		if b.Len() > 1000 {
+			break
+		}
 		if i > 0 && f.src == fs[i-1].src && strings.ContainsAny(f.src, "{$") {
 			continue
 		}

@@ -10,7 +10,7 @@ type Exit struct {
 	Rest   int    // processes that it left behind and that were ended too
 }
 
-// Exit says how the process ended. It is complete once End has returned; ok is false while
+// Exit returns how the process ended. It is complete once End has returned; ok is false while
 // the process runs.
 func (c *Conn) Exit() (e Exit, ok bool) {
 	e.Code, e.Signal, ok = c.proc.ExitState()
@@ -30,7 +30,7 @@ func (c *Conn) Exit() (e Exit, ok bool) {
 
 // String is one line in words.
 func (e Exit) String() string {
-	s := fmt.Sprintf("left by itself with code %d when its input was closed", e.Code)
+	s := fmt.Sprintf("left by itself with code %d", e.Code)
 	switch {
 	case e.Forced != "":
 		s = "stayed when its input was closed; ended by " + e.Forced

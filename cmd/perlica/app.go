@@ -182,6 +182,11 @@ func (a *app) locate(flags map[string]string) (*place, error) {
 	return p, err
 }
 
+// vouchers are the user's own record of the standing approvals given here.
+func (p *place) vouchers() kernel.Vouchers {
+	return kernel.NewVouchers(filepath.Join(p.dirs.State, "approvals"))
+}
+
 // open opens the context's log for work. The returned function closes what was opened.
 func (a *app) open(ctx context.Context, p *place) (*kernel.Runner, func() error, error) {
 	paths, err := p.ws.Ensure(p.cfg.ContextID)
@@ -194,7 +199,7 @@ func (a *app) open(ctx context.Context, p *place) (*kernel.Runner, func() error,
 	})
 	r, err := kernel.Open(ctx, kernel.Options{
 		Paths: paths, Context: p.cfg.ContextID, Runtime: p.dirs.Runtime, Version: version,
-		Rules: p.cfg.Rules, StreamSync: p.cfg.StreamSync, Environ: a.environ,
+		Rules: p.cfg.Rules, Vouchers: p.vouchers(), StreamSync: p.cfg.StreamSync, Environ: a.environ,
 		Trail: t.Logger(), TrailLost: t.Lost,
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strings"
@@ -273,7 +274,7 @@ func (a *app) resolver(p *place) kernel.Resolver {
 	if err != nil {
 		self = os.Args[0]
 	}
-	return kernel.Resolver{Config: p.cfg, Self: self}
+	return kernel.Resolver{Config: p.cfg, Self: self, LookPath: exec.LookPath}
 }
 
 // whoAnswers says who answers the agent's questions and how long they stay open.

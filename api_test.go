@@ -1,0 +1,138 @@
+package perlica_test
+
+import (
+	"flag"
+	"go/ast"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write docs/api.txt")
+
+// public are the packages that other programs may build on.
+var public = []string{"kernel", "kernel/config", "provider", "policy", "interaction", "eventlog"}
+
+// TestAPI keeps docs/api.txt, the list of exported names, true, so that growth shows in
+// every diff.
+func TestAPI(t *testing.T) {
+	byDir := map[string][]string{}
+	for _, s := range sources(t) {
+		if !s.test && slices.Contains(public, s.dir) {
+			byDir[s.dir] = append(byDir[s.dir], exported(s.ast)...)
+		}
+	}
+	var b strings.Builder
+	b.WriteString("# The exported names. Written by: go test . -run TestAPI -update\n")
+	for _, dir := range public {
+		b.WriteString("\n" + dir + "\n")
+		names := byDir[dir]
+		slices.Sort(names)
+		for _, n := range slices.Compact(names) { // the same on another system
+			b.WriteString("\t" + n + "\n")
+		}
+	}
+	page := filepath.Join("docs", "api.txt")
+	if *update {
+		if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	old, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.String() == string(old) {
+		return
+	}
+	was, is := strings.Split(string(old), "\n"), strings.Split(b.String(), "\n")
+	for _, l := range is {
+		if !slices.Contains(was, l) {
+			t.Errorf("new: %s", strings.TrimSpace(l))
+		}
+	}
+	for _, l := range was {
+		if !slices.Contains(is, l) {
+			t.Errorf("gone: %s", strings.TrimSpace(l))
+		}
+	}
+	t.Error("docs/api.txt: run go test . -run TestAPI -update, and look at the diff")
+}
+
+// exported lists what a file exports, a line each.
+func exported(f *ast.File) (names []string) {
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if recv := receiver(d); d.Name.IsExported() && (recv == "" || ast.IsExported(recv)) {
+				if recv != "" {
+					recv += "."
+				}
+				names = append(names, "func "+recv+d.Name.Name)
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				names = append(names, exportedSpec(d.Tok, spec)...)
+			}
+		}
+	}
+	return names
+}
+
+func exportedSpec(tok token.Token, spec ast.Spec) (names []string) {
+	switch spec := spec.(type) {
+	case *ast.ValueSpec:
+		for _, n := range spec.Names {
+			if n.IsExported() {
+				names = append(names, tok.String()+" "+n.Name)
+			}
+		}
+	case *ast.TypeSpec:
+		if !spec.Name.IsExported() {
+			return nil
+		}
+		names = append(names, "type "+spec.Name.Name)
+		var members *ast.FieldList
+		switch x := spec.Type.(type) {
+		case *ast.StructType:
+			members = x.Fields
+		case *ast.InterfaceType:
+			members = x.Methods
+		default:
+			return names
+		}
+		for _, m := range members.List {
+			for _, n := range m.Names {
+				if n.IsExported() {
+					names = append(names, "type "+spec.Name.Name+"."+n.Name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// receiver is the name of a method's type, or empty.
+func receiver(d *ast.FuncDecl) string {
+	if d.Recv == nil {
+		return ""
+	}
+	x := d.Recv.List[0].Type
+	if star, ok := x.(*ast.StarExpr); ok {
+		x = star.X
+	}
+	switch g := x.(type) {
+	case *ast.IndexExpr:
+		x = g.X
+	case *ast.IndexListExpr:
+		x = g.X
+	}
+	if id, ok := x.(*ast.Ident); ok {
+		return id.Name
+	}
+	return ""
+}

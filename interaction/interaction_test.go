@@ -1,0 +1,234 @@
+package interaction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+)
+
+// process is a coordinator with a log handle of its own, as another process has.
+func process(t *testing.T, path, dir string) *Coordinator {
+	t.Helper()
+	log, err := eventlog.Open(t.Context(), path, eventlog.Options{Context: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(log, dir, time.Now)
+	t.Cleanup(func() {
+		if err := errors.Join(c.Close(), log.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// folders are a log's path and a folder for sockets whose path is short enough.
+func folders(t *testing.T) (path, dir string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pq")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return filepath.Join(t.TempDir(), "eventlog.db"), dir
+}
+
+func permission() Question {
+	return Question{
+		Title: "run ls",
+		Options: []Option{
+			{ID: "always", Label: "Always", Kind: "allow_always"},
+			{ID: "once", Label: "Yes", Kind: "allow_once"},
+			{ID: "no", Label: "No", Kind: "reject_once"},
+		},
+		Refs: eventlog.Refs{Run: "r"},
+	}
+}
+
+func ask(t *testing.T, c *Coordinator, q Question) *Ticket {
+	t.Helper()
+	ticket, err := c.Ask(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ticket
+}
+
+func TestFirstAnswerWinsAcrossProcesses(t *testing.T) {
+	path, dir := folders(t)
+	asker := process(t, path, dir)
+	ticket := ask(t, asker, permission())
+	others := []*Coordinator{asker, process(t, path, dir), process(t, path, dir)}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	won, lost := 0, 0
+	for i := range 48 {
+		wg.Go(func() {
+			err := others[i%3].Answer(context.Background(), ticket.ID, Answer{Option: "once", By: fmt.Sprint("p", i)})
+			var taken *TakenError
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				won++
+			case errors.As(err, &taken) && taken.Answer != nil && taken.Answer.By != "":
+				lost++
+			default:
+				t.Errorf("answer %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	<-ticket.Done()
+	answer, lapsed, err := ticket.Outcome()
+	if won != 1 || lost != 47 || err != nil || lapsed != "" || answer.Option != "once" {
+		t.Errorf("%d won, %d lost; outcome %+v %s %v", won, lost, answer, lapsed, err)
+	}
+}
+
+func TestAnswerAndLapseCannotBothWin(t *testing.T) {
+	path, dir := folders(t)
+	asker, other := process(t, path, dir), process(t, path, dir)
+	for range 20 {
+		ticket := ask(t, asker, permission())
+		var answered error
+		var wg sync.WaitGroup
+		wg.Go(func() { answered = other.Answer(context.Background(), ticket.ID, Answer{Option: "once", By: "p"}) })
+		wg.Go(func() {
+			if err := asker.Lapse(context.Background(), ticket, TimeUp); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Wait()
+		<-ticket.Done()
+		answer, lapsed, err := ticket.Outcome()
+		if err != nil || (answer == nil) == (lapsed == "") || (answered == nil) != (answer != nil) {
+			t.Fatalf("answer %+v, lapsed %q, %v; the answerer was told %v", answer, lapsed, err, answered)
+		}
+	}
+}
+
+func TestQuestionsInAnyOrder(t *testing.T) {
+	path, dir := folders(t)
+	asker, other := process(t, path, dir), process(t, path, dir)
+	var tickets []*Ticket
+	for range 3 {
+		tickets = append(tickets, ask(t, asker, permission()))
+	}
+	if open := asker.Open(); len(open) != 3 || open[0].ID != tickets[0].ID {
+		t.Fatalf("open: %v", open)
+	}
+	for i, option := range []string{"always", "once", "no"} {
+		ticket := tickets[2-i]
+		if err := other.Answer(t.Context(), ticket.ID, Answer{Option: option, By: "p"}); err != nil {
+			t.Fatal(err)
+		}
+		<-ticket.Done()
+		if a, _, _ := ticket.Outcome(); a == nil || a.Option != option {
+			t.Errorf("question %d got %+v, want %s", 2-i, a, option)
+		}
+		if err := asker.Resolve(ticket, Resolution{Option: option, Sent: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if open := asker.Open(); len(open) != 0 {
+		t.Errorf("still open: %v", open)
+	}
+}
+
+func TestWhatDoesNotCountIsRecorded(t *testing.T) {
+	path, dir := folders(t)
+	c := process(t, path, dir)
+	q := permission()
+	q.Word = "destroy"
+	ticket := ask(t, c, q)
+	for _, tc := range []struct {
+		a    Answer
+		want error
+	}{
+		{Answer{Option: "once"}, ErrNobody},
+		{Answer{Option: "yes", By: "p"}, ErrNotAnOption},
+		{Answer{Option: "", By: "p"}, ErrNotAnOption},
+		{Answer{Option: "once", By: "p"}, ErrWord},
+		{Answer{Option: "once", By: "p", Text: "Destroy"}, ErrWord},
+		{Answer{Option: "always", By: "p", Text: "destroy "}, ErrWord},
+	} {
+		if err := c.Answer(t.Context(), ticket.ID, tc.a); !errors.Is(err, tc.want) {
+			t.Errorf("%+v: %v, want %v", tc.a, err, tc.want)
+		}
+	}
+	if err := c.Answer(t.Context(), "none", Answer{Option: "once", By: "p"}); !errors.Is(err, ErrUnknownQuestion) {
+		t.Errorf("unknown question: %v", err)
+	}
+	n := 0
+	for _, err := range c.log.Events(t.Context(), eventlog.Query{Types: []eventlog.Type{eventlog.InteractionAnswerRejected}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	if n != 6 {
+		t.Errorf("%d rejections on record, want 6", n)
+	}
+	if err := c.Answer(t.Context(), ticket.ID, Answer{Option: "once", By: "p", Text: "destroy"}); err != nil {
+		t.Errorf("the right word: %v", err)
+	}
+}
+
+// TestFreeTextApprovesNothing holds refusals and non-answers, of which none may choose.
+func TestFreeTextApprovesNothing(t *testing.T) {
+	q := permission()
+	for _, s := range []string{
+		"", " ", "y", "yes", "Yes.", "yes please", "YES", "ok", "okay", "sure", "go ahead", "don't allow", "do not allow", "not ok",
+		"no, ok wait", "allow", "allow?", "never", "1.", "1)", "#1", "1 or 2", "-1", "+1", "0", "4", "01x", "1e0", "0001", "١٢", "½", "①", "Ⅰ", "一", "二",
+		"2?", "2 no", "不可以", "先别", "可以", "好的", "不", "等等", "别", "是", "否", "拒绝", "允许", "同意", "不同意", "once?", "Once", "allow_once", "al", "Always!",
+	} {
+		if o, err := q.Choose(s); err == nil {
+			t.Errorf("%q chose %s", s, o.ID)
+		}
+	}
+	for s, want := range map[string]string{
+		"1": "always", "2": "once", "3": "no", " 2 ": "once", "once": "once", "Yes": "once", "No": "no",
+		"２": "once", "٣": "no", "२": "once", "𝟏": "always", "02": "once",
+	} {
+		if o, err := q.Choose(s); err != nil || o.ID != want {
+			t.Errorf("%q chose %q, %v; want %s", s, o.ID, err, want)
+		}
+	}
+}
+
+func TestChooseRefusesTheAmbiguous(t *testing.T) {
+	q := Question{Options: []Option{{ID: "2", Label: "Yes"}, {ID: "1", Label: "No"}, {ID: "a", Label: "Same"}, {ID: "b", Label: "Same"}}}
+	for _, s := range []string{"1", "2", "Same"} {
+		if o, err := q.Choose(s); !errors.Is(err, ErrAmbiguous) {
+			t.Errorf("%q chose %+v, %v", s, o, err)
+		}
+	}
+	if o, err := q.Choose("a"); err != nil || o.ID != "a" {
+		t.Errorf("a: %+v, %v", o, err)
+	}
+}
+
+func TestAnswerToADeadAsker(t *testing.T) {
+	path, dir := folders(t)
+	other := process(t, path, dir)
+	log, err := eventlog.Open(t.Context(), path, eventlog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := New(log, dir, time.Now)
+	ticket := ask(t, dead, permission())
+	if err := errors.Join(dead.Close(), log.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Answer(t.Context(), ticket.ID, Answer{Option: "once", By: "p"}); !errors.Is(err, ErrAskerGone) {
+		t.Errorf("answer to nobody: %v", err)
+	}
+}

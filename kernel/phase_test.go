@@ -1,0 +1,98 @@
+package kernel
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/perlica/perlica/eventlog"
+)
+
+// alphabet is every event type that can concern a run's phase.
+var alphabet = []eventlog.Type{
+	eventlog.Requested, eventlog.RequestSent, eventlog.InteractionRequested, eventlog.InteractionAnswered,
+	eventlog.CancelRequested, eventlog.Responded, eventlog.ProviderError, eventlog.OutcomeUnknown,
+}
+
+func TestEveryPairOfPhaseAndEvent(t *testing.T) {
+	want := map[Phase]string{
+		Accepted: "llm.provider_error llm.requested run.cancel_requested",
+		Intended: "acp.request.sent llm.outcome_unknown llm.provider_error run.cancel_requested",
+		Prompted: "interaction.answered interaction.requested llm.outcome_unknown llm.provider_error llm.responded run.cancel_requested",
+		Ended:    "",
+	}
+	for phase, allowed := range want {
+		var got []string
+		for _, ty := range alphabet {
+			s := state{phase: phase}
+			if err := s.advance(ty); err == nil {
+				got = append(got, string(ty))
+			} else if !s.is(phase) {
+				t.Errorf("%s: %s was refused and moved the state to %s", phase, ty, s.phase)
+			}
+		}
+		slices.Sort(got)
+		if joined := join(got); joined != allowed {
+			t.Errorf("%s allows %s, want %s", phase, joined, allowed)
+		}
+	}
+	for phase := range maps.Keys(next) {
+		if _, ok := want[phase]; !ok {
+			t.Errorf("phase %s is in the table and not in this test", phase)
+		}
+	}
+}
+
+func join(s []string) string {
+	out := ""
+	for i, x := range s {
+		if i > 0 {
+			out += " "
+		}
+		out += x
+	}
+	return out
+}
+
+// TestEverySequence walks every sequence of six events and checks what the contract says
+// of the ones that the table admits.
+func TestEverySequence(t *testing.T) {
+	admitted := 0
+	var walk func(s Phase, trace []eventlog.Type)
+	walk = func(phase Phase, trace []eventlog.Type) {
+		admitted++
+		count := map[eventlog.Type]int{}
+		outcomes := 0
+		for i, ty := range trace {
+			count[ty]++
+			if ty.Outcome() {
+				outcomes++
+				if i != len(trace)-1 {
+					t.Fatalf("something follows the outcome: %v", trace)
+				}
+			}
+			if ty == eventlog.RequestSent && count[eventlog.Requested] == 0 {
+				t.Fatalf("a prompt without its intent: %v", trace)
+			}
+		}
+		if count[eventlog.Requested] > 1 || count[eventlog.RequestSent] > 1 || outcomes > 1 {
+			t.Fatalf("twice what may be once: %v", trace)
+		}
+		if (count[eventlog.Responded] > 0 || count[eventlog.InteractionRequested] > 0) && count[eventlog.RequestSent] == 0 {
+			t.Fatalf("an answer or a question without a prompt: %v", trace)
+		}
+		if len(trace) == 6 {
+			return
+		}
+		for _, ty := range alphabet {
+			s := state{phase: phase}
+			if s.advance(ty) == nil {
+				walk(s.phase, append(slices.Clone(trace), ty))
+			}
+		}
+	}
+	walk(Accepted, nil)
+	if admitted < 100 {
+		t.Errorf("only %d sequences were looked at", admitted)
+	}
+}

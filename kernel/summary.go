@@ -1,0 +1,243 @@
+package kernel
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/provider"
+)
+
+// Summarize says in a few words what an event holds. It never fails: of what it cannot
+// read it shows the beginning. The text may hold whatever an agent wrote; it is neither
+// cut to a width nor made fit for a terminal.
+func Summarize(e eventlog.Event) string {
+	if e.Payload == nil {
+		return fmt.Sprintf("payload withheld (%d bytes)", e.PayloadLen)
+	}
+	if e.Class == eventlog.Frame {
+		return summarizeFrame(e.Payload)
+	}
+	if f, ok := summaries[e.Type]; ok {
+		if text, err := f(e); err == nil {
+			return text
+		}
+	}
+	return beginning(string(e.Payload))
+}
+
+// summaries has the words for each type of fact.
+var summaries = map[eventlog.Type]func(eventlog.Event) (string, error){
+	eventlog.MessageReceived: summary(func(p messageReceived) string {
+		return fmt.Sprintf("%s (%s) to %s: %s", p.Sender, p.Source, p.Provider, beginning(p.Text))
+	}),
+	eventlog.Truncated: summary(func(p truncated) string {
+		return fmt.Sprintf("%s of history kept, %d left out; the budget is %d tokens", plural(p.Kept, "turn"), p.Dropped, p.Budget)
+	}),
+	eventlog.Requested: summary(func(p requested) string {
+		return fmt.Sprintf("%s is about to get a prompt of %s", p.Provider, plural(p.Bytes, "byte"))
+	}),
+	eventlog.Responded: summary(func(p responded) string {
+		return fmt.Sprintf("%s after %s: %s", cmp.Or(p.StopReason, "no stop reason"), millis(p.DurationMS), beginning(p.Text))
+	}),
+	eventlog.ProviderError:  summary(failed.summary),
+	eventlog.OutcomeUnknown: summary(failed.summary),
+	eventlog.CallEnforced: summary(func(p enforced) string {
+		return fmt.Sprintf("%s, %s asked (%d allowed, %d denied, %d unanswered), %s refused, %d unasked",
+			plural(p.Calls, "call"), plural(p.Permissions.Asked, "question"), p.Permissions.Allowed, p.Permissions.Denied,
+			p.Permissions.Unanswered, plural(p.Blocked, "request"), p.Unasked)
+	}),
+	eventlog.CancelRequested: summary(func(p Stop) string { return "by " + p.By + ": " + p.Why }),
+	eventlog.ToolBlocked:     summary(func(p toolBlocked) string { return p.Method + " refused: nothing runs here" }),
+	eventlog.ToolResult:      summary(func(p toolResult) string { return p.Method + " was not carried out" }),
+	eventlog.LineOversized:   summary(func(p oversizedLine) string { return "a line of " + plural(int(p.Length), "byte") }),
+	eventlog.RequestTimeout:  summary(func(p requestTimeout) string { return p.Method + ": " + p.After }),
+	eventlog.SessionStarted:  summary(sessionStarted.summary),
+	eventlog.SessionClosed: summary(func(p sessionClosed) string {
+		text := "ended with its process"
+		if p.Requested {
+			text = "closed"
+		}
+		if p.Error != "" {
+			text = "closing it failed: " + p.Error
+		}
+		return text
+	}),
+	eventlog.ReplySent:   summary(replySent.summary),
+	eventlog.ReplyFailed: summary(func(p replySent) string { return p.summary() + " could not leave: " + p.Error }),
+
+	eventlog.InteractionRequested: summary(func(p interaction.Question) string {
+		return fmt.Sprintf("%s (%s)", cmp.Or(p.Title, "use a tool"), optionIDs(p.Options))
+	}),
+	eventlog.InteractionAnswered: summary(answerSummary),
+	eventlog.InteractionLapsed:   summary(func(p interaction.Resolution) string { return words(string(p.Reason)) }),
+	eventlog.InteractionAnswerRejected: summary(func(p rejected) string {
+		return answerSummary(p.Answer) + ", which does not count: " + p.Why
+	}),
+	eventlog.InteractionResolved: summary(func(p interaction.Resolution) string {
+		text := cmp.Or(p.Option, "cancelled")
+		if !p.Sent {
+			text += ", not sent"
+		}
+		if p.Reason != "" {
+			text += " (" + words(string(p.Reason)) + ")"
+		}
+		return text
+	}),
+	eventlog.PolicyDecided: summary(func(p policyDecided) string {
+		return fmt.Sprintf("%s: %s (%s)", p.Effect, cmp.Or(p.Title, "a tool"), p.Why)
+	}),
+	eventlog.PolicyUnasked: summary(func(p UnaskedTool) string {
+		return fmt.Sprintf("%s (%s): %s", cmp.Or(p.Title, p.ID), p.Kind, p.Why)
+	}),
+	eventlog.ApprovalRemembered: summary(func(p policy.Approval) string {
+		return fmt.Sprintf("%s %s, said %s", p.Effect, p, p.By)
+	}),
+	eventlog.ApprovalRevoked: summary(func(p policy.Revocation) string { return p.ID + " by " + p.By }),
+
+	eventlog.SessionCreated: summary(func(p SessionFacts) string {
+		return strings.TrimSpace(p.Name + " with " + p.Provider)
+	}),
+	eventlog.SessionRenamed:  summary(func(p sessionRenamed) string { return "to " + p.Name }),
+	eventlog.SessionSelected: summary(func(struct{}) string { return "is the current one" }),
+	eventlog.SessionDeleted:  summary(func(struct{}) string { return "is off the lists" }),
+}
+
+// rejected is the payload of interaction.answer_rejected.
+type rejected struct {
+	interaction.Answer
+	Why string `json:"why"`
+}
+
+// summary makes a function on a payload one on its event.
+func summary[T any](f func(T) string) func(eventlog.Event) (string, error) {
+	return func(e eventlog.Event) (string, error) {
+		v, err := decodePayload[T](e)
+		if err != nil {
+			return "", err
+		}
+		return f(v), nil
+	}
+}
+
+func (p failed) summary() string {
+	text := "no more is known"
+	if p.Error != nil {
+		text = p.Error.Error()
+	}
+	if p.Known != "" {
+		text += "; " + p.Known
+	}
+	if p.NoticedBy == "recovery" {
+		text += "; noticed by a later start"
+	}
+	return text
+}
+
+func (p sessionStarted) summary() string {
+	var parts []string
+	if p.Agent != nil {
+		parts = append(parts, strings.TrimSpace(p.Agent.Name+" "+p.Agent.Version))
+	}
+	if p.Mode != "" {
+		parts = append(parts, "mode "+p.Mode)
+	}
+	return strings.Join(append(parts, "strategy "+p.Strategy), ", ")
+}
+
+func (p replySent) summary() string {
+	if p.Outcome != "selected" {
+		return p.Outcome + " (" + words(p.By) + ")"
+	}
+	return fmt.Sprintf("%s (%s), by %s", p.Option, p.Kind, words(p.By))
+}
+
+func answerSummary(a interaction.Answer) string {
+	text := a.By + ": " + a.Option
+	if a.Where != "" {
+		text += " (" + a.Where + ")"
+	}
+	return text
+}
+
+// optionIDs lists what could be chosen.
+func optionIDs(options []interaction.Option) string {
+	var ids []string
+	for _, o := range options {
+		ids = append(ids, o.ID)
+	}
+	return strings.Join(ids, ", ")
+}
+
+// summarizeFrame says what a line of the protocol is.
+func summarizeFrame(line []byte) string {
+	if u, ok := provider.ParseUpdate(line); ok {
+		return summarizeUpdate(u)
+	}
+	var v struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+		Result json.RawMessage `json:"result"`
+		Error  json.RawMessage `json:"error"`
+	}
+	if json.Unmarshal(line, &v) != nil {
+		return beginning(string(line))
+	}
+	switch {
+	case v.Method != "" && v.ID != nil:
+		return v.Method + " #" + string(v.ID)
+	case v.Method != "":
+		return v.Method
+	case v.Error != nil:
+		return "error to #" + string(v.ID) + ": " + beginning(string(v.Error))
+	case v.ID != nil:
+		return "answer to #" + string(v.ID) + ": " + beginning(string(v.Result))
+	}
+	return beginning(string(line))
+}
+
+func summarizeUpdate(u provider.Update) string {
+	switch {
+	case u.Text != "":
+		return u.Kind + ": " + beginning(u.Text)
+	case u.Tool != nil:
+		return u.Kind + ": " + strings.Join(strings.Fields(u.Tool.Title+" "+string(u.Tool.Status)), " ")
+	case u.Usage != nil:
+		return fmt.Sprintf("%s: %d of %d tokens", u.Kind, u.Usage.Used, u.Usage.Size)
+	case u.Plan != nil:
+		return u.Kind + ": " + plural(len(u.Plan), "step")
+	}
+	return u.Kind
+}
+
+// summaryRunes is how much of a text a summary shows.
+const summaryRunes = 200
+
+// beginning is the beginning of a text, on one line.
+func beginning(text string) string {
+	if len(text) > 8*summaryRunes {
+		text = strings.ToValidUTF8(text[:8*summaryRunes], "") + "…"
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	if r := []rune(text); len(r) > summaryRunes {
+		return string(r[:summaryRunes-1]) + "…"
+	}
+	return text
+}
+
+func millis(n int64) string { return (time.Duration(n) * time.Millisecond).String() }
+
+// words makes a reason such as time_is_up readable.
+func words(reason string) string { return strings.ReplaceAll(reason, "_", " ") }
+
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
