@@ -92,3 +92,31 @@ func bareInsert(b *testing.B, batch int) {
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
+
+// BenchmarkIntent is what a run waits for before its prompt leaves: the frames of the
+// agent's set-up and the intent, in one commit.
+func BenchmarkIntent(b *testing.B) {
+	l, err := Open(b.Context(), filepath.Join(b.TempDir(), "e.db"), Options{Context: "default"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	for i := range b.N {
+		run := fmt.Sprintf("0199aaaa-bbbb-7ccc-8ddd-%012d", i)
+		refs := Refs{Session: SessionID(run), Conversation: "c", Run: RunID(run), Trace: TraceID(run), Input: InputID(run)}
+		for range 4 {
+			if err := l.Record(Event{Type: NotificationReceived, Class: Frame, Actor: "agent", Refs: refs, Payload: benchPayload}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if _, err := l.Append(context.Background(), fact(SessionStarted, refs), fact(Requested, refs)); err != nil {
+			b.Fatal(err)
+		}
+		if err := l.Record(fact(Responded, refs)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		b.Fatal(err)
+	}
+}

@@ -13,10 +13,6 @@ import (
 )
 
 const (
-	// lazy is how long a recorded event may wait for company before it is written
-	// although nobody asked for it.
-	lazy = 20 * time.Millisecond
-
 	// A batch is one commit. It ends at the first of the two limits.
 	batchEvents = 1024
 	batchBytes  = 4 << 20
@@ -30,6 +26,10 @@ const (
 type Options struct {
 	Context string           // context_id of every event written
 	Now     func() time.Time // the clock; nil means time.Now
+
+	// Lazy is how long a recorded event may wait for company before it is written although
+	// nobody asked for it. Zero means 20 ms.
+	Lazy time.Duration
 }
 
 // Log is an event log open for appending. Its methods may be called from several
@@ -41,6 +41,7 @@ type Log struct {
 	context string
 	writer  string
 	now     func() time.Time
+	lazy    time.Duration
 	done    chan struct{} // closed when the writer goroutine has ended
 	wake    chan struct{} // capacity 1: there is something to look at
 
@@ -81,12 +82,16 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
+	if opt.Lazy <= 0 {
+		opt.Lazy = 20 * time.Millisecond
+	}
 	l := &Log{
 		Reader:  Reader{db: db},
 		path:    path,
 		context: opt.Context,
 		writer:  uuid.Must(uuid.NewV7()).String(),
 		now:     opt.Now,
+		lazy:    opt.Lazy,
 		done:    make(chan struct{}),
 		wake:    make(chan struct{}, 1),
 	}
@@ -122,7 +127,7 @@ func (l *Log) Append(ctx context.Context, events ...Event) (Seq, error) {
 
 // Record queues the events, all or none, behind everything queued before, and returns
 // at once unless much is queued already. They are written with the next batch, at the
-// latest after 20 ms. If they cannot be, every later call says so.
+// latest after Options.Lazy. If they cannot be, every later call says so.
 //
 // The log keeps the payloads; the caller must not change them afterwards.
 func (l *Log) Record(events ...Event) error { return l.enqueue(events, nil) }
@@ -134,6 +139,16 @@ func (l *Log) Sync() error {
 		return err
 	}
 	return (<-wait).err
+}
+
+// Hurry has what is queued written now, without waiting for it: somebody is about to wait.
+func (l *Log) Hurry() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queue) > 0 && !l.urgent && !l.closing {
+		l.urgent = true
+		l.poke()
+	}
 }
 
 // Err returns why the log cannot be written any more, or nil.
@@ -194,7 +209,7 @@ func (l *Log) poke() {
 // write is the writer goroutine.
 func (l *Log) write(w *batchWriter) {
 	defer close(l.done)
-	timer := time.NewTimer(lazy)
+	timer := time.NewTimer(l.lazy)
 	timer.Stop()
 	for {
 		due := false
@@ -214,7 +229,7 @@ func (l *Log) write(w *batchWriter) {
 			l.finish(batch, w.commit(batch))
 		}
 		if l.waiting() {
-			timer.Reset(lazy)
+			timer.Reset(l.lazy)
 		}
 	}
 }

@@ -51,13 +51,26 @@ func openReader(ctx context.Context, path string, immutable bool) (*Reader, erro
 	}
 	app, _, err := identify(ctx, db)
 	if err == nil && app == 0 {
-		err = ErrForeign
+		err = emptyOrForeign(ctx, db)
 	}
 	if err != nil {
 		_ = db.Close() // the error that matters is the first
 		return nil, err
 	}
 	return &Reader{db: db}, nil
+}
+
+// emptyOrForeign tells a file in which a log is just being made, or would have been, from
+// somebody else's.
+func emptyOrForeign(ctx context.Context, db *sqlx.DB) error {
+	var tables int
+	if err := db.GetContext(ctx, &tables, `SELECT count(*) FROM sqlite_schema`); err != nil {
+		return explain(err)
+	}
+	if tables == 0 {
+		return fmt.Errorf("the file is empty: %w", ErrNotExist)
+	}
+	return ErrForeign
 }
 
 // Close releases the file. A Log is closed by its own Close.

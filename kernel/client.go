@@ -120,8 +120,12 @@ var sentTypes = map[provider.Kind]eventlog.Type{
 	provider.Request: eventlog.RequestSent, provider.Notification: eventlog.NotificationSent, provider.Response: eventlog.ResponseSent,
 }
 
-// Sent records a line that is about to be written.
+// Sent records a line that is about to be written. That the prompt was about to leave is
+// worth knowing after a crash, so it does not wait long.
 func (c *client) Sent(f provider.Frame) error {
+	if f.Method == acp.AgentMethodSessionPrompt {
+		time.AfterFunc(streamLazy, c.run.r.log.Hurry)
+	}
 	return c.run.r.log.Record(eventlog.Event{
 		Type: sentTypes[f.Kind], Class: eventlog.Frame, Actor: "perlica", Refs: c.refs(), Payload: f.Line,
 	})
@@ -179,6 +183,9 @@ func (c *client) Update(u provider.Update) {
 		c.cost = u.Usage.Cost
 	}
 	c.mu.Unlock()
+	if c.show.sync != nil {
+		c.run.r.log.Hurry() // the shower is about to wait for it
+	}
 	c.show.add(Updated{u})
 }
 
@@ -243,6 +250,13 @@ func (c *client) warn(subtype, detail string) {
 	if n < maxWarnings {
 		c.show.add(Warned{Subtype: subtype, Detail: detail})
 	}
+}
+
+// warnLate is warn for what happens after the outcome.
+func (c *client) warnLate(subtype, detail string) {
+	c.show.close()
+	c.warn(subtype, detail)
+	c.show.show(Warned{Subtype: subtype, Detail: detail}) // its goroutine has ended
 }
 
 func (c *client) takeWarnings() []string {

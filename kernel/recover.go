@@ -164,7 +164,7 @@ func (t *traces) apply(e eventlog.Event) {
 func (t *traces) known() string {
 	switch {
 	case !t.sent:
-		return "the intent was recorded; the prompt probably was not sent"
+		return "the intent is on record; whether the prompt was sent is not"
 	case t.answered:
 		return fmt.Sprintf("the prompt was sent and the agent's last answer is on record, but was not acted upon; %d lines came", t.lines)
 	}

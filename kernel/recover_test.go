@@ -73,7 +73,7 @@ func TestRecoveryTellsTheTruthOnce(t *testing.T) {
 		known string
 		text  string
 	}{
-		{2, "probably was not sent", ""},
+		{2, "whether the prompt was sent is not", ""},
 		{3, "about to be sent or sent; 0 lines", ""},
 		{4, "1 lines", "half an "},
 		{5, "1 lines", "half an "},

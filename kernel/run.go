@@ -43,7 +43,8 @@ type Turn struct {
 	AnswerIn    time.Duration // how long a question stays open; 0: there is nobody to ask
 
 	// Stop ends the turn: the agent is asked to cancel and the run waits for its answer.
-	// To end the agent as well, cancel the context of Run.
+	// To end the agent as well, cancel the context of Run; a StoppedError as its cause says
+	// who did.
 	Stop <-chan Stop
 	// Show is called with what happens, one notice at a time. It may be nil.
 	Show func(Notice)
@@ -97,6 +98,11 @@ var (
 	ErrInputRunning    = errors.New("a call for this input is under way")
 )
 
+// A StoppedError says that the turn was stopped before its input was accepted.
+type StoppedError struct{ Stop Stop }
+
+func (e *StoppedError) Error() string { return "stopped: " + e.Stop.Why }
+
 // cancelGrace is how long an agent may take to confirm a cancellation.
 const cancelGrace = 15 * time.Second
 
@@ -147,8 +153,10 @@ type run struct {
 	client  *client
 	call    *provider.Call
 	stopped *Stop
-	closing chan struct{} // closed when the agent has answered session/close; nil: not asked
-	closed  chan error    // that answer
+
+	closing    chan struct{} // closed when session/close is over; nil: it was not sent
+	closeErr   error         // what came of it, once closing is closed
+	closeNoted bool          // it is on record
 }
 
 // accept takes the locks of a run: its session's, so that it runs alone there, and its
@@ -168,8 +176,13 @@ func (r *Runner) accept(ctx context.Context, t *Turn) (*run, error) {
 		Input:   t.Input.ID,
 	}
 	run.call = provider.NewCall(id.String())
-	lock, err := lockSession(ctx, sessionLockPath(r.opt.Paths.Locks, string(t.Session)), t.Wait)
+	waiting, done := run.untilStopped(ctx)
+	lock, err := lockSession(waiting, sessionLockPath(r.opt.Paths.Locks, string(t.Session)), t.Wait)
+	done()
 	if err != nil {
+		if run.stopped != nil {
+			err = &StoppedError{*run.stopped}
+		}
 		return nil, err
 	}
 	run.locks = append(run.locks, lock)
@@ -189,7 +202,7 @@ func (run *run) release() {
 }
 
 // do is the run, step by step. An error means that nothing was sent.
-func (run *run) do(ctx context.Context) (Result, error) {
+func (run *run) do(ctx context.Context) (res Result, err error) {
 	run.client = newClient(run)
 	defer run.client.show.close()
 	conn, err := provider.Start(run.t.Agent.Agent, run.connOptions())
@@ -203,10 +216,16 @@ func (run *run) do(ctx context.Context) (Result, error) {
 		run.conn = conn
 		run.client.attach(conn)
 		defer run.client.detach()
-		defer run.endAgent(ctx)
+		defer func() {
+			run.endAgent(ctx)
+			res.Warnings = run.client.takeWarnings()
+		}()
 	}
 	if err == nil {
 		err = run.prepare(ctx)
+	}
+	if err == nil && run.stopped != nil { // a stop that came with the last answer
+		err = errStopped(*run.stopped)
 	}
 	if err == nil {
 		err = run.intend(ctx)
@@ -229,8 +248,8 @@ func (run *run) connOptions() provider.Options {
 	}
 }
 
-// recordInput records that the input was accepted. Nothing waits for it: it is on disk
-// with the intent, at the latest.
+// recordInput records that the input was accepted. It is written while the agent starts;
+// nothing waits for it.
 func (run *run) recordInput() error {
 	var events []eventlog.Event
 	if run.created {
@@ -241,13 +260,15 @@ func (run *run) recordInput() error {
 		Text: in.Text, Attachments: in.Attachments, Source: in.Source, Sender: in.Sender,
 		Dir: run.t.Dir, Provider: run.t.Agent.ID,
 	}))
-	return run.r.log.Record(events...)
+	err := run.r.log.Record(events...)
+	run.r.log.Hurry()
+	return err
 }
 
 // prepare brings the agent to the point where it can be prompted.
 func (run *run) prepare(ctx context.Context) error {
-	ctx, cancel := run.untilStopped(ctx)
-	defer cancel(nil)
+	ctx, done := run.untilStopped(ctx)
+	defer done()
 	info, err := run.conn.Initialize(ctx, run.r.opt.Version)
 	if err != nil {
 		return run.noteTimeout(err)
@@ -267,19 +288,31 @@ func (run *run) prepare(ctx context.Context) error {
 	}))
 }
 
-// untilStopped is ctx, cancelled as well when the turn is stopped.
-func (run *run) untilStopped(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+// untilStopped is ctx, cancelled as well when the turn is stopped; run.stopped then says so.
+// It may be read when done, which must be called, has returned.
+func (run *run) untilStopped(ctx context.Context) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
 	go func() {
+		defer close(ended)
+		if run.stopped != nil {
+			cancel(errStopped(*run.stopped))
+			return
+		}
 		select {
 		case s := <-run.t.Stop:
 			run.stopped = &s
-			cancel(errors.New("stopped before the prompt was sent: " + s.Why))
+			cancel(errStopped(s))
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, cancel
+	return ctx, func() {
+		cancel(nil)
+		<-ended
+	}
 }
+
+func errStopped(s Stop) error { return errors.New("stopped before the prompt was sent: " + s.Why) }
 
 func (run *run) noteTimeout(err error) error {
 	var e *provider.Error
@@ -365,9 +398,14 @@ func (run *run) prompt(ctx context.Context) Result {
 			run.conn.Kill()
 		case <-done:
 			done = nil
-			if run.stopped == nil {
-				run.stopped = &Stop{By: "user", Why: "ended at once"}
-				_ = run.recordStop(ctx, *run.stopped) // the agent is killed whether this is recorded or not
+			s := Stop{By: "user", Why: "ended at once"}
+			var cause *StoppedError
+			if errors.As(context.Cause(ctx), &cause) {
+				s = cause.Stop
+			}
+			if run.stopped == nil || run.stopped.By != s.By {
+				run.stopped = &s
+				_ = run.recordStop(ctx, s) // the agent is killed whether this is recorded or not
 			}
 			run.conn.Kill()
 		}
@@ -448,6 +486,9 @@ func (run *run) conclude(outcome eventlog.Type, e *provider.Error) (Result, erro
 	events = append(events, run.outcomeFact(outcome, refs, res), eventlog.NewFact(eventlog.CallEnforced, "perlica", refs, enforced{
 		Calls: res.Calls, Blocked: res.Blocked, LinesLost: run.r.opt.TrailLost(), Permissions: res.Permissions, Unasked: len(res.Unasked),
 	}))
+	if run.closedInTime() {
+		events = append(events, run.closedFact())
+	}
 	_, err := run.r.log.Append(context.Background(), events...)
 	run.client.show.close()
 	res.Warnings = run.client.takeWarnings()
@@ -494,14 +535,12 @@ func (run *run) beginClose() {
 	if run.session == nil || run.conn.Err() != nil || run.caps.SessionCapabilities.Close == nil || run.closing != nil {
 		return
 	}
-	closing := make(chan error, 1)
 	run.closing = make(chan struct{})
-	run.closed = closing
-	go func() {
+	go func() { // endAgent waits for it
 		defer close(run.closing)
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
-		closing <- run.session.Close(ctx)
+		run.closeErr = run.session.Close(ctx)
 	}()
 }
 
@@ -509,19 +548,39 @@ func (run *run) beginClose() {
 // nothing: the outcome is on disk.
 func (run *run) endAgent(ctx context.Context) {
 	run.beginClose()
-	var closed sessionClosed
 	if run.closing != nil {
-		closed.Requested = true
-		if err := <-run.closed; err != nil {
-			closed.Error = err.Error()
-		}
+		<-run.closing
 	}
 	if err := run.conn.End(ctx); err != nil {
 		run.r.opt.Trail.Warn("ending the agent", "provider", run.t.Agent.ID, "error", err.Error())
 	}
-	if run.session != nil {
-		_ = run.r.log.Record(eventlog.NewFact(eventlog.SessionClosed, "perlica", run.client.refs(), closed)) // Close of the log tells
+	if run.session != nil && !run.closeNoted {
+		_ = run.r.log.Record(run.closedFact()) // Close of the log tells
 	}
+}
+
+// closedInTime reports whether the agent has answered session/close already. The fact then
+// goes on record with the outcome, in one commit.
+func (run *run) closedInTime() bool {
+	if run.closing == nil {
+		return false
+	}
+	select {
+	case <-run.closing:
+		run.closeNoted = true
+		return true
+	default:
+		return false
+	}
+}
+
+// closedFact says how the agent's session ended. The closing, if any, is over.
+func (run *run) closedFact() eventlog.Event {
+	closed := sessionClosed{Requested: run.closing != nil}
+	if run.closeErr != nil {
+		closed.Error = run.closeErr.Error()
+	}
+	return eventlog.NewFact(eventlog.SessionClosed, "perlica", run.client.refs(), closed)
 }
 
 // closeTimeout is how long an agent may take to free a session that is over.

@@ -43,6 +43,14 @@ type Runner struct {
 	standing *policy.Standing
 }
 
+// How long a line may wait to be written where nobody waits for it. With stream_sync what
+// is shown is waited for, and what is not is the agent's set-up; without, this is how far
+// the log may be behind what was shown.
+const (
+	streamLazy = 20 * time.Millisecond
+	setupLazy  = 200 * time.Millisecond
+)
+
 // Open opens the context's log, creating it if need be. Its folders must exist. It fails
 // with the errors of eventlog.Open.
 func Open(ctx context.Context, opt Options) (*Runner, error) {
@@ -55,7 +63,11 @@ func Open(ctx context.Context, opt Options) (*Runner, error) {
 	if opt.TrailLost == nil {
 		opt.TrailLost = func() int64 { return 0 }
 	}
-	log, err := eventlog.Open(ctx, opt.Paths.EventLog, eventlog.Options{Context: opt.Context, Now: opt.Now})
+	lazy := streamLazy
+	if opt.StreamSync {
+		lazy = setupLazy
+	}
+	log, err := eventlog.Open(ctx, opt.Paths.EventLog, eventlog.Options{Context: opt.Context, Now: opt.Now, Lazy: lazy})
 	if err != nil {
 		return nil, err
 	}
