@@ -43,7 +43,11 @@ func checkSettings(ctx context.Context, db *sqlx.DB, names ...string) error {
 
 // CheckSchema returns what of the log's tables, indexes and triggers is missing, changed
 // or not ours, a line each: without its triggers a log is no longer append-only.
+// Of a log that an older version wrote it says nothing: Open changes its schema.
 func (r *Reader) CheckSchema(ctx context.Context) (faults []string, err error) {
+	if _, version, err := identify(ctx, r.db); err != nil || version < schemaVersion {
+		return nil, err
+	}
 	fresh, err := sqlx.Open("sqlite", ":memory:")
 	if err != nil {
 		return nil, err

@@ -21,6 +21,8 @@ func TestMain(m *testing.M) {
 	switch path := os.Getenv("EVENTLOG_TEST_FILE"); os.Getenv("EVENTLOG_TEST_CHILD") {
 	case "append":
 		childAppend(path)
+	case "hold":
+		childHold(path)
 	case "full":
 		childFull(path)
 	default:

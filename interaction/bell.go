@@ -20,24 +20,54 @@ type bell struct {
 	wg       sync.WaitGroup
 }
 
-// socketPath names the socket of the process that writes the log through the given
-// handle. The name is hashed: the path of a socket is limited to 104 bytes.
+// maxSocketPath is the longest path that every system takes for a socket.
+const maxSocketPath = 103
+
+// socketPath names the socket of the process that writes the log through the given handle.
+// The name is hashed, because paths are limited; where the folder's own path is too long,
+// the socket lies in one of the system's folder for temporary files, named after it.
 func socketPath(dir, writer string) string {
-	sum := sha256.Sum256([]byte(writer))
-	return filepath.Join(dir, hex.EncodeToString(sum[:8])+".sock")
+	name := hashed(writer) + ".sock"
+	if path := filepath.Join(dir, name); len(path) <= maxSocketPath {
+		return path
+	}
+	return filepath.Join(os.TempDir(), "perlica-"+hashed(dir), name)
 }
 
-// ring starts listening, if this process does not listen yet.
-func (c *Coordinator) ring() error {
+func hashed(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:8])
+}
+
+// private makes a folder that nobody else may enter, or fails if somebody else made it:
+// only its owner may change its mode.
+func private(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is no folder", dir)
+	}
+	return os.Chmod(dir, 0o700)
+}
+
+// Reachable starts listening for answers of other processes, if it has not been done. An
+// error means that they cannot wake this one: their answers count only when it looks.
+func (c *Coordinator) Reachable() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.bell != nil || c.dir == "" {
 		return nil
 	}
-	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+	path := socketPath(c.dir, c.log.Writer())
+	if err := private(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("interaction: the folder for sockets: %w", err)
 	}
-	l, err := net.Listen("unix", socketPath(c.dir, c.log.Writer()))
+	l, err := net.Listen("unix", path)
 	if err != nil {
 		return fmt.Errorf("interaction: listen for answers: %w", err)
 	}

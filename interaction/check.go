@@ -11,18 +11,11 @@ import (
 	"syscall"
 )
 
-// ErrSocketPath says that the folder for sockets has a path that is too long for them.
-var ErrSocketPath = errors.New("the path is too long for a socket")
-
 // TryListen listens on a socket in dir for a moment. The error says why other processes
-// could not wake one that asks. Where dir does not exist yet only the length of the path
-// is judged, and the error is nil.
+// could not wake one that asks. Where the folder does not exist yet there is nothing to say.
 func TryListen(dir string) error {
 	path := socketPath(dir, rand.Text())
-	// The system's limit counts a zero byte at the end.
-	if limit := len(syscall.RawSockaddrUnix{}.Path) - 1; len(path) > limit {
-		return fmt.Errorf("interaction: %w: %s has %d bytes, %d are possible", ErrSocketPath, filepath.Dir(path), len(filepath.Dir(path)), limit-len(path)+len(filepath.Dir(path)))
-	}
+	dir = filepath.Dir(path)
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -60,7 +60,8 @@ func (t *Ticket) close(answer *Answer, lapsed Reason, err error) {
 }
 
 // Ask records the question and opens it for answers; the question is on disk when Ask
-// returns, and only then may it be shown. The caller must Resolve it in the end.
+// returns, and only then may it be shown. The caller must Resolve it in the end. Call
+// Reachable first if other processes may answer.
 func (c *Coordinator) Ask(ctx context.Context, q Question) (*Ticket, error) {
 	if q.ID == "" {
 		q.ID = eventlog.InteractionID(uuid.Must(uuid.NewV7()).String())
@@ -68,9 +69,6 @@ func (c *Coordinator) Ask(ctx context.Context, q Question) (*Ticket, error) {
 	q.Refs.Interaction = q.ID
 	q.Asked, q.Writer = c.now(), c.log.Writer()
 	t := &Ticket{Question: q, c: c, done: make(chan struct{})}
-	if err := c.ring(); err != nil {
-		return nil, err
-	}
 	c.mu.Lock()
 	c.open = append(c.open, t)
 	c.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -54,6 +55,9 @@ func permission() Question {
 
 func ask(t *testing.T, c *Coordinator, q Question) *Ticket {
 	t.Helper()
+	if err := c.Reachable(); err != nil {
+		t.Fatal(err)
+	}
 	ticket, err := c.Ask(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
@@ -214,6 +218,17 @@ func TestChooseRefusesTheAmbiguous(t *testing.T) {
 	if o, err := q.Choose("a"); err != nil || o.ID != "a" {
 		t.Errorf("a: %+v, %v", o, err)
 	}
+}
+
+func TestSocketsOfALongFolder(t *testing.T) {
+	path, dir := folders(t)
+	long := filepath.Join(dir, strings.Repeat("a-folder-with-a-long-name/", 6))
+	ticket := ask(t, process(t, path, long), permission())
+	if err := process(t, path, long).Answer(t.Context(), ticket.ID, Answer{Option: "once", By: "p"}); err != nil {
+		t.Fatal(err)
+	}
+	<-ticket.Done()
+	t.Cleanup(func() { _ = os.RemoveAll(filepath.Dir(socketPath(long, ""))) })
 }
 
 func TestAnswerToADeadAsker(t *testing.T) {

@@ -49,15 +49,21 @@ func (c *client) judge(p *provider.PermissionRequest) {
 		return
 	}
 	q := c.question(call, p.Options, req, d)
+	if c.run.t.AnswerIn > 0 {
+		if err := c.run.r.questions.Reachable(); err != nil {
+			c.warn("unreachable", "other processes cannot answer this question: "+err.Error())
+		}
+	}
 	ticket, err := c.run.r.questions.Ask(context.Background(), q)
 	if err != nil {
 		c.kill()
 		return
 	}
-	c.open.Go(func() { c.await(ticket, p, req) })
-	if c.run.t.AnswerIn > 0 && live {
-		c.show.add(Asked{ticket.Question})
+	shown := c.run.t.AnswerIn > 0 && live
+	if shown {
+		c.show.add(Asked{ticket.Question}) // before its end can be
 	}
+	c.open.Go(func() { c.await(ticket, p, req, shown) })
 }
 
 // needsPerson reports whether a decision leaves the answer to a person. A refused command
@@ -180,7 +186,7 @@ func (c *client) question(call provider.ToolCall, options []acp.PermissionOption
 const offerPrefix = "perlica:remember-"
 
 // await waits for the end of a question and tells the agent.
-func (c *client) await(t *interaction.Ticket, p *provider.PermissionRequest, req policy.Request) {
+func (c *client) await(t *interaction.Ticket, p *provider.PermissionRequest, req policy.Request, shown bool) {
 	ctx := context.Background() // what has been asked gets an end on the log, whatever else ends
 	if why := c.wait(t, p); why != "" {
 		// An error of the log is in the ticket's outcome.
@@ -198,7 +204,7 @@ func (c *client) await(t *interaction.Ticket, p *provider.PermissionRequest, req
 			return
 		}
 	} else {
-		c.unanswered(p)
+		c.unanswered(p, lapsed)
 		if lapsed == interaction.Nobody || lapsed == interaction.TimeUp {
 			o, _ := t.First(string(acp.PermissionOptionKindRejectOnce))
 			res.Option = o.ID
@@ -210,7 +216,7 @@ func (c *client) await(t *interaction.Ticket, p *provider.PermissionRequest, req
 	}
 	res.Sent = lapsed != interaction.Withdrawn && c.reply(p, res.Option, by, t.Refs)
 	_ = c.run.r.questions.Resolve(t, res) // the log's end is the run's
-	c.show.add(Closed{Question: t.Question, Answer: answer, Reason: lapsed})
+	c.show.add(Closed{Question: t.Question, Answer: answer, Reason: lapsed, Shown: shown})
 }
 
 // wait returns "" when the question has been answered, else why nobody will.
@@ -272,11 +278,14 @@ func (c *client) obey(ctx context.Context, t *interaction.Ticket, a interaction.
 	return once.ID, nil
 }
 
-// unanswered counts a question to which nobody said anything. For the agent that is no.
-func (c *client) unanswered(p *provider.PermissionRequest) {
+// unanswered takes in that nobody said anything. For the agent that is no. It counts if it
+// was for want of anybody, not if the agent or its turn ended first.
+func (c *client) unanswered(p *provider.PermissionRequest, why interaction.Reason) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.perms.Unanswered++
+	if why == interaction.Nobody || why == interaction.TimeUp {
+		c.perms.Unanswered++
+	}
 	c.noteTool(provider.ToolCall{ID: p.Tool.ID}).refused = true
 }
 

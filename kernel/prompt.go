@@ -118,7 +118,7 @@ func modelOption(s *provider.Session, model string) (string, error) {
 		if o.Select == nil || !isModelOption(o.Select) {
 			continue
 		}
-		values := optionValues(o.Select.Options)
+		values := OptionValues(o.Select.Options)
 		if slices.Contains(values, model) {
 			return string(o.Select.Id), nil
 		}
@@ -131,7 +131,8 @@ func isModelOption(o *acp.SessionConfigOptionSelect) bool {
 	return o.Category != nil && *o.Category == acp.SessionConfigOptionCategoryModel || o.Id == "model"
 }
 
-func optionValues(o acp.SessionConfigSelectOptions) []string {
+// OptionValues are the values that an option can take.
+func OptionValues(o acp.SessionConfigSelectOptions) []string {
 	var values []string
 	if o.Ungrouped != nil {
 		for _, v := range *o.Ungrouped {

@@ -21,12 +21,7 @@ type Unfinished struct {
 	Alive bool // its process still holds the run's lock
 }
 
-// Unfinished returns the runs without an outcome, oldest first. It changes nothing.
-func (r *Runner) Unfinished(ctx context.Context) ([]Unfinished, error) {
-	return ListUnfinished(ctx, &r.log.Reader, r.opt.Paths.Locks)
-}
-
-// ListUnfinished is Runner.Unfinished for a log that is open read-only.
+// ListUnfinished returns the runs without an outcome, oldest first. It changes nothing.
 func ListUnfinished(ctx context.Context, log *eventlog.Reader, locks string) ([]Unfinished, error) {
 	ids, err := log.OpenRuns(ctx)
 	if err != nil {

@@ -91,11 +91,10 @@ type Result struct {
 
 // What keeps a turn from being run.
 var (
-	ErrBusy            = errors.New("the session is busy with another run")
-	ErrNoSession       = errors.New("there is no such session")
-	ErrSessionProvider = errors.New("the session belongs to another provider")
-	ErrAmbiguous       = errors.New("more than one session matches")
-	ErrInputRunning    = errors.New("a call for this input is under way")
+	ErrBusy         = errors.New("the session is busy with another run")
+	ErrNoSession    = errors.New("there is no such session")
+	ErrAmbiguous    = errors.New("more than one session matches")
+	ErrInputRunning = errors.New("a call for this input is under way")
 )
 
 // A StoppedError says that the turn was stopped before its input was accepted.
@@ -550,6 +549,9 @@ func (run *run) endAgent(ctx context.Context) {
 	run.beginClose()
 	if run.closing != nil {
 		<-run.closing
+	}
+	if run.closeErr != nil {
+		run.client.warnLate("session_not_closed", run.closeErr.Error())
 	}
 	if err := run.conn.End(ctx); err != nil {
 		run.r.opt.Trail.Warn("ending the agent", "provider", run.t.Agent.ID, "error", err.Error())

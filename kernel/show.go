@@ -28,6 +28,7 @@ type (
 		Question interaction.Question
 		Answer   *interaction.Answer // nil if there was none
 		Reason   interaction.Reason  // why there was none
+		Shown    bool                // whether it was Asked before
 	}
 	// Decided says that a rule or a mode answered instead of a person.
 	Decided struct {

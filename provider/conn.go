@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"sync"
@@ -58,8 +57,9 @@ type Conn struct {
 	wg    sync.WaitGroup // reader and writer
 	out   chan outgoing  // to the writer
 
-	gone chan struct{} // closed when the connection is of no more use
-	end  sync.Once     // guards the closing of gone
+	gone  chan struct{} // closed when the connection is of no more use
+	end   sync.Once     // guards the closing of gone
+	quiet chan struct{} // closed when the writer has returned: nothing more leaves
 
 	mu       sync.Mutex // guards what follows; never held while something blocks
 	err      *Error     // why gone is closed
@@ -107,6 +107,7 @@ func Start(a Agent, opt Options) (*Conn, error) {
 		agent: a, opt: opt, proc: proc,
 		out:      make(chan outgoing, 256),
 		gone:     make(chan struct{}),
+		quiet:    make(chan struct{}),
 		calls:    map[string]*pendingCall{},
 		asked:    map[string]*PermissionRequest{},
 		prompted: map[string]bool{},
@@ -142,7 +143,8 @@ func (c *Conn) StderrTail() string { return c.proc.StderrTail() }
 // End ends the agent in order: its input is closed, after a grace it is asked to go,
 // after another it is killed, with all its children. It returns when nothing is left
 // and everything the agent said until then has been recorded. Later calls wait for the
-// first. When ctx is done the grace is over.
+// first. When ctx is done the grace is over. The methods of Client and Recorder must not
+// call it: it waits for them.
 func (c *Conn) End(ctx context.Context) error {
 	c.fail(&Error{Type: TypeStopped, Message: "Perlica ended the agent"})
 	err := c.proc.End(ctx)
@@ -165,6 +167,7 @@ func (c *Conn) fail(e *Error) {
 		c.err = e
 		c.mu.Unlock()
 		close(c.gone)
+		_ = c.proc.Stdin().SetWriteDeadline(time.Now()) // a line half written stays half written
 	})
 }
 
@@ -172,68 +175,6 @@ func (c *Conn) fail(e *Error) {
 func (c *Conn) broken(e *Error) {
 	c.fail(e)
 	_ = c.proc.Kill() // End, which must follow, says what could not be killed
-}
-
-// read is the one reader of the agent's output.
-func (c *Conn) read() {
-	lines := newLineReader(c.proc.Stdout(), c.opt.MaxLine)
-	for {
-		f, err := lines.next()
-		if err != nil {
-			c.outputEnded(err)
-			return
-		}
-		env := envelope{Frame: f}
-		if f.Kind != Oversized {
-			env = parseEnvelope(f.Line)
-		}
-		if c.isBroken() {
-			continue // empty the pipe, so that the process can leave
-		}
-		if err := c.opt.Recorder.Received(env.Frame); err != nil {
-			c.broken(&Error{Type: TypeRecord, Message: "the record could not be written: " + err.Error(), cause: errors.Join(ErrRecord, err)})
-			continue
-		}
-		c.dispatch(env)
-	}
-}
-
-// isBroken reports whether lines are no longer worth recording: the record failed.
-func (c *Conn) isBroken() bool {
-	e := c.failure()
-	return e != nil && e.Type == TypeRecord
-}
-
-// exitWait is how long a process that closed its output may take to leave, before it
-// counts as one that lives on.
-const exitWait = 500 * time.Millisecond
-
-func (c *Conn) outputEnded(err error) {
-	e := &Error{Type: TypeGone, cause: ErrGone}
-	select {
-	case <-c.proc.Exited():
-	case <-time.After(exitWait):
-	case <-c.gone:
-	}
-	switch code, signal, exited := c.proc.ExitState(); {
-	case !exited && errors.Is(err, io.EOF):
-		e.Subtype, e.Message = "output_closed", "the agent closed its output"
-	case !exited:
-		e.Subtype, e.Message = "output_failed", "reading from the agent: "+err.Error()
-	case signal != "":
-		e.Subtype, e.Message = "killed", "the agent was ended by "+signal
-	default:
-		e.Subtype, e.Message = "exited", fmt.Sprintf("the agent exited with code %d", code)
-	}
-	if tail := lastLine(c.proc.StderrTail()); tail != "" {
-		e.Message += "; its last words: " + tail
-	}
-	c.fail(e)
-}
-
-func lastLine(s string) string {
-	s = strings.TrimSpace(s)
-	return clip(strings.TrimSpace(s[strings.LastIndexByte(s, '\n')+1:]), 300)
 }
 
 // dispatch acts upon a line of the agent.
@@ -247,7 +188,7 @@ func (c *Conn) dispatch(env envelope) {
 		c.notification(env)
 	case Malformed:
 		if len(strings.TrimSpace(string(env.Line))) > 0 {
-			c.warn("malformed_line", clip(strings.ToValidUTF8(string(env.Line), "\uFFFD"), 200))
+			c.warn("malformed_line", clip(string(env.Line), 200))
 		}
 	case Oversized:
 		c.broken(&Error{
@@ -258,7 +199,7 @@ func (c *Conn) dispatch(env envelope) {
 }
 
 func (c *Conn) warn(subtype, detail string) {
-	c.opt.Client.Warning(Warning{Subtype: subtype, Detail: detail})
+	c.opt.Client.Warning(Warning{Subtype: subtype, Detail: strings.ToValidUTF8(detail, "\uFFFD")})
 }
 
 // response hands a response to whoever waits for it.
@@ -313,22 +254,25 @@ func (c *Conn) notification(env envelope) {
 func (c *Conn) update(session string, u Update) {
 	c.mu.Lock()
 	ours := c.session
-	if ours == "" && len(c.early) < maxEarly {
+	hold := ours == "" && len(c.early) < maxEarly
+	if hold {
 		c.early = append(c.early, heldUpdate{session, u})
-		c.mu.Unlock()
-		return
 	}
 	c.mu.Unlock()
-	if session != ours {
+	switch {
+	case hold:
+	case ours == "":
+		c.warn("early_update", fmt.Sprintf("more than %d updates before the session's id", maxEarly))
+	case session != ours:
 		c.warn("foreign_session", "an update of session "+clip(session, 80))
-		return
+	default:
+		c.opt.Client.Update(u)
 	}
-	c.opt.Client.Update(u)
 }
 
 // call sends one request and waits for its response. Right is only set for
 // session/prompt, which has no timeout and is not abandoned when ctx is done.
-func (c *Conn) call(ctx context.Context, method string, params any, right *Call) (json.RawMessage, error) {
+func (c *Conn) call(ctx context.Context, method string, params any, right *Call) (envelope, error) {
 	c.mu.Lock()
 	id := strconv.FormatInt(c.nextID, 10)
 	c.nextID++
@@ -348,15 +292,15 @@ func (c *Conn) call(ctx context.Context, method string, params any, right *Call)
 		Params  any             `json:"params"`
 	}{"2.0", json.RawMessage(id), method, params})
 	if err != nil {
-		return nil, c.failed(method, id, &Error{Type: TypeProtocol, Message: err.Error(), cause: err})
+		return envelope{}, c.failed(method, id, &Error{Type: TypeProtocol, Message: err.Error(), cause: err})
 	}
 	if err := c.send(line, right); err != nil {
-		return nil, c.failed(method, id, err)
+		return envelope{}, c.failed(method, id, err)
 	}
 	return c.await(ctx, p, method, id)
 }
 
-func (c *Conn) await(ctx context.Context, p *pendingCall, method, id string) (json.RawMessage, error) {
+func (c *Conn) await(ctx context.Context, p *pendingCall, method, id string) (envelope, error) {
 	var timeout <-chan time.Time
 	done := ctx.Done()
 	if method == acp.AgentMethodSessionPrompt {
@@ -368,22 +312,22 @@ func (c *Conn) await(ctx context.Context, p *pendingCall, method, id string) (js
 	}
 	select {
 	case env := <-p.answer:
-		return c.decode(env, method, id)
+		return c.judge(env, method, id)
 	case <-c.gone:
 	case <-timeout:
-		return nil, c.failed(method, id, &Error{
+		return envelope{}, c.failed(method, id, &Error{
 			Type: TypeTimeout, cause: ErrTimeout,
 			Message: fmt.Sprintf("the agent did not answer within %s", c.timeout(method)),
 		})
 	case <-done:
-		return nil, c.failed(method, id, &Error{Type: TypeStopped, Message: context.Cause(ctx).Error(), cause: context.Cause(ctx)})
+		return envelope{}, c.failed(method, id, &Error{Type: TypeStopped, Message: context.Cause(ctx).Error(), cause: context.Cause(ctx)})
 	}
 	select {
 	case env := <-p.answer: // it came before the agent went
-		return c.decode(env, method, id)
+		return c.judge(env, method, id)
 	default:
 		e := *c.failure()
-		return nil, c.failed(method, id, &e)
+		return envelope{}, c.failed(method, id, &e)
 	}
 }
 
@@ -394,11 +338,27 @@ func (c *Conn) timeout(method string) time.Duration {
 	return c.opt.RequestTimeout
 }
 
-func (c *Conn) decode(env envelope, method, id string) (json.RawMessage, error) {
+// judge tells an answer from an error.
+func (c *Conn) judge(env envelope, method, id string) (envelope, error) {
 	if env.error != nil && string(env.error) != "null" {
-		return nil, c.failed(method, id, agentError(method, id, env.error))
+		return envelope{}, c.failed(method, id, agentError(method, id, env.error))
 	}
-	return env.result, nil
+	return env, nil
+}
+
+// decode decodes the result of a response. No result is the same as null: it sets nothing.
+func (c *Conn) decode(env envelope, method string, result any) error {
+	if env.result == nil {
+		return nil
+	}
+	err := json.Unmarshal(env.result, result)
+	if err == nil {
+		return nil
+	}
+	return c.failed(method, env.ID, &Error{
+		Type: TypeProtocol, Subtype: "undecodable_result", RawShape: shape(env.result), cause: errors.Join(ErrProtocol, err),
+		Message: "an answer that is not of the protocol's form: " + clip(err.Error(), 200),
+	})
 }
 
 // failed completes an error with what the call knows.

@@ -38,16 +38,35 @@ const (
 // Error is what is known of a failure, in the eight fields that the record keeps. Code,
 // Subtype, RequestID and RawShape are empty where the agent gave none.
 type Error struct {
-	Provider  string      `json:"provider_id"`
-	Message   string      `json:"error"`
-	Type      ErrorType   `json:"error_type"`
-	Method    string      `json:"method"`
-	Code      json.Number `json:"code"`
-	Subtype   string      `json:"subtype"`
-	RequestID string      `json:"request_id"`
-	RawShape  string      `json:"raw_shape"` // the error object with its values replaced by their types
+	Provider  string    `json:"provider_id"`
+	Message   string    `json:"error"`
+	Type      ErrorType `json:"error_type"`
+	Method    string    `json:"method"`
+	Code      Code      `json:"code"`
+	Subtype   string    `json:"subtype"`
+	RequestID string    `json:"request_id"`
+	RawShape  string    `json:"raw_shape"` // the error object with its values replaced by their types
 
 	cause error
+}
+
+// Code is an agent's error code as it was written, null in JSON if the agent gave none.
+type Code string
+
+// MarshalJSON writes the code as the agent did.
+func (c Code) MarshalJSON() ([]byte, error) {
+	if c == "" {
+		return []byte("null"), nil
+	}
+	return []byte(c), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (c *Code) UnmarshalJSON(b []byte) error {
+	var n json.Number
+	err := json.Unmarshal(b, &n) // null leaves it empty
+	*c = Code(n)
+	return err
 }
 
 func (e *Error) Error() string {
@@ -84,13 +103,14 @@ func agentError(method, id string, raw []byte) *Error {
 		e.Message = "an error that is not of JSON-RPC's form: " + clip(string(raw), 500)
 		return e
 	}
-	e.Code, e.Message = v.Code, v.Message
+	e.Code, e.Message = Code(v.Code), clip(v.Message, 4000)
 	if detail := errorDetail(v.Data); detail != "" && detail != v.Message {
 		e.Message += ": " + detail
 	}
 	if e.Message == "" {
 		e.Message = "an error without a message"
 	}
+	e.Subtype = errorSubtype(v.Data)
 	if v.Code == codeAuthRequired {
 		e.Type, e.cause = TypeAuth, ErrAuthRequired
 	}
@@ -110,6 +130,20 @@ func errorDetail(data json.RawMessage) string {
 	for _, s := range []string{v.Details, v.Message, v.Error, v.Reason} {
 		if s != "" {
 			return clip(s, 500)
+		}
+	}
+	return ""
+}
+
+// errorSubtype finds the word by which agents sort their errors, in an error's data.
+func errorSubtype(data json.RawMessage) string {
+	var v struct{ Subtype, ErrorKind, ErrorName, Type string }
+	if json.Unmarshal(data, &v) != nil {
+		return ""
+	}
+	for _, s := range []string{v.Subtype, v.ErrorKind, v.ErrorName, v.Type} {
+		if s != "" {
+			return clip(s, 80)
 		}
 	}
 	return ""

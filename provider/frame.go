@@ -1,8 +1,8 @@
 package provider
 
 import (
-	"bytes"
 	"errors"
+	"io"
 
 	"github.com/go-faster/jx"
 )
@@ -40,7 +40,9 @@ var errEnvelope = errors.New("not a JSON-RPC message")
 
 // parseEnvelope looks at a line's top level only. A line that is not one JSON object
 // with the members of a JSON-RPC 2.0 message, each at most once, is Malformed. A missing
-// "jsonrpc" is tolerated, as is an id of null, which makes a method a notification.
+// "jsonrpc" is tolerated, as is an id of null, which makes a method a notification, and
+// an id with neither result nor error, which is a response without a result: it is what
+// JavaScript writes when a handler returns nothing.
 func parseEnvelope(line []byte) envelope {
 	env := envelope{Frame: Frame{Line: line, Length: int64(len(line))}}
 	if err := env.parse(line); err != nil {
@@ -55,7 +57,6 @@ func (env *envelope) parse(line []byte) error {
 	d.ResetBytes(line)
 	var id []byte
 	var hasMethod bool
-	seen := 0
 	err := d.ObjBytes(func(d *jx.Decoder, key []byte) error {
 		var part *[]byte
 		switch string(key) {
@@ -83,24 +84,23 @@ func (env *envelope) parse(line []byte) error {
 		}
 		raw, err := d.Raw()
 		*part = raw
-		seen++
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if d.Next() != jx.Invalid { // something follows the object
+	if err := d.Skip(); !errors.Is(err, io.EOF) { // something follows the object
 		return errEnvelope
 	}
 	if string(id) != "null" {
-		env.ID = string(bytes.TrimSpace(id))
+		env.ID = string(id)
 	}
 	switch {
 	case hasMethod && env.ID != "":
 		env.Kind = Request
 	case hasMethod:
 		env.Kind = Notification
-	case id != nil && (env.result != nil || env.error != nil):
+	case env.ID != "", id != nil && env.error != nil:
 		env.Kind = Response
 	default:
 		return errEnvelope

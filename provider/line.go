@@ -26,7 +26,8 @@ func newLineReader(r io.Reader, limit int) *lineReader {
 
 // next returns the next line without its line feed, in memory of its own. Of a line
 // longer than the limit it returns the beginning, with its length and hash, and kind
-// Oversized. The last line may lack a line feed. Err is io.EOF at the end.
+// Oversized. The last line may lack a line feed. An error, io.EOF at the end, comes after
+// everything that was read.
 func (l *lineReader) next() (Frame, error) {
 	part, err := l.r.ReadSlice('\n')
 	if err == nil { // the usual case: one copy
@@ -46,9 +47,9 @@ func (l *lineReader) next() (Frame, error) {
 	}
 	if err == nil {
 		line = line[:len(line)-1]
-	} else if len(line) == 0 || !errors.Is(err, io.EOF) {
+	} else if len(line) == 0 {
 		return Frame{}, err
-	}
+	} // else the error comes again, after what was read
 	if len(line) > l.max {
 		return oversized(line, int64(len(line)), sha256.Sum256(line)), nil
 	}
@@ -67,11 +68,8 @@ func (l *lineReader) skip(begun []byte) (Frame, error) {
 		}
 		sum.Write(part)
 		length += int64(len(part))
-		if err == nil || errors.Is(err, io.EOF) {
-			return oversized(begun, length, [sha256.Size]byte(sum.Sum(nil))), nil
-		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			return Frame{}, err
+			return oversized(begun, length, [sha256.Size]byte(sum.Sum(nil))), nil
 		}
 	}
 }

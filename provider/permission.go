@@ -97,7 +97,7 @@ func (c *Conn) requestPermission(env envelope) {
 		conn: c, done: make(chan struct{}),
 	}
 	c.mu.Lock()
-	ours := c.session == v.SessionID
+	ours := c.session != "" && c.session == v.SessionID
 	twin := c.asked[env.ID]
 	if ours && twin == nil {
 		c.asked[env.ID] = p

@@ -3,7 +3,6 @@ package provider
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/coder/acp-go-sdk"
@@ -16,17 +15,20 @@ const ClientName = "perlica"
 // of the protocol.
 func (c *Conn) Initialize(ctx context.Context, version string) (acp.InitializeResponse, error) {
 	var r acp.InitializeResponse
-	err := c.ask(ctx, acp.AgentMethodInitialize, acp.InitializeRequest{
+	env, err := c.call(ctx, acp.AgentMethodInitialize, acp.InitializeRequest{
 		ProtocolVersion: acp.ProtocolVersionNumber,
 		ClientInfo:      &acp.Implementation{Name: ClientName, Version: version},
 		// No capability is claimed: Perlica reads no file and runs no command.
-	}, &r)
+	}, nil)
 	if err != nil {
 		return r, err
 	}
+	if err := c.decode(env, acp.AgentMethodInitialize, &r); err != nil {
+		return r, err
+	}
 	if r.ProtocolVersion != acp.ProtocolVersionNumber {
-		return r, c.failed(acp.AgentMethodInitialize, "", &Error{
-			Type: TypeProtocol, Subtype: "protocol_version", cause: ErrProtocol,
+		return r, c.failed(acp.AgentMethodInitialize, env.ID, &Error{
+			Type: TypeProtocol, Subtype: "protocol_version", RawShape: shape(env.result), cause: ErrProtocol,
 			Message: fmt.Sprintf("the agent speaks version %d of the protocol, Perlica speaks version %d", r.ProtocolVersion, acp.ProtocolVersionNumber),
 		})
 	}
@@ -35,20 +37,11 @@ func (c *Conn) Initialize(ctx context.Context, version string) (acp.InitializeRe
 
 // ask is call with the result decoded.
 func (c *Conn) ask(ctx context.Context, method string, params, result any) error {
-	raw, err := c.call(ctx, method, params, nil)
+	env, err := c.call(ctx, method, params, nil)
 	if err != nil {
 		return err
 	}
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil
-	}
-	if err := json.Unmarshal(raw, result); err != nil {
-		return c.failed(method, "", &Error{
-			Type: TypeProtocol, Subtype: "undecodable_result", RawShape: shape(raw), cause: errors.Join(ErrProtocol, err),
-			Message: "an answer that is not of the protocol's form: " + err.Error(),
-		})
-	}
-	return nil
+	return c.decode(env, method, result)
 }
 
 // Session is the agent's session on a connection. A connection has one.
@@ -66,12 +59,16 @@ func (c *Conn) NewSession(ctx context.Context, dir string, servers []acp.McpServ
 	if servers == nil {
 		servers = []acp.McpServer{} // the protocol wants a list
 	}
-	if err := c.ask(ctx, acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: dir, McpServers: servers}, &r); err != nil {
+	env, err := c.call(ctx, acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: dir, McpServers: servers}, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.decode(env, acp.AgentMethodSessionNew, &r); err != nil {
 		return nil, err
 	}
 	if r.SessionId == "" {
-		return nil, c.failed(acp.AgentMethodSessionNew, "", &Error{
-			Type: TypeProtocol, Subtype: "no_session_id", cause: ErrProtocol, Message: "the agent opened a session without an id",
+		return nil, c.failed(acp.AgentMethodSessionNew, env.ID, &Error{
+			Type: TypeProtocol, Subtype: "no_session_id", RawShape: shape(env.result), cause: ErrProtocol, Message: "the agent opened a session without an id",
 		})
 	}
 	return &Session{ID: string(r.SessionId), Modes: r.Modes, Options: r.ConfigOptions, conn: c}, nil
@@ -102,7 +99,7 @@ type Answer struct {
 // takes; it returns early only if the connection ends. To stop a turn send Cancel and
 // wait on. On an error, call says whether the prompt may have left.
 func (s *Session) Prompt(call *Call, prompt []acp.ContentBlock) (Answer, error) {
-	raw, err := s.conn.call(context.Background(), acp.AgentMethodSessionPrompt,
+	env, err := s.conn.call(context.Background(), acp.AgentMethodSessionPrompt,
 		acp.PromptRequest{SessionId: acp.SessionId(s.ID), Prompt: prompt}, call)
 	if err != nil {
 		return Answer{}, err
@@ -111,11 +108,8 @@ func (s *Session) Prompt(call *Call, prompt []acp.ContentBlock) (Answer, error) 
 		StopReason string          `json:"stopReason"`
 		Usage      json.RawMessage `json:"usage"`
 	}
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return Answer{}, s.conn.failed(acp.AgentMethodSessionPrompt, "", &Error{
-			Type: TypeProtocol, Subtype: "undecodable_result", RawShape: shape(raw), cause: errors.Join(ErrProtocol, err),
-			Message: "the agent's answer is not of the protocol's form",
-		})
+	if err := s.conn.decode(env, acp.AgentMethodSessionPrompt, &v); err != nil {
+		return Answer{}, err
 	}
 	if string(v.Usage) == "null" {
 		v.Usage = nil

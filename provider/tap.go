@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -40,7 +41,7 @@ func (c *Conn) send(line []byte, call *Call) error {
 	select {
 	case err := <-o.done:
 		return err
-	case <-c.gone:
+	case <-c.quiet: // not gone: until the writer has let go of the line, it may still leave
 	}
 	select {
 	case err := <-o.done:
@@ -50,13 +51,13 @@ func (c *Conn) send(line []byte, call *Call) error {
 	}
 }
 
-// post queues a line for the reader, which must not wait. An agent that asks without
-// reading the answers is deaf.
+// post queues a line for the reader, which does not wait until it has left. While the
+// queue is full nothing more is read: an agent that asks without reading the answers
+// comes to a halt, and the writer finds it deaf.
 func (c *Conn) post(line []byte) {
 	select {
 	case c.out <- outgoing{line: line, done: make(chan error, 1)}:
-	default:
-		c.broken(deaf())
+	case <-c.gone:
 	}
 }
 
@@ -67,6 +68,7 @@ func deaf() *Error {
 // write is the one writer of the agent's input: what it records is in the order of what
 // it writes.
 func (c *Conn) write() {
+	defer close(c.quiet)
 	for {
 		select {
 		case o := <-c.out:
@@ -101,7 +103,7 @@ func (c *Conn) writeLine(o outgoing) error {
 		o.call.left.Store(true)
 	}
 	late := time.AfterFunc(c.opt.WriteTimeout, func() { c.broken(deaf()) })
-	n, err := c.proc.Stdin().Write(append(o.line, '\n'))
+	n, err := c.proc.Stdin().Write(append(o.line, '\n')) // fail and Kill end it
 	late.Stop()
 	if err == nil {
 		return nil
@@ -128,9 +130,13 @@ func (c *Conn) unwritable(err error) error {
 	}
 }
 
-// permit lets the first session/prompt of a run through, and every line that is none.
-// It judges by the line, so that no way of sending one gets around it.
+// permit lets the first session/prompt of a run through, and every message that is none.
+// It judges by the line, so that no way of sending one gets around it; what is more or
+// less than one message on one line is refused.
 func (c *Conn) permit(env envelope, call *Call) error {
+	if env.Kind == Malformed || bytes.ContainsAny(env.Line, "\r\n") {
+		return errEnvelope
+	}
 	if env.Method != acp.AgentMethodSessionPrompt {
 		return nil
 	}

@@ -80,7 +80,7 @@ func (a *app) main(args []string) int {
 		exit = &exitError{code: codeOf(err), err: err}
 	}
 	if exit.err != nil {
-		a.complain(exit.err)
+		a.complain(err) // not exit.err: a hint may be wrapped around it
 	}
 	return exit.code
 }
@@ -225,10 +225,16 @@ func (a *app) reader(ctx context.Context, p *place) (*eventlog.Reader, config.Co
 		if rerr != nil {
 			rel = paths.EventLog
 		}
-		err = withHint(fmt.Errorf("there is no event log yet: %s", rel), "the first 'perlica run' makes it")
+		err = withHint(noLogError{rel}, "the first 'perlica run' makes it")
 	}
 	return r, paths, err
 }
+
+// noLogError says that the context has no log. It is fs.ErrNotExist.
+type noLogError struct{ path string }
+
+func (e noLogError) Error() string { return "there is no event log yet: " + e.path }
+func (noLogError) Unwrap() error   { return fs.ErrNotExist }
 
 // root is the tree of commands.
 func (a *app) root() *cobra.Command {
@@ -239,6 +245,13 @@ func (a *app) root() *cobra.Command {
 Protocol. One input makes exactly one call; nothing is executed here, nothing is
 retried, and every step is on an append-only log.`,
 		SilenceErrors: true, SilenceUsage: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			// cobra would look after this, with an error that is not known as one of usage.
+			if err := cmd.ValidateFlagGroups(); err != nil {
+				return usageError{err}
+			}
+			return nil
+		},
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return unknownCommand(cmd, args[0])

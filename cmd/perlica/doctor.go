@@ -1,5 +1,113 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
 
-func (a *app) doctorCommand() *cobra.Command { return &cobra.Command{Use: "doctor"} }
+	"github.com/mattn/go-runewidth"
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	var format string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check what runs depend on; exit code 1 if something is broken",
+		Long: `Check the configuration, the workspace, the disk, the event log and its views, runs that
+did not end, and the agents. Each result is ok, warn or fail, and says what to do.
+
+Nothing is changed: files are opened read-only, no run is recovered, no agent is started,
+and what is made to try whether a folder can be written is removed again.`,
+		Example: `  perlica doctor
+  perlica doctor --format json | jq '.checks[] | select(.status != "ok")'`,
+		Args: exactly(), ValidArgsFunction: noFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				format = "json"
+			}
+			if format != "text" && format != "json" {
+				return usageErr("--format is text or json, not %q", format)
+			}
+			return a.doctor(cmd.Context(), format == "json")
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
+	cmd.MarkFlagsMutuallyExclusive("json", "format")
+	completeFlag(cmd, "format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// doctorReport is what doctor prints as JSON.
+type doctorReport struct {
+	Schema  int            `json:"schema"`
+	Version string         `json:"version"`
+	OK      bool           `json:"ok"`
+	Failed  int            `json:"failed"`
+	Warned  int            `json:"warned"`
+	Checks  []kernel.Check `json:"checks"`
+}
+
+func (a *app) doctor(ctx context.Context, asJSON bool) error {
+	p, err := a.locate(nil)
+	rep := doctorReport{Schema: schemaVersion, Version: version, Checks: []kernel.Check{}}
+	var failed error
+	kernel.Checkup{
+		Dirs: p.dirs, Workspace: p.ws, Config: p.cfg, Broken: err, Agents: a.resolver(p),
+	}.Run(ctx, func(c kernel.Check) {
+		rep.Checks = append(rep.Checks, c)
+		switch c.Status {
+		case kernel.Fail:
+			rep.Failed++
+		case kernel.Warn:
+			rep.Warned++
+		}
+		if !asJSON && failed == nil {
+			failed = a.write(func(w io.Writer) error { return writeCheck(w, c, a.styles(a.stdout)) })
+		}
+	})
+	rep.OK = rep.Failed == 0
+	if asJSON {
+		failed = a.printJSON(rep)
+	} else if failed == nil {
+		failed = a.write(func(w io.Writer) error {
+			_, err := fmt.Fprintln(w, "\n"+rep.verdict())
+			return err
+		})
+	}
+	if failed == nil && !rep.OK {
+		failed = &exitError{code: 1}
+	}
+	return failed
+}
+
+func (r doctorReport) verdict() string {
+	switch {
+	case r.Failed > 0 && r.Warned > 0:
+		return fmt.Sprintf("%s broken, %s.", count(r.Failed, "thing"), count(r.Warned, "warning"))
+	case r.Failed > 0:
+		return fmt.Sprintf("%s broken.", count(r.Failed, "thing"))
+	case r.Warned > 0:
+		return fmt.Sprintf("Nothing is broken, %s.", count(r.Warned, "warning"))
+	}
+	return "Everything is in order."
+}
+
+// writeCheck prints one result, and below it what to do.
+func writeCheck(w io.Writer, c kernel.Check, s term.Styles) error {
+	mark := map[kernel.Status]string{kernel.OK: s.Green("ok  "), kernel.Warn: s.Yellow("warn"), kernel.Fail: s.Red("FAIL")}[c.Status]
+	const width = 20
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s%s\n", mark, runewidth.FillRight(c.Name, width), oneLine(c.Detail))
+	if c.Hint != "" {
+		fmt.Fprintf(&b, "%*s%s\n", 6+width, "", s.Dim("hint: "+oneLine(c.Hint)))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -14,18 +14,29 @@ const (
 	byTerm    = "terminated"
 	byTimeout = "timeout"
 	byPipe    = "closed_pipe"
+	byOutput  = "output_failed"
 )
+
+// stopCode is the exit code of a run that was stopped, 0 if that does not matter.
+func stopCode(s kernel.Stop) int {
+	switch s.By {
+	case byUser, byPipe:
+		return 130
+	case byTerm:
+		return 143
+	case byTimeout:
+		return 3
+	case byOutput:
+		return 1
+	}
+	return 0
+}
 
 // exitCode is the exit code of a run that has a result; the first that applies.
 func exitCode(res kernel.Result, strict bool) int {
 	if res.Stopped != nil {
-		switch res.Stopped.By {
-		case byUser, byPipe:
-			return 130
-		case byTerm:
-			return 143
-		case byTimeout:
-			return 3
+		if code := stopCode(*res.Stopped); code != 0 {
+			return code
 		}
 	}
 	switch {
@@ -56,6 +67,7 @@ func runErrorCode(err error) int {
 	var log *logError
 	var write *eventlog.WriteError
 	var input *kernel.InputError
+	var stopped *kernel.StoppedError
 	switch {
 	case errors.As(err, &exit):
 		return exit.code
@@ -65,6 +77,8 @@ func runErrorCode(err error) int {
 		return 7
 	case errors.As(err, &input):
 		return 2
+	case errors.As(err, &stopped):
+		return max(stopCode(stopped.Stop), 1)
 	}
 	return max(codeOf(err), 1)
 }

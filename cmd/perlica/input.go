@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel"
 )
 
 const (
@@ -21,7 +22,8 @@ const (
 )
 
 // text gathers the input's text from the arguments, a file and standard input.
-func (a *app) text(f runFlags, args []string) (string, error) {
+// A stop ends the reading with a kernel.StoppedError.
+func (a *app) text(f runFlags, args []string, stop <-chan kernel.Stop) (string, error) {
 	dash := len(args) == 1 && args[0] == "-"
 	text := ""
 	switch {
@@ -37,7 +39,7 @@ func (a *app) text(f runFlags, args []string) (string, error) {
 		text = strings.Join(args, " ")
 	}
 	if dash || a.piped() {
-		piped, err := a.readStdin()
+		piped, err := a.readStdin(stop)
 		if err != nil {
 			return "", err
 		}
@@ -65,14 +67,27 @@ func (a *app) piped() bool {
 
 // readStdin reads all of standard input. A pipe that nobody ever closes looks like a hang,
 // so it is said when it takes a while.
-func (a *app) readStdin() (string, error) {
+func (a *app) readStdin(stop <-chan kernel.Stop) (string, error) {
 	notice := time.AfterFunc(silentInput, func() {
 		fmt.Fprintln(a.stderr, "perlica: reading standard input (end it with Ctrl-D, or give </dev/null)")
 	})
 	defer notice.Stop()
-	b, err := io.ReadAll(io.LimitReader(a.stdin, maxInput+1))
-	if err != nil {
-		return "", fmt.Errorf("standard input: %w", err)
+	type read struct {
+		text []byte
+		err  error
 	}
-	return string(b), nil
+	done := make(chan read, 1)
+	go func() { // ends with the process, if nobody ever ends the input
+		b, err := io.ReadAll(io.LimitReader(a.stdin, maxInput+1))
+		done <- read{b, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return "", fmt.Errorf("standard input: %w", r.err)
+		}
+		return string(r.text), nil
+	case s := <-stop:
+		return "", &kernel.StoppedError{Stop: s}
+	}
 }

@@ -1,5 +1,236 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
 
-func (a *app) pendingCommand() *cobra.Command { return &cobra.Command{Use: "pending"} }
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
+)
+
+func (a *app) pendingCommand() *cobra.Command {
+	return group("pending", "See and answer the questions that wait",
+		`A question waits as long as the run that asked it lives and nobody has answered: at the
+terminal of that run, and with these commands from anywhere else. The first answer wins,
+and is on the log before the agent is told.
+
+A question is named by the end of its id, as 'perlica pending list' shows it.`,
+		a.pendingListCommand(), a.pendingShowCommand(),
+		a.pendingAllowCommand(), a.pendingDenyCommand(), a.pendingChooseCommand())
+}
+
+// openQuestions returns the questions of the context that wait. Where there is no log
+// there is none.
+func (a *app) openQuestions(ctx context.Context, log *eventlog.Reader, p *place) ([]interaction.Question, error) {
+	paths, err := p.ws.Context(p.cfg.ContextID)
+	if err != nil {
+		return nil, err
+	}
+	return kernel.PendingQuestions(ctx, log, paths.Locks)
+}
+
+// completeQuestions gives shells the questions that wait.
+func (a *app) completeQuestions(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var ids []string
+	err := a.reading(cmd.Context(), func(log *eventlog.Reader, p *place) error {
+		open, err := a.openQuestions(cmd.Context(), log, p)
+		for _, q := range open {
+			ids = append(ids, shortID(q.ID)+"\t"+oneLine(questionTitle(q)))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// pendingQuestion is a question as the JSON of these commands has it.
+type pendingQuestion struct {
+	interaction.Question
+	Short   string    `json:"short_id"`
+	Run     string    `json:"run_id"`
+	Session string    `json:"session_id"`
+	Asked   time.Time `json:"asked"`
+	Open    bool      `json:"open"`
+	Ended   string    `json:"ended,omitempty"` // how, in words
+}
+
+func newPendingQuestion(q interaction.Question) pendingQuestion {
+	return pendingQuestion{
+		Question: q, Short: shortID(q.ID), Run: string(q.Refs.Run), Session: string(q.Refs.Session), Asked: q.Asked, Open: true,
+	}
+}
+
+func (a *app) pendingListCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the questions that wait for an answer",
+		Long: `List the questions of this context that wait for an answer, the oldest first: those
+of runs whose process lives. The last column ends with the run, for 'perlica log show'.`,
+		Example: `  perlica pending list
+  perlica pending list --json | jq -r '.[].short_id'`,
+		Args: exactly(), ValidArgsFunction: noFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var open []interaction.Question
+			err := a.reading(cmd.Context(), func(log *eventlog.Reader, p *place) (err error) {
+				open, err = a.openQuestions(cmd.Context(), log, p)
+				return err
+			})
+			if err != nil && !errors.Is(err, eventlog.ErrNotExist) {
+				return err
+			}
+			return a.printPending(open, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+func (a *app) printPending(open []interaction.Question, asJSON bool) error {
+	if asJSON {
+		list := []pendingQuestion{}
+		for _, q := range open {
+			list = append(list, newPendingQuestion(q))
+		}
+		return a.printJSON(list)
+	}
+	if len(open) == 0 {
+		a.note("no question waits")
+		return nil
+	}
+	now := time.Now()
+	g := grid{head: []string{"QUESTION", "ASKED", "PROVIDER", "RUN", "TITLE"}}
+	for _, q := range open {
+		title := q.Title
+		if q.Word != "" {
+			title += " (needs a word)"
+		}
+		g.add(shortID(q.ID), took(max(0, now.Sub(q.Asked)).Round(time.Second))+" ago", q.Subject.Provider, short(q.Refs.Run), title)
+	}
+	return a.write(func(w io.Writer) error { return g.write(w, a.styles(a.stdout), term.Width(a.stdout)) })
+}
+
+func (a *app) pendingShowCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show [ID]",
+		Short: "Show a question: all that is to be judged, and the options",
+		Long: `Show a question with all that is to be judged, its options, and how to answer it. If
+exactly one question waits, ID may be left out. A question that is over is shown with
+how it ended.`,
+		Args: between(0, "ID"), ValidArgsFunction: completeFirst(a.completeQuestions),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.reading(cmd.Context(), func(log *eventlog.Reader, p *place) error {
+				q, err := a.findQuestion(cmd.Context(), log, p, args, true)
+				if err != nil {
+					return err
+				}
+				shown, err := a.describeQuestion(cmd.Context(), log, p, q)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return a.printJSON(shown)
+				}
+				return a.write(func(w io.Writer) error {
+					_, err := io.WriteString(w, renderPending(shown, a.styles(a.stdout), time.Now()))
+					return err
+				})
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// findQuestion finds the question that the first argument names. Without one it is the
+// only one that waits, if a wrong guess would do no harm.
+func (a *app) findQuestion(ctx context.Context, log *eventlog.Reader, p *place, args []string, guess bool) (interaction.Question, error) {
+	if len(args) > 0 {
+		q, err := kernel.FindQuestion(ctx, log, args[0])
+		switch {
+		case errors.Is(err, kernel.ErrNoQuestion):
+			err = withHint(fmt.Errorf("there is no question %q in this context", args[0]), "see 'perlica pending list'")
+		case errors.Is(err, kernel.ErrAmbiguousQuestion):
+			err = withHint(err, "give more of the id, from its end")
+		}
+		return q, err
+	}
+	open, err := a.openQuestions(ctx, log, p)
+	switch {
+	case err != nil:
+		return interaction.Question{}, err
+	case len(open) == 0:
+		return interaction.Question{}, errors.New("no question waits")
+	case len(open) > 1 || !guess:
+		return interaction.Question{}, withHint(usageErr("%s; which one is meant?", waiting(len(open))), "see 'perlica pending list'")
+	}
+	return open[0], nil
+}
+
+func waiting(n int) string {
+	if n == 1 {
+		return "1 question waits"
+	}
+	return fmt.Sprintf("%d questions wait", n)
+}
+
+// describeQuestion says whether a question is open and, if not, how it ended.
+func (a *app) describeQuestion(ctx context.Context, log *eventlog.Reader, p *place, q interaction.Question) (pendingQuestion, error) {
+	shown := newPendingQuestion(q)
+	end, err := interaction.Closed(ctx, log, q.ID)
+	if err != nil {
+		return shown, err
+	}
+	if end != nil {
+		shown.Open, shown.Ended = false, end.Error()
+		return shown, nil
+	}
+	open, err := a.openQuestions(ctx, log, p)
+	if err != nil {
+		return shown, err
+	}
+	shown.Open = false
+	for _, o := range open {
+		shown.Open = shown.Open || o.ID == q.ID
+	}
+	if !shown.Open {
+		shown.Ended = kernel.ErrRunGone.Error()
+	}
+	return shown, nil
+}
+
+// renderPending is a question for somebody who is not at its terminal.
+func renderPending(p pendingQuestion, s term.Styles, now time.Time) string {
+	var b strings.Builder
+	q := p.Question
+	fmt.Fprintf(&b, "%s %s\n", s.Yellow("?"), s.Bold(term.Sanitize(questionTitle(q))))
+	writeSubject(&b, q, s)
+	for i, o := range q.Options {
+		fmt.Fprintf(&b, "  %s %s %s\n", s.Cyan(fmt.Sprint(i+1)), oneLine(o.Label), s.Dim("("+oneLine(o.ID)+")"))
+	}
+	fmt.Fprintf(&b, "%s\n", s.Dim(fmt.Sprintf("  question %s, run %s, asked %s ago, open until %s",
+		p.Short, short(p.Run), took(max(0, now.Sub(q.Asked)).Round(time.Second)), q.Expires.Local().Format(time.DateTime))))
+	if !p.Open {
+		fmt.Fprintf(&b, "%s\n", s.Yellow("  closed: "+oneLine(p.Ended)))
+		return b.String()
+	}
+	word := ""
+	if q.Word != "" {
+		word = " --word WORD"
+		fmt.Fprintf(&b, "  a yes takes the word: %s\n", s.Bold(oneLine(q.Word)))
+	}
+	fmt.Fprintf(&b, "%s\n", s.Dim(fmt.Sprintf("  perlica pending allow %[1]s%[2]s | deny %[1]s | choose %[1]s N", p.Short, word)))
+	return b.String()
+}

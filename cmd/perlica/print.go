@@ -2,10 +2,14 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/coder/acp-go-sdk"
 
@@ -25,19 +29,20 @@ type printer struct {
 	status   *term.Status
 	stop     *stopper // told when standard output is closed
 
-	out      io.Writer    // of the answer; sanitized if it is a terminal
-	answer   *term.Writer // out, if it is a terminal
-	n        int          // of stream-json
-	streamed bool         // some of the answer was printed
-	closed   bool         // standard output is
+	raw    io.Writer    // standard output
+	out    io.Writer    // of the answer; sanitized if it is a terminal
+	answer *term.Writer // out, if it is a terminal
+	n      int          // of stream-json
+	closed bool         // standard output is, or cannot be written
+	failed error        // why, unless its reader went away
 
 	tools   map[acp.ToolCallId]string // titles of tool calls that run
 	waiting int                       // open questions
 }
 
-func newPrinter(a *app, f runFlags) *printer {
+func newPrinter(ctx context.Context, a *app, f runFlags, stop *stopper) *printer {
 	p := &printer{
-		a: a, format: f.format, quiet: f.quiet, thoughts: f.thoughts,
+		a: a, format: f.format, quiet: f.quiet, thoughts: f.thoughts, stop: stop,
 		styles: term.NewStyles(a.getenv, term.IsTerminal(a.stderr)),
 		tools:  map[acp.ToolCallId]string{},
 	}
@@ -46,13 +51,57 @@ func newPrinter(a *app, f runFlags) *printer {
 		width = term.StatusWidth(a.stderr, a.getenv)
 	}
 	p.status = term.NewStatus(a.stderr, width, p.styles, term.SystemClock())
-	p.out = a.stdout
+	p.raw = abortable(ctx, a.stdout)
+	p.out = p.raw
 	if term.IsTerminal(a.stdout) {
-		p.answer = term.NewWriter(p.status.Through(a.stdout))
+		p.answer = term.NewWriter(p.status.Through(p.raw))
 		p.out = p.answer
 	}
 	return p
 }
+
+// patientWriter waits for whoever reads standard output, until its context ends: a reader
+// that has stopped must not keep a run from ending.
+type patientWriter struct {
+	ctx context.Context
+	f   *os.File
+}
+
+// abortable returns a writer to f that gives up when ctx is done. Files need no such thing.
+func abortable(ctx context.Context, f *os.File) io.Writer {
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		return f
+	}
+	return patientWriter{ctx, f}
+}
+
+func (w patientWriter) Write(b []byte) (int, error) {
+	type written struct {
+		n   int
+		err error
+	}
+	done := make(chan written, 1)
+	go func() { // ends with the process, if nobody ever reads
+		n, err := w.f.Write(b)
+		done <- written{n, err}
+	}()
+	select {
+	case r := <-done:
+		return r.n, r.err
+	case <-w.ctx.Done():
+	}
+	select {
+	case r := <-done:
+		return r.n, r.err
+	case <-time.After(abortWait):
+		return 0, errNobodyReads
+	}
+}
+
+// abortWait is how long a reader may take when the run is being ended.
+const abortWait = 500 * time.Millisecond
+
+var errNobodyReads = errors.New("nobody reads it")
 
 // note prints a line about the run, not of it.
 func (p *printer) note(text string) {
@@ -82,8 +131,10 @@ func (p *printer) show(n kernel.Notice) {
 		p.waiting++
 		p.showStatus()
 	case kernel.Closed:
-		p.waiting--
-		p.showStatus()
+		if n.Shown {
+			p.waiting--
+			p.showStatus()
+		}
 		p.closedLine(n)
 	case kernel.Decided:
 		p.note(fmt.Sprintf("%s: %s (%s)", n.Effect, n.Title, n.Why))
@@ -115,7 +166,6 @@ func (p *printer) text(s string) {
 	if p.closed || s == "" {
 		return
 	}
-	p.streamed = true
 	if _, err := io.WriteString(p.out, s); err != nil {
 		p.outputFailed(err)
 	}
@@ -124,12 +174,12 @@ func (p *printer) text(s string) {
 // outputFailed stops the turn: nobody reads the answer any more.
 func (p *printer) outputFailed(err error) {
 	p.closed = true
-	if !isClosedPipe(err) {
-		p.note("standard output: " + err.Error())
-	}
-	if p.stop != nil {
+	if isClosedPipe(err) {
 		p.stop.stop(kernel.Stop{By: byPipe, Why: "standard output was closed"})
+		return
 	}
+	p.failed = err
+	p.stop.stop(kernel.Stop{By: byOutput, Why: "standard output: " + err.Error()})
 }
 
 func (p *printer) tool(t provider.ToolCall) {
@@ -200,8 +250,8 @@ func (p *printer) finish(res kernel.Result, err error) {
 		}
 		p.json(rec)
 	} else if err == nil {
-		if !p.streamed {
-			p.text(res.Text) // it was recorded earlier
+		if res.Replayed {
+			p.text(res.Text)
 		}
 		if p.answer != nil && !p.closed {
 			_ = p.answer.Close() // writes the final newline; the terminal may be gone
@@ -229,6 +279,8 @@ func (p *printer) explain(res kernel.Result) {
 		say(message(res.Err), loginHint(res.Provider))
 	case res.Err != nil:
 		say(message(res.Err), p.errorHint(res, show))
+	case res.Stopped != nil && (res.Stopped.By == byPipe || res.Stopped.By == byOutput):
+		// A closed pipe ends quietly; any other fault is the run's error.
 	case res.Stopped != nil:
 		p.note("stopped: " + res.Stopped.Why)
 	case res.StopReason == "refusal":
@@ -290,7 +342,7 @@ func (p *printer) json(v any) {
 	if p.closed {
 		return
 	}
-	w := bufio.NewWriter(p.a.stdout)
+	w := bufio.NewWriter(p.raw)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(v)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/coder/acp-go-sdk"
 
@@ -61,6 +62,10 @@ func newResultRecord(res kernel.Result, err error) resultRecord {
 			r.Error.Type = "usage"
 		} else if code == 7 {
 			r.Error.Type = provider.TypeRecord
+		}
+		var stopped *kernel.StoppedError
+		if errors.As(err, &stopped) {
+			r.Error.Type, r.Stopped = provider.TypeStopped, &stopped.Stop
 		}
 	}
 	code := exitCode(res, false)

@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/provider"
 )
 
 // runFlags are the flags of run.
@@ -35,6 +37,8 @@ type runFlags struct {
 	thoughts         bool
 	timeout          time.Duration
 	wait, strict     bool
+
+	empty string // a flag that was given the empty string
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -57,6 +61,12 @@ a login; 9 --strict and a tool ran unasked; 130 interrupted; 143 terminated.`,
   git diff | perlica run "review this change"
   perlica run --provider claude --permissions reads "find the bug in parse.go"
   perlica run --input-id "$CI_JOB_ID" -f prompt.md --json`,
+		Args: func(cmd *cobra.Command, _ []string) error {
+			if err := cmd.ValidateFlagGroups(); err != nil {
+				return usageError{err}
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, f, args) },
 	}
 	fl := cmd.Flags()
@@ -93,20 +103,49 @@ func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
 	if f.json {
 		f.format = "json"
 	}
-	if err := f.check(); err != nil {
+	cmd.Flags().Visit(func(fl *pflag.Flag) {
+		if fl.Value.Type() == "string" && fl.Value.String() == "" {
+			f.empty = fl.Name
+		}
+	})
+	if err := f.checkFormat(); err != nil {
 		return err
 	}
 	ctx, stop := a.signals(cmd.Context(), f.timeout)
 	defer stop.release()
+	say := newPrinter(ctx, a, f, stop)
+	res, err := a.answer(ctx, f, args, stop, say)
+	say.finish(res, err)
+	if err != nil {
+		return &exitError{runErrorCode(err), err}
+	}
+	code := exitCode(res, f.strict)
+	if say.failed != nil {
+		return &exitError{max(code, 1), fmt.Errorf("standard output: %w", say.failed)}
+	}
+	if code != 0 {
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+// answer gathers the input and lets the kernel answer it.
+func (a *app) answer(ctx context.Context, f runFlags, args []string, stop *stopper, say *printer) (kernel.Result, error) {
+	if err := f.check(); err != nil {
+		return kernel.Result{}, err
+	}
 	p, err := a.locate(f.configFlags())
 	if err != nil {
-		return &exitError{2, err}
+		return kernel.Result{}, &exitError{2, err}
 	}
-	text, err := a.text(f, args)
+	text, err := a.text(f, args, stop.first)
 	if err != nil {
-		return &exitError{2, err}
+		var stopped *kernel.StoppedError
+		if errors.As(err, &stopped) {
+			return kernel.Result{}, err
+		}
+		return kernel.Result{}, &exitError{2, err}
 	}
-	say := newPrinter(a, f)
 	for _, w := range p.cfg.Withheld {
 		say.note("not trusted yet, left aside: " + w + " (perlica config trust)")
 	}
@@ -115,28 +154,28 @@ func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
 	}
 	r, done, err := a.open(ctx, p)
 	if err != nil {
-		return &exitError{7, err}
+		return kernel.Result{}, &exitError{7, err}
 	}
 	res, err := a.runTurn(ctx, p, r, f, text, stop, say)
-	say.finish(res, err)
-	if cerr := done(); cerr != nil && err == nil && res.Outcome == "" {
-		err = &logError{cerr}
+	if cerr := done(); cerr != nil && err == nil && (res.Err == nil || res.Err.Type != provider.TypeRecord) {
+		say.note("warning: closing the log: " + cerr.Error()) // the outcome is on disk
 	}
-	if err != nil {
-		return &exitError{runErrorCode(err), err}
+	return res, err
+}
+
+// checkFormat refuses an output format that there is none of.
+func (f runFlags) checkFormat() error {
+	switch f.format {
+	case "text", "json", "stream-json":
+		return nil
 	}
-	if code := exitCode(res, f.strict); code != 0 {
-		return &exitError{code: code}
-	}
-	return nil
+	return usageErr("--output-format is text, json or stream-json, not %q", f.format)
 }
 
 // check refuses values that no later step would.
 func (f runFlags) check() error {
-	switch f.format {
-	case "text", "json", "stream-json":
-	default:
-		return usageErr("--output-format is text, json or stream-json, not %q", f.format)
+	if f.empty != "" { // a variable that is not set: without an id, for one, a second run would call again
+		return usageErr("--%s is empty", f.empty)
 	}
 	switch policy.Mode(f.permissions) {
 	case "", policy.ModeAsk, policy.ModeReads, policy.ModeDeny, policy.ModeAllow:
@@ -148,6 +187,9 @@ func (f runFlags) check() error {
 	}
 	if len(f.inputID) > 200 || strings.ContainsFunc(f.inputID, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return usageErr("--input-id is at most 200 bytes without control characters")
+	}
+	if _, err := provider.Environ(nil, f.env); err != nil {
+		return usageErr("--env: %w", err)
 	}
 	return nil
 }
@@ -192,7 +234,6 @@ func (a *app) runTurn(ctx context.Context, p *place, r *kernel.Runner, f runFlag
 	}
 	t.Stop = stop.first
 	asker.stop = stop
-	say.stop = stop
 	t.Show = func(n kernel.Notice) {
 		asker.show(n)
 		say.show(n)

@@ -11,6 +11,10 @@ import (
 var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	"field":    cmdField,
 	"exitcode": cmdExitCode,
+	"sql":      cmdSQL,
+	"until":    cmdUntil,
+	"capture":  cmdCapture,
+	"race":     cmdRace,
 }
 
 // cmdExitCode runs a command and checks its exit code:
@@ -40,7 +44,9 @@ func cmdField(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	var v any
 	text := strings.TrimSpace(ts.ReadFile(args[0]))
-	text = text[strings.LastIndexByte(text, '\n')+1:] // the last line of many
+	if !json.Valid([]byte(text)) {
+		text = text[strings.LastIndexByte(text, '\n')+1:] // the last line of many
+	}
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
 		ts.Fatalf("%s: %v: %s", args[0], err, text)
 	}

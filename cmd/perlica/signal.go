@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/signal"
 	"sync"
@@ -22,17 +21,18 @@ type stopper struct {
 	asked bool
 }
 
-// errEnded is why a run's context is cancelled by a second Ctrl-C.
-var errEnded = errors.New("ended by the user")
-
 // signals makes Ctrl-C, SIGTERM, SIGHUP and the timeout stop the run. A closed pipe must
 // not kill Perlica in the middle of a turn: writing to it fails instead.
 func (a *app) signals(ctx context.Context, timeout time.Duration) (context.Context, *stopper) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s := &stopper{first: make(chan kernel.Stop, 1), end: cancel}
 	ch := make(chan os.Signal, 2)
-	ignoreBrokenPipes()
-	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	surviveBrokenPipes()
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(sig) { // nohup, or a shell's background job
+			signal.Notify(ch, sig)
+		}
+	}
 	var timer <-chan time.Time
 	if timeout > 0 {
 		timer = time.After(timeout)
@@ -75,7 +75,7 @@ func (s *stopper) stop(why kernel.Stop) {
 		return
 	}
 	if why.By != byTimeout && why.By != byPipe {
-		s.end(errEnded)
+		s.end(&kernel.StoppedError{Stop: why})
 	}
 }
 

@@ -4,10 +4,13 @@ package main
 
 import (
 	"errors"
+	"os"
 	"os/signal"
 	"syscall"
 )
 
-func ignoreBrokenPipes() { signal.Ignore(syscall.SIGPIPE) }
+// surviveBrokenPipes makes writing to a closed pipe an error. The signal is caught, not
+// ignored: agents would inherit that.
+func surviveBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 func isClosedPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-func ignoreBrokenPipes() {}
+func surviveBrokenPipes() {}
 
 func isClosedPipe(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, windows.ERROR_BROKEN_PIPE) || errors.Is(err, windows.ERROR_NO_DATA)

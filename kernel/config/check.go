@@ -8,6 +8,9 @@ import (
 	"runtime"
 )
 
+// TrustVariable is the variable of the environment that trusts the project, for CI.
+const TrustVariable = trustVariable
+
 // Check looks at what Ensure would make or refuse, and changes nothing. The error is
 // Ensure's *WorkspaceError or *ContextNameError; open lists what others than the owner
 // can enter or read below contexts. A workspace that is not there yet is in order.
@@ -29,7 +32,7 @@ func (w Workspace) Check(name string) (open []string, err error) {
 		shared, err := checkDir(root, rel, path != w.Dir())
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return open, nil // so is all that would lie below
+			continue
 		case err != nil:
 			return open, w.refuse(rel, err)
 		}

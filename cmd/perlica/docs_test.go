@@ -1,0 +1,306 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+var update = flag.Bool("update", false, "write the table of flags into docs/run.md")
+
+// documents are the pages that show commands.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	docs := map[string]string{}
+	for _, pattern := range []string{"*.md", "docs/*.md"} {
+		found, err := filepath.Glob(filepath.Join("..", "..", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range found {
+			b, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			docs[strings.TrimPrefix(filepath.ToSlash(name), "../../")] = string(b)
+		}
+	}
+	if docs["README.md"] == "" || docs["docs/run.md"] == "" {
+		t.Fatal("README.md or docs/run.md is missing")
+	}
+	return docs
+}
+
+// TestFlagsInDocs keeps the table of docs/run.md equal to the flags.
+func TestFlagsInDocs(t *testing.T) {
+	const begin, end = "<!-- flags: begin -->\n", "<!-- flags: end -->\n"
+	page := filepath.Join("..", "..", "docs", "run.md")
+	b, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(b), begin)
+	_, tail, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatal("no markers")
+	}
+	run := newApp().runCommand()
+	table := "| flag | meaning |\n|---|---|\n"
+	run.Flags().VisitAll(func(f *pflag.Flag) {
+		name, usage := pflag.UnquoteUsage(f)
+		flag := "--" + f.Name
+		if f.Shorthand != "" {
+			flag = "-" + f.Shorthand + ", " + flag
+		}
+		if name != "" {
+			flag += " " + strings.ToUpper(strings.TrimSuffix(name, "Array"))
+		}
+		table += "| `" + flag + "` | " + strings.ReplaceAll(usage, "|", `\|`) + " |\n"
+	})
+	want := head + begin + table + end + tail
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if want != string(b) {
+		t.Error("docs/run.md: run go test ./cmd/perlica -run TestFlagsInDocs -update")
+	}
+}
+
+// TestExitCodesInDocs sees that the help and the page name the same exit codes.
+func TestExitCodesInDocs(t *testing.T) {
+	_, rest, ok := strings.Cut(documents(t)["docs/run.md"], "\n## Exit codes\n")
+	section, _, _ := strings.Cut(rest, "\n## ")
+	help := newApp().runCommand().Long
+	_, codes, ok2 := strings.Cut(help, "Exit codes:")
+	if !ok || !ok2 {
+		t.Fatal("no exit codes")
+	}
+	list := func(pattern, text string) (found []string) {
+		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+			for code := range strings.SplitSeq(m[1], ", ") {
+				found = append(found, code)
+			}
+		}
+		slices.Sort(found)
+		return found
+	}
+	in, said := list(`(?m)^\| ([0-9, ]+) \|`, section), list(`(?:^|; |\s)(\d+) `, codes)
+	if !slices.Equal(in, said) {
+		t.Errorf("docs/run.md has the codes %v, the help %v", in, said)
+	}
+}
+
+var (
+	inlineCode = regexp.MustCompile("`([^`]+)`")
+	// aWord is a word of a command line, with alternatives such as list|show; or a sign
+	// at which the command ends.
+	aWord = regexp.MustCompile(`(?:'[^']*'|"[^"]*"|[^\s'"|;&<>()` + "`" + `]|\b\|\b)+|[|;&<>()]`)
+)
+
+// shownCommands finds what a page shows of Perlica's command line: in code blocks and in
+// code within the text.
+func shownCommands(page string) (lines [][]string) {
+	add := func(text string) {
+		words := aWord.FindAllString(text, -1)
+		for i, w := range words {
+			if w != "perlica" || i > 0 && !strings.ContainsAny(words[i-1], "|;&(") && !slices.Contains([]string{"$", "-m"}, words[i-1]) {
+				continue
+			}
+			var args []string
+			for _, arg := range words[i+1:] {
+				if len(arg) == 1 && strings.Contains("|;&<>()#", arg) {
+					break
+				}
+				args = append(args, arg)
+			}
+			lines = append(lines, args)
+		}
+	}
+	var text strings.Builder
+	code := false
+	for line := range strings.Lines(page) {
+		switch {
+		case strings.HasPrefix(strings.TrimSpace(line), "```"):
+			code = !code
+		case code:
+			add(strings.TrimSpace(line))
+		default:
+			text.WriteString(line)
+		}
+	}
+	for _, m := range inlineCode.FindAllStringSubmatch(text.String(), -1) {
+		add(m[1])
+	}
+	return lines
+}
+
+// TestCommandsInDocs looks up every command and flag that the documents show.
+func TestCommandsInDocs(t *testing.T) {
+	for name, page := range documents(t) {
+		for _, args := range shownCommands(page) {
+			root := newApp().root()
+			root.InitDefaultCompletionCmd()
+			root.InitDefaultHelpCmd()
+			if err := lookUp(root, args); err != nil {
+				t.Errorf("%s: perlica %s: %v", name, strings.Join(args, " "), err)
+			}
+		}
+	}
+}
+
+// placeholder matches words that stand for a name.
+var placeholder = regexp.MustCompile(`^[A-Z_…]+$|^…$|^\[`)
+
+// lookUp follows a command line through the tree of commands.
+func lookUp(cmd *cobra.Command, args []string) error {
+	for i, arg := range args {
+		switch {
+		case arg == "--":
+			return nil
+		case strings.HasPrefix(arg, "-") && arg != "-":
+			if err := knowsFlag(cmd, arg); err != nil {
+				return err
+			}
+		case !cmd.HasSubCommands() || placeholder.MatchString(arg):
+		case i > 0 && strings.HasPrefix(args[i-1], "--"):
+			// The value of a flag of a command that has subcommands.
+		default:
+			var next *cobra.Command
+			for word := range strings.SplitSeq(arg, "|") {
+				at := slices.IndexFunc(cmd.Commands(), func(c *cobra.Command) bool { return c.Name() == word || c.HasAlias(word) })
+				if at < 0 {
+					return fmt.Errorf("%s has no command %q", cmd.CommandPath(), word)
+				}
+				next = cmd.Commands()[at]
+			}
+			cmd = next
+		}
+	}
+	return nil
+}
+
+func knowsFlag(cmd *cobra.Command, arg string) error {
+	cmd.InitDefaultHelpFlag()
+	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+	f := cmd.Flag(name)
+	if !strings.HasPrefix(arg, "--") {
+		f = cmd.Flags().ShorthandLookup(name[:1])
+	}
+	if f == nil {
+		return fmt.Errorf("%s has no flag %s", cmd.CommandPath(), arg)
+	}
+	return nil
+}
+
+// consoles finds the blocks that show a terminal.
+var consoles = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
+
+// TestConsolesInDocs types what the pages show after "$ " into a terminal and compares
+// what comes with what they show. An ellipsis stands for anything; ids, times and
+// durations are not compared.
+func TestConsolesInDocs(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there is no sh")
+	}
+	for name, page := range documents(t) {
+		blocks := consoles.FindAllStringSubmatch(page, -1)
+		if len(blocks) == 0 {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			home, project := t.TempDir(), t.TempDir()
+			for _, block := range blocks {
+				for _, step := range strings.Split("\n"+block[1], "\n$ ")[1:] {
+					line, want, _ := strings.Cut(step, "\n")
+					for strings.HasSuffix(line, `\`) { // goes on
+						more, rest, _ := strings.Cut(want, "\n")
+						line, want = line+"\n"+more, rest
+					}
+					got := typedInto(t, home, project, line)
+					if !asShown(want).MatchString(veil(got)) {
+						t.Errorf("$ %s\ngot:\n%s\nshown:\n%s", line, got, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// typedInto runs a line in a shell on a terminal of its own and returns what appears.
+func typedInto(t *testing.T, home, dir, line string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	perlica, err := exec.LookPath("perlica") // this binary, see TestMain
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, "sh", "-c", line)
+	cmd.Dir = dir
+	// Nothing else is on PATH: the agents of whoever runs the tests must not be called.
+	cmd.Env = []string{"PATH=" + filepath.Dir(perlica), "HOME=" + home, "PERLICA_HOME=" + filepath.Join(home, "perlica"), "TERM=dumb"}
+	screen, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 100})
+	if errors.Is(err, pty.ErrUnsupported) {
+		t.Skip("there are no terminals")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer screen.Close()
+	var out bytes.Buffer
+	_, _ = io.Copy(&out, screen) // ends with an error when the terminal is gone
+	var exit *exec.ExitError
+	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(out.String(), "\r\n", "\n")
+}
+
+var veils = []*regexp.Regexp{
+	regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`),
+	regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?`),
+	regexp.MustCompile(`\b\d\d:\d\d:\d\d(\.\d+)?\b`),
+	regexp.MustCompile(`\b\d+(\.\d+)? ?(ms|µs|s)\b`),
+	regexp.MustCompile(`"duration_ms":\d+`),
+	regexp.MustCompile(`"agent":"[^"]*"`),
+	regexp.MustCompile(`(?m)^in +/.*$`),
+	regexp.MustCompile(`\S+ asks \(run\)`),
+}
+
+// firstWords is said only where they came measurably later than the prompt.
+var firstWords = regexp.MustCompile(`, first words after \S+`)
+
+// veil covers what differs from run to run and from user to user.
+func veil(text string) string {
+	text = firstWords.ReplaceAllString(text, "")
+	for _, re := range veils {
+		text = re.ReplaceAllString(text, "~")
+	}
+	return strings.TrimSpace(text)
+}
+
+// asShown is what a page shows as an expression.
+func asShown(text string) *regexp.Regexp {
+	parts := strings.Split(veil(text), "…")
+	for i, p := range parts {
+		parts[i] = regexp.QuoteMeta(p)
+	}
+	return regexp.MustCompile(`(?s)^` + strings.Join(parts, ".*") + `$`)
+}

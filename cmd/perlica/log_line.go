@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
+)
+
+// lineTime is how the time of an event is written, in local time.
+const lineTime = "2006-01-02 15:04:05.000"
+
+// typeWidth is the column of the types; the few that are longer push their line.
+const typeWidth = 25
+
+// eventLine is an event on one line, cut to width columns if width is not 0.
+func eventLine(e eventlog.Event, s term.Styles, width int) string {
+	typ := runewidth.FillRight(string(e.Type), typeWidth)
+	refs := lineRefs(e)
+	text := oneLine(kernel.Summarize(e))
+	plain := fmt.Sprintf("%s %6d  %s  %s", e.Time.Local().Format(lineTime), e.Seq, typ, refs)
+	if width > 0 {
+		text = runewidth.Truncate(text, max(width-runewidth.StringWidth(plain)-2, 20), "…")
+	}
+	switch {
+	case e.Class == eventlog.Frame:
+		typ = s.Dim(typ)
+	case e.Type == eventlog.ProviderError, e.Type == eventlog.OutcomeUnknown, e.Type == eventlog.PolicyUnasked,
+		e.Type == eventlog.ReplyFailed:
+		typ = s.Red(typ)
+	default:
+		typ = s.Cyan(typ)
+	}
+	line := fmt.Sprintf("%s %6d  %s  %s  %s", s.Dim(e.Time.Local().Format(lineTime)), e.Seq, typ, s.Dim(refs), text)
+	return strings.TrimRight(line, " ")
+}
+
+// lineRefs names what an event is about: its question, else its run, else its session.
+func lineRefs(e eventlog.Event) string {
+	switch {
+	case e.Interaction != "":
+		return "question " + oneLine(short(e.Interaction))
+	case e.Run != "":
+		return "run " + oneLine(short(e.Run))
+	case e.Session != "":
+		return "session " + oneLine(short(e.Session))
+	}
+	return "-"
+}
+
+// took is a duration as people read it.
+func took(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(10 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}

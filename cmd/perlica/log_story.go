@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
+)
+
+// storyteller writes a run's steps for people. Its writer's error is told by Flush.
+type storyteller struct {
+	w *bufio.Writer
+	s term.Styles
+
+	start time.Time
+	begun bool
+	ended bool // the outcome was told
+}
+
+// indent sets text off from the column of times.
+const indent = "           "
+
+func (n *storyteller) tell(step kernel.Step) {
+	if n.start.IsZero() {
+		n.start = step.At
+	}
+	n.begun = true
+	switch w := step.What.(type) {
+	case kernel.StepInput:
+		n.input(step.At, w)
+	case kernel.StepSaid:
+		what := "the agent says:"
+		if w.Thought {
+			what = "the agent thinks:"
+		}
+		n.line(step.At, n.s.Cyan(what))
+		n.block(w.Text, w.Thought)
+	case kernel.StepTool:
+		n.tool(step.At, w)
+	case kernel.StepAsked:
+		n.line(step.At, n.s.Yellow("? ")+n.s.Bold(oneLine(questionTitle(w.Question)))+n.s.Dim("  question "+oneLine(shortID(w.ID))))
+		var b strings.Builder
+		writeSubject(&b, w.Question, n.s)
+		n.raw(b.String())
+	case kernel.StepClosed:
+		n.line(step.At, n.closed(w))
+	case kernel.StepOutcome:
+		n.outcome(step.At, w)
+	case kernel.StepNote:
+		n.note(step.At, w)
+	}
+}
+
+// line writes one line of the story; a zero time leaves the column empty.
+func (n *storyteller) line(at time.Time, text string) {
+	column := indent
+	if !at.IsZero() {
+		column = n.s.Dim(fmt.Sprintf("%+9.3fs", at.Sub(n.start).Seconds())) + " "
+	}
+	_, _ = n.w.WriteString(column + text + "\n") // Flush tells
+}
+
+// block writes a text of several lines, set off.
+func (n *storyteller) block(text string, dim bool) {
+	for line := range strings.SplitSeq(strings.TrimRight(term.Sanitize(text), "\n"), "\n") {
+		if dim {
+			line = n.s.Dim(line)
+		}
+		n.line(time.Time{}, "  "+line)
+	}
+}
+
+// raw writes lines that are harmless and styled already.
+func (n *storyteller) raw(text string) {
+	if text == "" {
+		return
+	}
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		n.line(time.Time{}, strings.TrimPrefix(line, "  "))
+	}
+}
+
+func (n *storyteller) input(at time.Time, in kernel.StepInput) {
+	head := func(name, value string) {
+		if value != "" {
+			_, _ = fmt.Fprintf(n.w, "%s %s\n", n.s.Dim(fmt.Sprintf("%-8s", name)), oneLine(value)) // Flush tells
+		}
+	}
+	head("run", string(in.Run))
+	head("session", string(in.Session))
+	head("input", string(in.Input))
+	head("when", at.Local().Format(lineTime))
+	head("provider", in.Provider)
+	head("in", in.Dir)
+	_, _ = n.w.WriteString("\n") // Flush tells
+	n.line(at, n.s.Cyan(fmt.Sprintf("%s asks (%s):", oneLine(in.Sender), oneLine(in.Source))))
+	n.block(in.Text, false)
+	for _, path := range in.Attachments {
+		n.line(time.Time{}, "  "+n.s.Dim("attached: ")+oneLine(path))
+	}
+}
+
+func (n *storyteller) tool(at time.Time, t kernel.StepTool) {
+	title := t.Title
+	if title == "" {
+		title = t.ID
+	}
+	mark := "•"
+	switch t.Status {
+	case "completed":
+		mark = n.s.Green("✓")
+	case "failed":
+		mark = n.s.Red("✗")
+	}
+	text := mark + " " + oneLine(title)
+	if t.Kind != "" {
+		text += n.s.Dim(" (" + oneLine(t.Kind) + ")")
+	}
+	if t.Status != "" {
+		text += n.s.Dim(" " + strings.ReplaceAll(oneLine(t.Status), "_", " "))
+	}
+	n.line(at, text)
+}
+
+// closed says how a question ended.
+func (n *storyteller) closed(c kernel.StepClosed) string {
+	which := n.s.Dim("  question " + oneLine(shortID(c.Question.ID)))
+	if c.Answer == nil {
+		return n.s.Red("! nobody answered: "+strings.ReplaceAll(oneLine(string(c.Reason)), "_", " ")) + which
+	}
+	label := c.Answer.Option
+	allows := true
+	for _, o := range c.Question.Options {
+		if o.ID == c.Answer.Option {
+			label, allows = o.Label, o.Allows()
+		}
+	}
+	mark := n.s.Green("! ")
+	if !allows {
+		mark = n.s.Red("! ")
+	}
+	return fmt.Sprintf("%s%s answers from %s: %s, after %s%s",
+		mark, oneLine(c.Answer.By), oneLine(c.Answer.Where), n.s.Bold(oneLine(label)), took(c.Took), which)
+}
+
+func (n *storyteller) outcome(at time.Time, o kernel.StepOutcome) {
+	n.ended = true
+	if o.Outcome == kernel.OutcomeResponded {
+		if !o.Told && o.Text != "" {
+			n.line(at, n.s.Cyan("the answer:"))
+			n.block(o.Text, false)
+		}
+		text := n.s.Green("responded") + ": " + oneLine(o.StopReason) + " after " + took(o.Duration)
+		if o.First > 0 {
+			text += ", first words after " + took(o.First)
+		}
+		if in, out, ok := o.Tokens(); ok {
+			text += fmt.Sprintf(", %d tokens in, %d out", in, out)
+		}
+		if o.Cost != nil {
+			text += fmt.Sprintf(", %.4f %s", o.Cost.Amount, oneLine(o.Cost.Currency))
+		}
+		n.line(at, text)
+		return
+	}
+	what := "provider error"
+	if o.Outcome == kernel.OutcomeUnknown {
+		what = "outcome unknown"
+	}
+	n.line(at, n.s.Red(what)+": "+oneLine(message(o.Err))+" after "+took(o.Duration))
+	if o.Known != "" {
+		n.line(time.Time{}, "  "+oneLine(o.Known))
+	}
+	if !o.Told && o.Text != "" {
+		n.line(time.Time{}, n.s.Cyan("  what had arrived:"))
+		n.block(o.Text, false)
+	}
+}
+
+// noteWords introduce the facts that speak for themselves.
+var noteWords = map[eventlog.Type]string{
+	eventlog.Truncated:                 "history cut",
+	eventlog.Requested:                 "the call is on record",
+	eventlog.CallEnforced:              "in all",
+	eventlog.CancelRequested:           "stopped",
+	eventlog.ToolBlocked:               "refused",
+	eventlog.RequestTimeout:            "timeout",
+	eventlog.SessionStarted:            "the agent is ready",
+	eventlog.SessionClosed:             "the agent's session",
+	eventlog.ReplySent:                 "told the agent",
+	eventlog.InteractionAnswerRejected: "a late or wrong answer",
+	eventlog.PolicyDecided:             "policy",
+	eventlog.PolicyUnasked:             "ran unasked",
+	eventlog.ApprovalRemembered:        "remembered",
+	eventlog.ApprovalRevoked:           "no longer remembered",
+	eventlog.SessionCreated:            "a new session",
+}
+
+func (n *storyteller) note(at time.Time, w kernel.StepNote) {
+	words, ok := noteWords[w.Type]
+	if !ok {
+		words = string(w.Type)
+	}
+	style := n.s.Dim
+	if w.Bad {
+		style = n.s.Red
+	}
+	n.line(at, style(oneLine(words)+": ")+oneLine(w.Text))
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+)
+
+// followPoll is how often a log is looked at for more; each look reads one row.
+const followPoll = 250 * time.Millisecond
+
+// tailDefault is how many events log tail shows where nothing says how many.
+const tailDefault = 20
+
+func (a *app) logTailCommand() *cobra.Command {
+	var f logFilter
+	var n int
+	var follow bool
+	cmd := &cobra.Command{
+		Use:   "tail",
+		Short: "Show the newest events, oldest of them first",
+		Long: `Show the newest events of the log, one line each, the oldest of them first: time,
+seq, type, what the event is about, and what it says. With -f it goes on to show what
+any process adds, until Ctrl-C.
+
+The ids are the ends of ids; commands take them as they are. With --since or --before
+all events that match are shown, unless -n says how many.`,
+		Example: `  perlica log tail
+  perlica log tail -f --facts
+  perlica log tail --type 'llm.*' --type policy.decided --since 7d
+  perlica log tail -n 1 --type llm.responded --json | jq -r .payload.text`,
+		Args: exactly(), ValidArgsFunction: noFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("lines") && (f.since != "" || f.before != "") {
+				n = -1
+			}
+			return a.logTail(cmd.Context(), f, n, follow)
+		},
+	}
+	cmd.Flags().IntVarP(&n, "lines", "n", tailDefault, "how many events; -1 for all")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is added, until Ctrl-C")
+	a.addLogFilter(cmd, &f)
+	return cmd
+}
+
+func (a *app) logTail(ctx context.Context, f logFilter, n int, follow bool) (err error) {
+	if follow {
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		defer func() {
+			if ctx.Err() != nil {
+				err = nil // that is how following ends
+			}
+		}()
+	}
+	p, err := a.locate(nil)
+	if err != nil {
+		return err
+	}
+	log, err := a.tailReader(ctx, p, follow)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	q, err := f.query(ctx, log, time.Now())
+	if err != nil {
+		return err
+	}
+	return quiet(a.tailTo(ctx, a.stdout, log, q, f.json, n, follow))
+}
+
+// tailReader opens the log; if it is to be followed it may not be there yet.
+func (a *app) tailReader(ctx context.Context, p *place, follow bool) (*eventlog.Reader, error) {
+	told := false
+	for {
+		log, _, err := a.reader(ctx, p)
+		if !follow || !errors.Is(err, fs.ErrNotExist) {
+			return log, err
+		}
+		if !told {
+			told = true
+			a.note("there is no event log yet; waiting for the first run")
+		}
+		select {
+		case <-time.After(followPoll):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// note prints a line on standard error that is no error.
+func (a *app) note(text string) {
+	_, _ = io.WriteString(a.stderr, a.styles(a.stderr).Dim("perlica: "+term.Sanitize(text))+"\n") // nobody to tell
+}
+
+// tailTo writes the newest n events that q selects and, if it is to follow, those that are
+// added, until ctx ends.
+func (a *app) tailTo(ctx context.Context, w io.Writer, log *eventlog.Reader, q eventlog.Query, asJSON bool, n int, follow bool) error {
+	size, _, err := log.Head(ctx)
+	if err != nil {
+		return err
+	}
+	q.Until = eventlog.Seq(size)
+	first, err := beginOfTail(ctx, log, q, n)
+	if err != nil {
+		return err
+	}
+	out := a.eventWriter(w, asJSON)
+	if q.After = first - 1; first > 0 {
+		err = out.events(ctx, log, q)
+	}
+	for follow && err == nil {
+		select {
+		case <-time.After(followPoll):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		head, _, herr := log.Head(ctx)
+		if herr != nil {
+			return herr
+		}
+		if head > size {
+			q.After, q.Until = eventlog.Seq(size), eventlog.Seq(head)
+			size, err = head, out.events(ctx, log, q)
+		}
+	}
+	return err
+}
+
+// beginOfTail returns the first of the newest n events that q selects; 0 if there is none.
+func beginOfTail(ctx context.Context, log *eventlog.Reader, q eventlog.Query, n int) (eventlog.Seq, error) {
+	switch {
+	case n < 0:
+		return 1, nil
+	case n == 0 || q.Until == 0:
+		return 0, nil
+	}
+	q.Newest, q.Limit = true, n
+	var first eventlog.Seq
+	for e, err := range log.Events(ctx, q) {
+		if err != nil {
+			return 0, err
+		}
+		first = e.Seq
+	}
+	return first, nil
+}
+
+// eventWriter writes events, as lines for people or as NDJSON.
+type eventWriter struct {
+	w      *bufio.Writer
+	json   *json.Encoder // nil: lines for people
+	styles term.Styles
+	width  int
+}
+
+func (a *app) eventWriter(w io.Writer, asJSON bool) *eventWriter {
+	out := &eventWriter{w: bufio.NewWriter(w), styles: a.styles(a.stdout), width: term.Width(a.stdout)}
+	if asJSON {
+		out.json = json.NewEncoder(out.w)
+	}
+	return out
+}
+
+// events writes what q selects and flushes.
+func (o *eventWriter) events(ctx context.Context, log *eventlog.Reader, q eventlog.Query) error {
+	for e, err := range log.Events(ctx, q) {
+		if err != nil {
+			return errors.Join(err, outputErr(o.w.Flush()))
+		}
+		if err := o.event(e); err != nil {
+			return err
+		}
+	}
+	return outputErr(o.w.Flush())
+}
+
+func (o *eventWriter) event(e eventlog.Event) error {
+	if o.json != nil {
+		return outputErr(o.json.Encode(e))
+	}
+	_, err := o.w.WriteString(eventLine(e, o.styles, o.width) + "\n")
+	return outputErr(err)
+}
+
+// outputErr says of an error that it is standard output's.
+func outputErr(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("standard output: %w", err)
+}
+
+// quiet drops the error of a pipe that its reader closed: whoever did that has had enough.
+func quiet(err error) error {
+	if isClosedPipe(err) {
+		return nil
+	}
+	return err
+}

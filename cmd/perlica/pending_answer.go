@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
+)
+
+func (a *app) pendingAllowCommand() *cobra.Command {
+	var word string
+	cmd := &cobra.Command{
+		Use:   "allow ID",
+		Short: "Say yes to a question, this once",
+		Long: `Say yes to a question: the first of the agent's options that allows once. The ID is
+always needed, so that a yes never goes to another question than the one that was read.
+A question about something that no rule may allow names a word; --word gives it.
+
+Exit codes: 0 the answer counts; 1 somebody was first, or nobody waits for it any more.`,
+		Example: `  perlica pending allow 3f2a91bc
+  perlica pending allow 3f2a91bc --word delete`,
+		Args: exactly("ID"), ValidArgsFunction: completeFirst(a.completeQuestions),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.answerPending(cmd.Context(), args, word, func(q interaction.Question) (interaction.Option, error) {
+				o, ok := q.First("allow_once")
+				if !ok {
+					return o, withHint(errors.New("the agent offers no way to allow this once"),
+						"'perlica pending choose %s N' takes any of its options", shortID(q.ID))
+				}
+				return o, nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&word, "word", "", "the `word` that a dangerous question names")
+	return cmd
+}
+
+func (a *app) pendingDenyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "deny [ID]",
+		Short: "Say no to a question, this once",
+		Long: `Say no to a question: the first of the agent's options that rejects once. If exactly
+one question waits, ID may be left out: a no can be asked for again.`,
+		Args: between(0, "ID"), ValidArgsFunction: completeFirst(a.completeQuestions),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.answerPending(cmd.Context(), args, "", func(q interaction.Question) (interaction.Option, error) {
+				o, ok := q.First("reject_once")
+				if !ok {
+					return o, withHint(errors.New("the agent offers no way to reject this once"),
+						"'perlica pending choose %s N' takes any of its options; Ctrl-C at the run cancels the turn", shortID(q.ID))
+				}
+				return o, nil
+			})
+		},
+	}
+}
+
+func (a *app) pendingChooseCommand() *cobra.Command {
+	var word string
+	cmd := &cobra.Command{
+		Use:   "choose ID N|OPTION-ID|LABEL",
+		Short: "Answer a question with any of its options",
+		Long: `Answer a question with one of its options: by its number in 'perlica pending show',
+by its id, or by its exact label. Nothing else is understood: free text chooses nothing.`,
+		Example: `  perlica pending choose 3f2a91bc 2
+  perlica pending choose 3f2a91bc allow_always
+  perlica pending choose 3f2a91bc "Yes, and don't ask again"`,
+		Args: exactly("ID", "N|OPTION-ID|LABEL"), ValidArgsFunction: a.completeChoice,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.answerPending(cmd.Context(), args, word, func(q interaction.Question) (interaction.Option, error) {
+				o, err := q.Choose(args[1])
+				if err != nil {
+					err = withHint(err, "'perlica pending show %s' lists the options", shortID(q.ID))
+				}
+				return o, err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&word, "word", "", "the `word` that a dangerous question names")
+	return cmd
+}
+
+// completeChoice gives shells the questions and then the options of the one that was named.
+func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return a.completeQuestions(cmd, args, word)
+	}
+	var options []string
+	err := a.reading(cmd.Context(), func(log *eventlog.Reader, _ *place) error {
+		q, err := kernel.FindQuestion(cmd.Context(), log, args[0])
+		for _, o := range q.Options {
+			options = append(options, o.ID+"\t"+oneLine(o.Label))
+		}
+		return err
+	})
+	if err != nil || len(args) > 1 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return options, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// answerPending finds the question, lets choose pick the option, and answers. No answer is
+// possible where nothing was ever asked, so no context is made for it.
+func (a *app) answerPending(ctx context.Context, args []string, word string, choose func(interaction.Question) (interaction.Option, error)) error {
+	var q interaction.Question
+	err := a.reading(ctx, func(log *eventlog.Reader, p *place) (err error) {
+		q, err = a.findQuestion(ctx, log, p, args, true)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	o, err := choose(q)
+	if err != nil {
+		return err
+	}
+	answer := interaction.Answer{Option: o.ID, By: userName(a.getenv), Where: "pending"}
+	if q.Word != "" && o.Allows() {
+		answer.Text = word
+	}
+	err = a.writing(ctx, func(r *kernel.Runner, _ *place) error { return r.AnswerQuestion(ctx, q, answer) })
+	if err != nil {
+		return a.answerErr(q, err)
+	}
+	return a.say("answered %s: %s (%s)", shortID(q.ID), oneLine(o.Label), oneLine(questionTitle(q)))
+}
+
+// answerErr says why an answer does not count, and what to do.
+func (a *app) answerErr(q interaction.Question, err error) error {
+	var taken *interaction.TakenError
+	switch {
+	case errors.As(err, &taken):
+		return withHint(fmt.Errorf("your answer does not count: %w", taken), "perlica log show %s", short(q.Refs.Run))
+	case errors.Is(err, interaction.ErrWord):
+		return withHint(fmt.Errorf("%w: %s", err, q.Word), "read it first: perlica pending show %s; then add --word", shortID(q.ID))
+	case errors.Is(err, kernel.ErrRunGone):
+		return withHint(err, "perlica log show %s tells what is known; nothing is sent again", short(q.Refs.Run))
+	case errors.Is(err, kernel.ErrNotWoken):
+		return withHint(err, "it is seen at the latest when the question's time is up; both must have the same XDG_RUNTIME_DIR or PERLICA_HOME")
+	}
+	return err
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/policy"
+)
+
+func (a *app) policyApprovalsCommand() *cobra.Command {
+	return group("approvals", "List and revoke what a person told Perlica to remember",
+		`An approval is a standing yes or no that a person gave at a question: for a session or
+for the context, for exactly one command or path. Rules of the configuration come first.`,
+		a.approvalsListCommand(), a.approvalsRevokeCommand())
+}
+
+// listedApproval is an approval as the list prints it.
+type listedApproval struct {
+	policy.Approval
+	Expired bool `json:"expired"`
+	// Counts is false for a yes that was not given on this account: a log may come from
+	// elsewhere.
+	Counts bool `json:"counts"`
+}
+
+func (a *app) listApprovals(ctx context.Context, expired bool) ([]listedApproval, error) {
+	p, err := a.locate(nil)
+	if err != nil {
+		return nil, err
+	}
+	count, all, err := a.approvals(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	list := []listedApproval{}
+	for _, x := range all {
+		l := listedApproval{Approval: x, Expired: !x.Expires.IsZero() && !now.Before(x.Expires)}
+		l.Counts = !l.Expired && slices.ContainsFunc(count, func(c policy.Approval) bool { return c.ID == x.ID })
+		if expired || !l.Expired {
+			list = append(list, l)
+		}
+	}
+	return list, nil
+}
+
+func (a *app) approvalsListCommand() *cobra.Command {
+	var all, asJSON bool
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the standing approvals, oldest first",
+		Example: `  perlica policy approvals list
+  perlica policy approvals list --all --json`,
+		Args: exactly(), ValidArgsFunction: noFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := a.listApprovals(cmd.Context(), all)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(list)
+			}
+			return a.printApprovals(list)
+		},
+	}
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "also those that have expired")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+func (a *app) printApprovals(list []listedApproval) error {
+	if len(list) == 0 {
+		a.note("nothing is remembered")
+		return nil
+	}
+	now := time.Now()
+	g := grid{head: []string{"APPROVAL", "EFFECT", "PROVIDER", "BY", "MADE", "UNTIL", "WHAT"}}
+	for _, l := range list {
+		g.add(short(l.ID), string(l.Effect), anyOf(l.Provider), l.By, ago(l.Made, now), l.until(), l.what())
+	}
+	return a.write(func(w io.Writer) error { return g.write(w, a.styles(a.stdout), term.Width(a.stdout)) })
+}
+
+func anyOf(s string) string {
+	if s == "" {
+		return "any"
+	}
+	return s
+}
+
+func (l listedApproval) until() string {
+	switch {
+	case l.Expires.IsZero():
+		return "revoked"
+	case l.Expired:
+		return "expired"
+	}
+	return l.Expires.Local().Format(time.DateTime)
+}
+
+func (l listedApproval) what() string {
+	what := l.String()
+	if l.Dir != "" {
+		what += ", started in " + l.Dir
+	}
+	if !l.Counts && !l.Expired {
+		what += " (does not count: it was not given on this account)"
+	}
+	return what
+}
+
+func (a *app) approvalsRevokeCommand() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "revoke ID | --all",
+		Short: "End a standing approval, or all of them",
+		Long: `End a standing approval: from then on it answers nothing, in runs that are under way,
+too. ID is its id, or a unique beginning or end of it. What it was and that it was
+revoked stays on the log.`,
+		Example: `  perlica policy approvals revoke 1a2b3c4d
+  perlica policy approvals revoke --all`,
+		Args: between(0, "ID"), ValidArgsFunction: completeFirst(a.completeApprovals),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if all == (len(args) > 0) {
+				return withHint(usageErr("either an ID or --all"), "see 'perlica policy approvals list'")
+			}
+			return a.revokeApprovals(cmd.Context(), args)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "revoke all of them, expired ones included")
+	return cmd
+}
+
+// revokeApprovals revokes the one that is named, or all.
+func (a *app) revokeApprovals(ctx context.Context, args []string) error {
+	listed, err := a.listApprovals(ctx, true)
+	if err != nil {
+		return err
+	}
+	var list []policy.Approval
+	for _, l := range listed {
+		list = append(list, l.Approval)
+	}
+	if len(args) > 0 {
+		one, err := kernel.FindApproval(list, args[0])
+		if errors.Is(err, kernel.ErrNoApproval) || errors.Is(err, kernel.ErrAmbiguousApproval) {
+			err = withHint(err, "see 'perlica policy approvals list --all'")
+		}
+		if err != nil {
+			return err
+		}
+		list = []policy.Approval{one}
+	}
+	if len(list) == 0 {
+		a.note("nothing is remembered")
+		return nil
+	}
+	err = a.writing(ctx, func(r *kernel.Runner, _ *place) error {
+		return r.RevokeApprovals(ctx, list, userName(a.getenv))
+	})
+	if err != nil {
+		return err
+	}
+	return a.write(func(w io.Writer) error {
+		for _, x := range list {
+			if _, err := fmt.Fprintln(w, oneLine(fmt.Sprintf("revoked %s: %s %s", short(x.ID), x.Effect, x))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// completeApprovals gives shells the approvals that stand.
+func (a *app) completeApprovals(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	list, err := a.listApprovals(cmd.Context(), false)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var ids []string
+	for _, l := range list {
+		ids = append(ids, short(l.ID)+"\t"+oneLine(l.what()))
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/provider"
+)
+
+// testFlags are the flags of provider test.
+type testFlags struct {
+	agent string
+	env   []string
+	cwd   string
+	json  bool
+}
+
+func (a *app) providerTestCommand() *cobra.Command {
+	var f testFlags
+	cmd := &cobra.Command{
+		Use:   "test [NAME]",
+		Short: "Start an agent, open a session, and report; no prompt is sent",
+		Long: `Start an agent, initialize it, open a session, put it into the mode in which a run would
+prompt it, and end it. No prompt is sent, so no call is spent and no model is asked.
+Without a name it is the default agent.
+
+Printed are its name and version, what it can do, how to log in, its modes and options,
+how long each step took, and how its process ended. The exit code is 1 if it is not
+ready for a prompt.`,
+		Example: `  perlica provider test claude
+  perlica provider test --agent 'my-agent --acp'
+  perlica provider test codex --json | jq .steps`,
+		Args:              between(0, "NAME"),
+		ValidArgsFunction: completeFirst(a.completeProviders),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.agent != "" && len(args) > 0 {
+				return usageErr("give a NAME or --agent, not both")
+			}
+			return a.providerTest(cmd.Context(), f, strings.Join(args, ""))
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.agent, "agent", "", "an ACP agent as a command line: 'CMD ARG…'")
+	fl.StringArrayVar(&f.env, "env", nil, "hand the agent this `variable` of the environment, too")
+	fl.StringVar(&f.cwd, "cwd", "", "the agent's working `directory`")
+	fl.BoolVar(&f.json, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) providerTest(ctx context.Context, f testFlags, name string) error {
+	p, err := a.configured()
+	if err != nil {
+		return err
+	}
+	agent, err := a.testedAgent(p, f, name)
+	if err != nil {
+		return err
+	}
+	dir := p.dir
+	if f.cwd != "" {
+		if dir, err = filepath.Abs(f.cwd); err != nil {
+			return err
+		}
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return usageErr("--cwd %s: no such directory", f.cwd)
+		}
+	}
+	ctx, stop := a.signals(ctx, 0)
+	defer stop.release()
+	go func() {
+		select {
+		case s := <-stop.first: // there is nothing to be cancelled in order
+			stop.end(errors.New(s.Why))
+		case <-ctx.Done():
+		}
+	}()
+	r := kernel.Probe(ctx, agent, kernel.ProbeOptions{
+		Dir: dir, Environ: a.environ, Servers: mcpServers(p.cfg.MCPServers), Version: version,
+	})
+	if err := a.printProbe(r, f.json); err != nil {
+		return err
+	}
+	switch {
+	case r.Err == nil:
+		return nil
+	case f.json:
+		return &exitError{code: 1}
+	}
+	return &exitError{1, withHint(r.Err, "%s", probeHint(r))}
+}
+
+// testedAgent finds the agent that is to be tested.
+func (a *app) testedAgent(p *place, f testFlags, name string) (agent kernel.Agent, err error) {
+	res := a.resolver(p)
+	switch {
+	case f.agent != "":
+		agent, err = res.AdHoc(f.agent)
+	case name != "":
+		agent, err = res.Named(name)
+	default:
+		agent, err = res.Default()
+	}
+	agent.Env = append(agent.Env, f.env...)
+	return agent, err
+}
+
+// probeHint says what to do about an agent that is not ready.
+func probeHint(r kernel.ProbeReport) string {
+	switch r.Err.Type {
+	case provider.TypeAuth:
+		return loginHint(r.Provider)
+	case provider.TypeTimeout:
+		return fmt.Sprintf("providers.%s.acp.connect_timeout and request_timeout set how long to wait", r.Provider)
+	case provider.TypeStart:
+		return "see 'perlica provider show " + r.Provider + "'"
+	}
+	if r.Stderr != "" {
+		return "what the agent wrote to its standard error is above"
+	}
+	return "is this an agent that speaks ACP on its standard input and output? See 'perlica provider show " + r.Provider + "'"
+}
+
+func (a *app) printProbe(r kernel.ProbeReport, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(struct {
+			OK bool `json:"ok"`
+			kernel.ProbeReport
+		}{r.Err == nil, r})
+	}
+	s := a.styles(a.stdout)
+	return a.write(func(w io.Writer) error {
+		if err := writeFacts(w, s, probeFacts(r)); err != nil {
+			return err
+		}
+		if r.Err == nil || r.Stderr == "" {
+			return nil
+		}
+		_, err := fmt.Fprintln(w, s.Dim("standard error")+"\n"+indented(r.Stderr))
+		return err
+	})
+}
+
+// indented is the end of a longer text, made harmless.
+func indented(text string) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	lines = lines[max(0, len(lines)-20):]
+	for i, l := range lines {
+		lines[i] = "  " + term.Sanitize(l)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func probeFacts(r kernel.ProbeReport) []fact {
+	facts := []fact{{"provider", r.Provider}, {"command", commandLine(r.Command)}}
+	if r.Agent != nil {
+		facts = append(facts, fact{"agent", strings.TrimSpace(r.Agent.Name + " " + r.Agent.Version)})
+	}
+	if r.Protocol > 0 {
+		facts = append(facts,
+			fact{"protocol", fmt.Sprintf("ACP version %d", r.Protocol)},
+			fact{"capabilities", strings.Join(capabilities(r.Capabilities), " ")},
+			fact{"login", logins(r.Logins)})
+	}
+	facts = append(facts, fact{"modes", modes(r)})
+	for _, o := range r.Options {
+		facts = append(facts, optionFact(o, r.Selected))
+	}
+	for _, w := range r.Warnings {
+		facts = append(facts, fact{"warning", w})
+	}
+	facts = append(facts, fact{"steps", steps(r.Steps)}, fact{"process", r.Exit})
+	if r.Err == nil {
+		facts = append(facts, fact{"result", "ready for a prompt; none was sent"})
+	}
+	return facts
+}
+
+// capabilities are the names of what an agent says it can do.
+func capabilities(c acp.AgentCapabilities) []string {
+	b, err := json.Marshal(c)
+	if err != nil {
+		return nil
+	}
+	var v map[string]any
+	if err := json.Unmarshal(b, &v); err != nil {
+		return nil
+	}
+	return flatten("", v)
+}
+
+// flatten names what is true, and what is there although it says no more.
+func flatten(path string, v map[string]any) []string {
+	var names []string
+	for _, key := range slices.Sorted(maps.Keys(v)) {
+		name := strings.TrimPrefix(path+"."+key, ".")
+		switch x := v[key].(type) {
+		case bool:
+			if x {
+				names = append(names, name)
+			}
+		case map[string]any:
+			inner := flatten(name, x)
+			if len(x) == 0 && path != "" {
+				inner = []string{name}
+			}
+			names = append(names, inner...)
+		}
+	}
+	return names
+}
+
+func logins(methods []acp.AuthMethod) string {
+	var names []string
+	for _, m := range methods {
+		switch {
+		case m.Agent != nil:
+			names = append(names, m.Agent.Name)
+		case m.EnvVar != nil:
+			names = append(names, m.EnvVar.Name)
+		case m.Terminal != nil:
+			names = append(names, m.Terminal.Name)
+		}
+	}
+	return strings.Join(names, "; ")
+}
+
+func modes(r kernel.ProbeReport) string {
+	var names []string
+	for _, m := range r.Modes {
+		name := string(m.Id)
+		if name == r.Mode {
+			name += " (selected)"
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func optionFact(o acp.SessionConfigOption, selected map[string]string) fact {
+	switch {
+	case o.Select != nil:
+		current := string(o.Select.CurrentValue)
+		if v, ok := selected[string(o.Select.Id)]; ok {
+			current = v
+		}
+		values := strings.Join(kernel.OptionValues(o.Select.Options), ", ")
+		return fact{"option " + oneLine(string(o.Select.Id)), fmt.Sprintf("%s, of: %s", current, values)}
+	case o.Boolean != nil:
+		return fact{"option " + oneLine(string(o.Boolean.Id)), fmt.Sprint(o.Boolean.CurrentValue)}
+	}
+	return fact{}
+}
+
+func steps(list []kernel.ProbeStep) string {
+	var words []string
+	for _, s := range list {
+		word := s.Name + " " + s.Duration.Round(10*time.Microsecond).String()
+		if s.Duration > time.Second {
+			word = s.Name + " " + s.Duration.Round(10*time.Millisecond).String()
+		}
+		if !s.OK {
+			word += " (failed)"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, ", ")
+}

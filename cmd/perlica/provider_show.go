@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/mattn/go-runewidth"
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/provider"
+)
+
+func (a *app) providerShowCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show how an agent is started, installed and logged in",
+		Long: `Show everything that is known of an agent without starting it: its command line and
+where it comes from, which variables of the environment it is given (their names, never
+their values), how it is made to ask, and how to install it and log in.`,
+		Example:           `  perlica provider show claude`,
+		Args:              exactly("NAME"),
+		ValidArgsFunction: completeFirst(a.completeProviders),
+		RunE:              func(_ *cobra.Command, args []string) error { return a.providerShow(args[0], asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) providerShow(name string, asJSON bool) error {
+	p, err := a.configured()
+	if err != nil {
+		return err
+	}
+	l, err := a.resolver(p).Describe(name)
+	if err != nil {
+		return err
+	}
+	passed, err := provider.Environ(a.environ, l.Env)
+	if err != nil {
+		return err
+	}
+	for i, kv := range passed {
+		passed[i], _, _ = strings.Cut(kv, "=")
+	}
+	if asJSON {
+		return a.printJSON(struct {
+			kernel.Listing
+			Passed         []string `json:"env_passed"` // of the environment as it is now
+			ConnectTimeout string   `json:"connect_timeout"`
+			RequestTimeout string   `json:"request_timeout"`
+		}{l, append([]string{}, passed...), l.ConnectTimeout.String(), l.RequestTimeout.String()})
+	}
+	return a.write(func(w io.Writer) error {
+		return writeFacts(w, a.styles(a.stdout), listingFacts(l, passed))
+	})
+}
+
+// fact is a line of a description: what it is about, and what is so.
+type fact struct{ name, text string }
+
+// writeFacts prints the facts that have a text.
+func writeFacts(w io.Writer, s term.Styles, facts []fact) error {
+	width := 0
+	for _, f := range facts {
+		width = max(width, len(f.name)+2)
+	}
+	for _, f := range facts {
+		if f.text == "" {
+			continue
+		}
+		if _, err := fmt.Fprintln(w, s.Dim(runewidth.FillRight(f.name, width))+term.Sanitize(f.text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func listingFacts(l kernel.Listing, passed []string) []fact {
+	state := string(l.State)
+	if l.Why != "" {
+		state += ": " + l.Why
+	}
+	if l.Default {
+		state += ", the default"
+	}
+	command, origin := commandLine(l.Command), l.Origin
+	if l.State == kernel.Missing && l.Origin == kernel.OriginRegistry {
+		command += "  (looked for on PATH)"
+	}
+	return []fact{
+		{"id", l.ID}, {"name", l.Name}, {"state", state},
+		{"command", command}, {"from", origin},
+		{"environment", strings.Join(passed, " ")},
+		{"own variables", strings.Join(l.Env, " ")},
+		{"asking", askingOf(l)}, {"asks", l.Asks},
+		{"install", l.Install}, {"login", l.Login}, {"website", l.Website},
+		{"timeouts", fmt.Sprintf("connect %s, other requests %s, prompts none", l.ConnectTimeout, l.RequestTimeout)},
+		{"note", l.Note},
+	}
+}
+
+// askingOf says how the agent is put into the mode in which a run prompts it.
+func askingOf(l kernel.Listing) string {
+	switch {
+	case l.Mode == kernel.ModeNone:
+		return "left in the mode in which it starts, as the configuration says"
+	case l.Mode != "":
+		return fmt.Sprintf("mode %q, as the configuration says", l.Mode)
+	case l.Asking.Mode != "":
+		return fmt.Sprintf("mode %q is selected", l.Asking.Mode)
+	case l.Asking.Option != "":
+		return fmt.Sprintf("option %s is set to %q", l.Asking.Option, l.Asking.Value)
+	case len(l.Asking.Env) > 0:
+		return "started with " + strings.Join(l.Asking.Env, " ")
+	}
+	return "nothing to select"
+}

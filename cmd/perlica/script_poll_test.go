@@ -1,0 +1,78 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// How long until tries, and how long it waits in between.
+const (
+	untilMost  = 30 * time.Second
+	untilPause = 50 * time.Millisecond
+)
+
+// cmdUntil runs a command again and again until its standard output matches:
+//
+//	until 'Run tests' perlica pending list
+func cmdUntil(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until PATTERN COMMAND…")
+	}
+	pattern, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	again := time.NewTicker(untilPause)
+	defer again.Stop()
+	for end := time.After(untilMost); ; {
+		_ = ts.Exec(args[1], args[2:]...) // it may fail until it does not
+		if pattern.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+		select {
+		case <-again.C: // it is another process that is waited for
+		case <-end:
+			ts.Fatalf("no match for %s within %s", args[0], untilMost)
+		}
+	}
+}
+
+// cmdCapture sets a variable to the first group of a pattern in standard output:
+//
+//	capture ID '^([0-9a-f]{8}) '
+func cmdCapture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: capture NAME PATTERN")
+	}
+	pattern, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	m := pattern.FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(m) < 2 {
+		ts.Fatalf("no match for %s", args[1])
+	}
+	ts.Setenv(args[0], m[1])
+}
+
+// cmdRace runs two commands at the same time; standard output and standard error are then
+// those of both:
+//
+//	race perlica pending allow X -- perlica pending deny X
+func cmdRace(ts *testscript.TestScript, neg bool, args []string) {
+	cut := slices.Index(args, "--")
+	if neg || cut < 1 || cut == len(args)-1 {
+		ts.Fatalf("usage: race COMMAND… -- COMMAND…")
+	}
+	script := shellWords(args[:cut]) + " & " + shellWords(args[cut+1:]) + " & wait"
+	ts.Check(ts.Exec("/bin/sh", "-c", script))
+}
+
+// shellWords quotes words for a shell.
+func shellWords(words []string) string {
+	var quoted []string
+	for _, w := range words {
+		quoted = append(quoted, "'"+strings.ReplaceAll(w, "'", `'\''`)+"'")
+	}
+	return strings.Join(quoted, " ")
+}

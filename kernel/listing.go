@@ -1,0 +1,198 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/perlica/perlica/provider"
+)
+
+// AgentState says whether an agent can be used.
+type AgentState string
+
+// The states of an agent.
+const (
+	Installed AgentState = "installed"
+	Missing   AgentState = "missing"  // its program was not found
+	Disabled  AgentState = "disabled" // by the configuration
+)
+
+// Listing is what there is to know of an agent without starting it.
+type Listing struct {
+	ID         string     `json:"id"`
+	Name       string     `json:"name"`
+	State      AgentState `json:"state"`
+	Why        string     `json:"why"` // it cannot be used
+	Default    bool       `json:"default"`
+	Known      bool       `json:"known"`      // the registry has it
+	Configured bool       `json:"configured"` // the configuration mentions it
+	Command    []string   `json:"command"`    // as it is started; what would be looked for, if it is missing
+	Origin     string     `json:"origin"`     // where the command comes from
+	Env        []string   `json:"env"`        // names of variables that it is given beside the common ones
+	Mode       string     `json:"mode"`       // that the configuration chooses; empty: the asking one
+	Asking     Asking     `json:"asking"`
+	Asks       string     `json:"asks"` // when it asks, in words
+	Install    string     `json:"install"`
+	Login      string     `json:"login"`
+	Website    string     `json:"website"`
+	Note       string     `json:"note"`
+
+	ConnectTimeout time.Duration `json:"-"`
+	RequestTimeout time.Duration `json:"-"`
+	MaxLine        int           `json:"max_line_bytes"`
+}
+
+// Asking is provider.Asking for a listing.
+type Asking struct {
+	Mode   string   `json:"mode"`
+	Option string   `json:"option"`
+	Value  string   `json:"value"`
+	Env    []string `json:"env"`
+}
+
+// Hint says what to do about an agent that cannot be used.
+func (l Listing) Hint() string {
+	if l.Known && l.Origin == OriginRegistry {
+		return "install it: " + l.Install
+	}
+	return "see 'perlica provider show " + l.ID + "'"
+}
+
+// OriginRegistry is the Origin of a command that only the registry names.
+const OriginRegistry = "registry"
+
+// List returns every agent that the registry knows, in its order, and every other that the
+// configuration mentions, by name.
+func (r Resolver) List() []Listing {
+	def := ""
+	if a, err := r.Default(); err == nil {
+		def = a.ID
+	}
+	var ids []string
+	for _, k := range provider.Registry() {
+		ids = append(ids, k.ID)
+	}
+	for _, id := range sortedIDs(r.Config) {
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	list := make([]Listing, len(ids))
+	for i, id := range ids {
+		list[i] = r.describe(id)
+		list[i].Default = id == def
+	}
+	return list
+}
+
+// Describe returns what there is to know of one agent. An id that neither the registry nor
+// the configuration has is an *AgentError.
+func (r Resolver) Describe(id string) (Listing, error) {
+	for _, l := range r.List() {
+		if l.ID == id {
+			return l, nil
+		}
+	}
+	_, err := r.Named(id)
+	if err == nil {
+		err = &AgentError{ID: id, Why: "there is no provider " + id}
+	}
+	return Listing{}, err
+}
+
+// Warnings returns what is accepted in the configuration and cannot work, a line each:
+// providers that nobody knows how to start.
+func (r Resolver) Warnings() []string {
+	var lines []string
+	for _, id := range sortedIDs(r.Config) {
+		if argv, _ := r.commandOf(id); len(argv) == 0 {
+			lines = append(lines, fmt.Sprintf("providers.%s: the registry does not know it, and it has no adapter.command%s", id, r.near(id)))
+		}
+	}
+	id := r.Config.DefaultProvider
+	if _, mentioned := r.Config.Providers[id]; id == "" || mentioned {
+		return lines
+	}
+	if argv, _ := r.commandOf(id); len(argv) == 0 {
+		lines = append(lines, fmt.Sprintf("%s: model.default_provider: there is no provider %q%s", r.origin("model.default_provider"), id, r.near(id)))
+	}
+	return lines
+}
+
+// near asks whether another id was meant.
+func (r Resolver) near(id string) string {
+	others := slices.DeleteFunc(sortedIDs(r.Config), func(other string) bool { return other == id })
+	if n := provider.Nearest(id, others...); n != "" {
+		return fmt.Sprintf("; did you mean %q?", n)
+	}
+	return ""
+}
+
+func (r Resolver) describe(id string) Listing {
+	c := r.Config.Provider(id)
+	k, known := provider.Lookup(id)
+	_, configured := r.Config.Providers[id]
+	l := Listing{
+		ID: id, Name: id, Known: known, Configured: configured, State: Installed,
+		Env: append(append([]string{}, k.Env...), c.Env...), Mode: c.Mode,
+		Asking: Asking{k.Asking.Mode, k.Asking.Option, k.Asking.Value, append([]string{}, k.Asking.Env...)},
+		Asks:   k.Asks, Install: k.Install, Login: k.Login, Website: k.Website, Note: k.Note,
+		ConnectTimeout: c.ConnectTimeout, RequestTimeout: c.RequestTimeout, MaxLine: c.MaxLineBytes,
+	}
+	if known {
+		l.Name = k.Name
+	}
+	l.Command, l.Origin = r.commandOf(id)
+	l.State, l.Why = r.state(id)
+	return l
+}
+
+// commandOf returns the command line that is used or looked for, and where it comes from.
+func (r Resolver) commandOf(id string) (argv []string, origin string) {
+	c := r.Config.Provider(id)
+	if c.Command != "" {
+		return append([]string{c.Command}, c.Args...), r.origin("providers." + id + ".adapter.command")
+	}
+	k, known := provider.Lookup(id)
+	if !known {
+		return []string{}, ""
+	}
+	argv, ok := k.Find(r.lookup)
+	if !ok {
+		argv = k.Commands[0]
+	}
+	if c.Args != nil {
+		return append(argv[:1:1], c.Args...), OriginRegistry + "; its arguments: " + r.origin("providers."+id+".adapter.args")
+	}
+	return argv, OriginRegistry
+}
+
+// origin says which layer set a key.
+func (r Resolver) origin(key string) string {
+	for _, v := range r.Config.Values() {
+		if v.Key == key {
+			return v.Origin
+		}
+	}
+	return "configuration"
+}
+
+// state says whether an agent can be started, and if not, why.
+func (r Resolver) state(id string) (AgentState, string) {
+	a, err := r.Named(id)
+	if err == nil {
+		_, err = r.lookup(a.Command[0])
+	}
+	var why *AgentError
+	switch {
+	case err == nil:
+		return Installed, ""
+	case !r.Config.Provider(id).Enabled:
+		return Disabled, err.Error()
+	case errors.As(err, &why):
+		return Missing, why.Why
+	}
+	return Missing, err.Error()
+}

@@ -1,0 +1,199 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/predictable"
+)
+
+// scenarioVar turns the test binary into the predictable agent, playing a scenario.
+const scenarioVar = "KERNEL_TEST_SCENARIO"
+
+// TestAgentProcess is no test but the agent of the tests of this package.
+func TestAgentProcess(t *testing.T) {
+	scenario, ok := os.LookupEnv(scenarioVar)
+	if !ok {
+		t.Skip("started by other tests")
+	}
+	if err := predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, predictable.Options{Scenario: scenario}); err != nil {
+		os.Exit(1)
+	}
+	os.Exit(0) // before the testing package prints anything
+}
+
+// probeTest probes an agent that plays a scenario.
+func probeTest(t *testing.T, scenario string, change func(*Agent)) ProbeReport {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := Agent{
+		Agent:          provider.Agent{ID: "test", Command: []string{self, "-test.run=^TestAgentProcess$"}, Env: []string{scenarioVar}},
+		ConnectTimeout: 10 * time.Second, RequestTimeout: 10 * time.Second,
+	}
+	if change != nil {
+		change(&a)
+	}
+	return Probe(t.Context(), a, ProbeOptions{
+		Dir: t.TempDir(), Environ: append(os.Environ(), scenarioVar+"=#\n"+scenario), Version: "test",
+	})
+}
+
+func stepNames(r ProbeReport) string {
+	var names []string
+	for _, s := range r.Steps {
+		if !s.OK {
+			names = append(names, "!"+s.Name)
+			continue
+		}
+		names = append(names, s.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestProbeOfAHealthyAgent(t *testing.T) {
+	r := probeTest(t, "", func(a *Agent) { a.Asking.Mode = "auto" })
+	if r.Err != nil || len(r.Warnings) > 0 {
+		t.Fatalf("%v, %v", r.Err, r.Warnings)
+	}
+	if got := stepNames(r); got != "start initialize session/new select mode session/close end" {
+		t.Errorf("steps: %s", got)
+	}
+	if r.StartMode != "ask" || r.Mode != "auto" || r.Protocol != 1 || r.Agent == nil || r.Exit != "left by itself with code 0" {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// TestProbeNeverPrompts would see the scenario's last words if a prompt were sent.
+func TestProbeNeverPrompts(t *testing.T) {
+	r := probeTest(t, "[session/prompt]\n@stderr prompted\n@exit 9\n[session/close]\n@stderr closed\n", nil)
+	if r.Err != nil || !strings.Contains(r.Stderr, "closed") || strings.Contains(r.Stderr, "prompted") || r.Exit != "left by itself with code 0" {
+		t.Errorf("%v, %q, %q", r.Err, r.Stderr, r.Exit)
+	}
+}
+
+func TestProbeSaysWhatFailed(t *testing.T) {
+	for _, tt := range []struct {
+		name, scenario string
+		kind           provider.ErrorType
+		steps          string
+	}{
+		{"dies", "[initialize]\n@exit 3\n", provider.TypeGone, "start !initialize end"},
+		{"wants a login", "[session/new]\n@auth\n", provider.TypeAuth, "start initialize !session/new end"},
+		{"speaks another version", "[initialize]\n@set protocolVersion 7\n", provider.TypeProtocol, "start !initialize end"},
+		{"hangs", "[initialize]\n@hang\n", provider.TypeTimeout, "start !initialize end"},
+		{"no session id", "[session/new]\n@result {}\n", provider.TypeProtocol, "start initialize !session/new end"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := probeTest(t, tt.scenario, func(a *Agent) {
+				if tt.kind == provider.TypeTimeout {
+					a.ConnectTimeout = 100 * time.Millisecond
+				}
+			})
+			if r.Err == nil || r.Err.Type != tt.kind || stepNames(r) != tt.steps || r.Exit == "" {
+				t.Errorf("%v, steps %s, exit %q", r.Err, stepNames(r), r.Exit)
+			}
+		})
+	}
+}
+
+// TestProbeGoesOnWithoutAClosedSession: a session that cannot be closed is a warning.
+func TestProbeGoesOnWithoutAClosedSession(t *testing.T) {
+	r := probeTest(t, "[session/close]\n@error -32603 broken\n", nil)
+	if r.Err != nil || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "could not be closed") {
+		t.Errorf("%v, %v", r.Err, r.Warnings)
+	}
+}
+
+// TestProbeRefusesWhatIsAskedTooEarly: nobody is there to say yes.
+func TestProbeRefusesWhatIsAskedTooEarly(t *testing.T) {
+	r := probeTest(t, "[session/close]\n@read /etc/passwd\n", nil)
+	if r.Err != nil || len(r.Warnings) == 0 || !strings.Contains(strings.Join(r.Warnings, "\n"), "fs/read_text_file, which was refused") {
+		t.Errorf("%v, %v", r.Err, r.Warnings)
+	}
+}
+
+func TestProbeEndsWithItsContext(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("interrupted"))
+	r := Probe(ctx, Agent{
+		Agent: provider.Agent{ID: "test", Command: []string{self, "-test.run=^TestAgentProcess$"}, Env: []string{scenarioVar}},
+	}, ProbeOptions{Dir: t.TempDir(), Environ: append(os.Environ(), scenarioVar+"=[initialize]\n@hang\n")})
+	if r.Err == nil || r.Err.Type != provider.TypeStopped || r.Exit == "" {
+		t.Errorf("%v, %q", r.Err, r.Exit)
+	}
+}
+
+// TestCheckupSurvivesItsChecks: a check that crashes is a result, and the others go on.
+func TestCheckupSurvivesItsChecks(t *testing.T) {
+	var got []Check
+	e := &examination{report: func(c Check) { got = append(got, c) }}
+	e.guarded("first", func(*examination) { panic("boom") })
+	e.guarded("second", func(e *examination) { e.ok("fine") })
+	if len(got) != 2 || got[0].Status != Fail || !strings.Contains(got[0].Detail, "boom") || got[1].Status != OK {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestCheckupOfNothing: what could not even be found is diagnosed, too.
+func TestCheckupOfNothing(t *testing.T) {
+	failed := map[string]bool{}
+	none := func(string) (string, error) { return "", os.ErrNotExist }
+	Checkup{Config: &config.Config{}, Broken: config.ErrNoHome, Agents: Resolver{Config: &config.Config{}, Self: os.Args[0], LookPath: none}}.
+		Run(t.Context(), func(c Check) {
+			if strings.Contains(c.Detail, "crashed") {
+				t.Errorf("%s: %s", c.Name, c.Detail)
+			}
+			failed[c.Name] = failed[c.Name] || c.Status == Fail
+		})
+	if !failed["configuration"] || !failed["workspace"] {
+		t.Errorf("got %v", failed)
+	}
+}
+
+func TestListing(t *testing.T) {
+	self := os.Args[0]
+	r := Resolver{Self: self, Config: &config.Config{Providers: map[string]config.Provider{
+		"codex": {ID: "codex"}, // not enabled
+		"mine":  {ID: "mine", Enabled: true, Command: "no-such-program"},
+		"empty": {ID: "empty", Enabled: true},
+	}}, LookPath: func(name string) (string, error) {
+		if name == "goose" || name == "/bin/goose" || name == self {
+			return "/bin/goose", nil
+		}
+		return "", os.ErrNotExist
+	}}
+	states := map[string]AgentState{}
+	def := ""
+	for _, l := range r.List() {
+		states[l.ID] = l.State
+		if l.Default {
+			def += l.ID
+		}
+	}
+	for id, want := range map[string]AgentState{
+		"claude": Missing, "goose": Installed, "codex": Disabled, "mine": Missing, "empty": Missing, "predictable": Installed,
+	} {
+		if states[id] != want {
+			t.Errorf("%s is %s, want %s", id, states[id], want)
+		}
+	}
+	if def != "goose" {
+		t.Errorf("the default is %q", def)
+	}
+	if w := r.Warnings(); len(w) != 1 || !strings.Contains(w[0], "providers.empty") {
+		t.Errorf("warnings: %q", w)
+	}
+}

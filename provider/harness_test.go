@@ -1,0 +1,352 @@
+package provider
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/provider/predictable"
+)
+
+func init() {
+	testChildren["ok"] = childOK
+	testChildren["liar"] = childLiar
+}
+
+// childOK is the predictable agent: well-behaved, unless the scenario in its first
+// argument says otherwise.
+func childOK(args []string) {
+	self := []string{os.Args[0]}
+	if len(args) == 2 && args[0] == "--scenario" { // @spawn starts it so
+		args = args[1:]
+	}
+	opt := predictable.Options{Self: self}
+	if len(args) > 0 {
+		opt.Scenario = args[0]
+	}
+	if err := predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, opt); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// childLiar says what its arguments say, whatever it is asked:
+//
+//	<         read a line
+//	<N        read N lines
+//	>TEXT     write TEXT and a line feed
+//	=TEXT     write TEXT
+//	*N TEXT   write TEXT and a line feed N times; # in it is the count
+//	echo N    read N lines and write each back as a notification
+//	deaf      close standard input
+//	close     close standard output
+//	stderr T  write a line to standard error
+//	exit N    leave
+//	hang      neither read nor write any more, but do not leave
+//
+// At the end it reads on until its input ends.
+func childLiar(args []string) {
+	in := bufio.NewReader(os.Stdin)
+	read := func() string {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			os.Exit(0)
+		}
+		return strings.TrimSuffix(line, "\n")
+	}
+	for _, arg := range args {
+		verb, rest, _ := strings.Cut(arg, " ")
+		n, _ := strconv.Atoi(rest)
+		switch {
+		case arg == "<":
+			read()
+		case arg[0] == '<':
+			for range must(strconv.Atoi(arg[1:])) {
+				read()
+			}
+		case arg[0] == '>':
+			fmt.Println(arg[1:])
+		case arg[0] == '=':
+			fmt.Print(arg[1:])
+		case arg[0] == '*':
+			for i := range must(strconv.Atoi(verb[1:])) {
+				fmt.Println(strings.ReplaceAll(rest, "#", strconv.Itoa(i)))
+			}
+		case verb == "echo":
+			for range n {
+				fmt.Printf(`{"jsonrpc":"2.0","method":"_echo","params":%s}`+"\n", read())
+			}
+		case verb == "deaf":
+			os.Stdin.Close()
+		case verb == "close":
+			os.Stdout.Close()
+		case verb == "stderr":
+			fmt.Fprintln(os.Stderr, rest)
+		case verb == "exit":
+			os.Exit(n)
+		case verb == "hang":
+			time.Sleep(time.Hour)
+		default:
+			panic("no such lie: " + arg)
+		}
+	}
+	for {
+		read()
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// child is this binary as the agent of that name.
+func child(name string, args ...string) Agent {
+	return Agent{
+		ID:      name,
+		Command: append([]string{must(os.Executable())}, args...),
+		Asking:  Asking{Env: []string{testChild + "=" + name, "GORACE=atexit_sleep_ms=0"}},
+	}
+}
+
+// lies is a liar that has answered initialize and session/new and read a prompt, whose
+// id is 2, before it says the rest. Its session is "s".
+func lies(args ...string) Agent {
+	return child("liar", append([]string{
+		"<", `>{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}`,
+		"<", `>{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}`, "<",
+	}, args...)...)
+}
+
+const (
+	lieEnd  = `>{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}`
+	lieText = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%s"}}}}`
+)
+
+func lieSay(text string) string { return ">" + fmt.Sprintf(lieText, text) }
+
+// crossed is a frame and the direction in which it crossed.
+type crossed struct {
+	Frame
+	sent bool
+}
+
+// watcher is a Recorder and a Client that keep everything. The functions are called
+// first, by the goroutine that called the watcher.
+type watcher struct {
+	sent, received func(Frame) error
+	update         func(Update)
+	ask            func(*PermissionRequest)
+	forgetful      bool // keep no frames and no updates
+
+	mu       sync.Mutex
+	changed  chan struct{}
+	wire     []crossed
+	updates  []Update
+	text     strings.Builder
+	asked    []*PermissionRequest
+	blocked  []BlockedRequest
+	warnings []Warning
+}
+
+func (w *watcher) note(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f()
+	if w.changed != nil {
+		close(w.changed)
+		w.changed = nil
+	}
+}
+
+func (w *watcher) Sent(f Frame) error {
+	if w.sent != nil {
+		if err := w.sent(f); err != nil {
+			return err
+		}
+	}
+	w.note(func() { w.wire = append(w.wire, crossed{f, true}) })
+	return nil
+}
+
+func (w *watcher) Received(f Frame) error {
+	if w.received != nil {
+		if err := w.received(f); err != nil {
+			return err
+		}
+	}
+	if !w.forgetful {
+		w.note(func() { w.wire = append(w.wire, crossed{f, false}) })
+	}
+	return nil
+}
+
+func (w *watcher) Update(u Update) {
+	if w.update != nil {
+		w.update(u)
+	}
+	if w.forgetful {
+		return
+	}
+	w.note(func() {
+		w.updates = append(w.updates, u)
+		if u.Kind == AgentMessageChunk {
+			w.text.WriteString(u.Text)
+		}
+	})
+}
+
+func (w *watcher) RequestPermission(p *PermissionRequest) {
+	if w.ask != nil {
+		w.ask(p)
+	}
+	w.note(func() { w.asked = append(w.asked, p) })
+}
+
+func (w *watcher) Blocked(b BlockedRequest) { w.note(func() { w.blocked = append(w.blocked, b) }) }
+func (w *watcher) Warning(v Warning)        { w.note(func() { w.warnings = append(w.warnings, v) }) }
+
+// wait waits until ready, which is called with the watcher locked.
+func (w *watcher) wait(t *testing.T, what string, ready func() bool) {
+	t.Helper()
+	late := time.After(time.Minute)
+	for {
+		w.mu.Lock()
+		ok := ready()
+		if w.changed == nil {
+			w.changed = make(chan struct{})
+		}
+		changed := w.changed
+		w.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late:
+			t.Fatalf("waited a minute for %s", what)
+		}
+	}
+}
+
+func (w *watcher) said() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
+}
+
+// lines are those that crossed in one direction.
+func (w *watcher) lines(sent bool) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var lines []string
+	for _, f := range w.wire {
+		if f.sent == sent {
+			lines = append(lines, string(f.Line))
+		}
+	}
+	return lines
+}
+
+// warned are the subtypes of the warnings so far.
+func (w *watcher) warned() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var s []string
+	for _, v := range w.warnings {
+		s = append(s, v.Subtype)
+	}
+	return s
+}
+
+// start starts an agent. When the test ends it is ended, and nothing is left.
+func start(t *testing.T, a Agent, w *watcher, opts ...func(*Options)) *Conn {
+	t.Helper()
+	opt := Options{Recorder: w, Client: w, Dir: t.TempDir(), Environ: os.Environ(), Grace: 5 * time.Second}
+	for _, f := range opts {
+		f(&opt)
+	}
+	c, err := Start(a, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { end(t, c) })
+	return c
+}
+
+func end(t *testing.T, c *Conn) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := c.End(ctx); err != nil {
+		t.Errorf("End: %v", err)
+	}
+	nothingLeft(t)
+}
+
+// nothingLeft waits until no goroutine of a connection is left.
+func nothingLeft(t *testing.T) {
+	t.Helper()
+	buf := make([]byte, 1<<20)
+	var stacks string
+	for late := time.Now().Add(5 * time.Second); time.Now().Before(late); runtime.Gosched() {
+		stacks = string(buf[:runtime.Stack(buf, true)])
+		if !slices.ContainsFunc([]string{"(*Conn)", "(*process)", "(*stderrTail)", "(*output)"}, func(s string) bool {
+			return strings.Contains(stacks, "provider."+s)
+		}) {
+			return
+		}
+	}
+	t.Errorf("goroutines are left:\n%s", stacks)
+}
+
+// open initializes and opens a session.
+func open(t *testing.T, c *Conn) *Session {
+	t.Helper()
+	if _, err := c.Initialize(t.Context(), "test"); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.NewSession(t.Context(), filepath.Clean(c.opt.Dir), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func text(s string) []acp.ContentBlock { return []acp.ContentBlock{acp.TextBlock(s)} }
+
+// prompted is what a Prompt returned.
+type prompted struct {
+	Answer
+	err error
+}
+
+func promptAsync(s *Session, call *Call, prompt string) <-chan prompted {
+	done := make(chan prompted, 1)
+	go func() {
+		a, err := s.Prompt(call, text(prompt))
+		done <- prompted{a, err}
+	}()
+	return done
+}
+
+// run starts an agent and has it play a whole turn.
+func run(t *testing.T, a Agent, w *watcher, prompt string, opts ...func(*Options)) (*Conn, prompted) {
+	t.Helper()
+	c := start(t, a, w, opts...)
+	answer, err := open(t, c).Prompt(NewCall("run"), text(prompt))
+	return c, prompted{answer, err}
+}

@@ -1,0 +1,115 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// restLimit is more than any pipe holds.
+const restLimit = 1 << 20
+
+// output is the agent's standard output. It ends when nobody holds it open any more, or
+// when the agent has left and what it wrote has been read: a child that it left behind
+// may hold it open for ever.
+type output struct {
+	f    *os.File
+	left bool // the agent has left
+	rest int  // bytes read since then
+}
+
+// endAfter lets Read know that the agent has left.
+func (o *output) endAfter(exited, ended <-chan struct{}) {
+	select {
+	case <-exited:
+		_ = o.f.SetReadDeadline(time.Now()) // Windows has none: there the job ends the children, too
+	case <-ended:
+	}
+}
+
+func (o *output) Read(b []byte) (int, error) {
+	if !o.left {
+		n, err := o.f.Read(b)
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		o.left = true
+	}
+	if o.rest >= restLimit {
+		return 0, io.EOF
+	}
+	_ = o.f.SetReadDeadline(time.Now().Add(drainWait))
+	n, err := o.f.Read(b)
+	o.rest += n
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// read is the one reader of the agent's output.
+func (c *Conn) read() {
+	out := &output{f: c.proc.Stdout()}
+	defer out.f.Close()
+	ended := make(chan struct{})
+	defer close(ended)
+	c.wg.Go(func() { out.endAfter(c.proc.Exited(), ended) })
+	lines := newLineReader(out, c.opt.MaxLine)
+	for {
+		f, err := lines.next()
+		if err != nil {
+			c.outputEnded(err)
+			return
+		}
+		env := envelope{Frame: f}
+		if f.Kind != Oversized {
+			env = parseEnvelope(f.Line)
+		}
+		e := c.failure()
+		if e != nil && e.Type == TypeRecord {
+			continue // empty the pipe, so that the process can leave
+		}
+		if err := c.opt.Recorder.Received(env.Frame); err != nil {
+			c.broken(&Error{Type: TypeRecord, Message: "the record could not be written: " + err.Error(), cause: errors.Join(ErrRecord, err)})
+			continue
+		}
+		if e == nil || e.Type == TypeStopped { // after any other failure nothing counts any more
+			c.dispatch(env)
+		}
+	}
+}
+
+// exitWait is how long a process that closed its output may take to leave, before it
+// counts as one that lives on.
+const exitWait = 500 * time.Millisecond
+
+func (c *Conn) outputEnded(err error) {
+	e := &Error{Type: TypeGone, cause: ErrGone}
+	select {
+	case <-c.proc.Exited():
+	case <-time.After(exitWait):
+	case <-c.gone:
+	}
+	switch code, signal, exited := c.proc.ExitState(); {
+	case !exited && errors.Is(err, io.EOF):
+		e.Subtype, e.Message = "output_closed", "the agent closed its output"
+	case !exited:
+		e.Subtype, e.Message = "output_failed", "reading from the agent: "+err.Error()
+	case signal != "":
+		e.Subtype, e.Message = "killed", "the agent was ended by "+signal
+	default:
+		e.Subtype, e.Message = "exited", fmt.Sprintf("the agent exited with code %d", code)
+	}
+	if tail := lastLine(c.proc.StderrTail()); tail != "" {
+		e.Message += "; its last words: " + tail
+	}
+	c.fail(e)
+}
+
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	return clip(strings.TrimSpace(s[strings.LastIndexByte(s, '\n')+1:]), 300)
+}

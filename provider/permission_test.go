@@ -1,0 +1,194 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coder/acp-go-sdk"
+)
+
+const options = `[{"optionId":"aa","name":"Always","kind":"allow_always"},{"optionId":"a1","name":"Yes","kind":"allow_once"},` +
+	`{"optionId":"a2","name":"Sure","kind":"allow_once"},{"optionId":"r","name":"No","kind":"reject_once"}]`
+
+// asks is a request for permission with that id.
+func asks(id, tool string) string {
+	return fmt.Sprintf(`>{"jsonrpc":"2.0","id":%s,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"%s","title":"T","kind":"execute","rawInput":{"command":"ls","n":9007199254740993}},"options":%s}}`, id, tool, options)
+}
+
+func outcome(id, rest string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{%s}}}`, id, rest)
+}
+
+// The agent gets the option that was chosen, for the question it was chosen for, once.
+func TestPermission(t *testing.T) {
+	w := &watcher{}
+	s := open(t, start(t, lies(asks("0", "never-announced"), asks(`"0"`, "t2"), asks(`"a<b"`, "t3"), "<3", lieEnd), w))
+	done := promptAsync(s, NewCall("r"), "x")
+	w.wait(t, "three questions", func() bool { return len(w.asked) == 3 })
+	p := w.asked[0]
+	if p.ID != "0" || p.Tool.ID != "never-announced" || p.Tool.Kind != acp.ToolKindExecute || string(p.Tool.RawInput) != `{"command":"ls","n":9007199254740993}` || !strings.Contains(string(p.Params), options) {
+		t.Errorf("%+v", p)
+	}
+	var kinds []acp.PermissionOptionKind
+	var ids []acp.PermissionOptionId
+	for _, o := range p.Options {
+		ids, kinds = append(ids, o.OptionId), append(kinds, o.Kind)
+	}
+	if !slices.Equal(ids, []acp.PermissionOptionId{"aa", "a1", "a2", "r"}) || !slices.Equal(kinds, []acp.PermissionOptionKind{"allow_always", "allow_once", "allow_once", "reject_once"}) {
+		t.Errorf("%q %q", ids, kinds)
+	}
+	for _, no := range []acp.PermissionOptionId{"", "a3", "A1", "allow_once"} {
+		if err := p.Select(no); err == nil || errors.Is(err, ErrReplied) {
+			t.Errorf("option %q: %v", no, err)
+		}
+	}
+	for i, reply := range []func() error{
+		func() error { return w.asked[2].Select("r") },
+		func() error { return w.asked[0].Select("a2") },
+		func() error { return w.asked[1].Cancel() },
+	} {
+		if err := reply(); err != nil {
+			t.Errorf("reply %d: %v", i, err)
+		}
+	}
+	for _, p := range w.asked {
+		if err := p.Select("aa"); !errors.Is(err, ErrReplied) {
+			t.Errorf("%v", err)
+		}
+		if err := p.Cancel(); !errors.Is(err, ErrReplied) {
+			t.Errorf("%v", err)
+		}
+	}
+	if got := <-done; got.err != nil {
+		t.Fatal(got.err)
+	}
+	want := []string{
+		outcome(`"a\u003cb"`, `"optionId":"r","outcome":"selected"`),
+		outcome("0", `"optionId":"a2","outcome":"selected"`),
+		outcome(`"0"`, `"outcome":"cancelled"`),
+	}
+	if got := w.lines(true)[3:]; !slices.Equal(got, want) {
+		t.Errorf("sent\n%q, want\n%q", got, want)
+	}
+}
+
+// Two open requests with one id: nobody could tell whose answer is whose.
+func TestDuplicateRequestID(t *testing.T) {
+	w := &watcher{}
+	s := open(t, start(t, lies(asks("7", "t1"), asks("7", "t2"), "<2", asks("7", "t3"), "<", lieEnd), w))
+	done := promptAsync(s, NewCall("r"), "x")
+	w.wait(t, "the questions", func() bool { return len(w.asked) == 2 })
+	<-w.asked[0].Done()
+	if err := w.asked[0].Select("a1"); !errors.Is(err, ErrReplied) {
+		t.Errorf("%v", err)
+	}
+	if err := w.asked[1].Select("a1"); err != nil { // by now the id is free again
+		t.Error(err)
+	}
+	if got := <-done; got.err != nil {
+		t.Fatal(got.err)
+	}
+	want := []string{
+		outcome("7", `"outcome":"cancelled"`),
+		`{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"duplicate request id"}}`,
+		outcome("7", `"optionId":"a1","outcome":"selected"`),
+	}
+	if got := w.lines(true)[3:]; !slices.Equal(got, want) || w.asked[1].Tool.ID != "t3" || !slices.Equal(w.warned(), []string{"duplicate_request"}) {
+		t.Errorf("sent\n%q, want\n%q; asked %s, warnings %q", got, want, w.asked[1].Tool.ID, w.warned())
+	}
+}
+
+func TestWithdrawnRequest(t *testing.T) {
+	w := &watcher{}
+	withdraw := `>{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":%s}}`
+	s := open(t, start(t, lies(asks("0", "t1"), asks("1", "t2"), fmt.Sprintf(withdraw, "5"), fmt.Sprintf(withdraw, `"0"`), `>{"method":"$/cancel_request"}`,
+		fmt.Sprintf(withdraw, "0"), "<", fmt.Sprintf(withdraw, "0"), "<", lieEnd), w))
+	done := promptAsync(s, NewCall("r"), "x")
+	w.wait(t, "the questions", func() bool { return len(w.asked) == 2 })
+	<-w.asked[0].Done()
+	if err := w.asked[0].Cancel(); !errors.Is(err, ErrReplied) {
+		t.Errorf("%v", err)
+	}
+	if err := w.asked[1].Select("r"); err != nil {
+		t.Error(err)
+	}
+	if got := <-done; got.err != nil {
+		t.Fatal(got.err)
+	}
+	select {
+	case <-w.asked[1].Done():
+		t.Error("the other request was withdrawn, too")
+	default:
+	}
+	want := []string{outcome("0", `"outcome":"cancelled"`), outcome("1", `"optionId":"r","outcome":"selected"`)}
+	if got := w.lines(true)[3:]; !slices.Equal(got, want) {
+		t.Errorf("sent\n%q, want\n%q", got, want)
+	}
+}
+
+// What cannot be asked or done is refused, each on its own, and the turn goes on.
+func TestRefusedRequests(t *testing.T) {
+	for name, tt := range map[string]struct {
+		request string
+		code    int
+		blocked bool
+		warns   []string
+	}{
+		"foreign session":    {`{"id":0,"method":"session/request_permission","params":{"sessionId":"other","toolCall":{"toolCallId":"t"},"options":[]}}`, -32602, false, []string{"foreign_session"}},
+		"no session":         {`{"id":0,"method":"session/request_permission","params":{"toolCall":{"toolCallId":"t"},"options":[]}}`, -32602, false, []string{"foreign_session"}},
+		"no params":          {`{"id":0,"method":"session/request_permission"}`, -32602, false, []string{"undecodable_request"}},
+		"undecodable":        {`{"id":0,"method":"session/request_permission","params":{"sessionId":"s","options":"all"}}`, -32602, false, []string{"undecodable_request"}},
+		"odd tool":           {`{"id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":5},"options":[]}}`, -32602, false, []string{"undecodable_request"}},
+		"fs":                 {`{"id":0,"method":"fs/write_text_file","params":{}}`, -32601, true, nil},
+		"terminal":           {`{"id":0,"method":"terminal/create"}`, -32601, true, nil},
+		"elicitation":        {`{"id":0,"method":"elicitation/create","params":{}}`, -32601, false, []string{"unknown_method"}},
+		"vendor":             {`{"id":0,"method":"_vendor/x","params":{}}`, -32601, false, []string{"unknown_method"}},
+		"update as request":  {`{"id":0,"method":"session/update","params":{}}`, -32601, false, []string{"unknown_method"}},
+		"no method":          {`{"id":0,"method":""}`, -32601, false, []string{"unknown_method"}},
+		"prompt to a client": {`{"id":0,"method":"session/prompt","params":{}}`, -32601, false, []string{"unknown_method"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &watcher{}
+			_, got := run(t, lies(">"+tt.request, "<", lieSay("on"), lieEnd), w, "x")
+			if got.err != nil || w.said() != "on" || len(w.asked) != 0 {
+				t.Fatalf("%v, %q", got.err, w.said())
+			}
+			want := fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"error":{"code":%d,`, tt.code)
+			if got := w.lines(true); len(got) != 4 || !strings.HasPrefix(got[3], want) {
+				t.Errorf("sent %q, want %s", got, want)
+			}
+			if (len(w.blocked) == 1) != tt.blocked || !slices.Equal(w.warned(), tt.warns) {
+				t.Errorf("blocked %v, warnings %q", w.blocked, w.warned())
+			}
+		})
+	}
+}
+
+// Before there is a session, no question belongs to it, not even one that names none.
+func TestPermissionBeforeTheSession(t *testing.T) {
+	w := &watcher{}
+	c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`,
+		`>{"id":0,"method":"session/request_permission","params":{"toolCall":{"toolCallId":"t"},"options":[]}}`, "<2", `>{"id":1,"result":{"sessionId":"s"}}`), w)
+	open(t, c)
+	if len(w.asked) != 0 || !slices.Equal(w.warned(), []string{"foreign_session"}) {
+		t.Errorf("asked %v, warnings %q", w.asked, w.warned())
+	}
+}
+
+// A reply after the agent has gone says so.
+func TestReplyToTheGone(t *testing.T) {
+	w := &watcher{}
+	c := start(t, lies(asks("0", "t"), "exit 1"), w)
+	s := open(t, c)
+	done := promptAsync(s, NewCall("r"), "x")
+	<-c.Gone()
+	if err := w.asked[0].Select("a1"); !errors.Is(err, ErrGone) {
+		t.Errorf("%v", err)
+	}
+	if got := <-done; !errors.Is(got.err, ErrGone) {
+		t.Errorf("%v", got.err)
+	}
+}
