@@ -25,7 +25,8 @@ lint: ## gofmt, go vet, staticcheck
 fuzz: ## run every fuzz target for FUZZTIME (30s)
 	FUZZTIME=$(FUZZTIME) .ci/run fuzz
 
-bench: ## run the benchmarks
+bench: ## measure against bare programs, then run Go's benchmarks
+	go run ./cmd/bench
 	go test -run '^$$' -bench . -benchmem ./...
 
 golden: ## rewrite golden files and what the documents take from the code

@@ -83,9 +83,13 @@ const maxLines = 500
 
 var longer = []string{"policy/command_test.go"}
 
-// maySleep are tests with a child process that does nothing until it is ended. No other
-// test waits for time to pass.
-var maySleep = []string{"provider/process_test.go", "provider/process_linux_test.go"}
+// maySleep are tests with a child process that does nothing until it is ended, or that
+// look again and again, for a bounded time, at what other processes do. No other test
+// waits for time to pass.
+var maySleep = []string{
+	"provider/process_test.go", "provider/process_linux_test.go", "provider/harness_test.go",
+	"cmd/perlica/script_poll_test.go", "cmd/perlica/run_world_test.go",
+}
 
 // source is one Go file, with slashes in its name.
 type source struct {

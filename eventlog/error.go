@@ -70,7 +70,10 @@ func explain(err error) error {
 		sqlite3.SQLITE_CORRUPT:  ErrCorrupt,
 		sqlite3.SQLITE_NOTADB:   ErrForeign,
 	}[se.Code()&0xff]
-	if kind == nil {
+	if se.Code() == sqlite3.SQLITE_IOERR_SHMSIZE {
+		kind = ErrFull // the index beside a WAL could not be made larger
+	}
+	if kind == nil || errors.Is(err, kind) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", kind, err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/mod/sumdb/tlog"
 )
@@ -204,9 +205,9 @@ func appendInt(b []byte, n int64) []byte {
 	return append(b, d...)
 }
 
-// MarshalJSON writes the event as one object with the column names of the log. The
-// payload of a fact stands in "payload" as it is; a frame's line in "line" as text if
-// it is valid UTF-8 JSON, else in "line_base64".
+// MarshalJSON writes the event as one object with the column names of the log. The payload
+// of a fact stands in "payload". A frame's line stands in "line" as a string, which gives its
+// bytes back exactly; one that is not UTF-8 in "line_base64".
 func (e Event) MarshalJSON() ([]byte, error) {
 	v := struct {
 		Seq     Seq    `json:"seq"`
@@ -222,7 +223,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		SHA256  string          `json:"payload_sha256"`
 		Leaf    string          `json:"leaf"`
 		Payload json.RawMessage `json:"payload,omitempty"`
-		Line    json.RawMessage `json:"line,omitempty"`
+		Line    string          `json:"line,omitempty"`
 		Raw     []byte          `json:"line_base64,omitempty"`
 	}{
 		Seq: e.Seq, ID: e.ID, Time: e.Time.UTC().Format(time.RFC3339Nano), Type: e.Type, Class: e.Class,
@@ -230,13 +231,12 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		Len: e.PayloadLen, SHA256: fmt.Sprintf("%x", e.PayloadSHA256), Leaf: e.LeafHash.String(),
 	}
 	switch {
-	case e.Payload == nil:
-	case !json.Valid(e.Payload):
-		v.Raw = e.Payload
-	case e.Class == Fact:
+	case e.Class == Fact && json.Valid(e.Payload):
 		v.Payload = e.Payload
+	case utf8.Valid(e.Payload):
+		v.Line = string(e.Payload)
 	default:
-		v.Line = e.Payload
+		v.Raw = e.Payload
 	}
 	return json.Marshal(v)
 }

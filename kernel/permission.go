@@ -59,11 +59,8 @@ func (c *client) judge(p *provider.PermissionRequest) {
 		c.kill()
 		return
 	}
-	shown := c.run.t.AnswerIn > 0 && live
-	if shown {
-		c.show.add(Asked{ticket.Question}) // before its end can be
-	}
-	c.open.Go(func() { c.await(ticket, p, req, shown) })
+	c.show.add(Asked{ticket.Question, c.run.t.AnswerIn > 0 && live}) // before its end can be
+	c.open.Go(func() { c.await(ticket, p, req) })
 }
 
 // needsPerson reports whether a decision leaves the answer to a person. A refused command
@@ -186,7 +183,7 @@ func (c *client) question(call provider.ToolCall, options []acp.PermissionOption
 const offerPrefix = "perlica:remember-"
 
 // await waits for the end of a question and tells the agent.
-func (c *client) await(t *interaction.Ticket, p *provider.PermissionRequest, req policy.Request, shown bool) {
+func (c *client) await(t *interaction.Ticket, p *provider.PermissionRequest, req policy.Request) {
 	ctx := context.Background() // what has been asked gets an end on the log, whatever else ends
 	if why := c.wait(t, p); why != "" {
 		// An error of the log is in the ticket's outcome.
@@ -216,7 +213,7 @@ func (c *client) await(t *interaction.Ticket, p *provider.PermissionRequest, req
 	}
 	res.Sent = lapsed != interaction.Withdrawn && c.reply(p, res.Option, by, t.Refs)
 	_ = c.run.r.questions.Resolve(t, res) // the log's end is the run's
-	c.show.add(Closed{Question: t.Question, Answer: answer, Reason: lapsed, Shown: shown})
+	c.show.add(Closed{Question: t.Question, Answer: answer, Reason: lapsed})
 }
 
 // wait returns "" when the question has been answered, else why nobody will.

@@ -21,14 +21,16 @@ type (
 	}
 	// Updated is something that the agent said.
 	Updated struct{ provider.Update }
-	// Asked is a question that waits for an answer.
-	Asked struct{ interaction.Question }
+	// Asked is a question for a person. It is closed at once where nobody can answer.
+	Asked struct {
+		interaction.Question
+		Answerable bool
+	}
 	// Closed says how a question ended.
 	Closed struct {
 		Question interaction.Question
 		Answer   *interaction.Answer // nil if there was none
 		Reason   interaction.Reason  // why there was none
-		Shown    bool                // whether it was Asked before
 	}
 	// Decided says that a rule or a mode answered instead of a person.
 	Decided struct {

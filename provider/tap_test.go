@@ -34,7 +34,7 @@ func TestSecondPrompt(t *testing.T) {
 		if _, err := s.Prompt(call, text("two")); !errors.Is(err, ErrSecondPrompt) {
 			t.Errorf("%v", err)
 		}
-		if w.prompts() != 1 || w.said() != "one" {
+		if w.prompts() != 1 || w.said() != "You said: one" {
 			t.Errorf("%d prompts, %q", w.prompts(), w.said())
 		}
 	})
@@ -55,9 +55,11 @@ func TestSecondPrompt(t *testing.T) {
 	t.Run("same call on another connection", func(t *testing.T) {
 		w := &watcher{}
 		call := NewCall("r")
-		if _, err := open(t, start(t, child("ok"), w)).Prompt(call, text("one")); err != nil {
+		first := start(t, child("ok"), w)
+		if _, err := open(t, first).Prompt(call, text("one")); err != nil {
 			t.Fatal(err)
 		}
+		end(t, first)
 		if _, err := open(t, start(t, child("ok"), w)).Prompt(call, text("two")); !errors.Is(err, ErrSecondPrompt) {
 			t.Errorf("%v", err)
 		}
@@ -90,7 +92,7 @@ func TestSecondPrompt(t *testing.T) {
 		w := &watcher{}
 		s := open(t, start(t, child("ok"), w))
 		for _, r := range []string{"r1", "r2"} {
-			if _, err := s.Prompt(NewCall(r), text(r)); err != nil {
+			if _, err := s.Prompt(NewCall(r), text("@say "+r)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -108,14 +110,14 @@ func TestPromptByAnotherPath(t *testing.T) {
 	before := len(w.lines(true))
 	call := NewCall("r")
 	for line, want := range map[string]error{
-		`{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}`:                                                  ErrSecondPrompt,
-		`{"jsonrpc":"2.0","method":"session/prompt","params":{}}`:                                                         ErrSecondPrompt,
-		`{"jsonrpc":"2.0","id":9,"m\u0065thod":"session\/prompt","params":{}}`:                                            ErrSecondPrompt,
-		`{"jsonrpc":"2.0","id":9,"method":"x","method":"session/prompt","params":{}}`:                                     errEnvelope,
-		`[{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}]`:                                                errEnvelope,
-		`{"method":"x"}{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}`:                                    errEnvelope,
-		"{\"method\":\"x\",\"params\":\n{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/prompt\",\"params\":{}}\n}":    errEnvelope,
-		"{\"method\":\"x\",\"params\":\r{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/prompt\",\"params\":{}}\r}":    errEnvelope,
+		`{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}`:                                                   ErrSecondPrompt,
+		`{"jsonrpc":"2.0","method":"session/prompt","params":{}}`:                                                          ErrSecondPrompt,
+		`{"jsonrpc":"2.0","id":9,"m\u0065thod":"session\/prompt","params":{}}`:                                             ErrSecondPrompt,
+		`{"jsonrpc":"2.0","id":9,"method":"x","method":"session/prompt","params":{}}`:                                      errEnvelope,
+		`[{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}]`:                                                 errEnvelope,
+		`{"method":"x"}{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}`:                                     errEnvelope,
+		"{\"method\":\"x\",\"params\":\n{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/prompt\",\"params\":{}}\n}":     errEnvelope,
+		"{\"method\":\"x\",\"params\":\r{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/prompt\",\"params\":{}}\r}":     errEnvelope,
 		`{"method":"x","params":{"text":"{\"method\":\"session/prompt\"}"}}` + "\n" + `{"id":9,"method":"session/prompt"}`: errEnvelope,
 	} {
 		if err := c.send([]byte(line), nil); !errors.Is(err, want) {

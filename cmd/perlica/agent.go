@@ -13,7 +13,7 @@ func (a *app) agentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Be an ACP agent on standard input and output",
-		Args:  cobra.NoArgs,
+		Args:  exactly(),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var opt predictable.Options
@@ -23,7 +23,7 @@ func (a *app) agentCommand() *cobra.Command {
 		Long: `An ACP agent that calls no model. It echoes what it is sent, and does what lines
 that begin with @ tell it: stream, ask, fail, fall silent, crash. See docs/predictable.md
 for all of them. Made for trying Perlica, and any other ACP client.`,
-		Args: cobra.NoArgs,
+		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opt.Scenario == "" {
 				opt.Scenario = a.getenv(predictable.EnvScenario)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -85,18 +86,12 @@ func (a *app) main(args []string) int {
 	return exit.code
 }
 
-// usageError is how errors of the command line's form are told from others.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
 // codeOf is the exit code of an error for commands other than run.
 func codeOf(err error) int {
-	var usage usageError
 	var problems config.Problems
 	var workspace *config.WorkspaceError
 	var context *config.ContextNameError
-	if errors.As(err, &usage) || errors.As(err, &problems) || errors.As(err, &workspace) || errors.As(err, &context) {
+	if errors.As(err, &problems) || errors.As(err, &workspace) || errors.As(err, &context) {
 		return 2
 	}
 	return 1
@@ -132,7 +127,7 @@ func (a *app) complain(err error) {
 // hintOf knows what to do about the faults that any command can meet.
 func hintOf(err error) string {
 	switch {
-	case errors.Is(err, eventlog.ErrFull), errors.Is(err, eventlog.ErrIO):
+	case errors.Is(err, eventlog.ErrFull), errors.Is(err, eventlog.ErrIO), errors.Is(err, syscall.ENOSPC):
 		return "see that the disk has room and is well, then try again; nothing was sent"
 	case errors.Is(err, eventlog.ErrBusy):
 		return "another program holds the log open for writing; 'perlica doctor' says more"
@@ -145,7 +140,7 @@ func hintOf(err error) string {
 	case errors.Is(err, kernel.ErrNoSession):
 		return "see 'perlica session list --all'"
 	case errors.Is(err, kernel.ErrBusy):
-		return "--wait waits for it"
+		return "another run holds it; --wait waits for it"
 	}
 	return ""
 }
@@ -248,7 +243,7 @@ retried, and every step is on an append-only log.`,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			// cobra would look after this, with an error that is not known as one of usage.
 			if err := cmd.ValidateFlagGroups(); err != nil {
-				return usageError{err}
+				return &exitError{2, err}
 			}
 			return nil
 		},
@@ -263,7 +258,7 @@ retried, and every step is on an append-only log.`,
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return withHint(usageError{err}, "see '%s --help'", cmd.CommandPath())
+		return withHint(&exitError{2, err}, "see '%s --help'", cmd.CommandPath())
 	})
 	root.PersistentFlags().StringVar(&a.contextFlag, "context", "", "use another set of databases, by its `name`")
 	root.AddCommand(

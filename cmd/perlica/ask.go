@@ -73,6 +73,9 @@ func (k *asker) show(n kernel.Notice) {
 	}
 	switch n := n.(type) {
 	case kernel.Asked:
+		if !n.Answerable {
+			return
+		}
 		k.mu.Lock()
 		k.open = append(k.open, &openQuestion{n.Question, make(chan struct{})})
 		k.mu.Unlock()

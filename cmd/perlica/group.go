@@ -25,14 +25,8 @@ func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 				return nil
 			}
 			err := usageErr("there is no command '%s %s'", cmd.CommandPath(), args[0])
-			best, at := "", 3
-			for _, c := range cmd.Commands() {
-				if d := levenshtein.Distance(args[0], c.Name(), nil); d < at {
-					best, at = c.Name(), d
-				}
-			}
-			if best != "" {
-				return withHint(err, "did you mean '%s %s'?", cmd.CommandPath(), best)
+			if near := nearestCommand(cmd, args[0]); near != "" {
+				return withHint(err, "did you mean '%s %s'?", cmd.CommandPath(), near)
 			}
 			return withHint(err, "see '%s --help'", cmd.CommandPath())
 		},
@@ -40,6 +34,19 @@ func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	}
 	cmd.AddCommand(commands...)
 	return cmd
+}
+
+// nearestCommand is the command below cmd that word most likely meant, or "".
+func nearestCommand(cmd *cobra.Command, word string) string {
+	best, at := "", 3
+	for _, c := range cmd.Commands() {
+		for _, name := range append([]string{c.Name()}, c.Aliases...) {
+			if d := levenshtein.Distance(word, name, nil); d < at {
+				best, at = name, d
+			}
+		}
+	}
+	return best
 }
 
 // exactly is cobra.ExactArgs with the arguments' names in the error.

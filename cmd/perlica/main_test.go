@@ -4,17 +4,55 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/perlica/perlica/provider"
 )
 
 // TestMain makes this binary the perlica command for the scripts, so that they drive real
 // processes: perlica, and the agents it starts.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(withoutAgents{m}, map[string]func(){
 		"perlica": func() { os.Exit(newApp().main(os.Args[1:])) },
 	})
+}
+
+// withoutAgents takes the folders that hold an agent of the registry off PATH before the
+// tests run: the agents of whoever runs them, and their money, are not to be used.
+type withoutAgents struct{ *testing.M }
+
+func (w withoutAgents) Run() int {
+	var kept []string
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if !holdsAgent(dir) {
+			kept = append(kept, dir)
+		}
+	}
+	if err := os.Setenv("PATH", strings.Join(kept, string(filepath.ListSeparator))); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return w.M.Run()
+}
+
+func holdsAgent(dir string) bool {
+	for _, k := range provider.Registry() {
+		for _, command := range k.Commands {
+			if command[0] == provider.Self {
+				continue
+			}
+			if found, _ := filepath.Glob(filepath.Join(dir, command[0]+"*")); slices.ContainsFunc(found, func(path string) bool {
+				return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)) == command[0]
+			}) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // TestScripts runs testdata/script/*.txtar. Each script has a home and a project of its

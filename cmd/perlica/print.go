@@ -131,10 +131,8 @@ func (p *printer) show(n kernel.Notice) {
 		p.waiting++
 		p.showStatus()
 	case kernel.Closed:
-		if n.Shown {
-			p.waiting--
-			p.showStatus()
-		}
+		p.waiting--
+		p.showStatus()
 		p.closedLine(n)
 	case kernel.Decided:
 		p.note(fmt.Sprintf("%s: %s (%s)", n.Effect, n.Title, n.Why))

@@ -61,12 +61,6 @@ a login; 9 --strict and a tool ran unasked; 130 interrupted; 143 terminated.`,
   git diff | perlica run "review this change"
   perlica run --provider claude --permissions reads "find the bug in parse.go"
   perlica run --input-id "$CI_JOB_ID" -f prompt.md --json`,
-		Args: func(cmd *cobra.Command, _ []string) error {
-			if err := cmd.ValidateFlagGroups(); err != nil {
-				return usageError{err}
-			}
-			return nil
-		},
 		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, f, args) },
 	}
 	fl := cmd.Flags()

@@ -107,16 +107,18 @@ a run made for itself are listed with --all.`,
   perlica session list --all --json | jq -r '.[].id'`,
 		Args: exactly(), ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.viewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *eventlog.Reader) error {
-				list, err := view.List(cmd.Context(), all)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return a.printJSON(append([]kernel.Session{}, list...))
-				}
-				return a.printSessions(list, all)
+			var list []kernel.Session
+			err := a.viewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *eventlog.Reader) (err error) {
+				list, err = view.List(cmd.Context(), all)
+				return err
 			})
+			switch {
+			case err != nil && !errors.Is(err, eventlog.ErrNotExist):
+				return err
+			case asJSON:
+				return a.printJSON(append([]kernel.Session{}, list...))
+			}
+			return a.printSessions(list, all)
 		},
 	}
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also those that a run made for itself")

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agext/levenshtein"
 	"github.com/coder/acp-go-sdk"
 	"github.com/spf13/cobra"
 
@@ -75,16 +74,8 @@ func level(name string) slog.Level {
 // unknownCommand is what a first word that is no command leads to. It is never a prompt.
 func unknownCommand(root *cobra.Command, word string) error {
 	err := usageErr("there is no command %q", word)
-	best, at := "", 3
-	for _, c := range root.Commands() {
-		for _, name := range append([]string{c.Name()}, c.Aliases...) {
-			if d := levenshtein.Distance(word, name, nil); d < at && !c.Hidden {
-				best, at = name, d
-			}
-		}
-	}
-	if best != "" {
-		return withHint(err, "did you mean 'perlica %s'?", best)
+	if near := nearestCommand(root, word); near != "" {
+		return withHint(err, "did you mean 'perlica %s'?", near)
 	}
 	if strings.ContainsRune(word, ' ') {
 		return withHint(err, "to send a text: perlica run %q", word)

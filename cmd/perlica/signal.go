@@ -79,12 +79,5 @@ func (s *stopper) stop(why kernel.Stop) {
 	}
 }
 
-// stopping reports whether the turn was asked to end.
-func (s *stopper) stopping() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.asked
-}
-
 // release gives the signals back.
 func (s *stopper) release() { s.end(nil) }

@@ -1,0 +1,291 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// recovers fails unless the next run says once that an earlier one did not end in order,
+// and writes its outcome once.
+func (w *world) recovers(calls int, parts ...string) {
+	w.t.Helper()
+	w.gone() // the agent goes with perlica
+	const said = "an earlier run did not end in order; its outcome is unknown and nothing was sent again: perlica log show "
+	j := w.run("run", "hello")
+	j.exits(0)
+	j.says(said)
+	if got := j.stdout.String(); got != "You said: hello" {
+		w.t.Errorf("stdout %q", got)
+	}
+	j = w.run("run", "-q", "hello")
+	j.exits(0)
+	if got := j.stderr.String(); got != "" {
+		w.t.Errorf("stderr %q", got)
+	}
+	w.logged(1, "llm.outcome_unknown", append(parts, `"noticed_by":"recovery"`)...)
+	w.logged(1, "llm.outcome_unknown")
+	if n := w.prompts(); n != calls+2 {
+		w.t.Errorf("%d calls, want %d", n, calls+2)
+	}
+	w.audit()
+}
+
+// TestKilled: perlica is killed at several points of a run. The next start tells the truth.
+func TestKilled(t *testing.T) {
+	t.Run("after the intent", func(t *testing.T) {
+		w := newWorld(t)
+		j := w.start("run", "--input-id=i", "@hang")
+		w.until(1, "llm.requested")
+		j.signal(syscall.SIGKILL)
+		j.wait()
+		w.gone()
+		sent := w.prompts() // the prompt may have been recorded by then, or not
+		w.recovers(sent)
+		w.run("run", "--input-id=i", "@hang").exits(6)
+	})
+	t.Run("during the stream", func(t *testing.T) {
+		w := newWorld(t)
+		j := w.start("run", "--input-id=i", w.script("@say begun", "@stream 1000000 100"))
+		w.until(100, "acp.notification.received")
+		j.signal(syscall.SIGKILL)
+		j.wait()
+		w.recovers(1, "the prompt was about to be sent or sent", `"text":"begun000000000`)
+		k := w.run("run", "--input-id=i", "x")
+		k.exits(6)
+		if !strings.HasPrefix(k.stdout.String(), "begun000000000") {
+			t.Errorf("stdout %.100q", k.stdout.String())
+		}
+	})
+	t.Run("while asking", func(t *testing.T) {
+		w := newWorld(t)
+		j := w.start("run", "--wait-permissions=10m", `@ask execute "Run it" command="make" count=2`)
+		w.until(2, "interaction.requested")
+		j.signal(syscall.SIGKILL)
+		j.wait()
+		w.recovers(1)
+		w.logged(2, "interaction.lapsed", "asker_died")
+		w.logged(2, "interaction.resolved", "asker_died")
+		w.logged(0, "acp.reply.sent")
+	})
+	t.Run("between the answer and its outcome", func(t *testing.T) {
+		w := newWorld(t)
+		w.config(closeHangs)
+		j := w.start("run", "--provider=closehangs", "hello")
+		w.until(1, "acp.response.received", "stopReason")
+		j.signal(syscall.SIGKILL)
+		j.wait()
+		if w.count("llm.responded") > 0 {
+			t.Skip("too late")
+		}
+		w.recovers(1, "the agent's last answer is on record", `"text":"You said: hello"`)
+	})
+	t.Run("after the outcome", func(t *testing.T) {
+		w := newWorld(t)
+		w.config(closeHangs)
+		j := w.start("run", "--input-id=i", "--provider=closehangs", "hello")
+		w.until(1, "llm.responded")
+		j.signal(syscall.SIGKILL)
+		j.wait()
+		w.gone()
+		j = w.run("run", "--input-id=i", "hello")
+		j.exits(0)
+		if got := j.stdout.String(); got != "You said: hello" {
+			t.Errorf("stdout %q", got)
+		}
+		w.logged(0, "llm.outcome_unknown")
+		w.audit()
+	})
+}
+
+const closeHangs = `[providers.closehangs]
+adapter.command = "perlica"
+adapter.args = ["agent", "predictable", "--scenario", "[session/close]\n@hang"]
+`
+
+// wiretap is an agent whose input is kept in the file wire.
+const wiretap = `--agent=sh -c 'tee -a "$HOME/wire" | perlica agent predictable'`
+
+// unsent fails if a prompt has reached an agent behind the wiretap.
+func (w *world) unsent() {
+	w.t.Helper()
+	wire, err := os.ReadFile(filepath.Join(w.home, "wire"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		w.t.Fatal(err)
+	}
+	if strings.Contains(string(wire), "session/prompt") {
+		w.t.Errorf("a prompt was sent: %s", wire)
+	}
+	w.gone()
+}
+
+// refuses fails unless a run ends with code 7, says the words, and sends nothing.
+func (w *world) refuses(words ...string) {
+	w.t.Helper()
+	j := w.run("run", "--json", wiretap, "hello")
+	j.exits(7)
+	for _, text := range words {
+		j.says(text)
+	}
+	if out := j.stdout.String(); !strings.Contains(out, `"error_type":"record"`) || !strings.Contains(out, `"calls":0`) {
+		w.t.Errorf("stdout %q", out)
+	}
+	w.unsent()
+}
+
+// TestUnusableLog: a log that cannot be written keeps every prompt from leaving.
+func TestUnusableLog(t *testing.T) {
+	t.Run("foreign", func(t *testing.T) {
+		w := newWorld(t)
+		w.run("run", "hello").exits(0)
+		if err := os.WriteFile(logFile(w.project), []byte(strings.Repeat("my notes\n", 1000)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.refuses("not an event log of Perlica", "hint: move the file away")
+	})
+	t.Run("another database", func(t *testing.T) {
+		w := newWorld(t)
+		w.run("run", "hello").exits(0)
+		remove(t, logFile(w.project))
+		w.sql(logFile(w.project), `CREATE TABLE notes (t TEXT)`)
+		w.refuses("not an event log of Perlica")
+	})
+	t.Run("newer", func(t *testing.T) {
+		w := newWorld(t)
+		w.run("run", "hello").exits(0)
+		w.sql(logFile(w.project), `PRAGMA user_version = 99`)
+		w.refuses("written by a newer version of Perlica", "hint: use the newer version")
+	})
+	t.Run("corrupt", func(t *testing.T) {
+		w := newWorld(t)
+		w.run("run", "hello").exits(0)
+		f, err := os.OpenFile(logFile(w.project), os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := f.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		junk := []byte(strings.Repeat("\xa5", int(info.Size())-8192))
+		if _, err := f.WriteAt(junk, 8192); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w.refuses("damaged", "hint: move the file away")
+	})
+	t.Run("cut off", func(t *testing.T) {
+		w := newWorld(t)
+		w.run("run", "hello").exits(0)
+		if err := os.Truncate(logFile(w.project), 8192+4096); err != nil {
+			t.Fatal(err)
+		}
+		w.refuses("damaged")
+	})
+	t.Run("a file in place of the folder", func(t *testing.T) {
+		w := newWorld(t)
+		if err := os.MkdirAll(filepath.Join(w.project, ".perlica_config", "contexts"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(w.project, ".perlica_config", "contexts", "default"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.refuses()
+	})
+	t.Run("a folder in place of the file", func(t *testing.T) {
+		w := newWorld(t)
+		if err := os.MkdirAll(logFile(w.project), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		w.refuses()
+	})
+	t.Run("locked", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("takes the 10 s that a writer waits")
+		}
+		w := newWorld(t)
+		w.run("run", "hello").exits(0)
+		release := w.lock(logFile(w.project))
+		w.refuses("another process has locked the event log", "hint: another program")
+		release()
+		w.run("run", "hello").exits(0)
+		w.audit()
+	})
+	t.Run("locked for a moment", func(t *testing.T) {
+		w := newWorld(t)
+		w.run("run", "hello").exits(0)
+		release := w.lock(logFile(w.project))
+		j := w.start("run", "again")
+		j.opensLog()
+		release()
+		j.exits(0)
+		w.audit()
+	})
+	t.Run("limited", func(t *testing.T) { // RLIMIT_FSIZE
+		w := newWorld(t)
+		w.run("run", "hello").exits(0)
+		cmd := w.command()
+		cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `ulimit -f 8; exec perlica run "$0" hello`, wiretap}
+		j := w.startCmd(cmd)
+		j.exits(7)
+		w.unsent()
+		w.run("run", "hello").exits(0)
+		w.audit()
+	})
+}
+
+// TestDisk: a disk that is full or read-only, before the prompt and in mid-turn.
+func TestDisk(t *testing.T) {
+	t.Run("full", func(t *testing.T) {
+		w := newWorld(t)
+		remount := w.tmpfs("2m")
+		w.run("run", "hello").exits(0)
+		fill := filepath.Join(w.project, ".perlica_config", "ballast")
+		fillUp(t, fill)
+		w.refuses("the disk is full", "hint: see that the disk has room")
+		remove(t, fill)
+		remount("ro,size=2m")
+		w.refuses()
+		remount("rw,size=2m")
+		w.run("run", "hello").exits(0)
+		w.audit()
+	})
+	t.Run("fresh and full", func(t *testing.T) {
+		w := newWorld(t)
+		w.tmpfs("2m")
+		fillUp(t, filepath.Join(w.project, ".perlica_config", "ballast"))
+		w.refuses("hint: see that the disk has room")
+	})
+	for name, turn := range map[string][]string{
+		"full in mid-turn": {"@spawn 10m daemon", "@say begun", "@stream 1000000 500"},
+		"full by one line": {"@spawn 10m daemon", "@say begun", "@sleep 100ms", "@stream 1 2000000", "@hang"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			remount := w.tmpfs("3m")
+			w.run("run", "hello").exits(0)
+			fill := filepath.Join(w.project, ".perlica_config", "ballast")
+			if err := os.WriteFile(fill, make([]byte, 1<<20), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			j := w.start("run", "--json", "--input-id=i", w.script(turn...))
+			j.exits(6)
+			if out := j.stdout.String(); !strings.Contains(out, `"outcome":"outcome_unknown"`) || !strings.Contains(out, `"error_type":"record"`) {
+				t.Errorf("stdout %.500q", out)
+			}
+			j.says("the outcome is unknown")
+			w.gone()
+			remove(t, fill)
+			remount("rw,size=64m")
+			w.recovers(2)
+			w.run("run", "--input-id=i", "x").exits(6)
+		})
+	}
+}

@@ -1,0 +1,338 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestInterrupt: the first Ctrl-C is the agent's to confirm.
+func TestInterrupt(t *testing.T) {
+	w := newWorld(t)
+	j := w.start("run", w.script("@say half", "@hang"))
+	w.until(1, "acp.notification.received", "half")
+	j.signal(syscall.SIGINT)
+	j.exits(130)
+	if got := j.stdout.String(); got != "half" {
+		t.Errorf("stdout %q", got)
+	}
+	j.says("stopped: interrupted")
+	w.logged(1, "run.cancel_requested", `"by":"user"`)
+	w.logged(1, "acp.notification.sent", "session/cancel")
+	w.logged(1, "llm.responded", `"stop_reason":"cancelled"`, `"text":"half"`)
+	w.audit()
+}
+
+// TestInterruptTwice: the second one ends an agent that does not listen, with its children.
+func TestInterruptTwice(t *testing.T) {
+	w := newWorld(t)
+	j := w.start("run", "--output-format=stream-json", w.script("@ignore cancel", "@ignore term", "@spawn 10m stubborn", "@say half", "@hang"))
+	w.until(1, "acp.notification.received", "half")
+	j.signal(syscall.SIGINT)
+	w.until(1, "acp.notification.sent", "session/cancel")
+	j.signal(syscall.SIGINT)
+	j.exits(130)
+	lines := strings.Split(strings.TrimSpace(j.stdout.String()), "\n")
+	var res resultRecord
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &res); err != nil || res.Type != "result" || res.Outcome != "outcome_unknown" || !strings.HasSuffix(res.Text, "half") || *res.N != len(lines) {
+		t.Errorf("the last of %d lines is %s (%v)", len(lines), lines[len(lines)-1], err)
+	}
+	w.logged(1, "llm.outcome_unknown", `"text":"spawned:`)
+	w.logged(1, "run.cancel_requested")
+	w.audit()
+	k := w.run("run", "--input-id", res.InputID, "x")
+	k.exits(130)
+	if w.prompts() != 1 {
+		t.Errorf("%d calls", w.prompts())
+	}
+}
+
+// TestTerminate: SIGTERM is a stop like Ctrl-C, with another code; so is a closed terminal.
+func TestTerminate(t *testing.T) {
+	for name, sig := range map[string]syscall.Signal{"term": syscall.SIGTERM, "hup": syscall.SIGHUP} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			j := w.start("run", "--json", w.script("@say half", "@hang"))
+			w.until(1, "acp.notification.received", "half")
+			j.signal(sig)
+			j.exits(143)
+			w.logged(1, "run.cancel_requested", `"by":"terminated"`)
+			w.logged(1, "llm.responded", `"stop_reason":"cancelled"`)
+			if !strings.Contains(j.stdout.String(), `"type":"result"`) {
+				t.Errorf("no result: %s", j.stdout.String())
+			}
+			w.audit()
+		})
+	}
+}
+
+// TestInterruptOverridesTimeout: a run that is interrupted after its time was up was
+// interrupted.
+func TestInterruptOverridesTimeout(t *testing.T) {
+	w := newWorld(t)
+	j := w.start("run", "--timeout=100ms", w.script("@ignore cancel", "@hang"))
+	w.until(1, "acp.notification.sent", "session/cancel")
+	j.signal(syscall.SIGINT)
+	j.exits(130)
+	w.logged(1, "llm.outcome_unknown")
+	w.audit()
+}
+
+// TestInterruptBeforePrompt: nothing is sent, and the input may be tried again.
+func TestInterruptBeforePrompt(t *testing.T) {
+	w := newWorld(t)
+	j := w.start("run", "--input-id=i", "--agent", "perlica agent predictable --scenario $'[session/new]\n@hang'", "hello")
+	w.until(1, "acp.request.sent", "session/new")
+	j.signal(syscall.SIGINT)
+	j.exits(130)
+	w.logged(0, "llm.requested")
+	w.logged(1, "llm.provider_error", `"error_type":"stopped"`)
+	w.run("run", "--input-id=i", "hello").exits(0)
+	w.audit()
+}
+
+// TestInterruptWhileReading: Ctrl-C ends a run that waits for its standard input.
+func TestInterruptWhileReading(t *testing.T) {
+	for name, c := range map[string]struct {
+		sig  syscall.Signal
+		code int
+		args []string
+	}{
+		"interrupt": {syscall.SIGINT, 130, nil},
+		"terminate": {syscall.SIGTERM, 143, nil},
+		"timeout":   {0, 3, []string{"--timeout=100ms"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			cmd := w.command(append([]string{"run", "--json", "-"}, c.args...)...)
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Close()
+			j := w.startCmd(cmd)
+			if c.sig != 0 {
+				j.expect("reading standard input")
+				j.signal(c.sig)
+			}
+			j.exits(c.code)
+			if !strings.Contains(j.stdout.String(), `"type":"result"`) || !strings.Contains(j.stdout.String(), `"calls":0`) {
+				t.Errorf("no result: %s", j.stdout.String())
+			}
+			w.gone()
+		})
+	}
+}
+
+// TestIgnoredSignals: under nohup, and in a shell's background, perlica stays deaf.
+func TestIgnoredSignals(t *testing.T) {
+	w := newWorld(t)
+	cmd := w.command()
+	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `trap "" HUP INT; exec perlica run "$0"`, w.script("@say half", "@sleep 300ms", "@say  whole")}
+	j := w.startCmd(cmd)
+	w.until(1, "acp.notification.received", "half")
+	j.signal(syscall.SIGHUP)
+	j.signal(syscall.SIGINT)
+	j.exits(0)
+	if got := j.stdout.String(); got != "half whole" {
+		t.Errorf("stdout %q", got)
+	}
+	w.audit()
+}
+
+// TestClosedPipe: whoever reads the answer goes away; the turn ends quietly.
+func TestClosedPipe(t *testing.T) {
+	for name, args := range map[string][]string{
+		"text":        {"run"},
+		"stream-json": {"run", "--output-format=stream-json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			r, wr, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := w.command(append(args, w.script("@spawn 10m daemon", "@stream 1000000 100"))...)
+			cmd.Stdout = wr
+			j := w.startCmd(cmd)
+			wr.Close()
+			if _, err := io.ReadFull(r, make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			r.Close()
+			j.exits(130)
+			if j.stderr.String() != "" {
+				t.Errorf("stderr %q", j.stderr.String())
+			}
+			w.logged(1, "run.cancel_requested", "closed_pipe")
+			w.logged(1, "llm.responded", `"stop_reason":"cancelled"`)
+			w.audit()
+		})
+	}
+}
+
+// TestClosedPipeAtTheEnd: the answer is complete; that nobody took it is no fault.
+func TestClosedPipeAtTheEnd(t *testing.T) {
+	w := newWorld(t)
+	r, wr, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	cmd := w.command("run", "--json", "hello")
+	cmd.Stdout = wr
+	j := w.startCmd(cmd)
+	wr.Close()
+	j.exits(0)
+	w.logged(1, "llm.responded", `"stop_reason":"end_turn"`)
+	w.audit()
+}
+
+// TestStuckReader: a reader that has stopped does not keep a run from ending.
+func TestStuckReader(t *testing.T) {
+	w := newWorld(t)
+	r, wr, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	cmd := w.command("run", w.script("@stream 1000000 1000"))
+	cmd.Stdout = wr
+	j := w.startCmd(cmd)
+	wr.Close()
+	if _, err := io.ReadFull(r, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	j.signal(syscall.SIGTERM)
+	w.until(1, "run.cancel_requested")
+	j.signal(syscall.SIGTERM)
+	j.exits(143)
+	w.audit()
+}
+
+// TestDeafAgent: one that stops reading its input cannot keep a run from ending either.
+func TestDeafAgent(t *testing.T) {
+	w := newWorld(t)
+	// The answer to the agent's own request is the one line that it may still read.
+	j := w.start("run", w.script("@ignore stdin", "@ignore eof", "@request vendor/x wait=no", "@sleep 50ms", "@say deaf", "@hang"))
+	w.until(1, "acp.notification.received", "deaf")
+	j.signal(syscall.SIGINT)
+	w.until(1, "run.cancel_requested")
+	j.signal(syscall.SIGINT)
+	j.exits(130)
+	w.logged(1, "llm.outcome_unknown")
+	w.audit()
+}
+
+// TestUnconfirmedCancel: an agent that does not confirm is ended after a while.
+func TestUnconfirmedCancel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes the 15 s that an agent has")
+	}
+	w := newWorld(t)
+	j := w.start("run", w.script("@ignore cancel", "@say x", "@hang"))
+	w.until(1, "acp.notification.received", `"x"`)
+	j.signal(syscall.SIGTERM)
+	j.exits(143)
+	j.says("did not confirm the cancellation")
+	w.logged(1, "llm.outcome_unknown")
+	w.audit()
+}
+
+// TestFlood: 100,000 updates are all on record and all on standard output, in order.
+func TestFlood(t *testing.T) {
+	w := newWorld(t)
+	cmd := w.command("run", "@stream 100000 20")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := w.startCmd(cmd)
+	scan := bufio.NewScanner(out)
+	n := 0
+	for ; scan.Scan(); n++ {
+		if len(scan.Text()) != 19 || !strings.HasPrefix(scan.Text(), fmt.Sprintf("%09d", n)) {
+			t.Fatalf("line %d is %q", n, scan.Text())
+		}
+	}
+	j.exits(0)
+	if n != 100_000 {
+		t.Errorf("%d lines", n)
+	}
+	w.logged(100_000, "acp.notification.received", "agent_message_chunk")
+	w.audit()
+}
+
+// TestSameInputAtOnce: ten processes with one input make one call.
+func TestSameInputAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.run("run", "--input-id=first", "hello").exits(0)
+	var jobs []*job
+	for range 10 {
+		jobs = append(jobs, w.start("run", "--input-id=same", w.script("@sleep 200ms", "@say done")))
+	}
+	answered := 0
+	for _, j := range jobs {
+		switch j.wait() {
+		case 0:
+			answered++
+			if got := j.stdout.String(); got != "done" {
+				t.Errorf("stdout %q", got)
+			}
+		case 4:
+			j.says("a call for this input is under way")
+		default:
+			j.exits(0)
+		}
+	}
+	if answered == 0 {
+		t.Error("nobody was answered")
+	}
+	w.logged(2, "llm.requested")
+	if n := w.prompts(); n != 2 {
+		t.Errorf("%d calls", n)
+	}
+	w.run("run", "--input-id=same", "x").exits(0)
+	w.audit()
+}
+
+// TestBusySession: a second run waits, or is told; it can be stopped while it waits.
+func TestBusySession(t *testing.T) {
+	w := newWorld(t)
+	first := w.run("run", "--json", "hello")
+	first.exits(0)
+	var res resultRecord
+	if err := json.Unmarshal([]byte(first.stdout.String()), &res); err != nil {
+		t.Fatal(err)
+	}
+	holder := w.start("run", "-s", res.SessionID, w.script("@say holding", "@hang"))
+	w.until(1, "acp.notification.received", `"holding"`)
+	j := w.run("run", "-s", res.SessionID, "hello")
+	j.exits(4)
+	j.says("busy with another run")
+	j.says("--wait waits for it")
+	w.run("run", "other session").exits(0)
+
+	w.run("run", "--wait", "--timeout=100ms", "-s", res.SessionID, "hello").exits(3)
+	j = w.start("run", "--wait", "-s", res.SessionID, "hello")
+	j.opensLog()
+	j.signal(syscall.SIGINT)
+	j.exits(130)
+
+	waits := w.start("run", "--wait", "-s", res.SessionID, "after")
+	waits.opensLog()
+	holder.signal(syscall.SIGINT)
+	holder.exits(130)
+	waits.exits(0)
+	if n := w.prompts(); n != 4 {
+		t.Errorf("%d calls", n)
+	}
+	w.audit()
+}

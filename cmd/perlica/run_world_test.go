@@ -1,0 +1,411 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 20 * time.Second
+
+// world is a home and a project of their own, in which perlica runs as a user would run it.
+type world struct {
+	t             *testing.T
+	home, project string
+	env           []string
+}
+
+// newWorld makes one. At the end of the test no process of it may be left, and its log
+// must be whole.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	t.Parallel()
+	dir := t.TempDir()
+	w := &world{t: t, home: filepath.Join(dir, "home"), project: filepath.Join(dir, "project")}
+	for _, d := range []string{w.home, w.project} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.env = []string{
+		"HOME=" + w.home, "PERLICA_HOME=" + filepath.Join(w.home, ".perlica"), "PATH=" + os.Getenv("PATH"),
+		"TERM=xterm", "PERLICA_MODEL_DEFAULT_PROVIDER=predictable",
+	}
+	return w
+}
+
+// audit checks what every test must leave. Tests that damage the log on purpose do not
+// call it.
+func (w *world) audit() {
+	w.t.Helper()
+	w.gone()
+	if err := auditLog(logFile(w.project)); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// gone fails unless every process of the world has ended. Those of a killed perlica may
+// take a moment.
+func (w *world) gone() {
+	w.t.Helper()
+	w.eventually("no process is left", func() error {
+		if left := leftBehind(w.home); len(left) > 0 {
+			return fmt.Errorf("processes are left: %q", left)
+		}
+		return nil
+	})
+}
+
+// eventually waits until f returns nil.
+func (w *world) eventually(what string, f func() error) {
+	w.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("waited in vain until %s: %v", what, err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// count is the number of events of a type whose payload contains all parts.
+func (w *world) count(typ string, parts ...string) int {
+	w.t.Helper()
+	events, err := readLog(logFile(w.project))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return countEvents(events, typ, parts...)
+}
+
+// logged fails unless the log holds n such events.
+func (w *world) logged(n int, typ string, parts ...string) {
+	w.t.Helper()
+	if got := w.count(typ, parts...); got != n {
+		w.t.Errorf("the log has %d %s %q, want %d", got, typ, parts, n)
+	}
+}
+
+// until waits for n such events.
+func (w *world) until(n int, typ string, parts ...string) {
+	w.t.Helper()
+	w.eventually(fmt.Sprint(n, " ", typ, " ", parts), func() error {
+		events, err := readLog(logFile(w.project))
+		if err == nil && countEvents(events, typ, parts...) < n {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+}
+
+// prompts is how many calls have left.
+func (w *world) prompts() int {
+	w.t.Helper()
+	return w.count("acp.request.sent", `"method":"session/prompt"`)
+}
+
+// script writes a prompt's lines to a file and returns the flag that reads it.
+func (w *world) script(lines ...string) string {
+	w.t.Helper()
+	path := filepath.Join(w.t.TempDir(), "prompt")
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return "--file=" + path
+}
+
+// config writes the user's configuration.
+func (w *world) config(toml string) {
+	w.t.Helper()
+	dir := filepath.Join(w.home, ".perlica", "config")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(toml), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) command(args ...string) *exec.Cmd {
+	cmd := exec.Command("perlica", args...)
+	cmd.Dir, cmd.Env = w.project, w.env
+	return cmd
+}
+
+// job is a running perlica.
+type job struct {
+	w              *world
+	cmd            *exec.Cmd
+	stdout, stderr output
+	done           chan struct{}
+}
+
+// output is what a job has printed so far.
+type output struct {
+	mu  sync.Mutex // guards buf
+	buf bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// start runs perlica in the background, without a terminal.
+func (w *world) start(args ...string) *job {
+	w.t.Helper()
+	return w.startCmd(w.command(args...))
+}
+
+func (w *world) startCmd(cmd *exec.Cmd) *job {
+	w.t.Helper()
+	j := &job{w: w, cmd: cmd, done: make(chan struct{})}
+	if cmd.Stdout == nil {
+		cmd.Stdout = &j.stdout
+	}
+	if cmd.Stderr == nil {
+		cmd.Stderr = &j.stderr
+	}
+	cmd.WaitDelay = patience
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	go func() {
+		defer close(j.done)
+		_ = cmd.Wait() // its state tells
+	}()
+	w.t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it has ended, unless the test failed
+		<-j.done
+	})
+	return j
+}
+
+func (j *job) signal(sig syscall.Signal) {
+	j.w.t.Helper()
+	if err := j.cmd.Process.Signal(sig); err != nil {
+		j.w.t.Fatal(err)
+	}
+}
+
+// wait returns the exit code; -1 if a signal ended it.
+func (j *job) wait() int {
+	j.w.t.Helper()
+	select {
+	case <-j.done:
+	case <-time.After(patience):
+		j.w.t.Fatalf("perlica does not end; stdout %.500q, stderr %.500q", j.stdout.String(), j.stderr.String())
+	}
+	return j.cmd.ProcessState.ExitCode()
+}
+
+// exits fails unless the job ends with the code.
+func (j *job) exits(code int) {
+	j.w.t.Helper()
+	if got := j.wait(); got != code {
+		j.w.t.Errorf("%.200q: exit code %d, want %d; stdout %.500q, stderr %.1000q", j.cmd.Args, got, code, j.stdout.String(), j.stderr.String())
+	}
+}
+
+// expect waits until standard error contains the text.
+func (j *job) expect(text string) {
+	j.w.t.Helper()
+	j.w.eventually(fmt.Sprintf("perlica says %q", text), func() error {
+		if s := j.stderr.String(); !strings.Contains(s, text) {
+			return fmt.Errorf("it says %q", s)
+		}
+		return nil
+	})
+}
+
+// opensLog waits until the job has the event log open.
+func (j *job) opensLog() {
+	j.w.t.Helper()
+	log, err := filepath.EvalSymlinks(logFile(j.w.project))
+	if err != nil {
+		j.w.t.Fatal(err)
+	}
+	j.w.eventually("the log is open", func() error {
+		links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", j.cmd.Process.Pid)) // the pattern is right
+		for _, l := range links {
+			if to, err := os.Readlink(l); err == nil && to == log {
+				return nil
+			}
+		}
+		return errors.New("it is not")
+	})
+}
+
+// says fails unless standard error contains the text.
+func (j *job) says(text string) {
+	j.w.t.Helper()
+	if !strings.Contains(j.stderr.String(), text) {
+		j.w.t.Errorf("standard error does not say %q: %q", text, j.stderr.String())
+	}
+}
+
+// run runs perlica to its end.
+func (w *world) run(args ...string) *job {
+	w.t.Helper()
+	j := w.start(args...)
+	j.wait()
+	return j
+}
+
+// screen is a terminal with perlica on it.
+type screen struct {
+	*job
+	pty   *os.File
+	name  string        // of the terminal
+	ended chan struct{} // closed when nobody has the terminal any more
+
+	mu   sync.Mutex // guards seen
+	seen []byte
+	from int // what expect has found already
+}
+
+// terminal runs perlica on a terminal of its own. The standard streams that prepare sets
+// are not the terminal.
+func (w *world) terminal(prepare func(*exec.Cmd), args ...string) *screen {
+	w.t.Helper()
+	p, tty, err := pty.Open()
+	if err != nil {
+		w.t.Skip("no pseudo terminal: ", err)
+	}
+	if err := pty.Setsize(p, &pty.Winsize{Rows: 50, Cols: 200}); err != nil {
+		w.t.Fatal(err)
+	}
+	cmd := w.command(args...)
+	if prepare != nil {
+		prepare(cmd)
+	}
+	if cmd.Stdin == nil {
+		cmd.Stdin = tty
+	}
+	if cmd.Stdout == nil {
+		cmd.Stdout = tty
+	}
+	cmd.Stderr = tty
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 2}
+	s := &screen{pty: p, name: tty.Name(), ended: make(chan struct{})}
+	s.job = w.startCmd(cmd)
+	_ = tty.Close() // the child has it
+	go func() {
+		defer close(s.ended)
+		buf := make([]byte, 4096)
+		for {
+			n, err := p.Read(buf)
+			s.mu.Lock()
+			s.seen = append(s.seen, buf[:n]...)
+			s.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	w.t.Cleanup(func() {
+		_ = p.Close() // a terminal that nobody looks at
+		<-s.ended
+	})
+	return s
+}
+
+// exits fails unless the job ends with the code. Everything has been shown then.
+func (s *screen) exits(code int) {
+	s.w.t.Helper()
+	s.job.exits(code)
+	select {
+	case <-s.ended:
+	case <-time.After(patience):
+		s.w.t.Error("somebody still has the terminal")
+	}
+}
+
+// text is everything that was shown.
+func (s *screen) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.seen)
+}
+
+var sgr = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+
+// expect waits until the text is shown, in whatever color, behind what was expected before.
+func (s *screen) expect(text string) {
+	s.w.t.Helper()
+	s.w.eventually(fmt.Sprintf("the terminal shows %q", text), func() error {
+		all := sgr.ReplaceAllString(s.text(), "")
+		i := strings.Index(all[s.from:], text)
+		if i < 0 {
+			return fmt.Errorf("it shows %q", all[s.from:])
+		}
+		s.from += i + len(text)
+		return nil
+	})
+}
+
+// press types.
+func (s *screen) press(keys string) {
+	s.w.t.Helper()
+	if _, err := s.pty.WriteString(keys); err != nil {
+		s.w.t.Fatal(err)
+	}
+}
+
+// ask waits until a question is shown and can be answered: what was typed before has been
+// thrown away. The line with the keys is its last.
+func (s *screen) ask(parts ...string) {
+	s.w.t.Helper()
+	for _, p := range parts {
+		s.expect(p)
+	}
+	s.expect("Ctrl-C cancels the turn")
+	s.expect("\n")
+	s.press("0") // no answer; taken off the queue with the rest, or as a key
+	tty, err := os.OpenFile(s.name, os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		s.w.t.Fatal(err)
+	}
+	defer tty.Close()
+	s.w.eventually("keys are taken", func() error {
+		n, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCINQ)
+		if err == nil && n > 0 {
+			err = errors.New("they are not")
+		}
+		return err
+	})
+}
+
+// shows fails if the terminal has not shown the text by now.
+func (s *screen) shows(text string) {
+	s.w.t.Helper()
+	if !strings.Contains(s.text(), text) {
+		s.w.t.Errorf("the terminal does not show %q: %q", text, s.text())
+	}
+}

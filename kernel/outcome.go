@@ -1,0 +1,127 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/provider"
+)
+
+// failEarly ends a run whose prompt never left.
+func (run *run) failEarly(ctx context.Context, err error) (Result, error) {
+	var conflict *eventlog.ConflictError
+	if errors.As(err, &conflict) || run.r.log.Err() != nil || isUsage(err) {
+		return Result{}, err
+	}
+	var e *provider.Error
+	if !errors.As(err, &e) {
+		e = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeStopped, Message: err.Error()}
+	}
+	if run.stopped != nil {
+		if serr := run.recordStop(ctx, *run.stopped); serr != nil {
+			return Result{}, serr
+		}
+	}
+	return run.conclude(eventlog.ProviderError, e)
+}
+
+// finish turns what Prompt returned into an outcome.
+func (run *run) finish(a provider.Answer, err error) Result {
+	run.beginClose()
+	run.client.drain(run.closing)
+	var e *provider.Error
+	outcome := eventlog.Responded
+	if err != nil {
+		if !errors.As(err, &e) {
+			e = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeProtocol, Message: err.Error(), Method: acp.AgentMethodSessionPrompt}
+		}
+		outcome = eventlog.OutcomeUnknown
+		if !run.call.MayHaveLeft() || e.Type == provider.TypeAgent || e.Type == provider.TypeAuth || isAnswer(e) {
+			outcome = eventlog.ProviderError
+		}
+	} else if a.StopReason == "" {
+		run.client.warn("no_stop_reason", "the agent gave no reason for the end of its turn")
+	}
+	run.client.setAnswer(a)
+	res, cerr := run.conclude(outcome, e)
+	if cerr != nil {
+		// The prompt has left and its outcome cannot be recorded: the agent goes, and
+		// the next start writes the outcome.
+		run.conn.Kill()
+		res.Outcome = OutcomeUnknown
+		res.Err = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeRecord, Message: cerr.Error(), Method: acp.AgentMethodSessionPrompt}
+	}
+	return res
+}
+
+// isAnswer reports whether an error is one that the agent answered with, if badly.
+func isAnswer(e *provider.Error) bool {
+	return e.Type == provider.TypeProtocol && (e.Subtype == "undecodable_error" || e.Subtype == "undecodable_result")
+}
+
+// conclude closes the questions, writes the outcome and what belongs to it, and returns
+// when it is on disk and everything before it has been shown.
+func (run *run) conclude(outcome eventlog.Type, e *provider.Error) (Result, error) {
+	run.client.endTurn()
+	run.client.judgeTools()
+	if err := run.state.advance(outcome); err != nil {
+		return run.result(), err
+	}
+	res := run.result()
+	res.Outcome = map[eventlog.Type]Outcome{
+		eventlog.Responded: OutcomeResponded, eventlog.ProviderError: OutcomeProviderError, eventlog.OutcomeUnknown: OutcomeUnknown,
+	}[outcome]
+	res.Err = e
+	refs := run.client.refs()
+	var events []eventlog.Event
+	for _, u := range res.Unasked {
+		events = append(events, eventlog.NewFact(eventlog.PolicyUnasked, "agent", refs, u))
+	}
+	events = append(events, run.outcomeFact(outcome, refs, res), eventlog.NewFact(eventlog.CallEnforced, "perlica", refs, enforced{
+		Calls: res.Calls, Blocked: res.Blocked, LinesLost: run.r.opt.TrailLost(), Permissions: res.Permissions, Unasked: len(res.Unasked),
+	}))
+	if run.closedInTime() {
+		events = append(events, run.closedFact())
+	}
+	_, err := run.r.log.Append(context.Background(), events...)
+	run.client.show.close()
+	res.Warnings = run.client.takeWarnings()
+	return res, err
+}
+
+func (run *run) outcomeFact(outcome eventlog.Type, refs eventlog.Refs, res Result) eventlog.Event {
+	if outcome == eventlog.Responded {
+		return eventlog.NewFact(outcome, "agent", refs, responded{
+			Provider: res.Provider, Text: res.Text, StopReason: res.StopReason, Usage: res.Usage, Cost: res.Cost,
+			DurationMS: res.Duration.Milliseconds(), FirstMS: run.client.firstUpdate().Milliseconds(), Tools: run.client.toolsSeen(),
+		})
+	}
+	f := failed{Error: res.Err, DurationMS: res.Duration.Milliseconds(), Text: res.Text, Tools: run.client.toolsSeen()}
+	if outcome == eventlog.OutcomeUnknown {
+		f.NoticedBy, f.Known = "run", "the prompt may have left; no answer came"
+	}
+	return eventlog.NewFact(outcome, "perlica", refs, f)
+}
+
+// result is what is known so far.
+func (run *run) result() Result {
+	res := Result{
+		Run: run.refs.Run, Input: run.refs.Input, Session: run.refs.Session, Provider: run.t.Agent.ID,
+		Duration: run.r.opt.Now().Sub(run.started), Stopped: run.stopped,
+	}
+	if run.call.MayHaveLeft() {
+		res.Calls = 1
+	}
+	run.client.fill(&res)
+	return res
+}
+
+func (run *run) agentName() string {
+	if len(run.t.Agent.Command) == 0 {
+		return ""
+	}
+	return run.t.Agent.Command[0]
+}

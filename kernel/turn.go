@@ -1,0 +1,100 @@
+package kernel
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/provider"
+)
+
+// Input is one thing to be answered.
+type Input struct {
+	ID          eventlog.InputID // empty: a new one is made
+	Text        string
+	Attachments []string // paths of files
+	Source      string   // where it came from: "run", "chat"
+	Sender      string   // who it came from: a user's name
+}
+
+// Turn is an input and how it is to be answered.
+type Turn struct {
+	Input   Input
+	Agent   Agent
+	Session eventlog.SessionID // empty: a new session, listed only on demand
+	Wait    bool               // wait for a busy session instead of ErrBusy
+	Dir     string             // the agent's working directory, absolute
+	Model   string             // empty: the agent's own
+	Mode    string             // empty: the mode in which the agent asks
+	Servers []acp.McpServer
+	System  string // goes ahead of the first text of a session
+	Budget  int    // tokens that history may take
+	Temp    []string
+	Home    string
+
+	Permissions policy.Mode
+	AnswerIn    time.Duration // how long a question stays open; 0: there is nobody to ask
+
+	// Stop ends the turn: the agent is asked to cancel and the run waits for its answer.
+	// To end the agent as well, cancel the context of Run; a StoppedError as its cause says
+	// who did.
+	Stop <-chan Stop
+	// Show is called with what happens, one notice at a time. It may be nil.
+	Show func(Notice)
+}
+
+// Stop says who ends a turn and why.
+type Stop struct {
+	By  string `json:"by"`  // "user", "timeout", "terminated"
+	Why string `json:"why"` // in words
+}
+
+// Outcome is how an intent ended.
+type Outcome string
+
+// The three outcomes.
+const (
+	OutcomeResponded     Outcome = "responded"
+	OutcomeProviderError Outcome = "provider_error"
+	OutcomeUnknown       Outcome = "outcome_unknown"
+)
+
+// Result is what became of an input.
+type Result struct {
+	Run      eventlog.RunID
+	Input    eventlog.InputID
+	Session  eventlog.SessionID
+	Provider string
+
+	Outcome     Outcome
+	Text        string // all message text of the turn, in wire order
+	StopReason  string // as the agent wrote it
+	Usage       json.RawMessage
+	Cost        *acp.Cost
+	Duration    time.Duration
+	Permissions Permissions
+	Unasked     []UnaskedTool
+	Blocked     int
+	Calls       int // 0 or 1
+	Err         *provider.Error
+	Stopped     *Stop // why the turn was stopped, if it was
+	Replayed    bool  // the input had been called before; this is what was recorded
+	Warnings    []string
+}
+
+// What keeps a turn from being run.
+var (
+	ErrBusy         = errors.New("the session is busy with another run")
+	ErrNoSession    = errors.New("there is no such session")
+	ErrAmbiguous    = errors.New("more than one session matches")
+	ErrInputRunning = errors.New("a call for this input is under way")
+)
+
+// A StoppedError says that the turn was stopped before its input was accepted.
+type StoppedError struct{ Stop Stop }
+
+func (e *StoppedError) Error() string { return "stopped: " + e.Stop.Why }

@@ -1,0 +1,130 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// However an agent leaves in the middle of a turn, the error says how, with its last
+// words, what it had said before stays said, and the call may have left.
+func TestLeavesInTheTurn(t *testing.T) {
+	for name, tt := range map[string]struct {
+		prompt, text string
+		subtype      string
+		message      []string
+	}{
+		"exits":                                {"@say partial\n@stderr first words\n@stderr out of luck\n@exit 3", "partial", "exited", []string{"code 3", "its last words: out of luck"}},
+		"exits well":                           {"@exit 0", "", "exited", []string{"code 0"}},
+		"in the middle of a line":              {"@say partial\n@bytes {\"jsonrpc\":\n@exit 1", "partial", "exited", []string{"code 1"}},
+		"closes its output":                    {"@say partial\n@close\n@hang", "partial", "output_closed", []string{"closed its output"}},
+		"leaves a child that holds its output": {"@spawn 1m stdout\n@say partial\n@exit 5", "", "exited", []string{"code 5"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &watcher{}
+			c := start(t, child("ok"), w)
+			call := NewCall("r")
+			_, err := open(t, c).Prompt(call, text(tt.prompt))
+			var e *Error
+			if !errors.As(err, &e) || !errors.Is(err, ErrGone) || e.Type != TypeGone || e.Subtype != tt.subtype || e.Method != "session/prompt" || e.RequestID != "2" || !call.MayHaveLeft() {
+				t.Fatalf("%#v", err)
+			}
+			for _, m := range tt.message {
+				if !strings.Contains(e.Message, m) {
+					t.Errorf("message %q lacks %q", e.Message, m)
+				}
+			}
+			if !strings.HasSuffix(w.said(), tt.text) {
+				t.Errorf("said %q, want %q", w.said(), tt.text)
+			}
+			end(t, c)
+		})
+	}
+}
+
+// The last line counts, though no line feed follows it.
+func TestAnswerWithoutLineFeed(t *testing.T) {
+	w := &watcher{}
+	_, got := run(t, lies(lieSay("x"), "="+lieEnd[1:], "exit 0"), w, "x")
+	if got.err != nil || got.StopReason != "end_turn" || w.said() != "x" {
+		t.Errorf("%+v, %q", got, w.said())
+	}
+}
+
+// What an agent wrote before it left is read to the end, however slow the client is.
+func TestSlowClientOfTheGone(t *testing.T) {
+	const n = 300 // of 200 bytes: what a pipe holds
+	var c *Conn
+	w := &watcher{}
+	w.update = func(Update) { <-c.proc.Exited() }
+	script := []string{}
+	for range n {
+		script = append(script, lieSay("x"))
+	}
+	c = start(t, lies(append(script, lieEnd, "exit 0")...), w)
+	got, err := open(t, c).Prompt(NewCall("r"), text("x"))
+	if err != nil || got.StopReason != "end_turn" || len(w.said()) != n {
+		t.Errorf("%d of %d, %v", len(w.said()), n, err)
+	}
+}
+
+// The agent hangs until it is cancelled; a cancel is answered by the agent itself.
+func TestCancel(t *testing.T) {
+	w := &watcher{}
+	s := open(t, start(t, child("ok"), w))
+	done := promptAsync(s, NewCall("r"), "@say working\n@hang")
+	w.wait(t, "an update", func() bool { return len(w.updates) == 1 })
+	if err := s.Cancel(); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-done; got.err != nil || got.StopReason != "cancelled" {
+		t.Errorf("%+v", got)
+	}
+	if err := s.Cancel(); err != nil { // with nothing under way it does no harm
+		t.Error(err)
+	}
+	if got, err := s.Prompt(NewCall("r2"), text("@say again")); err != nil || got.StopReason != "end_turn" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// Everything is recorded that the agent says until it has left, End included.
+func TestLastWordsAreRecorded(t *testing.T) {
+	w := &watcher{}
+	c := start(t, child("ok", "[eof]\n@notify _vendor/bye"), w)
+	open(t, c)
+	if err := c.End(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	lines := w.lines(false)
+	if last := lines[len(lines)-1]; !strings.Contains(last, "_vendor/bye") {
+		t.Errorf("the last line is %s", last)
+	}
+	if e, ok := c.Exit(); !ok || e.Code != 0 || e.Forced != "" {
+		t.Errorf("%v", e)
+	}
+}
+
+// Kill ends a prompt at once, whatever the agent does.
+func TestKill(t *testing.T) {
+	w := &watcher{}
+	c := start(t, lies(lieSay("x"), "hang"), w, func(o *Options) { o.Grace = time.Hour })
+	s := open(t, c)
+	call := NewCall("r")
+	done := promptAsync(s, call, "x")
+	w.wait(t, "an update", func() bool { return len(w.updates) == 1 })
+	sent := len(w.lines(true))
+	c.Kill()
+	var e *Error
+	if got := <-done; !errors.As(got.err, &e) || e.Type != TypeStopped || !call.MayHaveLeft() {
+		t.Errorf("%+v", got)
+	}
+	if err := s.Cancel(); !errors.As(err, &e) || e.Type != TypeStopped {
+		t.Errorf("%v", err)
+	}
+	if n := len(w.lines(true)); n != sent {
+		t.Errorf("%d lines were sent after it", n-sent)
+	}
+}

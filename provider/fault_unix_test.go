@@ -1,0 +1,151 @@
+//go:build unix
+
+package provider
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func mustPipe(t *testing.T) (r, w *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, w
+}
+
+// tapInput puts a pipe of the test's own in place of the agent's input. Waiting says
+// whether there are bytes in it.
+func tapInput(t *testing.T, c *Conn) (r *os.File, waiting func() bool) {
+	t.Helper()
+	r, w := mustPipe(t)
+	c.proc.stdin.Close() // the agent leaves by itself
+	c.proc.stdin = w
+	t.Cleanup(func() { r.Close() })
+	return r, func() bool {
+		fds := []unix.PollFd{{Fd: int32(r.Fd()), Events: unix.POLLIN}}
+		must(unix.Poll(fds, 0))
+		return fds[0].Revents&unix.POLLIN != 0
+	}
+}
+
+func TestKilledBySignal(t *testing.T) {
+	_, got := run(t, child("ok"), &watcher{}, "@stderr before the end\n@kill")
+	var e *Error
+	if !errors.As(got.err, &e) || e.Subtype != "killed" || !strings.Contains(e.Message, "SIGKILL") || !strings.Contains(e.Message, "before the end") {
+		t.Errorf("%#v", got.err)
+	}
+}
+
+// A line is recorded before the first byte of it leaves, and stays if that fails.
+func TestSentBeforeBytes(t *testing.T) {
+	w := &watcher{}
+	c := start(t, child("liar", "hang"), w)
+	r, waiting := tapInput(t, c)
+	w.sent = func(f Frame) error {
+		if waiting() {
+			t.Errorf("bytes left before %s was recorded", f.Line)
+		}
+		if strings.Contains(string(f.Line), "second") {
+			return errors.New("disk full")
+		}
+		return nil
+	}
+	first := `{"jsonrpc":"2.0","method":"_first"}`
+	if err := c.send([]byte(first), nil); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 100)
+	if n, err := r.Read(b); string(b[:n]) != first+"\n" {
+		t.Errorf("%q, %v", b[:n], err)
+	}
+	if err := c.send([]byte(`{"jsonrpc":"2.0","method":"_second"}`), nil); !errors.Is(err, ErrRecord) {
+		t.Errorf("%v", err)
+	}
+	if waiting() {
+		t.Error("bytes left though the record had failed")
+	}
+}
+
+// When a line of the agent cannot be recorded nothing more is written, no answer either.
+func TestReceivedFailsNothingIsWritten(t *testing.T) {
+	ready := make(chan struct{})
+	w := &watcher{received: func(Frame) error { <-ready; return errors.New("disk full") }}
+	c := start(t, child("liar", `>{"id":0,"method":"fs/read_text_file","params":{}}`, "hang"), w)
+	_, waiting := tapInput(t, c)
+	close(ready)
+	<-c.Gone()
+	if err := c.send([]byte(`{"jsonrpc":"2.0","method":"_x"}`), nil); !errors.Is(err, ErrRecord) {
+		t.Errorf("%v", err)
+	}
+	end(t, c)
+	if waiting() || len(w.lines(true)) != 0 {
+		t.Error("something was written")
+	}
+}
+
+// A prompt of which not one byte found room has not left.
+func TestDeafFromTheFirstByte(t *testing.T) {
+	w := &watcher{}
+	c := start(t, child("liar", "hang"), w, deafSoon)
+	tapInput(t, c)
+	in := c.proc.Stdin()
+	in.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	for err := error(nil); err == nil; {
+		_, err = in.Write(make([]byte, 1))
+	}
+	in.SetWriteDeadline(time.Time{})
+	s := &Session{ID: "s", conn: c}
+	call := NewCall("r")
+	_, err := s.Prompt(call, text(big))
+	isDeaf(t, "prompt", err)
+	if call.MayHaveLeft() || w.prompts() != 1 {
+		t.Errorf("may have left: %v", call.MayHaveLeft())
+	}
+}
+
+// A child that writes on where the agent has gone does not keep the connection open.
+func TestOutputEndsWithTheAgent(t *testing.T) {
+	r, w := mustPipe(t)
+	defer w.Close()
+	o := &output{f: r}
+	exited := make(chan struct{})
+	ended := make(chan struct{})
+	defer close(ended)
+	go o.endAfter(exited, ended)
+	go func() {
+		b := make([]byte, 4096)
+		for {
+			if _, err := w.Write(b); err != nil {
+				return
+			}
+		}
+	}()
+	b := make([]byte, 1000)
+	if n, err := o.Read(b); n != 1000 || err != nil {
+		t.Fatalf("%d, %v", n, err)
+	}
+	close(exited)
+	read := 0
+	for {
+		n, err := o.Read(b)
+		read += n
+		if err != nil {
+			break
+		}
+		if o.rest > restLimit+len(b) {
+			t.Fatalf("read %d bytes after the agent had gone", o.rest)
+		}
+	}
+	if o.rest < restLimit {
+		t.Errorf("ended after %d bytes", o.rest)
+	}
+	r.Close()
+}

@@ -1,0 +1,268 @@
+package provider
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coder/acp-go-sdk"
+)
+
+// testdata/frames holds what real agents said: a line each, in the order of the record,
+// {"from":"client"|"agent","line":…}, with the line's own bytes. Paths were replaced, and
+// most chunks of the bursts left out.
+
+func init() { testChildren["replay"] = childReplay }
+
+type recordedLine struct {
+	From string          `json:"from"`
+	Line json.RawMessage `json:"line"`
+}
+
+func readRecording(path string) (lines []recordedLine, err error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	for line := range bytes.Lines(b) {
+		var l recordedLine
+		if err := json.Unmarshal(line, &l); err != nil {
+			return nil, err
+		}
+		lines = append(lines, l)
+	}
+	return lines, nil
+}
+
+// childReplay plays the agent's side of the recording in its first argument, and leaves
+// with 9 when the client says anything but what it said then.
+func childReplay(args []string) {
+	in := bufio.NewReaderSize(os.Stdin, 1<<20)
+	for _, l := range must(readRecording(args[0])) {
+		if l.From == "agent" {
+			fmt.Printf("%s\n", l.Line)
+			continue
+		}
+		got, err := in.ReadBytes('\n')
+		if got = bytes.TrimSuffix(got, []byte("\n")); !bytes.Equal(got, l.Line) {
+			fmt.Fprintf(os.Stderr, "read %s (%v), recorded is %s\n", got, err, l.Line)
+			os.Exit(9)
+		}
+	}
+	in.ReadByte()
+}
+
+// replay does what the client did when the recording was made, at the same points, and
+// returns what the prompt did.
+func replay(t *testing.T, path string, w *watcher) (a Answer, perr error) {
+	t.Helper()
+	lines, err := readRecording(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, child("replay", must(filepath.Abs(path))), w)
+	var s *Session
+	var prompt <-chan prompted
+	received := 0
+	for _, l := range lines {
+		if l.From == "agent" {
+			received++
+			continue
+		}
+		w.wait(t, "the agent's lines", func() bool {
+			n := 0
+			for _, f := range w.wire {
+				if !f.sent {
+					n++
+				}
+			}
+			return n >= received || c.Err() != nil
+		})
+		var v struct {
+			ID     json.RawMessage
+			Method string
+			Params struct {
+				ClientInfo acp.Implementation
+				Cwd        string
+				Prompt     []acp.ContentBlock
+			}
+			Result struct{ Outcome struct{ OptionID string } }
+			Error  json.RawMessage
+		}
+		if err := json.Unmarshal(l.Line, &v); err != nil {
+			t.Fatal(err)
+		}
+		switch err = nil; v.Method {
+		case "initialize":
+			_, err = c.Initialize(t.Context(), v.Params.ClientInfo.Version)
+		case "session/new":
+			s, err = c.NewSession(t.Context(), v.Params.Cwd, nil)
+		case "session/prompt":
+			done := make(chan prompted, 1)
+			go func() {
+				a, err := s.Prompt(NewCall("r"), v.Params.Prompt)
+				done <- prompted{a, err}
+			}()
+			prompt = done
+		case "session/cancel":
+			err = s.Cancel()
+		case "session/close":
+			got := <-prompt
+			a, perr = got.Answer, got.err
+			err = s.Close(t.Context())
+		case "":
+			if v.Error != nil {
+				break // the connection refuses by itself
+			}
+			var p *PermissionRequest
+			w.wait(t, "the question", func() bool {
+				i := slices.IndexFunc(w.asked, func(p *PermissionRequest) bool { return p.ID == string(v.ID) })
+				if i >= 0 {
+					p = w.asked[i]
+				}
+				return p != nil || c.Err() != nil
+			})
+			if p == nil {
+				t.Fatal(c.Err())
+			}
+			if id := v.Result.Outcome.OptionID; id != "" {
+				err = p.Select(acp.PermissionOptionId(id))
+			} else {
+				err = p.Cancel()
+			}
+		default:
+			t.Fatalf("the client sent %s", l.Line)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", v.Method, err)
+		}
+	}
+	end(t, c)
+	if e, _ := c.Exit(); e.Code != 0 {
+		t.Fatalf("the replay: %v; %s", e, c.StderrTail())
+	}
+	return a, perr
+}
+
+const codexWarning = "Warning: Model metadata for `test-model` not found. Defaulting to fallback metadata; this can degrade performance and cause issues.\n\n"
+
+// count is what agents say that count: b0 b1 b2.
+func count(word string, from, to int) string {
+	var b strings.Builder
+	for i := from; i <= to; i++ {
+		fmt.Fprint(&b, word, i, " ")
+	}
+	return b.String()
+}
+
+// Real agents, as they were: what was said, asked, refused and answered comes out the
+// same, in the same order, and what the client says is what it said then, to the byte.
+func TestRealAgents(t *testing.T) {
+	const echo = "TEST-OK Hello there, please echo this: naïve ca"
+	claude := []string{"allow_always allow_always", "allow allow_once", "reject reject_once"}
+	codex := []string{"allow_once allow_once", "accept_execpolicy_amendment allow_always", "cancel reject_once"}
+	opencode := []string{"once allow_once", "always allow_always", "reject reject_once"}
+	for name, tt := range map[string]struct {
+		text    string
+		stop    string
+		err     *Error
+		options []string // of the one question
+		blocked []string
+	}{
+		"claude_text":        {text: echo, stop: "end_turn"},
+		"claude_write_yes":   {text: "TEST-DONE after tool result: File created successfully at: /project/out.", stop: "end_turn", options: claude},
+		"claude_write_no":    {text: "TEST-DONE after tool result: User refused permission to run tool", stop: "end_turn", options: claude},
+		"claude_shell":       {text: "TEST-DONE after tool result: hello", stop: "end_turn"},
+		"claude_slow_cancel": {text: count("slow", 0, 51), stop: "cancelled"},
+		"claude_error":       {text: "API Error: 400 test error 400", err: &Error{Type: TypeAgent, Code: "-32603", Subtype: "unknown", Message: "Internal error: API Error: 400 test error 400"}},
+		"claude_burst":       {text: count("b", 0, 118) + count("b", 2989, 2999), stop: "end_turn"},
+
+		"codex_text":        {text: codexWarning + echo, stop: "end_turn"},
+		"codex_write_yes":   {text: codexWarning + "TEST-DONE after tool result: Chunk ID: b74d56\nWall time: 0.0000 seconds\nProcess exited wi", stop: "end_turn", options: codex},
+		"codex_write_no":    {text: codexWarning, stop: "cancelled", options: codex},
+		"codex_shell":       {text: codexWarning + "TEST-DONE after tool result: Chunk ID: 9ebdf5\nWall time: 0.0000 seconds\nProcess exited wi", stop: "end_turn", options: codex},
+		"codex_slow_cancel": {text: codexWarning + count("slow", 0, 54), stop: "cancelled"},
+		"codex_error":       {text: codexWarning + `{"error":{"code":400,"message":"test error 400","type":"test_error"},"type":"error"}` + "\n\n\n", stop: "end_turn"},
+		"codex_burst":       {text: codexWarning + count("b", 0, 118) + count("b", 2989, 2999), stop: "end_turn"},
+
+		"opencode_text":        {text: echo, stop: "end_turn"},
+		"opencode_write_yes":   {text: "TEST-DONE after tool result: Wrote file successfully.", stop: "end_turn", options: opencode, blocked: []string{"fs/write_text_file"}},
+		"opencode_write_no":    {stop: "end_turn", options: opencode},
+		"opencode_shell":       {text: "TEST-DONE after tool result: hello\n", stop: "end_turn", options: opencode},
+		"opencode_slow_cancel": {text: count("slow", 0, 29), stop: "cancelled"},
+		"opencode_error":       {err: &Error{Type: TypeAgent, Code: "-32603", Subtype: "APIError", Message: "Internal error: test error 400"}},
+		"opencode_burst":       {text: count("b", 0, 119) + count("b", 2990, 2999), stop: "end_turn"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &watcher{}
+			path := filepath.Join("testdata", "frames", name+".ndjson")
+			answer, err := replay(t, path, w)
+			var e *Error
+			if tt.err == nil && err != nil || tt.err != nil && (!errors.As(err, &e) || e.Type != tt.err.Type || e.Code != tt.err.Code || e.Subtype != tt.err.Subtype || e.Message != tt.err.Message) {
+				t.Errorf("%#v, want %#v", err, tt.err)
+			}
+			if answer.StopReason != tt.stop {
+				t.Errorf("stop reason %q, want %q", answer.StopReason, tt.stop)
+			}
+			if w.said() != tt.text {
+				t.Errorf("text\n%q, want\n%q", w.said(), tt.text)
+			}
+			var options, blocked []string
+			for _, p := range w.asked {
+				for _, o := range p.Options {
+					options = append(options, fmt.Sprint(o.OptionId, " ", o.Kind))
+				}
+			}
+			for _, b := range w.blocked {
+				blocked = append(blocked, b.Method)
+			}
+			if !slices.Equal(options, tt.options) || !slices.Equal(blocked, tt.blocked) {
+				t.Errorf("options %q, want %q; blocked %q, want %q", options, tt.options, blocked, tt.blocked)
+			}
+			if warns := w.warned(); len(warns) != 0 {
+				t.Errorf("warnings %v", w.warnings)
+			}
+			sameAsRecorded(t, path, w)
+		})
+	}
+}
+
+// sameAsRecorded compares the agent's lines and the updates with the recording, as
+// encoding/json reads it.
+func sameAsRecorded(t *testing.T, path string, w *watcher) {
+	t.Helper()
+	var lines, updates []string
+	for _, l := range must(readRecording(path)) {
+		if l.From != "agent" {
+			continue
+		}
+		lines = append(lines, string(l.Line))
+		var v struct {
+			Method string
+			Params struct{ Update json.RawMessage }
+		}
+		if err := json.Unmarshal(l.Line, &v); err != nil {
+			t.Fatal(err)
+		}
+		if v.Method == "session/update" {
+			updates = append(updates, string(v.Params.Update))
+		}
+	}
+	if !slices.Equal(w.lines(false), lines) {
+		t.Error("the agent's lines are not those of the recording")
+	}
+	var got []string
+	for _, u := range w.updates {
+		got = append(got, string(u.Raw))
+	}
+	if !slices.Equal(got, updates) {
+		t.Errorf("%d updates, want %d:\n%s", len(got), len(updates), strings.Join(got, "\n"))
+	}
+}
