@@ -4,6 +4,7 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -68,12 +69,12 @@ func falseComment(file *syntax.File, text string) int {
 	return at
 }
 
-var wordHash = regexp.MustCompile(`([\w})'"@*?!$-])#`)
+var wordHash = lazily(`([\w})'"@*?!$-])#`)
 
 // reread spells a text that cannot be parsed the way bash may read it: it takes (( for
 // two subshells where it is no arithmetic, and a # inside a word for no comment.
 func reread(text string) string {
-	return wordHash.ReplaceAllString(strings.ReplaceAll(text, "((", "( ("), `$1\#`)
+	return wordHash().ReplaceAllString(strings.ReplaceAll(text, "((", "( ("), `$1\#`)
 }
 
 // parseSome returns the statements before a syntax error.
@@ -104,4 +105,9 @@ func nesting(text string) int {
 		deepest = max(deepest, depth)
 	}
 	return deepest
+}
+
+// lazily compiles an expression when it is first used: most runs need none of them.
+func lazily(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

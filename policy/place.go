@@ -3,7 +3,6 @@ package policy
 import (
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -205,13 +204,13 @@ func unescape(s string) string {
 
 // class finds bracket expressions that name a character class, which doublestar
 // does not read; each stands for any one character.
-var class = regexp.MustCompile(`\[[!^]?(\[:[a-z]+:\]|[^\]])*\[:[a-z]+:\](\[:[a-z]+:\]|[^\]])*\]`)
+var class = lazily(`\[[!^]?(\[:[a-z]+:\]|[^\]])*\[:[a-z]+:\](\[:[a-z]+:\]|[^\]])*\]`)
 
 func plainClasses(pattern string) string {
 	if !strings.Contains(pattern, "[:") {
 		return pattern
 	}
-	return class.ReplaceAllString(pattern, "?")
+	return class().ReplaceAllString(pattern, "?")
 }
 
 // A deviceKind says what writing to a path does.
@@ -225,22 +224,22 @@ const (
 )
 
 var (
-	sinks = regexp.MustCompile(`^/dev/(null|zero|full|random|urandom|tty|console|ptmx|stdin|stdout|stderr|fd(/.*)?|pts/.*)$`)
-	ports = regexp.MustCompile(`^/dev/((tty|cu\.|video|i2c|spidev|gpio|lp|hidraw|kvm|fuse|uinput).*|(snd|input|usb|dri|tcp|udp)/.*)$`)
-	disks = regexp.MustCompile(`(?i)^//[.?]/(physicaldrive|harddisk|[a-z]:)`)
+	sinks = lazily(`^/dev/(null|zero|full|random|urandom|tty|console|ptmx|stdin|stdout|stderr|fd(/.*)?|pts/.*)$`)
+	ports = lazily(`^/dev/((tty|cu\.|video|i2c|spidev|gpio|lp|hidraw|kvm|fuse|uinput).*|(snd|input|usb|dri|tcp|udp)/.*)$`)
+	disks = lazily(`(?i)^//[.?]/(physicaldrive|harddisk|[a-z]:)`)
 )
 
 // device tells what kind of device the path names. /dev/shm is a directory, and
 // files that hold an image are no devices.
 func device(p string) deviceKind {
 	switch {
-	case disks.MatchString(strings.ReplaceAll(p, `\`, "/")):
+	case disks().MatchString(strings.ReplaceAll(p, `\`, "/")):
 		return diskDevice
 	case !strings.HasPrefix(p, "/dev/"), strings.HasPrefix(p, "/dev/shm/"), p == "/dev/shm":
 		return notDevice
-	case sinks.MatchString(p):
+	case sinks().MatchString(p):
 		return sinkDevice
-	case ports.MatchString(p):
+	case ports().MatchString(p):
 		return portDevice
 	}
 	return diskDevice

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -68,10 +67,10 @@ func (c Command) script() (string, bool) {
 	return strings.Join(words, " "), true
 }
 
-var dashC = regexp.MustCompile(`^-[il]*c$`)
+var dashC = lazily(`^-[il]*c$`)
 
 func shellText(argv []string) (string, bool) {
-	if len(argv) != 3 || !dashC.MatchString(argv[1]) {
+	if len(argv) != 3 || !dashC().MatchString(argv[1]) {
 		return "", false
 	}
 	name := commandName(literal(argv[0]))
@@ -180,11 +179,11 @@ func listOf(raw json.RawMessage) ([]Command, bool) {
 	return out, true
 }
 
-var titled = regexp.MustCompile("^(?:(?:[Rr]un|[Rr]unning|[Ee]xecute|[Ee]xecuting):? )?`([^`]+)`$")
+var titled = lazily("^(?:(?:[Rr]un|[Rr]unning|[Ee]xecute|[Ee]xecuting):? )?`([^`]+)`$")
 
 // titleCommand trusts a title only if a command is all there is to it, uncut.
 func titleCommand(title string) ([]Command, bool) {
-	m := titled.FindStringSubmatch(strings.TrimSpace(title))
+	m := titled().FindStringSubmatch(strings.TrimSpace(title))
 	if m == nil {
 		return nil, false
 	}

@@ -69,7 +69,7 @@ func withHint(err error, format string, args ...any) error {
 
 // main runs a command line and returns the exit code.
 func (a *app) main(args []string) int {
-	root := a.root()
+	root := a.root(args)
 	root.SetArgs(args)
 	err := root.ExecuteContext(context.Background())
 	if err == nil {
@@ -231,8 +231,8 @@ type noLogError struct{ path string }
 func (e noLogError) Error() string { return "there is no event log yet: " + e.path }
 func (noLogError) Unwrap() error   { return fs.ErrNotExist }
 
-// root is the tree of commands.
-func (a *app) root() *cobra.Command {
+// root is the tree of commands, as far as args need it.
+func (a *app) root(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "perlica",
 		Short: "Talk to a coding agent, one call an input, on the record",
@@ -261,6 +261,12 @@ retried, and every step is on an append-only log.`,
 		return withHint(&exitError{2, err}, "see '%s --help'", cmd.CommandPath())
 	})
 	root.PersistentFlags().StringVar(&a.contextFlag, "context", "", "use another set of databases, by its `name`")
+	if len(args) > 0 && args[0] == "agent" {
+		// The built-in agent starts with every run that it answers: the rest would be
+		// built for nothing.
+		root.AddCommand(a.agentCommand())
+		return root
+	}
 	root.AddCommand(
 		a.runCommand(), a.initCommand(), a.doctorCommand(), a.sessionCommand(), a.providerCommand(), a.pendingCommand(),
 		a.policyCommand(), a.logCommand(), a.configCommand(), a.agentCommand(), a.versionCommand(),

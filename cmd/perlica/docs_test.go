@@ -155,7 +155,7 @@ func shownCommands(page string) (lines [][]string) {
 func TestCommandsInDocs(t *testing.T) {
 	for name, page := range documents(t) {
 		for _, args := range shownCommands(page) {
-			root := newApp().root()
+			root := newApp().root(nil)
 			root.InitDefaultCompletionCmd()
 			root.InitDefaultHelpCmd()
 			if err := lookUp(root, args); err != nil {

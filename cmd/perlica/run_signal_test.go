@@ -44,6 +44,9 @@ func TestInterruptTwice(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &res); err != nil || res.Type != "result" || res.Outcome != "outcome_unknown" || !strings.HasSuffix(res.Text, "half") || *res.N != len(lines) {
 		t.Errorf("the last of %d lines is %s (%v)", len(lines), lines[len(lines)-1], err)
 	}
+	if strings.Contains(j.stdout.String(), "cancel_unconfirmed") {
+		t.Error("it took the time that an agent has to confirm")
+	}
 	w.logged(1, "llm.outcome_unknown", `"text":"spawned:`)
 	w.logged(1, "run.cancel_requested")
 	w.audit()
@@ -71,6 +74,23 @@ func TestTerminate(t *testing.T) {
 			w.audit()
 		})
 	}
+}
+
+// TestTerminateTwice: the second SIGTERM ends the agent, and the code stays SIGTERM's.
+func TestTerminateTwice(t *testing.T) {
+	w := newWorld(t)
+	j := w.start("run", w.script("@ignore cancel", "@say half", "@hang"))
+	w.until(1, "acp.notification.received", "half")
+	j.signal(syscall.SIGTERM)
+	w.until(1, "acp.notification.sent", "session/cancel")
+	j.signal(syscall.SIGTERM)
+	j.exits(143)
+	if strings.Contains(j.stderr.String(), "did not confirm") {
+		t.Error("it took the time that an agent has to confirm")
+	}
+	w.logged(1, "run.cancel_requested")
+	w.logged(1, "llm.outcome_unknown")
+	w.audit()
 }
 
 // TestInterruptOverridesTimeout: a run that is interrupted after its time was up was
@@ -317,7 +337,7 @@ func TestBusySession(t *testing.T) {
 	j := w.run("run", "-s", res.SessionID, "hello")
 	j.exits(4)
 	j.says("busy with another run")
-	j.says("--wait waits for it")
+	j.says("waits for it")
 	w.run("run", "other session").exits(0)
 
 	w.run("run", "--wait", "--timeout=100ms", "-s", res.SessionID, "hello").exits(3)
