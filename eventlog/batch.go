@@ -3,6 +3,7 @@ package eventlog
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -11,7 +12,9 @@ import (
 
 // batchWriter turns batches into commits. Only the writer goroutine uses it.
 type batchWriter struct {
-	db *sqlx.DB
+	db   *sqlx.DB
+	path string
+	file os.FileInfo // what lay at path when it was opened
 
 	// Prepared when first needed.
 	insert, insertMany, readTree, saveTree, openRun, endRun *sqlx.Stmt
@@ -58,6 +61,9 @@ func empty(batch []entry) bool {
 // holds, conflict is that entry's index, else -1.
 func (w *batchWriter) try(batch []entry) (conflict int, err error) {
 	ctx := context.Background() // a commit is never abandoned half-way
+	if err := w.inPlace(); err != nil {
+		return -1, &WriteError{Op: "begin", Err: err}
+	}
 	if err := w.prepare(ctx, batch); err != nil {
 		return -1, &WriteError{Op: "prepare", Err: explain(err)}
 	}
@@ -74,6 +80,19 @@ func (w *batchWriter) try(batch []entry) (conflict int, err error) {
 		return -1, &WriteError{Op: "commit", Unknown: true, Err: explain(err)}
 	}
 	return -1, nil
+}
+
+// inPlace returns an error if the file no longer lies where it was opened. SQLite would go
+// on writing to one that was deleted, and what it acknowledged would be gone.
+func (w *batchWriter) inPlace() error {
+	there, err := os.Stat(w.path)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrMoved, err)
+	}
+	if !os.SameFile(there, w.file) {
+		return fmt.Errorf("%w: another file lies at %s", ErrMoved, w.path)
+	}
+	return nil
 }
 
 // prepare prepares the statements: those of every batch at once, insertMany when there are

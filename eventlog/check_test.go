@@ -13,7 +13,7 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// closedLog makes a log with some events and returns its path.
+// closedLog makes a log with some events, more than two chunks, and returns its path.
 func closedLog(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "eventlog.db")
@@ -21,7 +21,7 @@ func closedLog(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 200 {
+	for range 600 {
 		if err := l.Record(fact(Truncated, Refs{})); err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestCheckView(t *testing.T) {
 	if err := v.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if at, err := CheckView(t.Context(), path); at != 200 || err != nil {
+	if at, err := CheckView(t.Context(), path); at != 600 || err != nil {
 		t.Errorf("a view: %d, %v", at, err)
 	}
 }

@@ -3,6 +3,7 @@ package eventlog
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -69,30 +70,32 @@ func readerDSN(path string, immutable bool) string {
 }
 
 // openWritable opens the file, creating it if need be, and brings its schema up to
-// date. It refuses files that are not an event log or come from a newer version.
-func openWritable(ctx context.Context, path string) (*sqlx.DB, error) {
+// date. It refuses files that are not an event log, come from a newer version or had their
+// schema changed.
+func openWritable(ctx context.Context, path string) (*sqlx.DB, os.FileInfo, error) {
 	// SQLite gives the -wal and -shm files the mode of the database.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		if isNoSpace(err) {
-			return nil, fmt.Errorf("%w: %w", ErrFull, err)
+			return nil, nil, fmt.Errorf("%w: %w", ErrFull, err)
 		}
-		return nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
+		return nil, nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
-	if err := f.Close(); err != nil {
-		return nil, err
+	file, err := f.Stat()
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, nil, err
 	}
 	db, err := sqlx.Open("sqlite", writerDSN(path))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// One connection: the writer's. Its prepared statements live as long as it does.
 	db.SetMaxOpenConns(1)
 	if err := migrate(ctx, db); err != nil {
 		_ = db.Close() // the error that matters is the migration's
-		return nil, explain(err)
+		return nil, nil, explain(err)
 	}
-	return db, nil
+	return db, file, nil
 }
 
 // identify reads what kind of file db is; a fresh one has neither number.
@@ -116,8 +119,11 @@ func identify(ctx context.Context, db *sqlx.DB) (app, version int, err error) {
 
 func migrate(ctx context.Context, db *sqlx.DB) error {
 	_, version, err := identify(ctx, db)
-	if err != nil || version == schemaVersion {
+	if err != nil {
 		return err
+	}
+	if version == schemaVersion {
+		return isOurs(ctx, db)
 	}
 	tx, err := db.BeginTxx(ctx, nil)
 	if err != nil {
@@ -126,7 +132,7 @@ func migrate(ctx context.Context, db *sqlx.DB) error {
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
 	// Another process may have been first; the write lock now says who it was.
 	if err := tx.GetContext(ctx, &version, `PRAGMA user_version`); err != nil || version == schemaVersion {
-		return err
+		return err // it was made a moment ago, by this program
 	}
 	var tables int
 	if err := tx.GetContext(ctx, &tables, `SELECT count(*) FROM sqlite_schema`); err != nil {
@@ -140,4 +146,23 @@ func migrate(ctx context.Context, db *sqlx.DB) error {
 		return err
 	}
 	return tx.Commit()
+}
+
+// isOurs returns ErrCorrupt unless the file's tables, indexes and triggers are those of
+// schema, to the letter. A log can come with a cloned repository: with an index less it
+// would take a second intent, and with a trigger more it would answer its own questions.
+func isOurs(ctx context.Context, db *sqlx.DB) error {
+	var made []string
+	if err := db.SelectContext(ctx, &made, `SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL`); err != nil {
+		return err
+	}
+	for _, sql := range made {
+		if !strings.Contains(schema, "\n"+sql+";\n") {
+			return fmt.Errorf("%w: its schema was changed: %.60q", ErrCorrupt, sql)
+		}
+	}
+	if want := strings.Count(schema, "\nCREATE "); len(made) != want {
+		return fmt.Errorf("%w: its schema was changed: %d tables, indexes and triggers instead of %d", ErrCorrupt, len(made), want)
+	}
+	return nil
 }

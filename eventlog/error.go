@@ -19,6 +19,7 @@ var (
 	ErrBusy     = errors.New("another process has locked the event log")
 	ErrIO       = errors.New("the disk reports an error")
 	ErrCorrupt  = errors.New("the event log is damaged")
+	ErrMoved    = errors.New("the event log was moved or deleted while it was open")
 	ErrForeign  = errors.New("not an event log of Perlica")
 	ErrNewer    = errors.New("the event log was written by a newer version of Perlica")
 	ErrNotExist = fs.ErrNotExist

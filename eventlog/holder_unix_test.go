@@ -13,7 +13,7 @@ import (
 
 // childHold holds the write lock of a log until its standard input ends.
 func childHold(path string) {
-	db, err := openWritable(context.Background(), path)
+	db, _, err := openWritable(context.Background(), path)
 	if err != nil {
 		panic(err)
 	}

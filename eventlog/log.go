@@ -15,11 +15,11 @@ import (
 const (
 	// A batch is one commit. It ends at the first of the two limits.
 	batchEvents = 1024
-	batchBytes  = 4 << 20
+	batchBytes  = 1 << 20
 
 	// queueBytes is how much may wait in memory before Record blocks. A slow disk
 	// thereby slows whoever records.
-	queueBytes = 8 << 20
+	queueBytes = 2 << 20
 )
 
 // Options of Open.
@@ -48,7 +48,7 @@ type Log struct {
 	mu      sync.Mutex // guards what follows; never held during I/O
 	room    sync.Cond  // signalled when the queue shrinks or the log dies
 	queue   []entry
-	bytes   int  // of payload in queue
+	bytes   int  // weight of queue
 	urgent  bool // somebody waits for the queue's end
 	closing bool
 	err     error // set once: why nothing can be written any more
@@ -75,7 +75,7 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := openWritable(ctx, path)
+	db, file, err := openWritable(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("eventlog: open %s: %w", path, err)
 	}
@@ -96,7 +96,7 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 		wake:    make(chan struct{}, 1),
 	}
 	l.room.L = &l.mu
-	go l.write(&batchWriter{db: db})
+	go l.write(&batchWriter{db: db, path: path, file: file})
 	return l, nil
 }
 
@@ -162,7 +162,7 @@ func (l *Log) enqueue(events []Event, wait chan result) error {
 	size := 0
 	for i := range events {
 		l.complete(&events[i]) // here, not in the writer: callers are many, it is one
-		size += len(events[i].Payload)
+		size += weight(&events[i])
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,6 +197,9 @@ func (l *Log) complete(e *Event) {
 	e.PayloadSHA256 = sha256.Sum256(e.Payload)
 	e.Writer, e.Context = l.writer, l.context
 }
+
+// weight is what an event takes in memory, about: a flood of short lines is one, too.
+func weight(e *Event) int { return len(e.Payload) + 512 }
 
 // poke makes the writer look at the queue.
 func (l *Log) poke() {
@@ -250,7 +253,7 @@ func (l *Log) take(due bool) (batch []entry, closing bool) {
 	n, events, bytes := 0, 0, 0
 	for n < len(l.queue) && (n == 0 || events < batchEvents && bytes < batchBytes) {
 		for i := range l.queue[n].events {
-			bytes += len(l.queue[n].events[i].Payload)
+			bytes += weight(&l.queue[n].events[i])
 			events++
 		}
 		n++

@@ -176,9 +176,12 @@ func (q Query) onlyFacts() bool {
 	return len(q.Types) > 0
 }
 
-// chunk is how many events are fetched at a time. No connection and no read
-// transaction is held while the caller looks at them.
-const chunk = 256
+// Events are fetched a chunk at a time, which ends at the first of the two limits. No
+// connection and no read transaction is held while the caller looks at them.
+const (
+	chunk      = 256
+	chunkBytes = 4 << 20
+)
 
 // Events yields the events that q selects, in the order of their Seq. After an error
 // it ends. Events committed while it runs may be seen.
@@ -195,7 +198,7 @@ func (r *Reader) Events(ctx context.Context, q Query) iter.Seq2[Event, error] {
 			if q.Limit > 0 && left < n {
 				n = left
 			}
-			events, err := r.fetch(ctx, q, n)
+			events, more, err := r.fetch(ctx, q, n)
 			if err != nil {
 				yield(Event{}, err)
 				return
@@ -206,10 +209,13 @@ func (r *Reader) Events(ctx context.Context, q Query) iter.Seq2[Event, error] {
 				}
 			}
 			left -= len(events)
-			if len(events) < n || q.Limit > 0 && left == 0 {
+			if !more || q.Limit > 0 && left == 0 {
 				return
 			}
 			if last := events[len(events)-1].Seq; q.Newest {
+				if last == 1 {
+					return // Until 0 would select everything
+				}
 				q.Until = last - 1
 			} else {
 				q.After = last
@@ -238,7 +244,8 @@ func (r *Reader) narrow(ctx context.Context, q *Query) error {
 	return nil
 }
 
-func (r *Reader) fetch(ctx context.Context, q Query, limit int) ([]Event, error) {
+// fetch returns the first events that q selects; more says that there may be others.
+func (r *Reader) fetch(ctx context.Context, q Query, limit int) (events []Event, more bool, err error) {
 	where, args := q.where()
 	order := "ASC"
 	if q.Newest {
@@ -252,18 +259,19 @@ func (r *Reader) fetch(ctx context.Context, q Query, limit int) ([]Event, error)
 		ORDER BY seq `+order+`
 		LIMIT ?`, append(args, limit)...)
 	if err != nil {
-		return nil, explain(err)
+		return nil, false, explain(err)
 	}
 	defer func() { _ = rows.Close() }() // rows.Err below tells
-	var events []Event
-	for rows.Next() {
+	for size := 0; size < chunkBytes && rows.Next(); {
 		e, err := scanEvent(rows)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		events = append(events, e)
+		size += len(e.Payload)
+		more = size >= chunkBytes
 	}
-	return events, explain(rows.Err())
+	return events, more || len(events) == limit, explain(rows.Err())
 }
 
 func scanEvent(rows *sqlx.Rows) (e Event, err error) {
@@ -272,8 +280,11 @@ func scanEvent(rows *sqlx.Rows) (e Event, err error) {
 	err = rows.Scan(&e.Seq, &e.ID, &ts, &e.Type, &e.Class, &e.Actor, &e.Writer, &e.Context,
 		&e.Session, &e.Conversation, &e.Run, &e.Trace, &e.Interaction, &e.Input,
 		&e.PayloadLen, &sum, &leaf, &e.Payload)
-	if err != nil {
-		return e, explain(err)
+	if err != nil { // a column of another type than the schema's
+		return e, fmt.Errorf("%w: event %d: %w", ErrCorrupt, e.Seq, explain(err))
+	}
+	if e.Seq < 1 {
+		return e, fmt.Errorf("%w: an event with the impossible number %d", ErrCorrupt, e.Seq)
 	}
 	if len(sum) != sha256.Size || len(leaf) != tlog.HashSize {
 		return e, fmt.Errorf("%w: event %d: a hash of the wrong length", ErrCorrupt, e.Seq)

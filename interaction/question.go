@@ -23,7 +23,7 @@ type Option struct {
 
 // Allows reports whether choosing the option says yes. A kind that is neither a known yes
 // nor a known no counts as a yes: whoever guards yeses must guard it, too.
-func (o Option) Allows() bool { return !strings.HasPrefix(o.Kind, "reject") }
+func (o Option) Allows() bool { return o.Kind != "reject_once" && o.Kind != "reject_always" }
 
 // Question is what is asked.
 type Question struct {

@@ -67,6 +67,10 @@ func (e *examination) trust() {
 // workspace decides whether the checks of the log can be made.
 func (e *examination) workspace() {
 	var broken *config.WorkspaceError
+	if errors.Is(e.Broken, config.ErrNoHome) {
+		e.fail("", "not looked for: it lies below the home directory or outside of it, and that is not known")
+		return
+	}
 	if errors.As(e.Broken, &broken) || e.Workspace.Root == "" {
 		e.fail("move it away, or run in another folder", "there is no usable workspace: %v", e.Broken)
 		return

@@ -11,6 +11,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -41,7 +42,8 @@ type client struct {
 	answer   provider.Answer
 	live     bool // between Started and the outcome
 	text     strings.Builder
-	tools    []*toolSeen
+	tools    []*toolSeen // in the order in which they were first heard of
+	toolOf   map[acp.ToolCallId]*toolSeen
 	cost     *acp.Cost
 	started  time.Time
 	first    time.Time
@@ -67,6 +69,7 @@ func newClient(run *run) *client {
 		active:    make(chan struct{}, 1),
 		ready:     make(chan struct{}),
 		asks:      make(chan *provider.PermissionRequest, 64),
+		toolOf:    map[acp.ToolCallId]*toolSeen{},
 		cancelled: make(chan struct{}),
 		settled:   make(chan struct{}),
 	}
@@ -191,13 +194,13 @@ func (c *client) Update(u provider.Update) {
 
 // noteTool merges what is reported of a tool call. The caller holds mu.
 func (c *client) noteTool(t provider.ToolCall) *toolSeen {
-	i := slices.IndexFunc(c.tools, func(s *toolSeen) bool { return s.ID == string(t.ID) })
-	if i < 0 {
-		i = len(c.tools)
-		c.tools = append(c.tools, &toolSeen{ToolSeen: ToolSeen{ID: string(t.ID)}})
+	s := c.toolOf[t.ID]
+	if s == nil {
+		s = &toolSeen{ToolSeen: ToolSeen{ID: string(t.ID)}}
+		s.call.ID = t.ID
+		c.tools = append(c.tools, s)
+		c.toolOf[t.ID] = s
 	}
-	s := c.tools[i]
-	s.call.ID = t.ID
 	if t.Title != "" {
 		s.Title, s.call.Title = t.Title, t.Title
 	}
@@ -346,12 +349,17 @@ func (c *client) fill(res *Result) {
 // judgeTools finds the tool calls that should have been asked about and were not.
 func (c *client) judgeTools() {
 	c.mu.Lock()
-	tools, always := slices.Clone(c.tools), slices.Clone(c.always)
+	always := slices.Clone(c.always)
+	var tools []toolSeen // copies: questions that come late add to the others
+	for _, t := range c.tools {
+		tools = append(tools, *t)
+	}
 	c.mu.Unlock()
+	standing := c.run.r.approvals() // once: there may be many tools
 	var unasked []UnaskedTool
 	for _, t := range tools {
 		why := t.unasked()
-		if why == "" || !t.refused && (slices.Contains(always, t.Kind) || c.run.r.covered(c.request(t.call, nil))) {
+		if why == "" || !t.refused && (slices.Contains(always, t.Kind) || c.covered(standing, t.call)) {
 			continue
 		}
 		unasked = append(unasked, UnaskedTool{ToolSeen: t.ToolSeen, Why: why})
@@ -359,6 +367,13 @@ func (c *client) judgeTools() {
 	c.mu.Lock()
 	c.unasked = unasked
 	c.mu.Unlock()
+}
+
+// covered reports whether a standing yes covers a request that was never made.
+func (c *client) covered(standing []policy.Approval, call provider.ToolCall) bool {
+	return slices.ContainsFunc(standing, func(a policy.Approval) bool {
+		return a.Effect == policy.Allow && a.Covers(c.request(call, nil), c.now())
+	})
 }
 
 // unasked returns why a tool call should have been asked about and was not, or "".

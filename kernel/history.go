@@ -63,11 +63,11 @@ func (r *Runner) history(ctx context.Context, s eventlog.SessionID, before event
 	return h, nil
 }
 
-func (t turnText) tokens() int { return EstimateTokens(t.input) + EstimateTokens(t.answer) + 8 }
+func (t turnText) tokens() int { return estimateTokens(t.input) + estimateTokens(t.answer) + 8 }
 
-// EstimateTokens guesses how many tokens a text is: a token for four bytes of ASCII, and
+// estimateTokens guesses how many tokens a text is: a token for four bytes of ASCII, and
 // one for every other rune. It is meant to err upwards for prose.
-func EstimateTokens(s string) int {
+func estimateTokens(s string) int {
 	ascii, other := 0, 0
 	for _, r := range s {
 		if r < 0x80 {

@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/gofrs/flock"
+	"github.com/google/uuid"
 )
 
 // errLocked says that another process, or another run of this one, holds a lock.
@@ -71,7 +74,15 @@ func isLocked(path string) (bool, error) {
 	return !free, f.Close() // nothing was written
 }
 
-func runLockPath(dir, run string) string { return filepath.Join(dir, "run-"+run+".lock") }
-func sessionLockPath(dir, session string) string {
-	return filepath.Join(dir, "session-"+session+".lock")
+func runLockPath(dir, run string) string         { return lockPath(dir, "run", run) }
+func sessionLockPath(dir, session string) string { return lockPath(dir, "session", session) }
+
+// lockPath names the lock of what has the id. A log can come with a cloned repository, and
+// with it ids that are none: the file is removed in the end, so it must lie in dir.
+func lockPath(dir, kind, id string) string {
+	if uuid.Validate(id) != nil {
+		sum := sha256.Sum256([]byte(id))
+		id = hex.EncodeToString(sum[:])
+	}
+	return filepath.Join(dir, kind+"-"+id+".lock")
 }

@@ -7,14 +7,21 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/trail"
 	"github.com/perlica/perlica/provider"
 )
 
 // failEarly ends a run whose prompt never left.
 func (run *run) failEarly(ctx context.Context, err error) (Result, error) {
 	var conflict *eventlog.ConflictError
-	if errors.As(err, &conflict) || run.r.log.Err() != nil || isUsage(err) {
+	if errors.As(err, &conflict) || isUsage(err) {
 		return Result{}, err
+	}
+	if dead := run.r.log.Err(); dead != nil {
+		if errors.Is(err, dead) {
+			return Result{}, err
+		}
+		return Result{}, errors.Join(dead, err) // why the record failed comes first
 	}
 	var e *provider.Error
 	if !errors.As(err, &e) {
@@ -62,6 +69,17 @@ func isAnswer(e *provider.Error) bool {
 	return e.Type == provider.TypeProtocol && (e.Subtype == "undecodable_error" || e.Subtype == "undecodable_result")
 }
 
+// masked is an error without what looks like a secret in its message: that may hold what
+// the agent wrote to its standard error, and the log keeps it for ever.
+func masked(e *provider.Error) *provider.Error {
+	if e == nil {
+		return nil
+	}
+	m := *e
+	m.Message = trail.Redact(m.Message)
+	return &m
+}
+
 // conclude closes the questions, writes the outcome and what belongs to it, and returns
 // when it is on disk and everything before it has been shown.
 func (run *run) conclude(outcome eventlog.Type, e *provider.Error) (Result, error) {
@@ -74,7 +92,7 @@ func (run *run) conclude(outcome eventlog.Type, e *provider.Error) (Result, erro
 	res.Outcome = map[eventlog.Type]Outcome{
 		eventlog.Responded: OutcomeResponded, eventlog.ProviderError: OutcomeProviderError, eventlog.OutcomeUnknown: OutcomeUnknown,
 	}[outcome]
-	res.Err = e
+	res.Err = masked(e)
 	refs := run.client.refs()
 	var events []eventlog.Event
 	for _, u := range res.Unasked {

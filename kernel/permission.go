@@ -2,8 +2,10 @@ package kernel
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coder/acp-go-sdk"
@@ -42,13 +44,17 @@ func (c *client) judge(p *provider.PermissionRequest) {
 	call := tool.call
 	live := c.live
 	c.mu.Unlock()
-	req := c.request(call, p.Options)
+	options := unambiguous(p.Options)
+	if n := len(p.Options) - len(options); n > 0 {
+		c.warn("ambiguous_options", fmt.Sprintf("%d of the agent's options share an id with another and cannot be chosen: %s", n, call.Title))
+	}
+	req := c.request(call, options)
 	d := c.run.r.policy.Decide(req, c.run.t.Permissions)
 	if !c.needsPerson(d) && live && !c.isCancelled() {
 		c.decided(p, call, d)
 		return
 	}
-	q := c.question(call, p.Options, req, d)
+	q := c.question(call, options, req, d)
 	if c.run.t.AnswerIn > 0 {
 		if err := c.run.r.questions.Reachable(); err != nil {
 			c.warn("unreachable", "other processes cannot answer this question: "+err.Error())
@@ -61,6 +67,18 @@ func (c *client) judge(p *provider.PermissionRequest) {
 	}
 	c.show.add(Asked{ticket.Question, c.run.t.AnswerIn > 0 && live}) // before its end can be
 	c.open.Go(func() { c.await(ticket, p, req) })
+}
+
+// unambiguous returns the options whose id says which of them is meant. An id that stands for
+// two could be sent as a no and be taken for a yes; one of Perlica's own is no agent's.
+func unambiguous(options []acp.PermissionOption) []acp.PermissionOption {
+	seen := map[acp.PermissionOptionId]int{}
+	for _, o := range options {
+		seen[o.OptionId]++
+	}
+	return slices.DeleteFunc(slices.Clone(options), func(o acp.PermissionOption) bool {
+		return seen[o.OptionId] > 1 || strings.HasPrefix(string(o.OptionId), offerPrefix)
+	})
 }
 
 // needsPerson reports whether a decision leaves the answer to a person. A refused command
@@ -254,7 +272,13 @@ func (c *client) isCancelled() bool {
 // obey carries out a person's answer and returns the agent's option that says it.
 func (c *client) obey(ctx context.Context, t *interaction.Ticket, a interaction.Answer, p *provider.PermissionRequest, req policy.Request) (string, error) {
 	i := slices.IndexFunc(t.Options, func(o interaction.Option) bool { return o.ID == a.Option })
-	o := t.Options[i] // the coordinator lets nothing else through
+	if i < 0 {
+		// The coordinator lets nothing else through, but others write this log, too.
+		c.warn("no_such_option", fmt.Sprintf("the answer of %s is none of the options, so the agent was told cancelled", a.By))
+		c.count(p.Tool.ID, false)
+		return "", nil
+	}
+	o := t.Options[i]
 	c.count(p.Tool.ID, o.Allows())
 	if o.Kind == string(acp.PermissionOptionKindAllowAlways) {
 		c.mu.Lock()

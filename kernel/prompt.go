@@ -154,22 +154,20 @@ func OptionValues(o acp.SessionConfigSelectOptions) []string {
 func (run *run) blocks(ctx context.Context) ([]acp.ContentBlock, *truncated, error) {
 	var blocks []acp.ContentBlock
 	var cut *truncated
-	first := run.created
+	if run.t.System != "" { // the agent's session is a new one, whatever ours is
+		blocks = append(blocks, acp.TextBlock(run.t.System))
+	}
 	if !run.created {
 		h, err := run.r.history(ctx, run.refs.Session, run.refs.Run, run.t.Budget)
 		if err != nil {
 			return nil, nil, err
 		}
-		first = len(h.turns) == 0 && h.dropped == 0
 		if text := h.transcript(); text != "" {
 			blocks = append(blocks, acp.TextBlock(text))
 		}
 		if h.dropped > 0 {
 			cut = &truncated{Kept: len(h.turns), Dropped: h.dropped, Budget: run.t.Budget, Estimate: h.tokens}
 		}
-	}
-	if first && run.t.System != "" {
-		blocks = append([]acp.ContentBlock{acp.TextBlock(run.t.System)}, blocks...)
 	}
 	blocks = append(blocks, acp.TextBlock(run.t.Input.Text))
 	for _, path := range run.t.Input.Attachments {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -59,10 +60,13 @@ func (r *Runner) Recover(ctx context.Context) ([]Result, error) {
 		if err != nil {
 			return recovered, err
 		}
-		err = r.recoverRun(ctx, id)
+		ended, err := r.recoverRun(ctx, id)
 		lock.release()
 		if err != nil {
 			return recovered, err
+		}
+		if !ended {
+			continue
 		}
 		res, err := ReadResult(ctx, &r.log.Reader, id)
 		if err != nil {
@@ -73,19 +77,20 @@ func (r *Runner) Recover(ctx context.Context) ([]Result, error) {
 	return recovered, nil
 }
 
-// recoverRun ends one run of a process that is gone.
-func (r *Runner) recoverRun(ctx context.Context, id eventlog.RunID) error {
+// recoverRun ends one run of a process that is gone. It returns false if the run has its
+// outcome: it ended in order after it was found open.
+func (r *Runner) recoverRun(ctx context.Context, id eventlog.RunID) (ended bool, err error) {
 	left, err := r.traces(ctx, id)
 	if err != nil {
-		return err
+		return false, err
 	}
 	questions, err := interaction.Pending(ctx, &r.log.Reader, []eventlog.RunID{id})
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, q := range questions {
 		if err := r.questions.Bury(ctx, q, interaction.Crashed); err != nil {
-			return err
+			return false, err
 		}
 	}
 	e := &provider.Error{
@@ -99,9 +104,9 @@ func (r *Runner) recoverRun(ctx context.Context, id eventlog.RunID) error {
 		eventlog.NewFact(eventlog.CallEnforced, "perlica", left.refs, enforced{Calls: 1, Blocked: left.blocked, Permissions: left.perms}))
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) {
-		return nil // it had its outcome after all
+		return false, nil
 	}
-	return err
+	return err == nil, err
 }
 
 // traces is what a run left on the log.
@@ -114,15 +119,16 @@ type traces struct {
 	text     strings.Builder
 	blocked  int
 	perms    Permissions
+	options  map[eventlog.InteractionID][]interaction.Option // of the questions
 }
 
 func (r *Runner) traces(ctx context.Context, id eventlog.RunID) (*traces, error) {
-	t := &traces{}
+	t := &traces{refs: eventlog.Refs{Run: id}, options: map[eventlog.InteractionID][]interaction.Option{}}
 	for e, err := range r.log.Events(ctx, eventlog.Query{Run: id}) {
 		if err != nil {
 			return nil, err
 		}
-		if e.Refs.Conversation != "" || t.refs.Run == "" {
+		if e.Refs.Conversation != "" || t.refs.Trace == "" {
 			t.refs = e.Refs
 			t.refs.Interaction = ""
 		}
@@ -151,8 +157,43 @@ func (t *traces) apply(e eventlog.Event) {
 		}
 	case eventlog.ToolBlocked:
 		t.blocked++
+	case eventlog.InteractionRequested, eventlog.InteractionAnswered, eventlog.InteractionLapsed, eventlog.PolicyDecided:
+		t.count(e)
+	}
+}
+
+// count adds what an event says of questions to the run's numbers, as the run did.
+func (t *traces) count(e eventlog.Event) {
+	decided := func(yes bool) {
+		if yes {
+			t.perms.Allowed++
+		} else {
+			t.perms.Denied++
+		}
+	}
+	switch e.Type {
 	case eventlog.InteractionRequested:
 		t.perms.Asked++
+		if q, err := decodePayload[interaction.Question](e); err == nil {
+			t.options[e.Interaction] = q.Options
+		}
+	case eventlog.InteractionAnswered:
+		a, err := decodePayload[interaction.Answer](e)
+		for _, o := range t.options[e.Interaction] {
+			if err == nil && o.ID == a.Option {
+				decided(o.Allows())
+			}
+		}
+	case eventlog.InteractionLapsed:
+		l, err := decodePayload[interaction.Resolution](e)
+		if err == nil && (l.Reason == interaction.Nobody || l.Reason == interaction.TimeUp) {
+			t.perms.Unanswered++
+		}
+	case eventlog.PolicyDecided:
+		t.perms.Asked++
+		if d, err := decodePayload[policyDecided](e); err == nil {
+			decided(d.Effect == string(policy.Allow))
+		}
 	}
 }
 
@@ -161,7 +202,7 @@ func (t *traces) known() string {
 	case !t.sent:
 		return "the intent is on record; whether the prompt was sent is not"
 	case t.answered:
-		return fmt.Sprintf("the prompt was sent and the agent's last answer is on record, but was not acted upon; %d lines came", t.lines)
+		return fmt.Sprintf("the prompt was sent and the agent's last answer is on record, but was not acted upon; %s came", plural(t.lines, "line"))
 	}
-	return fmt.Sprintf("the prompt was about to be sent or sent; %d lines came back", t.lines)
+	return fmt.Sprintf("the prompt was being sent or had been; %s came back", plural(t.lines, "line"))
 }

@@ -74,9 +74,9 @@ func TestRecoveryTellsTheTruthOnce(t *testing.T) {
 		text  string
 	}{
 		{2, "whether the prompt was sent is not", ""},
-		{3, "about to be sent or sent; 0 lines", ""},
-		{4, "1 lines", "half an "},
-		{5, "1 lines", "half an "},
+		{3, "being sent or had been; 0 lines", ""},
+		{4, "; 1 line came back", "half an "},
+		{5, "; 1 line came back", "half an "},
 		{6, "last answer is on record", "half an "},
 	} {
 		r := openRunner(t)
@@ -104,6 +104,31 @@ func TestRecoveryTellsTheTruthOnce(t *testing.T) {
 		if err != nil || !ok || res.Outcome != OutcomeUnknown {
 			t.Errorf("steps %d: the input's recorded result: %+v, %t, %v", tc.steps, res, ok, err)
 		}
+	}
+}
+
+// TestRecoveryCountsAnswers: what was asked and how it ended is counted as the run would have.
+func TestRecoveryCountsAnswers(t *testing.T) {
+	r := openRunner(t)
+	run := abandon(t, r, 3)
+	refs := eventlog.Refs{Session: "s", Run: run, Trace: "t", Input: "i"}
+	ask := func(id eventlog.InteractionID) eventlog.Refs {
+		to := refs
+		to.Interaction = id
+		append1(t, r, eventlog.NewFact(eventlog.InteractionRequested, "agent", to, interaction.Question{
+			Title: "may I?", Options: []interaction.Option{{ID: "y", Kind: "allow_once"}, {ID: "n", Kind: "reject_once"}},
+		}))
+		return to
+	}
+	append1(t, r,
+		eventlog.NewFact(eventlog.InteractionAnswered, "user", ask("q1"), interaction.Answer{Option: "y"}),
+		eventlog.NewFact(eventlog.InteractionAnswered, "user", ask("q2"), interaction.Answer{Option: "n"}),
+		eventlog.NewFact(eventlog.InteractionLapsed, "perlica", ask("q3"), interaction.Resolution{Reason: interaction.TimeUp}),
+		eventlog.NewFact(eventlog.PolicyDecided, "policy", refs, policyDecided{Effect: "allow"}))
+	ask("q4") // nobody will answer: the run died
+	got, err := r.Recover(t.Context())
+	if want := (Permissions{Asked: 5, Allowed: 2, Denied: 1, Unanswered: 1}); err != nil || len(got) != 1 || got[0].Permissions != want {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
 }
 

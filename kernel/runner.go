@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -111,13 +110,6 @@ func (r *Runner) approvals() []policy.Approval {
 		r.opt.Trail.Warn("standing approvals", "error", err.Error())
 	}
 	return list
-}
-
-// covered reports whether a standing yes covers a request that was never made.
-func (r *Runner) covered(req policy.Request) bool {
-	return slices.ContainsFunc(r.approvals(), func(a policy.Approval) bool {
-		return a.Effect == policy.Allow && a.Covers(req, r.opt.Now())
-	})
 }
 
 // remember puts a standing approval on record, before the answer that it came with is

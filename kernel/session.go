@@ -67,6 +67,8 @@ var sessions = eventlog.Projection{
 	Apply: applySession,
 }
 
+// applySession passes over what it cannot decode, as it does over what was withheld: a fact
+// of a later version must not keep a session from being found.
 func applySession(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) error {
 	exec := func(query string, args ...any) error {
 		_, err := tx.ExecContext(ctx, query, args...)
@@ -77,7 +79,7 @@ func applySession(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) error {
 	case eventlog.SessionCreated:
 		f, err := decodePayload[SessionFacts](e)
 		if err != nil {
-			return err
+			return nil
 		}
 		return exec(`
 			INSERT INTO sessions (id, name, provider, ephemeral, created, used, seq)
@@ -86,7 +88,7 @@ func applySession(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) error {
 	case eventlog.SessionRenamed:
 		f, err := decodePayload[sessionRenamed](e)
 		if err != nil {
-			return err
+			return nil
 		}
 		return exec(`UPDATE sessions SET name = ?, ephemeral = 0, seq = ? WHERE id = ?`, f.Name, seq, id)
 	case eventlog.SessionSelected:
@@ -96,7 +98,7 @@ func applySession(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) error {
 	case eventlog.MessageReceived:
 		m, err := decodePayload[messageReceived](e)
 		if err != nil {
-			return err
+			return nil
 		}
 		return exec(`
 			UPDATE sessions

@@ -54,7 +54,7 @@ func (Warned) notice()  {}
 // slows the agent down through its pipe.
 const (
 	showQueue = 4096
-	showBytes = 4 << 20
+	showBytes = 1 << 20
 )
 
 // shower shows notices in order, each after everything recorded before it is on disk.

@@ -53,7 +53,7 @@ var summaries = map[eventlog.Type]func(eventlog.Event) (string, error){
 			p.Permissions.Unanswered, plural(p.Blocked, "request"), p.Unasked)
 	}),
 	eventlog.CancelRequested: summary(func(p Stop) string { return "by " + p.By + ": " + p.Why }),
-	eventlog.ToolBlocked:     summary(func(p toolBlocked) string { return p.Method + " refused: nothing runs here" }),
+	eventlog.ToolBlocked:     summary(func(p toolBlocked) string { return p.Method + ": nothing runs here" }),
 	eventlog.ToolResult:      summary(func(p toolResult) string { return p.Method + " was not carried out" }),
 	eventlog.LineOversized:   summary(func(p oversizedLine) string { return "a line of " + plural(int(p.Length), "byte") }),
 	eventlog.RequestTimeout:  summary(func(p requestTimeout) string { return p.Method + ": " + p.After }),

@@ -31,7 +31,7 @@ type Turn struct {
 	Model   string             // empty: the agent's own
 	Mode    string             // empty: the mode in which the agent asks
 	Servers []acp.McpServer
-	System  string // goes ahead of the first text of a session
+	System  string // goes ahead of the first text of the agent's session
 	Budget  int    // tokens that history may take
 	Temp    []string
 	Home    string

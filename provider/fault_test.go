@@ -2,7 +2,9 @@ package provider
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -20,13 +22,20 @@ func TestLeavesInTheTurn(t *testing.T) {
 		"exits well":                           {"@exit 0", "", "exited", []string{"code 0"}},
 		"in the middle of a line":              {"@say partial\n@bytes {\"jsonrpc\":\n@exit 1", "partial", "exited", []string{"code 1"}},
 		"closes its output":                    {"@say partial\n@close\n@hang", "partial", "output_closed", []string{"closed its output"}},
-		"leaves a child that holds its output": {"@spawn 1m stdout\n@say partial\n@exit 5", "", "exited", []string{"code 5"}},
+		"leaves a child that holds its output": {"@spawn 10m stdout\n@say partial\n@exit 5", "", "exited", []string{"code 5"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &watcher{}
 			c := start(t, child("ok"), w)
 			call := NewCall("r")
-			_, err := open(t, c).Prompt(call, text(tt.prompt))
+			done := promptAsync(open(t, c), call, tt.prompt)
+			var err error
+			select {
+			case got := <-done:
+				err = got.err
+			case <-time.After(30 * time.Second):
+				t.Fatal("the prompt does not end")
+			}
 			var e *Error
 			if !errors.As(err, &e) || !errors.Is(err, ErrGone) || e.Type != TypeGone || e.Subtype != tt.subtype || e.Method != "session/prompt" || e.RequestID != "2" || !call.MayHaveLeft() {
 				t.Fatalf("%#v", err)
@@ -50,6 +59,19 @@ func TestAnswerWithoutLineFeed(t *testing.T) {
 	_, got := run(t, lies(lieSay("x"), "="+lieEnd[1:], "exit 0"), w, "x")
 	if got.err != nil || got.StopReason != "end_turn" || w.said() != "x" {
 		t.Errorf("%+v, %q", got, w.said())
+	}
+}
+
+// An answer that came before the agent went is an answer, whoever looks first.
+func TestAnswerBeforeTheEnd(t *testing.T) {
+	c := &Conn{gone: make(chan struct{}), err: &Error{Type: TypeGone}}
+	close(c.gone)
+	for range 100 {
+		p := &pendingCall{method: "session/prompt", answer: make(chan envelope, 1)}
+		p.answer <- envelope{result: json.RawMessage("{}")}
+		if _, err := c.await(t.Context(), p, p.method, "2"); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -92,8 +114,17 @@ func TestCancel(t *testing.T) {
 
 // Everything is recorded that the agent says until it has left, End included.
 func TestLastWordsAreRecorded(t *testing.T) {
-	w := &watcher{}
-	c := start(t, child("ok", "[eof]\n@notify _vendor/bye"), w)
+	var c *Conn
+	w := &watcher{received: func(f Frame) error {
+		if f.Method == "_vendor/bye" { // the disk is slow: the agent has long left
+			<-c.proc.Exited()
+			for range 10_000 {
+				runtime.Gosched()
+			}
+		}
+		return nil
+	}}
+	c = start(t, child("ok", "[eof]\n@notify _vendor/bye"), w)
 	open(t, c)
 	if err := c.End(context.Background()); err != nil {
 		t.Fatal(err)

@@ -101,6 +101,29 @@ func TestDuplicateRequestID(t *testing.T) {
 	}
 }
 
+// An id may be used again once its request has been answered.
+func TestRequestIDAgain(t *testing.T) {
+	w := &watcher{}
+	s := open(t, start(t, lies(asks("0", "t1"), "<", asks("0", "t2"), "<", lieEnd), w))
+	done := promptAsync(s, NewCall("r"), "x")
+	for i, option := range []acp.PermissionOptionId{"r", "a1"} {
+		w.wait(t, "the question", func() bool { return len(w.asked) == i+1 || len(w.warnings) > 0 })
+		if len(w.asked) <= i {
+			t.Fatalf("warnings %q", w.warned())
+		}
+		if err := w.asked[i].Select(option); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := <-done; got.err != nil {
+		t.Fatal(got.err)
+	}
+	want := []string{outcome("0", `"optionId":"r","outcome":"selected"`), outcome("0", `"optionId":"a1","outcome":"selected"`)}
+	if got := w.lines(true)[3:]; !slices.Equal(got, want) {
+		t.Errorf("sent\n%q, want\n%q", got, want)
+	}
+}
+
 func TestWithdrawnRequest(t *testing.T) {
 	w := &watcher{}
 	withdraw := `>{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":%s}}`

@@ -168,6 +168,10 @@ func (a *app) locate(flags map[string]string) (*place, error) {
 		return p, err
 	}
 	if a.contextFlag != "" {
+		var bad *config.ContextNameError
+		if errors.As(config.CheckContextName(a.contextFlag), &bad) {
+			return p, usageErr("--context %q: %s", bad.Name, bad.Reason)
+		}
 		if flags == nil {
 			flags = map[string]string{}
 		}
@@ -237,11 +241,14 @@ func (a *app) root(args []string) *cobra.Command {
 		Use:   "perlica",
 		Short: "Talk to a coding agent, one call an input, on the record",
 		Long: `Perlica stands between you and a coding agent that speaks the Agent Client
-Protocol. One input makes exactly one call; nothing is executed here, nothing is
+Protocol. One input makes at most one call; nothing is executed here, nothing is
 retried, and every step is on an append-only log.`,
 		SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			// cobra would look after this, with an error that is not known as one of usage.
+			if err := checkExclusive(cmd); err != nil {
+				return err
+			}
 			if err := cmd.ValidateFlagGroups(); err != nil {
 				return &exitError{2, err}
 			}

@@ -239,9 +239,28 @@ func (k *asker) render(q interaction.Question) string {
 	for i, o := range q.Options {
 		fmt.Fprintf(&b, "  %s %s\n", s.Cyan(fmt.Sprintf("%d", i+1)), oneLine(o.Label))
 	}
-	b.WriteString(s.Dim(fmt.Sprintf("  1-%d chooses, y yes once, n or Esc no, Ctrl-C cancels the turn · from elsewhere: perlica pending show %s",
-		len(q.Options), shortID(q.ID))) + "\n")
+	b.WriteString(s.Dim("  "+keysHint(q)) + "\n")
+	b.WriteString(s.Dim("  from elsewhere: perlica pending show "+shortID(q.ID)) + "\n")
 	return b.String()
+}
+
+// keysHint says what the keys do at a question.
+func keysHint(q interaction.Question) string {
+	var keys []string
+	switch n := min(len(q.Options), 9); n {
+	case 0:
+	case 1:
+		keys = append(keys, "1 chooses")
+	default:
+		keys = append(keys, fmt.Sprintf("1-%d chooses", n))
+	}
+	if _, ok := q.First("allow_once"); ok {
+		keys = append(keys, "y yes once")
+	}
+	if _, ok := refusal(q); ok {
+		return strings.Join(append(keys, "n or Esc no", "Ctrl-C cancels the turn"), ", ")
+	}
+	return strings.Join(append(keys, "n, Esc or Ctrl-C cancels the turn"), ", ")
 }
 
 func questionTitle(q interaction.Question) string {

@@ -37,7 +37,7 @@ and what is made to try whether a folder can be written is removed again.`,
 			return a.doctor(cmd.Context(), format == "json")
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	cmd.Flags().StringVar(&format, "format", "text", "the `format`: text or json")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
 	cmd.MarkFlagsMutuallyExclusive("json", "format")
 	completeFlag(cmd, "format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))

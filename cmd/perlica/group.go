@@ -41,7 +41,11 @@ func nearestCommand(cmd *cobra.Command, word string) string {
 	best, at := "", 3
 	for _, c := range cmd.Commands() {
 		for _, name := range append([]string{c.Name()}, c.Aliases...) {
-			if d := levenshtein.Distance(word, name, nil); d < at {
+			d := levenshtein.Distance(word, name, nil)
+			if d == 2 && len(word) < 5 && (word == "" || word[0] != name[0]) {
+				continue // in a short word two other letters make another word
+			}
+			if d < at {
 				best, at = name, d
 			}
 		}

@@ -189,6 +189,8 @@ var noteWords = map[eventlog.Type]string{
 	eventlog.CancelRequested:           "stopped",
 	eventlog.ToolBlocked:               "refused",
 	eventlog.RequestTimeout:            "timeout",
+	eventlog.LineMalformed:             "a line that is no message",
+	eventlog.LineOversized:             "over the limit",
 	eventlog.SessionStarted:            "the agent is ready",
 	eventlog.SessionClosed:             "the agent's session",
 	eventlog.ReplySent:                 "told the agent",

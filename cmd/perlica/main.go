@@ -1,4 +1,4 @@
-// Command perlica stands between a person and a coding agent: one input makes one call,
+// Command perlica stands between a person and a coding agent: one input makes at most one call,
 // and everything is on the record.
 //
 // This package is the door: commands, flags, printing and signals. What happens is

@@ -58,10 +58,10 @@ whatever the effect, and 2 for a request that makes no sense.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.kind, "kind", "", "what kind of tool asks: "+strings.Join(toolKinds, ", ")+" (default: execute for a command)")
+	fl.StringVar(&f.kind, "kind", "", "what `kind` of tool asks: "+strings.Join(toolKinds, ", ")+" (default: execute for a command)")
 	fl.StringArrayVar(&f.paths, "path", nil, "a `path` that the tool would touch; may be repeated")
 	fl.StringVar(&f.provider, "provider", "", "whose agent asks, by its `name` (default: the one that 'run' would use)")
-	fl.StringVar(&f.permissions, "permissions", "", "the mode: ask, reads, deny or allow (default: the configuration's, else ask)")
+	fl.StringVar(&f.permissions, "permissions", "", "the `mode`: ask, reads, deny or allow (default: the configuration's, else ask)")
 	fl.StringVarP(&f.session, "session", "s", "", "the `session` it would happen in, for what was remembered for one session")
 	fl.StringVar(&f.cwd, "cwd", "", "the agent's working `directory`")
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coder/acp-go-sdk"
@@ -38,11 +39,17 @@ type printer struct {
 
 	tools   map[acp.ToolCallId]string // titles of tool calls that run
 	waiting int                       // open questions
+
+	adHoc  bool // the agent is one of --agent
+	strict bool // a tool that ran unasked is an error
+
+	statusMu sync.Mutex // guards stopped, and which text comes last
+	stopped  bool       // the turn was asked to end
 }
 
 func newPrinter(ctx context.Context, a *app, f runFlags, stop *stopper) *printer {
 	p := &printer{
-		a: a, format: f.format, quiet: f.quiet, thoughts: f.thoughts, stop: stop,
+		a: a, format: f.format, quiet: f.quiet, thoughts: f.thoughts, stop: stop, adHoc: f.agent != "", strict: f.strict,
 		styles: term.NewStyles(a.getenv, term.IsTerminal(a.stderr)),
 		tools:  map[acp.ToolCallId]string{},
 	}
@@ -124,7 +131,7 @@ func (p *printer) show(n kernel.Notice) {
 	}
 	switch n := n.(type) {
 	case kernel.Started:
-		p.status.Set(n.Provider + " is working")
+		p.setStatus(n.Provider + " is working")
 	case kernel.Updated:
 		p.update(n)
 	case kernel.Asked:
@@ -153,7 +160,7 @@ func (p *printer) update(n kernel.Updated) {
 		if p.thoughts && strings.TrimSpace(n.Text) != "" {
 			p.line(p.styles.Dim(term.Sanitize(strings.TrimRight(n.Text, "\n"))))
 		}
-		p.status.Set("thinking")
+		p.setStatus("thinking")
 	case n.Tool != nil:
 		p.tool(*n.Tool)
 	}
@@ -199,23 +206,41 @@ func (p *printer) tool(t provider.ToolCall) {
 	p.showStatus()
 }
 
+// setStatus says what the run is doing, until it is being stopped.
+func (p *printer) setStatus(text string) {
+	p.statusMu.Lock()
+	defer p.statusMu.Unlock()
+	if !p.stopped {
+		p.status.Set(text)
+	}
+}
+
+// stopping says that the turn was asked to end, and what can be done if it does not. It
+// may be called by any goroutine.
+func (p *printer) stopping() {
+	p.statusMu.Lock()
+	defer p.statusMu.Unlock()
+	p.stopped = true
+	p.status.Set("stopping: waiting for the agent; Ctrl-C ends it at once")
+}
+
 func (p *printer) showStatus() {
 	switch {
 	case p.waiting == 1:
-		p.status.Set("a question waits for an answer")
+		p.setStatus("a question waits for an answer")
 	case p.waiting > 1:
-		p.status.Set(fmt.Sprintf("%d questions wait for answers", p.waiting))
+		p.setStatus(fmt.Sprintf("%d questions wait for answers", p.waiting))
 	case len(p.tools) > 0:
 		for _, title := range p.tools {
 			more := ""
 			if len(p.tools) > 1 {
 				more = fmt.Sprintf(" (and %d more)", len(p.tools)-1)
 			}
-			p.status.Set("running: " + oneLine(title) + more)
+			p.setStatus("running: " + oneLine(title) + more)
 			return
 		}
 	default:
-		p.status.Set("working")
+		p.setStatus("working")
 	}
 }
 
@@ -279,6 +304,8 @@ func (p *printer) explain(res kernel.Result) {
 		say(message(res.Err), p.errorHint(res, show))
 	case res.Stopped != nil && (res.Stopped.By == byPipe || res.Stopped.By == byOutput):
 		// A closed pipe ends quietly; any other fault is the run's error.
+	case res.Stopped != nil && res.Stopped.By == byTimeout:
+		say("stopped: "+res.Stopped.Why, "")
 	case res.Stopped != nil:
 		p.note("stopped: " + res.Stopped.Why)
 	case res.StopReason == "refusal":
@@ -291,7 +318,12 @@ func (p *printer) explain(res kernel.Result) {
 			"--wait-permissions 10m leaves questions open for 'perlica pending'; --permissions or a [[policy.rule]] answers them")
 	}
 	for _, u := range res.Unasked {
-		p.note(fmt.Sprintf("warning: %s (%s): %s", oneLine(u.Title), u.Kind, u.Why))
+		text := fmt.Sprintf("%s (%s): %s", oneLine(u.Title), u.Kind, u.Why)
+		if p.strict {
+			say(text, "")
+		} else {
+			p.note("warning: " + text)
+		}
 	}
 	if res.Replayed {
 		p.note("this input was called before; this is the recorded result, and no call was made")
@@ -309,8 +341,14 @@ func message(e *provider.Error) string {
 func (p *printer) errorHint(res kernel.Result, show string) string {
 	switch res.Err.Type {
 	case provider.TypeStart:
+		if p.adHoc {
+			return "--agent takes a program, by its path or as it is found on PATH, and its arguments"
+		}
 		return "see 'perlica provider show " + res.Provider + "'"
 	case provider.TypeTimeout:
+		if p.adHoc {
+			return "an agent that the configuration names can have other timeouts: see docs/agents.md"
+		}
 		return "providers." + res.Provider + ".acp.request_timeout and connect_timeout set how long to wait; 'perlica provider test " + res.Provider + "' tries it"
 	case provider.TypeRecord:
 		return "nothing more was sent; 'perlica doctor' says what is wrong with the log"
@@ -322,7 +360,7 @@ func (p *printer) errorHint(res kernel.Result, show string) string {
 }
 
 func loginHint(id string) string {
-	if k, ok := provider.Lookup(id); ok && k.Login != "" {
+	if k, ok := provider.Lookup(id); ok && k.Login != "" && id != kernel.Predictable {
 		return k.Login
 	}
 	return "log in with the agent's own command, then try again"

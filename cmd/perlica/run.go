@@ -65,19 +65,19 @@ a login; 9 --strict and a tool ran unasked; 130 interrupted; 143 terminated.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.provider, "provider", "", "the agent's `name` in the configuration or the registry")
-	fl.StringVar(&f.agent, "agent", "", "an ACP agent as a command line: 'CMD ARG…'")
+	fl.StringVar(&f.agent, "agent", "", "an ACP agent as a `command` line: 'CMD ARG…'")
 	fl.StringArrayVar(&f.env, "env", nil, "hand the agent this `variable` of the environment, too")
-	fl.StringVarP(&f.session, "session", "s", "", "continue a session: its id, the beginning of it, or its name")
+	fl.StringVarP(&f.session, "session", "s", "", "continue a `session`: its id, the beginning of it, or its name")
 	fl.BoolVarP(&f.cont, "continue", "c", false, "continue the session that was used last")
 	fl.StringVar(&f.inputID, "input-id", "", "this input's own `id`: an id that was called before makes no call")
 	fl.StringVarP(&f.file, "file", "f", "", "read the text from a `file`")
-	fl.StringArrayVar(&f.attach, "attach", nil, "add a file to the input")
+	fl.StringArrayVar(&f.attach, "attach", nil, "add a `file` to the input")
 	fl.StringVar(&f.cwd, "cwd", "", "the agent's working `directory`")
 	fl.StringVar(&f.model, "model", "", "the agent's model, by its `id`")
 	fl.StringVar(&f.mode, "mode", "", "the agent's mode, by its `id`; \"none\" leaves it as it starts")
-	fl.StringVar(&f.permissions, "permissions", "", "who answers the agent's questions: ask, reads, deny or allow (default: ask on a terminal, else deny)")
+	fl.StringVar(&f.permissions, "permissions", "", "who answers the agent's questions, a `mode`: ask, reads, deny or allow (default: ask on a terminal, else deny)")
 	fl.DurationVar(&f.waitPermissions, "wait-permissions", 0, "without a terminal: leave questions open this long for 'perlica pending'")
-	fl.StringVar(&f.format, "output-format", "text", "text, json or stream-json")
+	fl.StringVar(&f.format, "output-format", "text", "the `format`: text, json or stream-json")
 	fl.BoolVar(&f.json, "json", false, "the same as --output-format json")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but the answer, errors and questions")
 	fl.BoolVar(&f.thoughts, "thoughts", false, "show the agent's thoughts on standard error")
@@ -108,6 +108,7 @@ func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
 	ctx, stop := a.signals(cmd.Context(), f.timeout)
 	defer stop.release()
 	say := newPrinter(ctx, a, f, stop)
+	stop.tell(say.stopping)
 	res, err := a.answer(ctx, f, args, stop, say)
 	say.finish(res, err)
 	if err != nil {
@@ -176,8 +177,11 @@ func (f runFlags) check() error {
 	default:
 		return usageErr("--permissions is ask, reads, deny or allow, not %q", f.permissions)
 	}
-	if f.timeout < 0 || f.waitPermissions < 0 {
-		return usageErr("a duration cannot be negative")
+	if f.timeout < 0 {
+		return usageErr("--timeout is negative: %s", f.timeout)
+	}
+	if f.waitPermissions < 0 {
+		return usageErr("--wait-permissions is negative: %s", f.waitPermissions)
 	}
 	if len(f.inputID) > 200 || strings.ContainsFunc(f.inputID, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return usageErr("--input-id is at most 200 bytes without control characters")
@@ -273,7 +277,11 @@ func (a *app) session(ctx context.Context, r *kernel.Runner, f runFlags) (s kern
 	}
 	defer func() { err = errors.Join(err, view.Close()) }()
 	if f.cont {
-		return view.Latest(ctx)
+		s, err := view.Latest(ctx)
+		if errors.Is(err, kernel.ErrNoSession) {
+			err = withHint(fmt.Errorf("%w: nothing was run here yet", err), "leave out -c for a first session, or choose another log with --context")
+		}
+		return s, err
 	}
 	return view.Find(ctx, f.session)
 }

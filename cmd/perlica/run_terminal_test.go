@@ -94,6 +94,7 @@ func TestTerminalCancel(t *testing.T) {
 		s.press("\x03")
 		w.until(1, "acp.notification.sent", "session/cancel")
 		w.until(1, "acp.reply.sent")
+		s.expect("Ctrl-C ends it at once")
 		s.press("\x03")
 		s.exits(130)
 		w.logged(1, "llm.outcome_unknown")

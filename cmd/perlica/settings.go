@@ -8,6 +8,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/provider"
@@ -81,6 +82,24 @@ func unknownCommand(root *cobra.Command, word string) error {
 		return withHint(err, "to send a text: perlica run %q", word)
 	}
 	return withHint(err, "to send a text: perlica run …; for the commands: perlica --help")
+}
+
+// checkExclusive names the flags that were given although they exclude each other.
+func checkExclusive(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(fl *pflag.Flag) {
+		for _, group := range fl.Annotations["cobra_annotation_mutually_exclusive"] {
+			var given []string
+			for _, name := range strings.Fields(group) {
+				if cmd.Flags().Changed(name) {
+					given = append(given, "--"+name)
+				}
+			}
+			if len(given) > 1 {
+				err = usageErr("%s exclude each other", strings.Join(given, " and "))
+			}
+		}
+	})
+	return err
 }
 
 // completeRunFlags gives shells the values of run's flags.

@@ -17,8 +17,9 @@ type stopper struct {
 	first chan kernel.Stop // capacity 1
 	end   context.CancelCauseFunc
 
-	mu    sync.Mutex // guards asked
-	asked bool
+	mu     sync.Mutex // guards what follows
+	asked  bool
+	onStop func() // called at the first step
 }
 
 // signals makes Ctrl-C, SIGTERM, SIGHUP and the timeout stop the run. A closed pipe must
@@ -67,15 +68,29 @@ func stopOf(sig os.Signal) kernel.Stop {
 // stop asks for the turn to end; a second time it ends the agent as well.
 func (s *stopper) stop(why kernel.Stop) {
 	s.mu.Lock()
-	again := s.asked
+	again, onStop := s.asked, s.onStop
 	s.asked = true
 	s.mu.Unlock()
 	if !again {
 		s.first <- why
+		if onStop != nil {
+			onStop()
+		}
 		return
 	}
 	if why.By != byTimeout && why.By != byPipe {
 		s.end(&kernel.StoppedError{Stop: why})
+	}
+}
+
+// tell has f called when the turn is asked to end, at once if it has been.
+func (s *stopper) tell(f func()) {
+	s.mu.Lock()
+	asked := s.asked
+	s.onStop = f
+	s.mu.Unlock()
+	if asked {
+		f()
 	}
 }
 

@@ -32,11 +32,6 @@ func Redact(s string) string {
 	return redacted // never seen; better no text than half a mask
 }
 
-// RedactBytes is [Redact] for bytes; b itself is not changed.
-func RedactBytes(b []byte) []byte {
-	return []byte(Redact(string(b)))
-}
-
 func pass(s string) string {
 	s = maskPEM(s)
 	s = maskNamed(s)

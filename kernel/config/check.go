@@ -31,7 +31,7 @@ func (w Workspace) Check(name string) (open []string, err error) {
 		}
 		shared, err := checkDir(root, rel, path != w.Dir())
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist), path == paths.Logs && err != nil && !errors.Is(err, errLink):
 			continue
 		case err != nil:
 			return open, w.refuse(rel, err)

@@ -110,7 +110,7 @@ func TestReferenceIsInTheDocs(t *testing.T) {
 	if i < 0 || j < i {
 		t.Fatalf("%s has lost its marks", path)
 	}
-	golden(t, path, string(doc[:i])+begin+"\n"+Reference()+string(doc[j:]))
+	golden(t, path, string(doc[:i])+begin+"\n"+reference()+string(doc[j:]))
 }
 
 func TestFormat(t *testing.T) {

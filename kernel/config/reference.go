@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Reference is the table of keys in Markdown, as in docs/configuration.md.
-func Reference() string {
+// reference is the table of keys in Markdown, as in docs/configuration.md.
+func reference() string {
 	var b strings.Builder
 	for i := range table {
 		r := &table[i]

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -131,9 +132,6 @@ func (w Workspace) ConfigFile() string { return filepath.Join(w.Dir(), "config.t
 // SystemPromptFile goes ahead of the first text of a session.
 func (w Workspace) SystemPromptFile() string { return filepath.Join(w.Dir(), "prompts", "system.md") }
 
-// ServiceDB is the messaging bridge's view.
-func (w Workspace) ServiceDB() string { return filepath.Join(w.Dir(), "service", "service_bridge.db") }
-
 // ContextPaths are the files of one context.
 type ContextPaths struct {
 	Dir, EventLog, Sessions, Approvals, Logs, Locks string
@@ -155,6 +153,7 @@ func (w Workspace) Context(name string) (ContextPaths, error) {
 // directory as a root and refuses, with a *WorkspaceError, to work through a symbolic
 // link below contexts: a cloned repository must not direct the record elsewhere.
 //
+// The folder of the debug trail alone may fail to be made.
 // Ensure does not sync directories.
 func (w Workspace) Ensure(name string) (ContextPaths, error) {
 	paths, err := w.Context(name)
@@ -174,19 +173,25 @@ func (w Workspace) Ensure(name string) (ContextPaths, error) {
 
 func (w Workspace) ensureDirs(root *os.Root, name string) error {
 	context := filepath.Join(DirName, "contexts", name)
-	for _, dir := range []string{
-		DirName, filepath.Dir(context), context, filepath.Join(context, "logs"), filepath.Join(context, "locks"),
-	} {
+	locks, logs := filepath.Join(context, "locks"), filepath.Join(context, "logs")
+	for _, dir := range []string{DirName, filepath.Dir(context), context, locks} {
 		if err := ensureDir(root, dir, dir != DirName); err != nil {
 			return w.refuse(dir, err)
 		}
 	}
-	for _, dir := range []string{context, filepath.Join(context, "logs"), filepath.Join(context, "locks")} {
+	for _, dir := range []string{context, locks} {
 		if err := refuseLinks(root, dir); err != nil {
 			return w.refuse(dir, err)
 		}
 	}
-	return nil
+	err := ensureDir(root, logs, true)
+	if err == nil {
+		err = refuseLinks(root, logs)
+	}
+	if errors.Is(err, errLink) {
+		return w.refuse(logs, err)
+	}
+	return nil // without a folder of its own the debug trail loses its lines, and nothing else
 }
 
 func (w Workspace) refuse(path string, err error) error {

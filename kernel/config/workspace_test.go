@@ -185,6 +185,11 @@ func TestEnsureRefuses(t *testing.T) {
 	if _, err := file.Ensure("default"); err == nil || !strings.HasSuffix(err.Error(), "contexts: is not a directory") {
 		t.Errorf("got %v", err)
 	}
+	trail := Workspace{Root: t.TempDir()}
+	makePath(t, filepath.Join(trail.Dir(), "contexts", "default", "logs"), false)
+	if _, err := trail.Ensure("default"); err != nil {
+		t.Errorf("without a folder for the debug trail: %v", err)
+	}
 	missing := Workspace{Root: filepath.Join(t.TempDir(), "missing")}
 	if _, err := missing.Ensure("default"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)

@@ -1,0 +1,148 @@
+package eventlog
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"testing"
+)
+
+// TestOpenRefusesAChangedSchema: a log may come from somebody else. What it would do by
+// itself, or no longer refuse, is found before a line is written.
+func TestOpenRefusesAChangedSchema(t *testing.T) {
+	for name, change := range map[string]string{
+		"a trigger that answers": `CREATE TRIGGER yes AFTER INSERT ON events WHEN NEW.type = 'interaction.requested' BEGIN
+			INSERT INTO events SELECT NEW.seq + 1, 'x', NEW.ts, 'interaction.answered', 'fact', 'user', NEW.writer, NEW.context_id, '', '', '', '',
+				NEW.interaction_id, '', 0, zeroblob(32), zeroblob(32), '{"option":"allow","by":"nobody"}';
+		END`,
+		"an index less":    `DROP INDEX events_one_intent_per_input`,
+		"a weaker index":   `DROP INDEX events_one_answer; CREATE UNIQUE INDEX events_one_answer ON events (interaction_id, seq) WHERE type = 'interaction.answered'`,
+		"a trigger less":   `DROP TRIGGER events_are_not_updated`,
+		"a table more":     `CREATE TABLE more (x)`,
+		"a view over ours": `ALTER TABLE events RENAME TO theirs; CREATE VIEW events AS SELECT * FROM theirs`,
+	} {
+		path := closedLog(t)
+		if err := execFile(path, change); err != nil {
+			t.Fatal(name, err)
+		}
+		l, err := Open(t.Context(), path, Options{Context: "default"})
+		if !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			_ = l.Close()
+		}
+	}
+}
+
+// TestAppendToAMovedFile: SQLite acknowledges writes to a file that nobody can find again.
+func TestAppendToAMovedFile(t *testing.T) {
+	for name, spoil := range map[string]func(path string) error{
+		"deleted":  os.Remove,
+		"moved":    func(path string) error { return os.Rename(path, path+".old") },
+		"replaced": func(path string) error { return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600)) },
+	} {
+		path := closedLog(t)
+		l, err := Open(t.Context(), path, Options{Context: "default"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := spoil(path); err != nil {
+			t.Skip("this system keeps open files in place")
+		}
+		var write *WriteError
+		if _, err := l.Append(t.Context(), fact(SessionCreated, Refs{})); !errors.Is(err, ErrMoved) || !errors.As(err, &write) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := l.Close(); !errors.Is(err, ErrMoved) {
+			t.Errorf("%s: Close: %v", name, err)
+		}
+	}
+}
+
+// TestReadingAHostileFile: whatever lies in it, reading ends, and Verify says what is wrong.
+func TestReadingAHostileFile(t *testing.T) {
+	const loose = `DROP TRIGGER events_are_not_updated; DROP TRIGGER events_are_not_deleted;
+		CREATE TABLE e2 AS SELECT * FROM events; DROP TABLE events; ALTER TABLE e2 RENAME TO events;`
+	for name, change := range map[string]string{
+		"a number below zero": `DROP TRIGGER events_are_not_updated; UPDATE events SET seq = -5 WHERE seq = 2`,
+		"numbers below zero":  `DROP TRIGGER events_are_not_updated; UPDATE events SET seq = seq - 1000`,
+		"a text for a time":   loose + `UPDATE events SET ts = 'noon' WHERE seq = 2`,
+		"a time for a number": loose + `UPDATE events SET seq = 1e300 WHERE seq = 2`,
+		"a NULL":              loose + `UPDATE events SET actor = NULL WHERE seq = 2`,
+		"a negative length":   `DROP TRIGGER events_are_not_updated; UPDATE events SET payload_len = -1 WHERE seq = 2`,
+		"a short hash":        `DROP TRIGGER events_are_not_updated; UPDATE events SET leaf = x'00' WHERE seq = 2`,
+		"a tree of none":      `UPDATE tree SET size = 0, frontier = x''`,
+		"a huge tree":         `UPDATE tree SET size = 4611686018427387904, frontier = zeroblob(32)`,
+		"a negative tree":     `UPDATE tree SET size = -1, frontier = zeroblob(2048)`,
+	} {
+		path := closedLog(t)
+		if err := execFile(path, change); err != nil {
+			t.Fatal(name, err)
+		}
+		r, err := OpenReader(t.Context(), path)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		for _, q := range []Query{{}, {Newest: true}, {Until: -1}, {Limit: -3}, {After: 1 << 62}} {
+			n := 0
+			for range r.Events(t.Context(), q) {
+				if n++; n > 601 {
+					t.Fatalf("%s: %+v does not end", name, q)
+				}
+			}
+		}
+		if rep, err := r.Verify(t.Context(), nil); err != nil || rep.OK() {
+			t.Errorf("%s: %+v, %v", name, rep, err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestVerifyOfAnEmptyTree: what follows was appended since, or inserted; it is no rewrite.
+func TestVerifyOfAnEmptyTree(t *testing.T) {
+	path := closedLog(t)
+	if err := execFile(path, `UPDATE tree SET size = 0, frontier = x''`); err != nil {
+		t.Fatal(err)
+	}
+	if rep, err := readerOf(t, path).Verify(t.Context(), nil); err != nil || rep.Events != 0 || rep.FirstBad != 1 {
+		t.Errorf("%+v, %v", rep, err)
+	}
+}
+
+// TestNewestEndsAtTheFirstEvent: the last chunk may end exactly there.
+func TestNewestEndsAtTheFirstEvent(t *testing.T) {
+	l := openTest(t)
+	for range 2*chunk - 1 {
+		if err := l.Record(fact(SessionCreated, Refs{})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.Append(t.Context(), fact(SessionCreated, Refs{})); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, err := range l.Events(t.Context(), Query{Newest: true}) {
+		if n++; err != nil || n > 2*chunk {
+			t.Fatalf("event %d of %d: %v", n, 2*chunk, err)
+		}
+	}
+}
+
+// TestChunksAreBounded: 256 lines of the greatest size would be 16 GiB.
+func TestChunksAreBounded(t *testing.T) {
+	l := openTest(t)
+	for range 12 {
+		if _, err := l.Append(t.Context(), Event{Type: LineMalformed, Class: Frame, Payload: bytes.Repeat([]byte("x"), chunkBytes/4)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, more, err := l.fetch(t.Context(), Query{}, chunk); len(got) != 4 || !more || err != nil {
+		t.Errorf("%d events in a chunk, more %t, %v", len(got), more, err)
+	}
+	if got := collect(t, &l.Reader, Query{}); len(got) != 12 {
+		t.Errorf("%d events in all", len(got))
+	}
+}
