@@ -260,7 +260,12 @@ retried, and every step is on an append-only log.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.piped() { // the chat needs a terminal; what is piped in is one input
+				return a.run(cmd, runFlags{format: "text"}, nil)
+			}
+			return cmd.Help()
+		},
 	}
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)

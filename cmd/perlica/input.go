@@ -24,12 +24,12 @@ const (
 // text gathers the input's text from the arguments, a file and standard input.
 // A stop ends the reading with a kernel.StoppedError.
 func (a *app) text(f runFlags, args []string, stop <-chan kernel.Stop) (string, error) {
-	dash := len(args) == 1 && args[0] == "-"
+	dash := len(args) == 1 && args[0] == "-" || f.file == "-" && len(args) == 0
 	text := ""
 	switch {
 	case f.file != "" && len(args) > 0:
 		return "", errors.New("the text comes from --file or from the arguments, not from both")
-	case f.file != "":
+	case f.file != "" && !dash:
 		b, err := os.ReadFile(f.file)
 		if err != nil {
 			return "", err

@@ -70,7 +70,7 @@ a login; 9 --strict and a tool ran unasked; 130 interrupted; 143 terminated.`,
 	fl.StringVarP(&f.session, "session", "s", "", "continue a `session`: its id, the beginning of it, or its name")
 	fl.BoolVarP(&f.cont, "continue", "c", false, "continue the session that was used last")
 	fl.StringVar(&f.inputID, "input-id", "", "this input's own `id`: an id that was called before makes no call")
-	fl.StringVarP(&f.file, "file", "f", "", "read the text from a `file`")
+	fl.StringVarP(&f.file, "file", "f", "", "read the text from a `file`; - is standard input")
 	fl.StringArrayVar(&f.attach, "attach", nil, "add a `file` to the input")
 	fl.StringVar(&f.cwd, "cwd", "", "the agent's working `directory`")
 	fl.StringVar(&f.model, "model", "", "the agent's model, by its `id`")
@@ -141,8 +141,8 @@ func (a *app) answer(ctx context.Context, f runFlags, args []string, stop *stopp
 		}
 		return kernel.Result{}, &exitError{2, err}
 	}
-	for _, w := range p.cfg.Withheld {
-		say.note("not trusted yet, left aside: " + w + " (perlica config trust)")
+	if w := p.cfg.Withheld; len(w) > 0 {
+		say.note("not trusted yet, left aside: " + strings.Join(w, "; ") + " (perlica config trust)")
 	}
 	for _, w := range p.cfg.Warnings {
 		say.note(w)
