@@ -105,23 +105,25 @@ func (v *View) CatchUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	moved := false
-	for e, err := range v.reader.Events(ctx, Query{After: at, Types: v.def.Types, Class: Fact}) {
+	// What is appended from here on is the next call's. The position moves to the end also
+	// when nothing mattered, so that nothing is looked at twice.
+	end, ok, err := v.reader.Last(ctx, Query{})
+	if err != nil || ok && end.Seq == at {
+		return err
+	}
+	for e, err := range v.reader.Events(ctx, Query{After: at, Until: end.Seq, Types: v.def.Types, Class: Fact}) {
 		if err != nil {
 			return err
 		}
-		if e.Payload != nil {
-			if err := v.def.Apply(ctx, tx, e); err != nil {
-				return fmt.Errorf("event %d (%s): %w", e.Seq, e.Type, err)
-			}
+		if e.Payload == nil {
+			continue
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE position SET seq = ?, leaf = ? WHERE id = 1`, int64(e.Seq), e.LeafHash[:]); err != nil {
-			return err
+		if err := v.def.Apply(ctx, tx, e); err != nil {
+			return fmt.Errorf("event %d (%s): %w", e.Seq, e.Type, err)
 		}
-		moved = true
 	}
-	if !moved && at > 0 {
-		return nil
+	if _, err := tx.ExecContext(ctx, `UPDATE position SET seq = ?, leaf = ? WHERE id = 1`, int64(end.Seq), end.LeafHash[:]); err != nil {
+		return err
 	}
 	return tx.Commit()
 }

@@ -355,11 +355,11 @@ func (c *client) judgeTools() {
 		tools = append(tools, *t)
 	}
 	c.mu.Unlock()
-	standing := c.run.r.approvals() // once: there may be many tools
+	standing := sync.OnceValue(c.run.r.approvals) // many tools share it, most runs need it not
 	var unasked []UnaskedTool
 	for _, t := range tools {
 		why := t.unasked()
-		if why == "" || !t.refused && (slices.Contains(always, t.Kind) || c.covered(standing, t.call)) {
+		if why == "" || !t.refused && (slices.Contains(always, t.Kind) || c.covered(standing(), t.call)) {
 			continue
 		}
 		unasked = append(unasked, UnaskedTool{ToolSeen: t.ToolSeen, Why: why})

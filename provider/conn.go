@@ -295,7 +295,12 @@ func (c *Conn) call(ctx context.Context, method string, params any, right *Call)
 		return envelope{}, c.failed(method, id, &Error{Type: TypeProtocol, Message: err.Error(), cause: err})
 	}
 	if err := c.send(line, right); err != nil {
-		return envelope{}, c.failed(method, id, err)
+		select {
+		case env := <-p.answer: // it came before the agent stopped reading, and counts
+			return c.judge(env, method, id)
+		default:
+			return envelope{}, c.failed(method, id, err)
+		}
 	}
 	return c.await(ctx, p, method, id)
 }

@@ -159,3 +159,17 @@ func TestKill(t *testing.T) {
 		t.Errorf("%d lines were sent after it", n-sent)
 	}
 }
+
+// TestAnswerBeforeTheEndOfThePrompt: an agent may answer before it has read all of the
+// prompt, and leave. The answer counts, although writing the rest fails.
+func TestAnswerBeforeTheEndOfThePrompt(t *testing.T) {
+	w := &watcher{}
+	s := open(t, start(t, child("liar",
+		"<", `>{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}`,
+		"<", `>{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}`,
+		"peek", lieSay("enough"), lieEnd, "exit 0"), w))
+	a, err := s.Prompt(NewCall("run"), text(strings.Repeat("x", 4<<20)))
+	if err != nil || a.StopReason != "end_turn" || w.said() != "enough" {
+		t.Errorf("%+v, %v, said %q", a, err, w.said())
+	}
+}

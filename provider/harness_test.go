@@ -45,6 +45,7 @@ func childOK(args []string) {
 //
 //	<         read a line
 //	<N        read N lines
+//	peek      wait for the beginning of a line and leave it
 //	>TEXT     write TEXT and a line feed
 //	=TEXT     write TEXT
 //	*N TEXT   write TEXT and a line feed N times; # in it is the count
@@ -71,6 +72,8 @@ func childLiar(args []string) {
 		switch {
 		case arg == "<":
 			read()
+		case arg == "peek":
+			must(in.Peek(1))
 		case arg[0] == '<':
 			for range must(strconv.Atoi(arg[1:])) {
 				read()

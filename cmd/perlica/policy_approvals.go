@@ -100,7 +100,7 @@ func anyOf(s string) string {
 func (l listedApproval) until() string {
 	switch {
 	case l.Expires.IsZero():
-		return "revoked"
+		return "for good"
 	case l.Expired:
 		return "expired"
 	}
