@@ -52,6 +52,7 @@ func dsn(path string, params ...string) string {
 func writerDSN(path string) string {
 	return dsn(path,
 		fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()),
+		"page_size(8192)",
 		"journal_mode(WAL)",
 		"synchronous(FULL)",
 		"foreign_keys(1)",

@@ -127,7 +127,7 @@ var sentTypes = map[provider.Kind]eventlog.Type{
 // worth knowing after a crash, so it does not wait long.
 func (c *client) Sent(f provider.Frame) error {
 	if f.Method == acp.AgentMethodSessionPrompt {
-		time.AfterFunc(streamLazy, c.run.r.log.Hurry)
+		time.AfterFunc(promptLazy, c.run.r.log.Hurry)
 	}
 	return c.run.r.log.Record(eventlog.Event{
 		Type: sentTypes[f.Kind], Class: eventlog.Frame, Actor: "perlica", Refs: c.refs(), Payload: f.Line,

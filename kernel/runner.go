@@ -47,6 +47,7 @@ type Runner struct {
 // the log may be behind what was shown.
 const (
 	streamLazy = 20 * time.Millisecond
+	promptLazy = 100 * time.Millisecond
 	setupLazy  = 200 * time.Millisecond
 )
 

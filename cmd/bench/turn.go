@@ -65,7 +65,7 @@ type bareLog struct {
 
 func openBare(dir string) (*bareLog, error) {
 	path := filepath.Join(dir, fmt.Sprintf("bare-%d.db", time.Now().UnixNano()))
-	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate")
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)&_pragma=page_size(8192)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate")
 	if err != nil {
 		return nil, err
 	}
