@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -55,6 +56,25 @@ func private(dir string) error {
 	return os.Chmod(dir, 0o700)
 }
 
+// sweepAge keeps a socket from being swept between being made and being listened on.
+const sweepAge = time.Minute
+
+// sweep removes the sockets of processes that were killed. A living one is merely woken.
+func sweep(dir string, now time.Time) {
+	paths, _ := filepath.Glob(filepath.Join(dir, "*.sock")) // the pattern is well-formed
+	for _, path := range paths {
+		if info, err := os.Lstat(path); err != nil || now.Sub(info.ModTime()) < sweepAge {
+			continue
+		}
+		conn, err := net.DialTimeout("unix", path, time.Second)
+		if err == nil {
+			_ = conn.Close() // nothing was written to it
+		} else if errors.Is(err, syscall.ECONNREFUSED) {
+			_ = os.Remove(path) // another process may be sweeping, too
+		}
+	}
+}
+
 // Reachable starts listening for answers of other processes, if it has not been done. An
 // error means that they cannot wake this one: their answers count only when it looks.
 func (c *Coordinator) Reachable() error {
@@ -67,6 +87,7 @@ func (c *Coordinator) Reachable() error {
 	if err := private(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("interaction: the folder for sockets: %w", err)
 	}
+	sweep(filepath.Dir(path), c.now())
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		return fmt.Errorf("interaction: listen for answers: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -245,5 +246,38 @@ func TestAnswerToADeadAsker(t *testing.T) {
 	}
 	if err := other.Answer(t.Context(), ticket.ID, Answer{Option: "once", By: "p"}); !errors.Is(err, ErrAskerGone) {
 		t.Errorf("answer to nobody: %v", err)
+	}
+}
+
+func TestSocketsOfTheKilledAreSwept(t *testing.T) {
+	path, dir := folders(t)
+	left := filepath.Join(dir, "0123456789abcdef.sock")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: left, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false) // as if its process had been killed
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	living := process(t, path, dir)
+	ticket := ask(t, living, permission())
+	if _, err := os.Lstat(left); err != nil {
+		t.Errorf("a young socket was swept: %v", err)
+	}
+	long := time.Now().Add(-time.Hour)
+	for _, name := range []string{left, socketPath(dir, living.log.Writer())} {
+		if err := os.Chtimes(name, long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := process(t, path, dir).Reachable(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket is still there: %v", err)
+	}
+	if err := process(t, path, dir).Answer(t.Context(), ticket.ID, Answer{Option: "once", By: "p"}); err != nil {
+		t.Errorf("the socket of a living process was swept: %v", err)
 	}
 }

@@ -181,6 +181,24 @@ func (a *app) locate(flags map[string]string) (*place, error) {
 	return p, err
 }
 
+// locateToRead is locate for commands that only read the record: a mistake in a file is
+// said, and does not keep the record from being read. One that leaves open which context is
+// meant does.
+func (a *app) locateToRead() (*place, error) {
+	p, err := a.locate(nil)
+	var problems config.Problems
+	if !errors.As(err, &problems) {
+		return p, err
+	}
+	for _, problem := range problems {
+		if problem.Line == 0 || problem.Key == "" || problem.Key == "context.default_id" {
+			return p, err
+		}
+	}
+	fmt.Fprintf(a.stderr, "perlica: warning: the configuration has mistakes, see 'perlica config check': %s\n", term.Sanitize(problems[0].Error()))
+	return p, nil
+}
+
 // vouchers are the user's own record of the standing approvals given here.
 func (p *place) vouchers() kernel.Vouchers {
 	return kernel.NewVouchers(filepath.Join(p.dirs.State, "approvals"))

@@ -163,7 +163,7 @@ func (a *app) completeRuns(cmd *cobra.Command, _ []string, _ string) ([]string, 
 
 // reading calls f with the context's log, open for reading.
 func (a *app) reading(ctx context.Context, f func(log *eventlog.Reader, p *place) error) (err error) {
-	p, err := a.locate(nil)
+	p, err := a.locateToRead()
 	if err != nil {
 		return err
 	}

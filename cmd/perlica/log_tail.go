@@ -67,7 +67,7 @@ func (a *app) logTail(ctx context.Context, f logFilter, n int, follow bool) (err
 			}
 		}()
 	}
-	p, err := a.locate(nil)
+	p, err := a.locateToRead()
 	if err != nil {
 		return err
 	}

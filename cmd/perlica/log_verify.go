@@ -94,7 +94,7 @@ func (a *app) logToVerify(ctx context.Context, args []string) (*eventlog.Reader,
 		}
 		return log, args[0], err
 	}
-	p, err := a.locate(nil)
+	p, err := a.locateToRead()
 	if err != nil {
 		return nil, "", err
 	}
