@@ -87,7 +87,8 @@ func (c *Conn) requestPermission(env envelope) {
 		ToolCall  ToolCall               `json:"toolCall"`
 		Options   []acp.PermissionOption `json:"options"`
 	}
-	if err := json.Unmarshal(env.params, &v); err != nil {
+	// Nobody can judge what is only partly known.
+	if err := json.Unmarshal(env.params, &v); err != nil || v.ToolCall.partial {
 		c.refuse(env.ID, -32602, "undecodable permission request")
 		c.warn("undecodable_request", clip(string(env.params), 200))
 		return

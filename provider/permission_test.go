@@ -164,6 +164,7 @@ func TestRefusedRequests(t *testing.T) {
 		"no session":         {`{"id":0,"method":"session/request_permission","params":{"toolCall":{"toolCallId":"t"},"options":[]}}`, -32602, false, []string{"foreign_session"}},
 		"no params":          {`{"id":0,"method":"session/request_permission"}`, -32602, false, []string{"undecodable_request"}},
 		"undecodable":        {`{"id":0,"method":"session/request_permission","params":{"sessionId":"s","options":"all"}}`, -32602, false, []string{"undecodable_request"}},
+		"strange paths":      {`{"id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t","kind":"edit","locations":"x"},"options":[]}}`, -32602, false, []string{"undecodable_request"}},
 		"odd tool":           {`{"id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":5},"options":[]}}`, -32602, false, []string{"undecodable_request"}},
 		"fs":                 {`{"id":0,"method":"fs/write_text_file","params":{}}`, -32601, true, nil},
 		"terminal":           {`{"id":0,"method":"terminal/create"}`, -32601, true, nil},

@@ -41,6 +41,34 @@ type ToolCall struct {
 	RawInput  json.RawMessage        `json:"rawInput"`
 	Content   []ToolContent          `json:"content"`
 	Locations []acp.ToolCallLocation `json:"locations"`
+
+	partial bool // some of it could not be decoded: good to be seen, not to be judged
+}
+
+// UnmarshalJSON decodes what names the tool call strictly and the rest as far as it goes: a
+// tool call that ran must be seen, whatever it shows. Content of an unknown form is shown as
+// the text that it is.
+func (t *ToolCall) UnmarshalJSON(b []byte) error {
+	var v struct {
+		ID        acp.ToolCallId     `json:"toolCallId"`
+		Title     string             `json:"title"`
+		Kind      acp.ToolKind       `json:"kind"`
+		Status    acp.ToolCallStatus `json:"status"`
+		RawInput  json.RawMessage    `json:"rawInput"`
+		Content   json.RawMessage    `json:"content"`
+		Locations json.RawMessage    `json:"locations"`
+	}
+	if err := json.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	*t = ToolCall{ID: v.ID, Title: v.Title, Kind: v.Kind, Status: v.Status, RawInput: v.RawInput}
+	if len(v.Content) > 0 && json.Unmarshal(v.Content, &t.Content) != nil {
+		t.Content, t.partial = []ToolContent{{Type: "undecodable", Text: string(v.Content), Raw: v.Content}}, true
+	}
+	if len(v.Locations) > 0 && json.Unmarshal(v.Locations, &t.Locations) != nil {
+		t.Locations, t.partial = nil, true
+	}
+	return nil
 }
 
 // ToolContent is one piece of what a tool call shows: text, a diff, or something that

@@ -37,6 +37,8 @@ func TestParseUpdate(t *testing.T) {
 					{Type: "terminal", Raw: json.RawMessage(`{"type":"terminal","terminalId":"x"}`)},
 				},
 			}}},
+		"tool of a strange form": {`{"sessionUpdate":"tool_call","toolCallId":"t","kind":"execute","content":"strange","locations":7}`, Update{Kind: ToolCallStarted,
+			Tool: &ToolCall{ID: "t", Kind: "execute", Content: []ToolContent{{Type: "undecodable", Text: `"strange"`, Raw: json.RawMessage(`"strange"`)}}, partial: true}}},
 		"sparse tool update": {`{"sessionUpdate":"tool_call_update","toolCallId":"t","status":null,"content":null}`, Update{Kind: ToolCallUpdated, Tool: &ToolCall{ID: "t"}}},
 		"plan":               {`{"sessionUpdate":"plan","entries":[{"content":"a","priority":"high","status":"pending"}]}`, Update{Kind: PlanChanged, Plan: []acp.PlanEntry{{Content: "a", Priority: "high", Status: "pending"}}}},
 		"usage":              {`{"sessionUpdate":"usage_update","used":120,"size":1000}`, Update{Kind: UsageChanged, Usage: &acp.UsageUpdate{Used: 120, Size: 1000}}},
