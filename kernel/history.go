@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -50,7 +51,7 @@ func (r *Runner) history(ctx context.Context, s eventlog.SessionID, before event
 			if err != nil {
 				return h, err
 			}
-			t := turnText{m.Text, answer}
+			t := turnText{m.asked(), answer}
 			if h.tokens+t.tokens() > budget {
 				h.dropped = 1
 				continue
@@ -61,6 +62,15 @@ func (r *Runner) history(ctx context.Context, s eventlog.SessionID, before event
 	}
 	slices.Reverse(h.turns)
 	return h, nil
+}
+
+// asked is the input as a later turn repeats it: of attachments only that they were there.
+func (m messageReceived) asked() string {
+	text := m.Text
+	for _, path := range m.Attachments {
+		text += "\n[attached then, not repeated: " + filepath.Base(path) + "]"
+	}
+	return text
 }
 
 func (t turnText) tokens() int { return estimateTokens(t.input) + estimateTokens(t.answer) + 8 }

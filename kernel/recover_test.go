@@ -266,3 +266,16 @@ func TestApprovalsFromElsewhereDoNotCount(t *testing.T) {
 		t.Errorf("approvals that count: %+v", got)
 	}
 }
+
+func TestTranscriptNamesWhatWasAttached(t *testing.T) {
+	r := openRunner(t)
+	refs := eventlog.Refs{Session: "s", Run: "a", Input: "a"}
+	append1(t, r,
+		eventlog.NewFact(eventlog.MessageReceived, "user", refs, messageReceived{Text: "look", Attachments: []string{"/x/plan.png"}}),
+		eventlog.NewFact(eventlog.Requested, "perlica", refs, requested{}),
+		eventlog.NewFact(eventlog.Responded, "agent", refs, responded{Text: "seen"}))
+	h, err := r.history(t.Context(), "s", "z", 1000)
+	if err != nil || !strings.Contains(h.transcript(), "> look\n> [attached then, not repeated: plan.png]\n") {
+		t.Errorf("%v, %s", err, h.transcript())
+	}
+}
