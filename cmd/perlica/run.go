@@ -207,7 +207,8 @@ func (a *app) runTurn(ctx context.Context, p *place, r *kernel.Runner, f runFlag
 		return kernel.Result{}, &logError{err}
 	}
 	for _, res := range recovered {
-		say.note(fmt.Sprintf("an earlier run did not end in order; its outcome is unknown and nothing was sent again: perlica log show %s", res.Run))
+		// Also with -q: somebody has to decide what became of it.
+		say.line(fmt.Sprintf("perlica: an earlier run did not end in order; its outcome is unknown and nothing was sent again: perlica log show %s", res.Run))
 	}
 	session, err := a.session(ctx, r, f)
 	if err != nil {
