@@ -43,6 +43,7 @@ func newWorld(t *testing.T) *world {
 		}
 	}
 	w.env = []string{
+		"GORACE=atexit_sleep_ms=0", // else each process of a race build takes a second to leave
 		"HOME=" + w.home, "PERLICA_HOME=" + filepath.Join(w.home, ".perlica"), "PATH=" + os.Getenv("PATH"),
 		"TERM=xterm", "PERLICA_MODEL_DEFAULT_PROVIDER=predictable",
 	}
