@@ -51,7 +51,6 @@ type client struct {
 	always   []string // kinds of tools that a person has allowed the agent for good
 	unasked  []UnaskedTool
 	blocked  int
-	late     int
 	warnings []string
 }
 
@@ -168,9 +167,6 @@ func (c *client) start(n Started) {
 func (c *client) Update(u provider.Update) {
 	c.mu.Lock()
 	if !c.live {
-		if !c.started.IsZero() {
-			c.late++
-		}
 		c.mu.Unlock()
 		return
 	}

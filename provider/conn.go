@@ -134,9 +134,6 @@ func (c *Conn) failure() *Error {
 	return c.err
 }
 
-// PID is the agent's process id, for messages.
-func (c *Conn) PID() int { return c.proc.Pid() }
-
 // StderrTail returns the last 4 KiB that the agent wrote to its standard error.
 func (c *Conn) StderrTail() string { return c.proc.StderrTail() }
 
