@@ -1,0 +1,59 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/provider"
+)
+
+// TestShownOnlyWhenOnDisk looks into the file through a connection of its own whenever
+// something is shown: what is shown must be there.
+func TestShownOnlyWhenOnDisk(t *testing.T) {
+	r := openRunner(t)
+	file, err := eventlog.OpenReader(t.Context(), r.opt.Paths.EventLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	shown := 0
+	s := newShower(func(n Notice) {
+		shown++
+		size, _, err := file.Head(t.Context())
+		want, aerr := strconv.ParseInt(n.(Updated).Text, 10, 64)
+		if err != nil || aerr != nil || size < want {
+			t.Errorf("update %d was shown with %d events on disk, %v, %v", want, size, err, aerr)
+		}
+	}, r.log.Sync, func(err error) { t.Error(err) })
+	for i := range 50 {
+		line := eventlog.Event{Type: eventlog.NotificationReceived, Class: eventlog.Frame, Payload: []byte("{}")}
+		if err := r.log.Record(line); err != nil {
+			t.Fatal(err)
+		}
+		s.add(Updated{provider.Update{Text: fmt.Sprint(i + 1)}})
+		if i%10 == 0 {
+			if err := r.log.Sync(); err != nil { // so that there are several batches
+				t.Fatal(err)
+			}
+		}
+	}
+	s.close()
+	if shown != 50 {
+		t.Errorf("%d of 50 were shown", shown)
+	}
+}
+
+// TestNothingIsShownThatCouldNotBeSynced: a fault of the disk ends the showing.
+func TestNothingIsShownThatCouldNotBeSynced(t *testing.T) {
+	fault := errors.New("disk")
+	var failed error
+	s := newShower(func(Notice) { t.Error("shown") }, func() error { return fault }, func(err error) { failed = err })
+	s.add(Updated{})
+	s.close()
+	if !errors.Is(failed, fault) {
+		t.Errorf("told of %v", failed)
+	}
+}
