@@ -3,9 +3,10 @@
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 TARGETS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 FUZZTIME ?= 30s
+SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz bench golden ci dist clean
+.PHONY: help build test race lint fuzz bench torture golden ci dist clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,10 +30,16 @@ bench: ## measure against bare programs, then run Go's benchmarks
 	go run ./cmd/bench
 	go test -run '^$$' -bench . -benchmem ./...
 
+torture: ## crash states, kills, power cuts, damage: an hour or less (Linux; root for the power cuts)
+	go test ./service -run 'TestTorture$$' -torture-messages 500 -torture-seed $(SEED) -timeout 30m -v
+	go test ./eventlog -run 'TestTorture|TestCrowd|TestTamper|TestFlip' -torture 100000 -powercuts 100 -flips 2500 -seed $(SEED) -timeout 2h -v
+
 golden: ## rewrite golden files and what the documents take from the code
 	go test . -run TestAPI -update
 	go test ./cmd/perlica -run TestFlagsInDocs -update
+	go test ./eventlog -run TestFormatPage -update
 	go test ./kernel/config -update
+	go test ./kernel/report -update
 	go test ./provider -run TestAgentsTable -update-agents
 	go test ./provider/predictable -run TestDocs -update
 	git diff --stat

@@ -27,19 +27,35 @@ const module = "github.com/perlica/perlica"
 var mayImport = map[string][]string{
 	"eventlog":             {},
 	"eventlog/trail":       {},
+	"eventlog/witness":     {"eventlog"},
 	"interaction":          {"eventlog"},
 	"policy":               {"eventlog"},
 	"provider":             {},
 	"provider/predictable": {},
-	"kernel/config":        {"policy"},
-	"kernel":               {"eventlog", "eventlog/trail", "interaction", "policy", "provider", "kernel/config"},
-	"service":              {"kernel", "kernel/config", "eventlog", "eventlog/trail", "interaction"},
+	"kernel/config":        {"policy", "eventlog/trail"},
+	"kernel/fact":          {"eventlog", "interaction", "provider"},
+	"kernel":               {"eventlog", "eventlog/trail", "interaction", "policy", "provider", "kernel/config", "kernel/fact"},
+	"kernel/report":        {"eventlog", "interaction", "policy", "provider", "kernel", "kernel/fact"},
+	"kernel/checkup":       {"eventlog", "eventlog/trail", "interaction", "provider", "kernel", "kernel/config"},
+	"kernel/command":       {"eventlog", "interaction", "kernel", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report"},
+	"service":              {"kernel", "kernel/checkup", "kernel/command", "kernel/config", "kernel/fact", "eventlog", "eventlog/trail", "interaction", "policy"},
+	"service/local":        {"service"},
+	"service/attachment":   {},
+	"service/telegram":     {"service", "service/attachment"},
+	"service/webhook":      {"service", "service/attachment"},
+	"service/imessage":     {"service"},
 	"cmd/perlica/term":     {},
+	"cmd/perlica/markdown": {"cmd/perlica/term"},
+	"cmd/perlica/editor":   {"cmd/perlica/term"},
 	"cmd/bench":            {"eventlog", "kernel", "kernel/config", "policy", "provider"},
 	"cmd/bench/bare":       {},
+
+	"service/telegram/telegramtest": {},
 	"cmd/perlica": {
-		"cmd/perlica/term", "service", "kernel", "kernel/config", "provider", "provider/predictable", "policy", "interaction",
-		"eventlog", "eventlog/trail",
+		"cmd/perlica/term", "cmd/perlica/editor", "cmd/perlica/markdown", "service", "service/local", "service/telegram", "service/webhook",
+		"service/imessage", "kernel", "kernel/checkup", "kernel/command", "kernel/config",
+		"kernel/fact", "kernel/report", "provider", "provider/predictable", "policy", "interaction", "eventlog", "eventlog/trail",
+		"eventlog/witness",
 	},
 }
 
@@ -47,31 +63,37 @@ var mayImport = map[string][]string{
 var mayImportInTests = map[string][]string{
 	"provider": {"provider/predictable"},
 	"kernel":   {"provider/predictable"},
-	"service":  {"provider", "provider/predictable", "policy"},
+	"service":  {"provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
+
+	"service/telegram": {"service/telegram/telegramtest"},
+	"cmd/perlica":      {"service/telegram/telegramtest"},
 }
 
 // only lists who may import what is not ours: who starts processes, listens to signals,
 // opens a socket, speaks SQL, is a command line.
 var only = map[string][]string{
-	"os/exec":                          {"provider", "provider/predictable", "cmd/perlica", "cmd/bench"},
+	"os/exec":                          {"provider", "provider/predictable", "service", "service/imessage", "cmd/perlica", "cmd/bench"}, // of service see onlyName
 	"os/signal":                        {"cmd/perlica"},
-	"net":                              {"interaction"},
+	"net":                              {"interaction", "service/local", "service/webhook", "cmd/perlica"},                                     // of cmd/perlica see onlyName
+	"net/http":                         {"eventlog/witness", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
 	"plugin":                           {},
 	"github.com/spf13/cobra":           {"cmd/perlica"},
-	"github.com/chzyer/readline":       {"cmd/perlica"},
+	"github.com/chzyer/readline":       {"cmd/perlica/editor"},
 	"golang.org/x/term":                {"cmd/perlica/term"},
 	"modernc.org/sqlite":               {"eventlog", "cmd/bench/bare"},
+	"zombiezen.com/go/sqlite":          {"eventlog"},
 	"golang.org/x/mod/sumdb/tlog":      {"eventlog"},
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
 	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica"},
-	"mvdan.cc/sh/v3/syntax":            {"policy", "cmd/perlica"},
+	"mvdan.cc/sh/v3/syntax":            {"policy", "kernel"}, // of kernel see onlyName
 }
 
 // onlyName is finer: of these packages, a folder uses nothing but the names listed.
 var onlyName = map[string]map[string][]string{
-	"os/exec":                         {"cmd/perlica": {"LookPath"}},
+	"os/exec":                         {"cmd/perlica": {"LookPath", "Command"}, "service": {}}, // the user's own editor
+	"net":                             {"cmd/perlica": {"Dial"}},
 	"net/http":                        {"kernel": {"DetectContentType"}},
-	"mvdan.cc/sh/v3/syntax":           {"cmd/perlica": {"Quote", "LangBash", "LangPOSIX"}},
+	"mvdan.cc/sh/v3/syntax":           {"kernel": {"Quote", "LangBash"}},
 	"github.com/pelletier/go-toml/v2": {"cmd/perlica": {"Unmarshal"}},
 }
 
@@ -271,7 +293,7 @@ func TestPackageComments(t *testing.T) {
 	}
 	for dir, files := range said {
 		want := path.Base(dir) + ".go"
-		if strings.HasPrefix(dir, "cmd/") && dir != "cmd/perlica/term" {
+		if strings.HasPrefix(dir, "cmd/") && !strings.HasPrefix(dir, "cmd/perlica/") {
 			want = "main.go"
 		}
 		if len(files) != 1 || files[0] != want {

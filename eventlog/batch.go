@@ -2,41 +2,52 @@ package eventlog
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/jmoiron/sqlx"
+	"golang.org/x/mod/sumdb/tlog"
 )
 
 // batchWriter turns batches into commits. Only the writer goroutine uses it.
 type batchWriter struct {
-	db   *sqlx.DB
 	path string
+	keys *Keys                    // nil: nothing is signed
+	fail func(point string) error // of tests; nil otherwise
+	wait time.Duration            // of tests; zero is busyTimeout
+
+	db   *sqlx.DB
 	file os.FileInfo // what lay at path when it was opened
+	conn *sqlx.Conn  // the one connection of db, taken with the first commit
 
-	// Prepared when first needed.
-	insert, insertMany, readTree, saveTree, openRun, endRun *sqlx.Stmt
+	stmts map[string]statement // of conn, by their text
 
-	rows []*Event // frames that wait to be inserted together
-	args []any    // scratch
+	// What is committed, as far as this writer has seen.
+	tree   frontier
+	last   tlog.Hash // the last leaf
+	origin string
+	seen   int64 // the version of the file that is; 0: not known
+
+	// What this transaction makes of it.
+	next     frontier
+	nextLast tlog.Hash
+	noted    Checkpoint // to be anchored; its size is zero if there is none
+	unsigned error      // why it is not signed
+
+	rows  []*Event // frames that wait to be inserted together
+	args  []any    // scratch
+	named []driver.NamedValue
 }
-
-// together is how many frames are inserted by one statement. It pays for opening the
-// table and its indexes once, not once a row.
-const together = 16
-
-// columns are the columns of events, in the order of appendArgs.
-const columns = `seq, event_id, ts, type, class, actor, writer, context_id,
-	session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
-	payload_len, payload_sha256, leaf, payload`
-
-const rowMarks = `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // commit writes the batch in one transaction. An entry that conflicts with the log is
 // left out, and the Seq of its events stays zero; any error is final.
 func (w *batchWriter) commit(batch []entry) error {
+	w.noted = Checkpoint{}
 	for !empty(batch) {
 		conflict, err := w.try(batch)
 		if conflict < 0 {
@@ -54,7 +65,7 @@ func (w *batchWriter) commit(batch []entry) error {
 }
 
 func empty(batch []entry) bool {
-	return !slices.ContainsFunc(batch, func(e entry) bool { return len(e.events) > 0 })
+	return !slices.ContainsFunc(batch, func(e entry) bool { return len(e.events) > 0 || e.note || e.store != nil })
 }
 
 // try writes the batch. If it fails because one entry conflicts with what the log
@@ -64,22 +75,42 @@ func (w *batchWriter) try(batch []entry) (conflict int, err error) {
 	if err := w.inPlace(); err != nil {
 		return -1, &WriteError{Op: "begin", Err: err}
 	}
-	if err := w.prepare(ctx, batch); err != nil {
-		return -1, &WriteError{Op: "prepare", Err: explain(err)}
+	if err := w.patiently(ctx, func() error { return w.connect(ctx) }); err != nil {
+		return -1, &WriteError{Op: "connect", Err: explain(err)}
 	}
-	tx, err := w.db.BeginTxx(ctx, nil)
-	if err != nil {
+	if err := w.failpoint("begin"); err != nil {
 		return -1, &WriteError{Op: "begin", Err: explain(err)}
 	}
-	conflict, err = w.fill(ctx, tx, batch)
+	if err := w.patiently(ctx, func() error { return w.exec(ctx, `BEGIN IMMEDIATE`) }); err != nil {
+		return -1, &WriteError{Op: "begin", Err: explain(err)}
+	}
+	conflict, err = w.fill(ctx, batch)
+	if err == nil {
+		err = w.failpoint("commit")
+	}
 	if err != nil {
-		_ = tx.Rollback() // SQLite rolls back what is not committed in any case
+		_ = w.exec(ctx, `ROLLBACK`) // SQLite rolls back what is not committed in any case
 		return conflict, &WriteError{Op: "insert", Err: explain(err)}
 	}
-	if err := tx.Commit(); err != nil {
+	if err := w.exec(ctx, `COMMIT`); err != nil {
 		return -1, &WriteError{Op: "commit", Unknown: true, Err: explain(err)}
 	}
+	if err := w.failpoint("committed"); err != nil {
+		return -1, &WriteError{Op: "commit", Unknown: true, Err: err}
+	}
+	w.tree, w.last = w.next, w.nextLast
+	w.tree.nodes = nil
+	if w.seen, err = w.version(); err != nil {
+		w.seen = 0
+	}
 	return -1, nil
+}
+
+func (w *batchWriter) failpoint(point string) error {
+	if w.fail == nil {
+		return nil
+	}
+	return w.fail(point)
 }
 
 // inPlace returns an error if the file no longer lies where it was opened. SQLite would go
@@ -95,46 +126,12 @@ func (w *batchWriter) inPlace() error {
 	return nil
 }
 
-// prepare prepares the statements: those of every batch at once, insertMany when there are
-// enough frames for it.
-func (w *batchWriter) prepare(ctx context.Context, batch []entry) error {
-	const insert = `INSERT INTO events (` + columns + `) VALUES `
-	statements := []struct {
-		stmt **sqlx.Stmt
-		sql  string
-	}{
-		{&w.readTree, `SELECT size, frontier FROM tree WHERE id = 1`},
-		{&w.saveTree, `UPDATE tree SET size = ?, frontier = ? WHERE id = 1`},
-		{&w.openRun, `INSERT INTO open_runs (run_id, seq) VALUES (?, ?)`},
-		{&w.endRun, `DELETE FROM open_runs WHERE run_id = ?`},
-		{&w.insert, insert + rowMarks},
-	}
-	if len(batch) >= together {
-		statements = append(statements, struct {
-			stmt **sqlx.Stmt
-			sql  string
-		}{&w.insertMany, insert + strings.Repeat(rowMarks+", ", together-1) + rowMarks})
-	}
-	for _, s := range statements {
-		if *s.stmt != nil {
-			continue
-		}
-		stmt, err := w.db.PreparexContext(ctx, s.sql)
-		if err != nil {
-			return err
-		}
-		*s.stmt = stmt
-	}
-	return nil
-}
-
-// fill does the work of one transaction. The tree is read inside it: another process
-// may have appended since.
-func (w *batchWriter) fill(ctx context.Context, tx *sqlx.Tx, batch []entry) (conflict int, err error) {
-	tree, err := w.tree(ctx, tx)
-	if err != nil {
+// fill does the work of one transaction, but for its ends.
+func (w *batchWriter) fill(ctx context.Context, batch []entry) (conflict int, err error) {
+	if err := w.catchUp(ctx); err != nil {
 		return -1, err
 	}
+	tree := &w.next
 	w.rows = w.rows[:0]
 	for i := range batch {
 		for j := range batch[i].events {
@@ -142,88 +139,121 @@ func (w *batchWriter) fill(ctx context.Context, tx *sqlx.Tx, batch []entry) (con
 			e.Seq = Seq(tree.size + 1)
 			e.LeafHash = e.Leaf()
 			tree.add(e.LeafHash)
-			if err := w.put(ctx, tx, e); err != nil {
+			w.nextLast = e.LeafHash
+			if err := w.put(ctx, e); err != nil {
 				if isConstraint(err) {
 					return i, err
 				}
 				return -1, err
 			}
+			if e.Seq == 1 {
+				w.origin = origin(e.ID)
+			}
 		}
 	}
-	if err := w.flush(ctx, tx); err != nil {
+	if err := w.flush(ctx); err != nil {
 		return -1, err
 	}
-	_, err = tx.StmtxContext(ctx, w.saveTree).ExecContext(ctx, tree.size, tree.bytes())
-	return -1, err
-}
-
-func (w *batchWriter) tree(ctx context.Context, tx *sqlx.Tx) (frontier, error) {
-	var size int64
-	var roots []byte
-	if err := tx.StmtxContext(ctx, w.readTree).QueryRowxContext(ctx).Scan(&size, &roots); err != nil {
-		return frontier{}, err
-	}
-	tree, err := parseFrontier(size, roots)
-	if err != nil {
-		return frontier{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	return tree, nil
-}
-
-// put inserts an event. Frames wait for company; a fact is inserted alone, behind all
-// that came before it, so that a conflict is its own.
-func (w *batchWriter) put(ctx context.Context, tx *sqlx.Tx, e *Event) error {
-	if e.Class == Frame && w.insertMany != nil {
-		if w.rows = append(w.rows, e); len(w.rows) < together {
-			return nil
+	for _, n := range tree.nodes {
+		if err := w.exec(ctx, `INSERT INTO nodes (level, n, hash) VALUES (?, ?, ?)`, int64(n.level), n.n, n.hash[:]); err != nil {
+			return -1, err
 		}
-		err := w.insertRows(ctx, tx, w.insertMany, w.rows)
-		w.rows = w.rows[:0]
-		return err
 	}
-	if err := w.flush(ctx, tx); err != nil {
-		return err
+	for _, e := range batch {
+		if e.store == nil {
+			continue
+		}
+		if err := w.exec(ctx, putNote, e.store.Size, e.store.Note); err != nil {
+			return -1, err
+		}
 	}
-	if err := w.insertRows(ctx, tx, w.insert, []*Event{e}); err != nil {
-		return err
+	if slices.ContainsFunc(batch, entry.noted) {
+		if err := w.checkpoint(ctx); err != nil {
+			return -1, err
+		}
 	}
-	var err error
-	switch {
-	case e.Type == Requested:
-		_, err = tx.StmtxContext(ctx, w.openRun).ExecContext(ctx, string(e.Run), int64(e.Seq))
-	case e.Type.Outcome():
-		_, err = tx.StmtxContext(ctx, w.endRun).ExecContext(ctx, string(e.Run))
-	}
-	return err
+	return -1, w.failpoint("insert")
 }
 
-// flush inserts the frames that wait.
-func (w *batchWriter) flush(ctx context.Context, tx *sqlx.Tx) error {
-	for _, e := range w.rows {
-		if err := w.insertRows(ctx, tx, w.insert, []*Event{e}); err != nil {
+// near is how many events of other processes are added to the tree one by one; of more, what
+// is stored of the tree is read.
+const near = 512
+
+// catchUp brings tree up to what is in the log, to which other processes may have appended,
+// and starts next from there.
+func (w *batchWriter) catchUp(ctx context.Context) error {
+	version, err := w.version()
+	if err != nil {
+		return err
+	}
+	if version != w.seen {
+		if err := w.look(ctx); err != nil {
 			return err
 		}
 	}
-	w.rows = w.rows[:0]
+	w.next, w.nextLast = w.tree.clone(), w.last
 	return nil
 }
 
-func (w *batchWriter) insertRows(ctx context.Context, tx *sqlx.Tx, stmt *sqlx.Stmt, rows []*Event) error {
-	w.args = w.args[:0]
-	for _, e := range rows {
-		w.args = appendArgs(w.args, e)
+// look reads what others may have appended.
+func (w *batchWriter) look(ctx context.Context) error {
+	var size int64
+	var leaf []byte
+	err := w.conn.QueryRowContext(ctx, `SELECT seq, leaf FROM events ORDER BY seq DESC LIMIT 1`).Scan(&size, &leaf)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
 	}
-	_, err := tx.StmtxContext(ctx, stmt).ExecContext(ctx, w.args...)
-	return err
+	if size == w.tree.size && (size == 0 || string(leaf) == string(w.last[:])) {
+		return nil
+	}
+	if err := w.reload(hashes{ctx: ctx, db: w.conn}, size); err != nil {
+		return err
+	}
+	var first string
+	if err := w.conn.GetContext(ctx, &first, `SELECT event_id FROM events WHERE seq = 1`); err != nil {
+		return err
+	}
+	w.origin = origin(first)
+	return nil
 }
 
-func appendArgs(args []any, e *Event) []any {
-	payload := e.Payload
-	if payload == nil {
-		payload = []byte{} // NULL would mean withheld
+// reload reads the tree of size events, in which what this writer saw must still be.
+func (w *batchWriter) reload(h hashes, size int64) error {
+	if err := w.holds(h); err != nil {
+		return err
 	}
-	return append(args, int64(e.Seq), e.ID, e.Time.UnixNano(), string(e.Type), string(e.Class),
-		e.Actor, e.Writer, e.Context,
-		string(e.Session), string(e.Conversation), string(e.Run), string(e.Trace), string(e.Interaction), string(e.Input),
-		e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:], payload)
+	if more := size - w.tree.size; w.tree.size > 0 && more <= near {
+		list, err := h.stored(0, w.tree.size, more)
+		if err != nil {
+			return err
+		}
+		for _, leaf := range list {
+			w.tree.add(leaf)
+			w.last = leaf
+		}
+		w.tree.nodes = nil // they are stored
+		return nil
+	}
+	tree, err := h.frontier(size)
+	if err != nil {
+		return err
+	}
+	list, err := h.stored(0, size-1, 1)
+	if err != nil {
+		return err
+	}
+	w.tree, w.last = tree, list[0]
+	return nil
+}
+
+// holds returns an error unless the last event that this writer saw committed is still there.
+func (w *batchWriter) holds(h hashes) error {
+	if w.tree.size == 0 {
+		return nil
+	}
+	list, err := h.stored(0, w.tree.size-1, 1)
+	if err == nil && list[0] != w.last {
+		err = fmt.Errorf("%w: event %d is another one than was written", ErrCorrupt, w.tree.size)
+	}
+	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -161,10 +162,13 @@ func TryWrite(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	for name := range Settings() {
-		if err := checkSettings(ctx, log.db, name); err != nil {
-			return err
-		}
+	w, err := openWritable(ctx, log.Path())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.db.Close()) }()
+	if err := checkSettings(ctx, w.db, slices.Collect(maps.Keys(Settings()))...); err != nil {
+		return err
 	}
 	_, err = log.Append(ctx, NewFact(MessageReceived, "doctor", Refs{}, struct{}{}))
 	return err

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -25,6 +26,14 @@ func TestMain(m *testing.M) {
 		childHold(path)
 	case "full":
 		childFull(path)
+	case "prune":
+		childPrune(path, os.Getenv("EVENTLOG_TEST_POINT"))
+	case "import":
+		childImport(path)
+	case "anchor":
+		childAnchor(path)
+	case "crowd":
+		childCrowd(path)
 	default:
 		os.Exit(m.Run())
 	}
@@ -115,6 +124,50 @@ func childFull(path string) {
 		}
 		last = seq
 	}
+}
+
+// childAnchor ends a run where the anchor may not grow, and reports what is said of it.
+func childAnchor(path string) {
+	signal.Ignore(syscall.SIGXFSZ)
+	limit := syscall.Rlimit{Cur: 400 << 10, Max: 400 << 10}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		panic(err)
+	}
+	l, err := Open(context.Background(), path, Options{Context: "default"})
+	if err != nil {
+		panic(err)
+	}
+	_, err = l.Append(context.Background(), fact(CallEnforced, Refs{}))
+	full := errors.Is(l.Anchored(), ErrFull)
+	_, again := l.Append(context.Background(), fact(CallEnforced, Refs{}))
+	fmt.Println(err == nil, full, again == nil, l.Close() == nil)
+}
+
+// TestAnchorOnAFullDisk: the run's end is acknowledged and the log lives on.
+func TestAnchorOnAFullDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "eventlog.db")
+	line := anchorLine(Checkpoint{Origin: "perlica/x", Size: 1})
+	old := strings.Repeat(line, 400<<10/len(line))
+	if err := os.WriteFile(AnchorPath(path), []byte(old), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := child(t, "anchor", path).Output()
+	if string(out) != "true true true true\n" || err != nil {
+		t.Errorf("%s, %v", out, err)
+	}
+	got, err := ReadAnchors(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range got {
+		if a.Damage != "" {
+			t.Errorf("%+v", a)
+		}
+	}
+	if err := os.Remove(AnchorPath(path)); err != nil { // its lines are of no log at all
+		t.Fatal(err)
+	}
+	audit(t, path)
 }
 
 func TestFailedWriteIsFinal(t *testing.T) {

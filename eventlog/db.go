@@ -5,21 +5,24 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"golang.org/x/mod/sumdb/tlog"
 	_ "modernc.org/sqlite" // the "sqlite" driver
 )
 
 const (
 	applicationID = 0x5065726c // "Perl", so that file(1) and doctor can tell the file
-	schemaVersion = 1
+	schemaVersion = 2
 
-	// busyTimeout is how long a write waits for other processes.
+	// busyTimeout is how long a write waits for other processes that do not get on; see patience.
 	busyTimeout = 10 * time.Second
 )
 
@@ -33,7 +36,6 @@ func Settings() map[string]string {
 		"journal_mode": "wal",
 		"synchronous":  "2", // FULL: an acknowledged commit survives a power failure
 		"busy_timeout": fmt.Sprint(busyTimeout.Milliseconds()),
-		"foreign_keys": "1",
 	}
 }
 
@@ -52,10 +54,11 @@ func dsn(path string, params ...string) string {
 func writerDSN(path string) string {
 	return dsn(path,
 		fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()),
-		"page_size(8192)",
+		// The driver carries pragmas out in alphabetical order, and the size of a page can be set
+		// only before the mode: the comment makes this one the first.
+		"/**/page_size(8192)",
 		"journal_mode(WAL)",
 		"synchronous(FULL)",
-		"foreign_keys(1)",
 		"wal_autocheckpoint(1000)",
 		"fullfsync(1)",            // macOS; elsewhere without effect
 		"checkpoint_fullfsync(1)", // likewise
@@ -70,33 +73,123 @@ func readerDSN(path string, immutable bool) string {
 	return s
 }
 
+// writable is a log's file that was opened for writing.
+type writable struct {
+	db         *sqlx.DB
+	file       os.FileInfo // what lay at the path
+	unfinished bool        // runs are listed that have no outcome
+}
+
 // openWritable opens the file, creating it if need be, and brings its schema up to
 // date. It refuses files that are not an event log, come from a newer version or had their
 // schema changed.
-func openWritable(ctx context.Context, path string) (*sqlx.DB, os.FileInfo, error) {
-	// SQLite gives the -wal and -shm files the mode of the database.
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+func openWritable(ctx context.Context, path string) (*writable, error) {
+	file, err := makeFile(path)
 	if err != nil {
-		if isNoSpace(err) {
-			return nil, nil, fmt.Errorf("%w: %w", ErrFull, err)
-		}
-		return nil, nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
+		return nil, err
 	}
-	file, err := f.Stat()
-	if err := errors.Join(err, f.Close()); err != nil {
-		return nil, nil, err
+	left, err := syncLeftover(path+"-wal", os.O_RDWR)
+	var cannot *fs.PathError
+	if errors.As(err, &cannot) && cannot.Op == "open" {
+		return nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrIO, err)
 	}
 	db, err := sqlx.Open("sqlite", writerDSN(path))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	// One connection: the writer's. Its prepared statements live as long as it does.
 	db.SetMaxOpenConns(1)
-	if err := migrate(ctx, db); err != nil {
-		_ = db.Close() // the error that matters is the migration's
-		return nil, nil, explain(err)
+	w := &writable{db: db, file: file}
+	end := time.Now().Add(busyTimeout)
+	err = migrate(ctx, db)
+	// SQLite does not wait for its lock where it changes a fresh file's journal mode, and others
+	// may be the first as well.
+	for errors.Is(explain(err), ErrBusy) && time.Now().Before(end) {
+		time.Sleep(pollTimeout / 10)
+		err = migrate(ctx, db)
 	}
-	return db, file, nil
+	if err == nil {
+		w.unfinished, err = isWhole(ctx, db)
+	}
+	if err != nil {
+		_ = db.Close() // the error that matters is the migration's
+		return nil, explain(err)
+	}
+	if left {
+		emptyWAL(ctx, db, busyTimeout)
+	}
+	return w, nil
+}
+
+// makeFile makes the file if there is none and says which it is. SQLite gives the -wal and -shm
+// files the mode of the database. One that is there is not opened: closing it again would give up
+// the locks that this process may have on it (POSIX locks belong to a process, not to a file
+// descriptor).
+func makeFile(path string) (os.FileInfo, error) {
+	if fi, err := os.Stat(path); err == nil {
+		return fi, nil
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		if isNoSpace(err) {
+			return nil, fmt.Errorf("%w: %w", ErrFull, err)
+		}
+		return nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
+	}
+	fi, err := f.Stat()
+	return fi, errors.Join(err, f.Close())
+}
+
+// emptyWAL moves what is in the write-ahead log into the database and empties it, if no other
+// process reads or writes: what is in the database itself cannot be lost by one damaged frame,
+// nor by a sync that failed once and that the system has forgotten. It is never waited for, and
+// a log that cannot be emptied now is as good as before. waits is how long db waits otherwise.
+func emptyWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Duration) {
+	for _, sql := range []string{
+		`PRAGMA busy_timeout = 0`,
+		`PRAGMA wal_checkpoint(TRUNCATE)`,
+		fmt.Sprintf(`PRAGMA busy_timeout = %d`, waits.Milliseconds()),
+	} {
+		if rows, err := db.QueryContext(ctx, sql); err == nil {
+			_ = rows.Close()
+		}
+	}
+}
+
+// syncLeftover makes safe what a process that died left in the write-ahead log. It may have
+// died before it could sync its last commit: SQLite will find that commit and show it, and a
+// power failure could still take it back. A process that lives syncs what it shows itself.
+// left reports whether there was anything.
+func syncLeftover(wal string, flag int) (left bool, err error) {
+	f, err := os.OpenFile(wal, flag, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	fi, err := f.Stat()
+	if err == nil && fi.Size() > 0 {
+		left, err = true, f.Sync()
+	}
+	return left, errors.Join(err, f.Close())
+}
+
+// isWhole returns ErrPart if events of the log are absent from the file. The next event's
+// place would be known, but not what was said before it: two answers to one question could
+// be written, or a second call for an input. unfinished reports, in the same query, whether
+// runs are listed that have no outcome: hardly ever, and to ask for them costs a connection.
+func isWhole(ctx context.Context, db *sqlx.DB) (unfinished bool, err error) {
+	var part bool
+	err = db.QueryRowxContext(ctx, `
+		SELECT EXISTS (SELECT 1 FROM absent), EXISTS (SELECT 1 FROM open_runs)`).Scan(&part, &unfinished)
+	if err == nil && part {
+		err = ErrPart
+	}
+	return unfinished, err
 }
 
 // identify reads what kind of file db is; a fresh one has neither number.
@@ -118,6 +211,8 @@ func identify(ctx context.Context, db *sqlx.DB) (app, version int, err error) {
 	return app, version, nil
 }
 
+// migrate makes the tables of a fresh file and brings those of an older one up to date, in
+// one transaction.
 func migrate(ctx context.Context, db *sqlx.DB) error {
 	_, version, err := identify(ctx, db)
 	if err != nil {
@@ -135,6 +230,22 @@ func migrate(ctx context.Context, db *sqlx.DB) error {
 	if err := tx.GetContext(ctx, &version, `PRAGMA user_version`); err != nil || version == schemaVersion {
 		return err // it was made a moment ago, by this program
 	}
+	if version == 0 {
+		err = create(ctx, tx)
+	} else {
+		err = upgrade(ctx, tx)
+	}
+	if err != nil {
+		return err
+	}
+	if err := isOurs(ctx, tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// create makes the tables of an empty file.
+func create(ctx context.Context, tx *sqlx.Tx) error {
 	var tables int
 	if err := tx.GetContext(ctx, &tables, `SELECT count(*) FROM sqlite_schema`); err != nil {
 		return err
@@ -142,28 +253,97 @@ func migrate(ctx context.Context, db *sqlx.DB) error {
 	if tables > 0 {
 		return ErrForeign
 	}
-	ddl := fmt.Sprintf("%s;\nPRAGMA application_id = %d;\nPRAGMA user_version = %d;", schema, applicationID, schemaVersion)
-	if _, err := tx.ExecContext(ctx, ddl); err != nil {
+	_, err := tx.ExecContext(ctx, fmt.Sprintf("%s;\nPRAGMA application_id = %d;\nPRAGMA user_version = %d;", schema, applicationID, schemaVersion))
+	return err
+}
+
+// upgrade brings a file of schema version 1 up to date: it drops what is gone, makes what
+// is missing, and computes the tree's nodes from the leaves.
+func upgrade(ctx context.Context, tx *sqlx.Tx) error {
+	if _, err := tx.ExecContext(ctx, `
+		DROP TABLE tree;
+		DROP TRIGGER events_are_not_updated;
+		DROP INDEX events_one_outcome_per_run;`); err != nil {
 		return err
 	}
-	return tx.Commit()
+	var made []string
+	if err := tx.SelectContext(ctx, &made, `SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL`); err != nil {
+		return err
+	}
+	for _, sql := range statements() {
+		if slices.Contains(made, sql) {
+			continue
+		}
+		if _, err := tx.ExecContext(ctx, sql); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf(`PRAGMA user_version = %d`, schemaVersion)); err != nil {
+		return err
+	}
+	return rebuildNodes(ctx, tx)
+}
+
+// statements are those of schema, as SQLite keeps them.
+func statements() []string {
+	parts := strings.Split("\n"+schema, "\nCREATE ")
+	var list []string
+	for _, p := range parts[1:] {
+		sql, _, _ := strings.Cut(p, ";\n\n")
+		if strings.Contains(p, "\nEND;") {
+			sql, _, _ = strings.Cut(p, "\nEND;")
+			sql += "\nEND"
+		}
+		list = append(list, "CREATE "+strings.TrimSuffix(strings.TrimSpace(sql), ";"))
+	}
+	return list
+}
+
+// rebuildNodes fills the table of nodes from the leaves.
+func rebuildNodes(ctx context.Context, tx *sqlx.Tx) error {
+	rows, err := tx.QueryxContext(ctx, `SELECT leaf FROM events ORDER BY seq`)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err below tells
+	var tree frontier
+	for rows.Next() {
+		var leaf []byte
+		if err := rows.Scan(&leaf); err != nil {
+			return err
+		}
+		if len(leaf) != tlog.HashSize {
+			return fmt.Errorf("%w: event %d: a hash of the wrong length", ErrCorrupt, tree.size+1)
+		}
+		tree.add(tlog.Hash(leaf))
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for _, n := range tree.nodes {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO nodes (level, n, hash) VALUES (?, ?, ?)`, n.level, n.n, n.hash[:]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // isOurs returns ErrCorrupt unless the file's tables, indexes and triggers are those of
 // schema, to the letter. A log can come with a cloned repository: with an index less it
 // would take a second intent, and with a trigger more it would answer its own questions.
-func isOurs(ctx context.Context, db *sqlx.DB) error {
+func isOurs(ctx context.Context, db sqlx.QueryerContext) error {
 	var made []string
-	if err := db.SelectContext(ctx, &made, `SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL`); err != nil {
+	if err := sqlx.SelectContext(ctx, db, &made, `SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL`); err != nil {
 		return err
 	}
+	want := statements()
 	for _, sql := range made {
-		if !strings.Contains(schema, "\n"+sql+";\n") {
+		if !slices.Contains(want, sql) {
 			return fmt.Errorf("%w: its schema was changed: %.60q", ErrCorrupt, sql)
 		}
 	}
-	if want := strings.Count(schema, "\nCREATE "); len(made) != want {
-		return fmt.Errorf("%w: its schema was changed: %d tables, indexes and triggers instead of %d", ErrCorrupt, len(made), want)
+	if len(made) != len(want) {
+		return fmt.Errorf("%w: its schema was changed: %d tables, indexes and triggers instead of %d", ErrCorrupt, len(made), len(want))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+	direct "zombiezen.com/go/sqlite"
 )
 
 // What can be wrong with a log. Errors of this package wrap one of them where it
@@ -22,6 +24,7 @@ var (
 	ErrMoved    = errors.New("the event log was moved or deleted while it was open")
 	ErrForeign  = errors.New("not an event log of Perlica")
 	ErrNewer    = errors.New("the event log was written by a newer version of Perlica")
+	ErrPart     = errors.New("this file holds a part of a log: it can be read, not appended to")
 	ErrNotExist = fs.ErrNotExist
 )
 
@@ -56,8 +59,8 @@ func (e *WriteError) Unwrap() error { return e.Err }
 
 // explain puts the sentinel that names the fault in front of an error of SQLite.
 func explain(err error) error {
-	var se *sqlite.Error
-	if !errors.As(err, &se) {
+	code := codeOf(err)
+	if code == 0 {
 		return err
 	}
 	kind := map[int]error{
@@ -70,14 +73,28 @@ func explain(err error) error {
 		sqlite3.SQLITE_LOCKED:   ErrBusy,
 		sqlite3.SQLITE_CORRUPT:  ErrCorrupt,
 		sqlite3.SQLITE_NOTADB:   ErrForeign,
-	}[se.Code()&0xff]
-	if se.Code() == sqlite3.SQLITE_IOERR_SHMSIZE {
+	}[code&0xff]
+	if code == sqlite3.SQLITE_IOERR_SHMSIZE {
 		kind = ErrFull // the index beside a WAL could not be made larger
 	}
 	if kind == nil || errors.Is(err, kind) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", kind, err)
+}
+
+// codeOf returns SQLite's code of an error, whichever way led to SQLite; 0 if it is none of
+// SQLite's.
+func codeOf(err error) int {
+	var se *sqlite.Error
+	if errors.As(err, &se) {
+		return se.Code()
+	}
+	if err == nil {
+		return 0
+	}
+	// Of an error that is not its own the direct way says SQLITE_ERROR, which names no fault.
+	return int(direct.ErrCode(err))
 }
 
 // isConstraint reports whether err is a violated constraint of the schema.
@@ -89,4 +106,10 @@ func isConstraint(err error) bool {
 // isNoSpace reports whether a file operation failed for want of space.
 func isNoSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EFBIG)
+}
+
+// isScan reports whether err is none of SQLite's: the value is of another type than the schema's.
+func isScan(err error) bool {
+	var se *sqlite.Error
+	return !errors.As(err, &se) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }

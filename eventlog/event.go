@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/mod/sumdb/tlog"
 )
@@ -78,6 +77,30 @@ const (
 	SessionRenamed  Type = "session.renamed"
 	SessionSelected Type = "session.selected"
 	SessionDeleted  Type = "session.deleted"
+
+	ServiceStarted   Type = "service.started"
+	ServiceStopped   Type = "service.stopped"
+	ChannelFailed    Type = "service.channel_failed"   // it cannot be polled
+	ChannelRestored  Type = "service.channel_restored" // it can again
+	CursorMoved      Type = "service.cursor_moved"
+	PairingOpened    Type = "service.pairing_opened"
+	PairingAttempted Type = "service.pairing_attempted"
+	ContactPaired    Type = "service.contact_paired"
+	ContactUnpaired  Type = "service.contact_unpaired"
+	ContactSession   Type = "service.contact_session" // the session in which a contact talks
+	StrangerIgnored  Type = "service.stranger_ignored"
+	BridgeReceived   Type = "service.message_received"
+	BridgeFinished   Type = "service.message_finished"
+	BridgeQueued     Type = "service.message_queued" // to be sent
+	SendStarted      Type = "service.send_started"
+	BridgeSent       Type = "service.message_sent"
+	SendFailed       Type = "service.send_failed"
+	CardClosed       Type = "service.question_closed" // whoever was asked was told how it ended
+
+	RunResolved Type = "run.resolved" // a person's judgement of an outcome that is not known
+	LogPruned   Type = "log.pruned"   // payloads are about to be removed: which, and why
+	// LogRewritten says that nothing is left in the file of what earlier events log.pruned named.
+	LogRewritten Type = "log.rewritten"
 )
 
 // Types returns every type of event that this version of Perlica knows, in the order in
@@ -92,6 +115,10 @@ func Types() []Type {
 		InteractionRequested, InteractionAnswered, InteractionLapsed, InteractionAnswerRejected, InteractionResolved,
 		PolicyDecided, PolicyUnasked, ApprovalRemembered, ApprovalRevoked,
 		SessionCreated, SessionRenamed, SessionSelected, SessionDeleted,
+		ServiceStarted, ServiceStopped, ChannelFailed, ChannelRestored, CursorMoved,
+		PairingOpened, PairingAttempted, ContactPaired, ContactUnpaired, ContactSession, StrangerIgnored,
+		BridgeReceived, BridgeFinished, BridgeQueued, SendStarted, BridgeSent, SendFailed, CardClosed,
+		RunResolved, LogPruned, LogRewritten,
 	}
 }
 
@@ -124,14 +151,24 @@ type Event struct {
 	Context string
 	Refs
 
-	// Payload is nil if it was withheld or not asked for; its length and hash stay.
+	// Payload is nil if it is withheld; its length and hash stay. Withheld says why there is
+	// none, in one of the words below, and is empty if there is one.
 	Payload       []byte
+	Withheld      string
 	PayloadLen    int64
 	PayloadSHA256 [sha256.Size]byte
 
 	// LeafHash is the leaf as stored; compare it with Leaf to check the event.
 	LeafHash tlog.Hash
 }
+
+// Why an event has no payload: see Event.Withheld.
+const (
+	Pruned = "pruned" // removed from the log
+	Masked = "masked" // left out of an export, because it seemed to hold a secret
+
+	Missing = "missing" // nothing says why
+)
 
 // NewFact returns a fact whose payload is v as JSON. It panics if v cannot be
 // encoded, which is a mistake in the program: payloads are structs of plain fields.
@@ -172,6 +209,11 @@ func (e *Event) Leaf() tlog.Hash {
 	return tlog.RecordHash(e.header(scratch[:0]))
 }
 
+// holds reports whether the payload has the length and the hash that the header names.
+func (e *Event) holds() bool {
+	return int64(len(e.Payload)) == e.PayloadLen && sha256.Sum256(e.Payload) == e.PayloadSHA256
+}
+
 func (e *Event) header(b []byte) []byte {
 	b = appendField(b, leafFormat)
 	b = appendInt(b, int64(e.Seq))
@@ -203,40 +245,4 @@ func appendInt(b []byte, n int64) []byte {
 	d := strconv.AppendInt(digits[:0], n, 10)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(d)))
 	return append(b, d...)
-}
-
-// MarshalJSON writes the event as one object with the column names of the log. The payload
-// of a fact stands in "payload". A frame's line stands in "line" as a string, which gives its
-// bytes back exactly; one that is not UTF-8 in "line_base64".
-func (e Event) MarshalJSON() ([]byte, error) {
-	v := struct {
-		Seq     Seq    `json:"seq"`
-		ID      string `json:"event_id"`
-		Time    string `json:"ts"`
-		Type    Type   `json:"type"`
-		Class   Class  `json:"class"`
-		Actor   string `json:"actor"`
-		Writer  string `json:"writer"`
-		Context string `json:"context_id"`
-		Refs
-		Len     int64           `json:"payload_len"`
-		SHA256  string          `json:"payload_sha256"`
-		Leaf    string          `json:"leaf"`
-		Payload json.RawMessage `json:"payload,omitempty"`
-		Line    string          `json:"line,omitempty"`
-		Raw     []byte          `json:"line_base64,omitempty"`
-	}{
-		Seq: e.Seq, ID: e.ID, Time: e.Time.UTC().Format(time.RFC3339Nano), Type: e.Type, Class: e.Class,
-		Actor: e.Actor, Writer: e.Writer, Context: e.Context, Refs: e.Refs,
-		Len: e.PayloadLen, SHA256: fmt.Sprintf("%x", e.PayloadSHA256), Leaf: e.LeafHash.String(),
-	}
-	switch {
-	case e.Class == Fact && json.Valid(e.Payload):
-		v.Payload = e.Payload
-	case utf8.Valid(e.Payload):
-		v.Line = string(e.Payload)
-	default:
-		v.Raw = e.Payload
-	}
-	return json.Marshal(v)
 }

@@ -13,11 +13,11 @@ import (
 
 // childHold holds the write lock of a log until its standard input ends.
 func childHold(path string) {
-	db, _, err := openWritable(context.Background(), path)
+	w, err := openWritable(context.Background(), path)
 	if err != nil {
 		panic(err)
 	}
-	if _, err := db.Exec(`BEGIN IMMEDIATE`); err != nil {
+	if _, err := w.db.Exec(`BEGIN IMMEDIATE`); err != nil {
 		panic(err)
 	}
 	fmt.Println("held")

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
 )
 
 const (
@@ -30,6 +32,17 @@ type Options struct {
 	// Lazy is how long a recorded event may wait for company before it is written although
 	// nobody asked for it. Zero means 20 ms.
 	Lazy time.Duration
+
+	// Keys sign the checkpoint that is made with the end of every run; see UseKeys. Nil signs
+	// nothing.
+	Keys *Keys
+
+	// Redact is applied to every payload before it is hashed, so that what it takes out was
+	// never on the log. Nil changes nothing, and only then the log holds the bytes of the
+	// wire. It must keep JSON valid. It is called by several goroutines.
+	Redact func(payload []byte) []byte
+
+	fail func(point string) error // of tests: the batchWriter's
 }
 
 // Log is an event log open for appending. Its methods may be called from several
@@ -37,31 +50,57 @@ type Options struct {
 type Log struct {
 	Reader // reads what is committed
 
-	path    string
 	context string
 	writer  string
 	now     func() time.Time
 	lazy    time.Duration
-	done    chan struct{} // closed when the writer goroutine has ended
-	wake    chan struct{} // capacity 1: there is something to look at
+	ended   error             // of the last Close; read behind done
+	done    chan struct{}     // closed when the writer goroutine has ended
+	wake    chan struct{}     // capacity 1: there is something to look at
+	reopen  chan chan<- error // asks the writer to open the file again
+	prune   chan pruneJob     // asks the writer to remove payloads
+	redact  func([]byte) []byte
+	rest    *time.Timer // fires when the log has been at rest for a while
+
+	unfinished bool // when it was opened
+
+	turn  sync.Mutex   // held by whoever commits: the writer goroutine, or who waits for it
+	batch *batchWriter // whose turn it is; tests reach for it before the first append
 
 	mu      sync.Mutex // guards what follows; never held during I/O
 	room    sync.Cond  // signalled when the queue shrinks or the log dies
+	known   sync.Cond  // signalled when settled grows
 	queue   []entry
 	bytes   int  // weight of queue
 	urgent  bool // somebody waits for the queue's end
+	noting  bool // a batch of the queue ends with a checkpoint
 	closing bool
-	err     error // set once: why nothing can be written any more
+	queued  Mark  // all that was ever queued
+	settled Mark  // up to here everybody knows what became of it
+	lost    Mark  // up to here, from kept on, it failed, if anything ever did
+	kept    Mark  // up to here it had not
+	loss    error // why
+	err     error // why nothing can be written any more
+	anchor  error // why the last checkpoint is not anchored, or not signed
 }
 
 // An entry is what one call wants written, all or none of it.
 type entry struct {
 	events []Event
+	note   bool        // a checkpoint is wanted behind them
+	store  *Checkpoint // has a note that is to be stored; nil: none
+	late   bool        // who waits also waits until the batch's checkpoint is anchored
 	wait   chan result // nil if nobody waits; capacity 1
+}
+
+// noted reports whether the batch with the entry ends with a checkpoint.
+func (e entry) noted() bool {
+	return e.note || slices.ContainsFunc(e.events, func(e Event) bool { return e.Type == CallEnforced })
 }
 
 type result struct {
 	last Seq
+	note Checkpoint
 	err  error
 }
 
@@ -75,7 +114,7 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, file, err := openWritable(ctx, path)
+	w, err := openWritable(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("eventlog: open %s: %w", path, err)
 	}
@@ -85,23 +124,37 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 	if opt.Lazy <= 0 {
 		opt.Lazy = 20 * time.Millisecond
 	}
+	// What is read while the writer works is read through connections of its own, which are
+	// opened with the first query.
+	reads, err := sqlx.Open("sqlite", readerDSN(path, false))
+	if err != nil {
+		return nil, errors.Join(err, w.db.Close())
+	}
 	l := &Log{
-		Reader:  Reader{db: db},
-		path:    path,
+		Reader:  Reader{db: reads, path: path, version: schemaVersion},
 		context: opt.Context,
 		writer:  uuid.Must(uuid.NewV7()).String(),
 		now:     opt.Now,
 		lazy:    opt.Lazy,
 		done:    make(chan struct{}),
 		wake:    make(chan struct{}, 1),
+		reopen:  make(chan chan<- error),
+		prune:   make(chan pruneJob),
+		redact:  opt.Redact,
+		rest:    time.NewTimer(restAfter),
+
+		unfinished: w.unfinished,
 	}
-	l.room.L = &l.mu
-	go l.write(&batchWriter{db: db, path: path, file: file})
+	l.room.L, l.known.L = &l.mu, &l.mu
+	l.batch = &batchWriter{db: w.db, path: path, file: w.file, keys: opt.Keys, fail: opt.fail}
+	l.rest.Stop()
+	go l.write()
 	return l, nil
 }
 
-// Path returns the absolute name of the log's file.
-func (l *Log) Path() string { return l.path }
+// Unfinished reports whether the log, when it was opened, listed runs without an outcome, as
+// OpenRuns returns them.
+func (l *Log) Unfinished() bool { return l.unfinished }
 
 // Writer returns the id that marks the events written through this handle.
 func (l *Log) Writer() string { return l.writer }
@@ -117,12 +170,36 @@ func (l *Log) Append(ctx context.Context, events ...Event) (Seq, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	wait := make(chan result, 1)
-	if err := l.enqueue(events, wait); err != nil {
-		return 0, err
-	}
-	r := <-wait
+	r := l.await(entry{events: events})
 	return r.last, r.err
+}
+
+// await queues the entry and waits for the batch that holds it. If nobody is writing it does
+// the writing itself: to wake the writer and be woken costs as much as the insert.
+func (l *Log) await(e entry) result {
+	e.wait = make(chan result, 1)
+	poke, err := l.enqueue(e)
+	if err != nil {
+		return result{err: err}
+	}
+	if l.plain() && l.turn.TryLock() {
+		for len(e.wait) == 0 && l.step(false) {
+		}
+		l.turn.Unlock()
+		poke = l.waiting() // what others queued meanwhile
+	}
+	if poke {
+		l.poke()
+	}
+	return <-e.wait
+}
+
+// plain reports whether what is queued is done with when it is committed. A checkpoint is
+// anchored after that, for which only the writer has the time.
+func (l *Log) plain() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.noting
 }
 
 // Record queues the events, all or none, behind everything queued before, and returns
@@ -130,21 +207,69 @@ func (l *Log) Append(ctx context.Context, events ...Event) (Seq, error) {
 // latest after Options.Lazy. If they cannot be, every later call says so.
 //
 // The log keeps the payloads; the caller must not change them afterwards.
-func (l *Log) Record(events ...Event) error { return l.enqueue(events, nil) }
+func (l *Log) Record(events ...Event) error {
+	poke, err := l.enqueue(entry{events: events})
+	if poke {
+		l.poke()
+	}
+	return err
+}
 
 // Sync waits until everything recorded before the call survives a power failure.
-func (l *Log) Sync() error {
-	wait := make(chan result, 1)
-	if err := l.enqueue(nil, wait); err != nil {
+func (l *Log) Sync() error { return l.await(entry{}).err }
+
+// A Mark is a place in what was recorded through one Log.
+type Mark uint64
+
+// Mark returns the place behind everything recorded so far.
+func (l *Log) Mark() Mark {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queued
+}
+
+// SyncTo is Sync for what was recorded before the mark: it does not wait for what came later.
+func (l *Log) SyncTo(m Mark) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.settled < m {
+		l.hurry()
+		l.known.Wait()
+	}
+	if l.kept < m && m <= l.lost {
+		return l.loss
+	}
+	return nil
+}
+
+// Reopen opens the file of a log again that a WriteError ended, and checks that all that was
+// acknowledged is still in it; then the log lives on. What failed stays failed: it may be on
+// the log or not, and who knows by looking. It fails with an error that wraps ErrCorrupt if
+// acknowledged events are gone, and does nothing to a log that lives.
+func (l *Log) Reopen(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return (<-wait).err
+	done := make(chan error, 1)
+	select {
+	case l.reopen <- done:
+		return <-done
+	case <-l.done:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Hurry has what is queued written now, without waiting for it: somebody is about to wait.
 func (l *Log) Hurry() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.hurry()
+}
+
+// hurry is Hurry for who holds mu.
+func (l *Log) hurry() {
 	if len(l.queue) > 0 && !l.urgent && !l.closing {
 		l.urgent = true
 		l.poke()
@@ -158,8 +283,9 @@ func (l *Log) Err() error {
 	return l.err
 }
 
-func (l *Log) enqueue(events []Event, wait chan result) error {
-	size := 0
+// enqueue puts the entry into the queue; poke reports whether the writer must be told.
+func (l *Log) enqueue(e entry) (poke bool, err error) {
+	events, size := e.events, 0
 	for i := range events {
 		l.complete(&events[i]) // here, not in the writer: callers are many, it is one
 		size += weight(&events[i])
@@ -170,29 +296,32 @@ func (l *Log) enqueue(events []Event, wait chan result) error {
 		l.room.Wait()
 	}
 	if l.err != nil {
-		return l.err
+		return false, l.err
 	}
 	if l.closing {
-		return ErrClosed
+		return false, ErrClosed
 	}
 	now := l.now()
 	for i := range events {
 		events[i].Time = now
 	}
-	l.queue = append(l.queue, entry{events, wait})
+	l.queue = append(l.queue, e)
+	l.queued++
 	l.bytes += size
 	first := len(l.queue) == 1
-	urgent := wait != nil || l.bytes > batchBytes || len(l.queue) >= batchEvents
-	if first || urgent && !l.urgent {
-		l.urgent = l.urgent || urgent
-		l.poke()
-	}
-	return nil
+	urgent := e.wait != nil || l.bytes > batchBytes || len(l.queue) >= batchEvents
+	poke = first || urgent && !l.urgent
+	l.urgent = l.urgent || urgent
+	l.noting = l.noting || e.noted()
+	return poke, nil
 }
 
 // complete fills in what the log knows about an event before its place is known.
 func (l *Log) complete(e *Event) {
 	e.ID = uuid.Must(uuid.NewV7()).String()
+	if l.redact != nil {
+		e.Payload = l.redact(e.Payload)
+	}
 	e.PayloadLen = int64(len(e.Payload))
 	e.PayloadSHA256 = sha256.Sum256(e.Payload)
 	e.Writer, e.Context = l.writer, l.context
@@ -200,110 +329,6 @@ func (l *Log) complete(e *Event) {
 
 // weight is what an event takes in memory, about: a flood of short lines is one, too.
 func weight(e *Event) int { return len(e.Payload) + 512 }
-
-// poke makes the writer look at the queue.
-func (l *Log) poke() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
-}
-
-// write is the writer goroutine.
-func (l *Log) write(w *batchWriter) {
-	defer close(l.done)
-	timer := time.NewTimer(l.lazy)
-	timer.Stop()
-	for {
-		due := false
-		select {
-		case <-l.wake:
-		case <-timer.C:
-			due = true
-		}
-		for {
-			batch, closing := l.take(due)
-			if batch == nil {
-				if closing {
-					return
-				}
-				break
-			}
-			l.finish(batch, w.commit(batch))
-		}
-		if l.waiting() {
-			timer.Reset(l.lazy)
-		}
-	}
-}
-
-func (l *Log) waiting() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.queue) > 0
-}
-
-// take removes the next batch from the queue, or returns nil if nothing is due.
-func (l *Log) take(due bool) (batch []entry, closing bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.queue) == 0 || !(due || l.urgent || l.closing) {
-		return nil, l.closing && len(l.queue) == 0
-	}
-	n, events, bytes := 0, 0, 0
-	for n < len(l.queue) && (n == 0 || events < batchEvents && bytes < batchBytes) {
-		for i := range l.queue[n].events {
-			bytes += weight(&l.queue[n].events[i])
-			events++
-		}
-		n++
-	}
-	batch = l.queue[:n:n]
-	l.queue = l.queue[n:]
-	l.bytes -= bytes
-	if len(l.queue) == 0 {
-		l.queue, l.urgent = nil, false
-	}
-	l.room.Broadcast()
-	return batch, false
-}
-
-// finish tells everybody in the batch what became of it. After a fault the log is
-// dead: what is still queued fails with the same error.
-func (l *Log) finish(batch []entry, err error) {
-	if err != nil {
-		l.mu.Lock()
-		l.err = err
-		batch = append(batch, l.queue...)
-		l.queue, l.bytes, l.urgent = nil, 0, false
-		l.room.Broadcast()
-		l.mu.Unlock()
-	}
-	for _, e := range batch {
-		if e.wait == nil {
-			continue
-		}
-		r := result{err: err}
-		if n := len(e.events); n > 0 && err == nil {
-			r.last = e.events[n-1].Seq
-			if r.last == 0 {
-				r.err = &ConflictError{Type: unique(e.events)}
-			}
-		}
-		e.wait <- r
-	}
-}
-
-// unique returns the type among events that a log may hold only once per reference.
-func unique(events []Event) Type {
-	for _, e := range events {
-		if e.Type == Requested || e.Type.Outcome() || e.Type == InteractionAnswered ||
-			e.Type == InteractionLapsed || e.Type == InteractionResolved {
-			return e.Type
-		}
-	}
-	return events[0].Type
-}
 
 // Close writes what is queued, ends the writer and closes the file; where this is the
 // last process to have the log open, no write-ahead log is left beside it. It returns
@@ -319,5 +344,5 @@ func (l *Log) Close() error {
 	l.mu.Unlock()
 	l.poke()
 	<-l.done
-	return errors.Join(l.Err(), l.db.Close())
+	return errors.Join(l.Err(), l.ended)
 }

@@ -44,7 +44,7 @@ func audit(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	rep, err := r.Verify(ctx, nil)
+	rep, err := r.Verify(ctx, VerifyOptions{})
 	if err != nil || !rep.OK() {
 		t.Fatalf("verify: %+v, %v", rep, err)
 	}
@@ -139,10 +139,6 @@ func TestFrontierAgreesWithTlog(t *testing.T) {
 	for i := range 300 {
 		if got, want := f.root(), rootOf(t, leaves); got != want {
 			t.Fatalf("size %d: root %v, want %v", i, got, want)
-		}
-		back, err := parseFrontier(f.size, f.bytes())
-		if err != nil || back.root() != f.root() {
-			t.Fatalf("size %d: parse: %v", i, err)
 		}
 		leaf := tlog.RecordHash([]byte{byte(i), byte(i >> 8)})
 		leaves = append(leaves, leaf)
@@ -241,10 +237,15 @@ func TestManyWriters(t *testing.T) {
 }
 
 func TestEveryConnectionHasItsSettings(t *testing.T) {
-	l := openTest(t)
-	l.db.SetMaxOpenConns(4)
+	w, err := openWritable(t.Context(), openTest(t).Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := w.db
+	defer db.Close()
+	db.SetMaxOpenConns(4)
 	for range 4 {
-		conn, err := l.db.Connx(t.Context())
+		conn, err := db.Connx(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -263,9 +264,12 @@ func TestEventsAreAppendOnly(t *testing.T) {
 	if _, err := l.Append(t.Context(), fact(Truncated, Refs{})); err != nil {
 		t.Fatal(err)
 	}
-	for _, q := range []string{`UPDATE events SET actor = 'x'`, `DELETE FROM events`, `UPDATE events SET payload = NULL`} {
-		if _, err := l.db.Exec(q); err == nil {
-			t.Errorf("%s went through", q)
+	for _, q := range []string{
+		`UPDATE events SET actor = 'x'`, `DELETE FROM events`, `UPDATE events SET payload = x'7b7d'`,
+		`UPDATE events SET payload = NULL, seq = 7`, `DELETE FROM checkpoints`, `UPDATE checkpoints SET size = 3`,
+	} {
+		if err := execFile(l.Path(), `BEGIN; INSERT INTO checkpoints (size, note) VALUES (1, ''); `+q); err == nil || !strings.Contains(err.Error(), "append-only") {
+			t.Errorf("%s: %v", q, err)
 		}
 	}
 }
@@ -343,12 +347,7 @@ func TestVerifyNamesTheFirstBadEvent(t *testing.T) {
 		{"header", `UPDATE events SET actor = 'someone' WHERE seq = 3`, 3, "header was edited"},
 		{"deleted", `DELETE FROM events WHERE seq = 4`, 4, "missing"},
 		{"first", `DELETE FROM events WHERE seq = 1`, 1, "missing"},
-		{"tail", `DELETE FROM events WHERE seq > 7`, 8, "end was deleted"},
-		{"swapped", `UPDATE events SET seq = -1 WHERE seq = 2; UPDATE events SET seq = 2 WHERE seq = 3; UPDATE events SET seq = 3 WHERE seq = -1`, 2, "header was edited"},
-		{"inserted", `INSERT INTO events SELECT 11, event_id, ts, type, class, actor, writer, context_id, session_id, conversation_id,
-			run_id, trace_id, interaction_id, input_id, payload_len, payload_sha256, leaf, payload FROM events WHERE seq = 10`, 11, "inserted"},
-		{"frontier", `UPDATE tree SET frontier = zeroblob(64)`, 0, "root does not follow"},
-		{"size", `UPDATE tree SET size = 3`, 0, "root does not follow"},
+		{"swapped", `UPDATE events SET seq = -1 WHERE seq = 2; UPDATE events SET seq = 2 WHERE seq = 3; UPDATE events SET seq = 3 WHERE seq = -1`, 2, "what stands as event 2 was written as event 3"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "e.db")
@@ -364,7 +363,7 @@ func TestVerifyNamesTheFirstBadEvent(t *testing.T) {
 			if err := l.Close(); err != nil {
 				t.Fatal(err)
 			}
-			drop := `DROP TRIGGER events_are_not_updated; DROP TRIGGER events_are_not_deleted; `
+			drop := `DROP TRIGGER events_lose_nothing_but_payloads; DROP TRIGGER events_are_not_deleted; `
 			if err := execFile(path, drop+tc.damage); err != nil {
 				t.Fatal(err)
 			}
@@ -373,8 +372,8 @@ func TestVerifyNamesTheFirstBadEvent(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer r.Close()
-			rep, err := r.Verify(t.Context(), nil)
-			if err != nil || rep.FirstBad != tc.bad || !strings.Contains(rep.Damage, tc.words) {
+			rep, err := r.Verify(t.Context(), VerifyOptions{})
+			if err != nil || rep.FirstBad != tc.bad || !strings.Contains(fmt.Sprint(rep.Findings), tc.words) {
 				t.Errorf("report = %+v, %v; want %d, %q", rep, err, tc.bad, tc.words)
 			}
 		})
@@ -420,5 +419,14 @@ func TestQueries(t *testing.T) {
 				t.Fatalf("%s: out of order at %d", name, i)
 			}
 		}
+	}
+}
+
+// TestPageSize: the driver orders pragmas, so that the one for it could come too late.
+func TestPageSize(t *testing.T) {
+	l := openTest(t)
+	var size int
+	if err := l.db.Get(&size, `PRAGMA page_size`); err != nil || size != 8192 {
+		t.Errorf("%d, %v", size, err)
 	}
 }

@@ -18,7 +18,13 @@ import (
 
 // Reader reads the committed part of a log. Its methods may be called from several
 // goroutines.
-type Reader struct{ db *sqlx.DB }
+type Reader struct {
+	db      *sqlx.DB
+	path    string
+	version int // of the file's schema
+
+	immutable bool // nobody can write it, and there is no write-ahead log
+}
 
 // OpenReader opens the log at path read-only; it recovers and changes nothing. A log
 // in a folder that cannot be written is readable while no process has it open for
@@ -31,6 +37,7 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("eventlog: %w", err)
 	}
+	_, _ = syncLeftover(path+"-wal", os.O_RDONLY) // where that is not allowed, nothing else is to be had
 	r, err := openReader(ctx, path, false)
 	if errors.Is(err, ErrReadOnly) {
 		// SQLite needs a -shm file beside a WAL database, and could not make one.
@@ -49,7 +56,7 @@ func openReader(ctx context.Context, path string, immutable bool) (*Reader, erro
 	if err != nil {
 		return nil, err
 	}
-	app, _, err := identify(ctx, db)
+	app, version, err := identify(ctx, db)
 	if err == nil && app == 0 {
 		err = emptyOrForeign(ctx, db)
 	}
@@ -57,7 +64,7 @@ func openReader(ctx context.Context, path string, immutable bool) (*Reader, erro
 		_ = db.Close() // the error that matters is the first
 		return nil, err
 	}
-	return &Reader{db: db}, nil
+	return &Reader{db: db, path: path, version: version, immutable: immutable}, nil
 }
 
 // emptyOrForeign tells a file in which a log is just being made, or would have been, from
@@ -76,29 +83,39 @@ func emptyOrForeign(ctx context.Context, db *sqlx.DB) error {
 // Close releases the file. A Log is closed by its own Close.
 func (r *Reader) Close() error { return r.db.Close() }
 
+// Path returns the absolute name of the log's file.
+func (r *Reader) Path() string { return r.path }
+
 // Head returns the number of events and the root hash of the tree they form.
 func (r *Reader) Head(ctx context.Context) (size int64, root tlog.Hash, err error) {
-	f, err := r.frontier(ctx)
-	return f.size, f.root(), err
-}
-
-func (r *Reader) frontier(ctx context.Context) (frontier, error) {
-	var size int64
-	var roots []byte
-	if err := r.db.QueryRowxContext(ctx, `SELECT size, frontier FROM tree WHERE id = 1`).Scan(&size, &roots); err != nil {
-		return frontier{}, explain(err)
+	h := r.hashes(ctx)
+	if size, err = h.size(); err != nil {
+		return 0, root, err
 	}
-	return parseFrontier(size, roots)
+	f, err := h.frontier(size)
+	return size, f.root(), err
 }
 
-// OpenRuns returns the runs whose intent has no outcome yet, oldest first, whether
-// their process lives or not.
-func (r *Reader) OpenRuns(ctx context.Context) ([]RunID, error) {
+// hashes reads the tree's hashes.
+func (r *Reader) hashes(ctx context.Context) hashes {
+	return hashes{ctx: ctx, db: r.db, old: r.version < 2}
+}
+
+// FindRuns returns the runs that have an intent or an outcome and whose id, or its last eight
+// characters, begins with part, or ends with it, without reading their events.
+func (r *Reader) FindRuns(ctx context.Context, part string) ([]RunID, error) {
 	var runs []RunID
 	err := r.db.SelectContext(ctx, &runs, `
 		SELECT run_id
-		FROM open_runs
-		ORDER BY seq`)
+		FROM (
+			SELECT run_id
+			FROM events
+			WHERE type = 'llm.responded' OR type = 'llm.provider_error' OR type = 'llm.outcome_unknown'
+			UNION
+			SELECT run_id
+			FROM open_runs
+		)
+		WHERE substr(run_id, 1, length(?1)) = ?1 OR substr(run_id, -length(?1)) = ?1 OR substr(run_id, -8, length(?1)) = ?1`, part)
 	return runs, explain(err)
 }
 
@@ -271,7 +288,48 @@ func (r *Reader) fetch(ctx context.Context, q Query, limit int) (events []Event,
 		size += len(e.Payload)
 		more = size >= chunkBytes
 	}
-	return events, more || len(events) == limit, explain(rows.Err())
+	more = more || len(events) == limit
+	if err := rows.Err(); err != nil {
+		return nil, false, explain(err)
+	}
+	return events, more, r.fillWithheld(ctx, events)
+}
+
+// fillWithheld says of the events without a payload why they have none. Where nothing is
+// known it was pruned; whether that is so is what Verify says.
+func (r *Reader) fillWithheld(ctx context.Context, events []Event) error {
+	var gone []*Event
+	for i := range events {
+		if e := &events[i]; e.Payload == nil {
+			e.Withheld = Pruned
+			gone = append(gone, e)
+		}
+	}
+	if len(gone) == 0 || r.version < 2 {
+		return nil
+	}
+	first, last := gone[0].Seq, gone[len(gone)-1].Seq
+	var rows []struct {
+		Seq Seq
+		Why string
+	}
+	err := r.db.SelectContext(ctx, &rows, `
+		SELECT seq, why
+		FROM withheld
+		WHERE seq BETWEEN ? AND ?`, int64(min(first, last)), int64(max(first, last)))
+	if err != nil {
+		return explain(err)
+	}
+	why := map[Seq]string{}
+	for _, row := range rows {
+		why[row.Seq] = row.Why
+	}
+	for _, e := range gone {
+		if w, ok := why[e.Seq]; ok {
+			e.Withheld = w
+		}
+	}
+	return nil
 }
 
 func scanEvent(rows *sqlx.Rows) (e Event, err error) {
@@ -295,6 +353,14 @@ func scanEvent(rows *sqlx.Rows) (e Event, err error) {
 	e.Time = time.Unix(0, ts)
 	e.PayloadSHA256, e.LeafHash = [sha256.Size]byte(sum), tlog.Hash(leaf)
 	return e, nil
+}
+
+// Count returns how many events q selects, without reading them; Limit and Newest say nothing
+// here.
+func (r *Reader) Count(ctx context.Context, q Query) (n int, err error) {
+	where, args := q.where()
+	err = r.db.GetContext(ctx, &n, `SELECT count(*) FROM events `+where, args...)
+	return n, explain(err)
 }
 
 // Last returns the newest event that q selects; ok is false if there is none.

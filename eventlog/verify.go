@@ -1,101 +1,219 @@
 package eventlog
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
+	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 )
 
+// Damage is a kind of damage.
+type Damage string
+
+// What Verify can find.
+const (
+	DamageEdited     Damage = "edited"     // an event is not as it was written
+	DamageDeleted    Damage = "deleted"    // events are missing, or a payload is
+	DamageInserted   Damage = "inserted"   // events that were never written there
+	DamageReordered  Damage = "reordered"  // events have each other's places
+	DamageTruncated  Damage = "truncated"  // the end is missing
+	DamageUnreadable Damage = "unreadable" // the file is broken there
+	DamageTree       Damage = "tree"       // a stored hash, or what else is stored beside the events, does not follow from them
+	DamageCheckpoint Damage = "checkpoint" // a checkpoint is not one of this log as it is
+	DamageAnchor     Damage = "anchor"     // a line of the anchor is not
+	DamageSchema     Damage = "schema"     // the tables are not those of a log
+	DamageRule       Damage = "rule"       // an Auditor says that what happened must not happen
+)
+
+// Finding is something that is wrong with a log.
+type Finding struct {
+	Seq  Seq    `json:"seq,omitempty"` // of the first event concerned; 0 if no event is
+	Kind Damage `json:"kind"`
+	What string `json:"what"` // in words
+}
+
+// maxFindings is how many findings a report lists; of more, only the number is told.
+const maxFindings = 100
+
 // Report is what Verify found.
 type Report struct {
-	Events   int64     // events that were read
+	Events   int64     // that were read
+	Absent   int64     // that this part of a log lacks; only their hashes came
 	Root     tlog.Hash // of the tree they form
 	FirstBad Seq       // the first event that is wrong or missing; 0 if none is
-	Damage   string    // what is wrong with it, in words; empty if nothing is
+	Findings []Finding // by seq; those that concern no event come last
+	More     int       // findings that are not listed
+	Warnings []string  // what is no damage, and somebody should know
+
+	Checkpoints int   // stored with the log, whose root and signature hold
+	Anchors     int   // lines of the anchor, likewise
+	Signed      int64 // how many events a checkpoint covers that a known key signed
+
+	// Checkpoints of the file, and lines of the anchor, that could not be checked, because they
+	// lie in a part that is absent or damaged. Several for one size count once.
+	Unchecked, UncheckedAnchors int
+
+	Pruned   int64 // payloads that are gone, as an event says
+	Withheld int64 // payloads that did not come with an import
 }
 
 // OK reports whether the log is as it was written.
-func (r Report) OK() bool { return r.Damage == "" }
+func (r Report) OK() bool { return len(r.Findings) == 0 }
 
-// Verify recomputes every hash of the log from the events themselves and compares the
-// result with what is stored. It reads the whole log. An error means that it could not
-// be read; damage is in the report.
+// VerifyOptions say what Verify compares the log with.
+type VerifyOptions struct {
+	Keys  []note.Verifier // signatures of others are counted, not judged
+	Since *Checkpoint     // one that was kept elsewhere
+	Audit Auditor         // judges what happened; nil judges nothing
+
+	// NoImport says that the file is the log itself: nothing may be withheld or absent then. In
+	// an import it may, and is counted; so whoever can write a log could hide a payload by
+	// saying that it never came.
+	NoImport bool
+
+	// Progress is called now and then with the number of events that have been verified.
+	Progress func(events int64)
+}
+
+// An Auditor judges what happened. Its methods are called from one goroutine, in the order of
+// the events.
+type Auditor interface {
+	// Wants reports whether Event needs the payloads of events of this type.
+	Wants(Type) bool
+
+	// Event takes an event in, which is as it was written, and says which rules it breaks. It
+	// must not keep e. The payload is nil if it is not wanted, or not there.
+	Event(e *Event) []string
+
+	// Gap is called where events are missing or damaged: what happened there is not known.
+	Gap()
+}
+
+// ErrOtherLog says that a checkpoint is one of another log.
+var ErrOtherLog = errors.New("the checkpoint is one of another log")
+
+// Verify recomputes every hash of the log from the events themselves and compares the results
+// with what is stored: leaves, tree, checkpoints, and the anchor beside it. It reads the whole
+// log on all cores, and writes nothing; others may append meanwhile. An error means that
+// it could not be read; damage is in the report. The error wraps ErrOtherLog if
+// VerifyOptions.Since is no checkpoint of this log, and ErrCheckpoint if its signature by a
+// known key is false.
 //
-// It finds edits, deletions, insertions and reorderings by whoever did not recompute
-// the tree. Against somebody who did, it takes a root hash kept elsewhere.
-//
-// If progress is not nil it is called now and then with the number of events read.
-func (r *Reader) Verify(ctx context.Context, progress func(events int64)) (Report, error) {
-	want, err := r.frontier(ctx)
-	switch {
-	case errors.Is(err, errFrontier):
-		return Report{Damage: err.Error()}, nil
-	case err != nil:
+// It finds edits, deletions, insertions and reorderings by whoever did not recompute the tree
+// and sign it. Against whoever holds the key as well it takes a checkpoint kept elsewhere.
+func (r *Reader) Verify(ctx context.Context, opt VerifyOptions) (Report, error) {
+	v := &verification{reader: r, opt: opt}
+	// The anchor before the size: an anchor is never ahead of its log.
+	anchors, err := ReadAnchors(r.path)
+	if err != nil {
 		return Report{}, err
 	}
-	var tree frontier
-	for e, err := range r.Events(ctx, Query{Until: Seq(want.size)}) {
-		if errors.Is(err, ErrCorrupt) {
-			return Report{Events: tree.size, FirstBad: Seq(tree.size + 1), Damage: err.Error()}, nil
-		}
-		if err != nil {
-			return Report{}, err
-		}
-		if int64(e.Seq) > want.size {
-			break // an empty log that has grown since: Until 0 is no limit
-		}
-		if damage := check(&e, Seq(tree.size+1)); damage != "" {
-			return Report{Events: tree.size, Root: tree.root(), FirstBad: Seq(tree.size + 1), Damage: damage}, nil
-		}
-		tree.add(e.LeafHash)
-		if progress != nil && tree.size%10_000 == 0 {
-			progress(tree.size)
-		}
+	err = v.open(ctx, anchors)
+	if err == nil && !v.lacks["events"] {
+		err = v.run(ctx)
 	}
-	rep := Report{Events: tree.size, Root: tree.root()}
-	switch {
-	case tree.size < want.size:
-		rep.FirstBad = Seq(tree.size + 1)
-		rep.Damage = fmt.Sprintf("the tree has %d events, the log ends at %d: the end was deleted", want.size, tree.size)
-	case tree.root() != want.root():
-		rep.Damage = "the tree's root does not follow from the events: the log was rewritten"
-	default:
-		return rep, r.checkRest(ctx, want.size, &rep)
+	if err = errors.Join(err, v.close()); errors.Is(err, ErrCorrupt) {
+		v.find(0, DamageUnreadable, "%v", err)
+		err = nil
 	}
-	return rep, nil
+	if err != nil {
+		return Report{}, err
+	}
+	return v.finish(), nil
 }
 
-// checkRest looks for events behind the tree's end. They may be new ones, but then
-// the tree has grown too.
-func (r *Reader) checkRest(ctx context.Context, size int64, rep *Report) error {
-	e, ok, err := r.Last(ctx, Query{})
-	if err != nil || !ok || int64(e.Seq) <= size {
-		return err
-	}
-	now, err := r.frontier(ctx)
-	if err == nil && now.size < int64(e.Seq) {
-		rep.FirstBad = Seq(size + 1)
-		rep.Damage = fmt.Sprintf("the tree has %d events, the log goes on to %d: events were inserted", now.size, e.Seq)
-	}
-	return err
+// find adds a finding.
+func (v *verification) find(seq Seq, kind Damage, format string, args ...any) {
+	v.note(Finding{seq, kind, fmt.Sprintf(format, args...)})
 }
 
-// check returns what is wrong with an event that should be number want, or "".
-func check(e *Event, want Seq) string {
-	switch {
-	case e.Seq > want:
-		return fmt.Sprintf("missing: the next event is %d", e.Seq)
-	case e.Seq < want:
-		return fmt.Sprintf("an event with the impossible number %d", e.Seq)
-	case e.Payload == nil:
-		return "the payload is missing"
-	case int64(len(e.Payload)) != e.PayloadLen || sha256.Sum256(e.Payload) != e.PayloadSHA256:
-		return "the payload was edited"
-	case e.Leaf() != e.LeafHash:
-		return "the header was edited"
+func (v *verification) note(f Finding) {
+	if f.Seq > 0 && (v.rep.FirstBad == 0 || f.Seq < v.rep.FirstBad) {
+		v.rep.FirstBad = f.Seq
 	}
-	return ""
+	if len(v.rep.Findings) >= maxFindings {
+		v.rep.More++
+		return
+	}
+	v.rep.Findings = append(v.rep.Findings, f)
+}
+
+func (v *verification) warn(format string, args ...any) {
+	v.rep.Warnings = append(v.rep.Warnings, fmt.Sprintf(format, args...))
+}
+
+// finish puts the report in order.
+func (v *verification) finish() Report {
+	v.classify()
+	v.rep.Events, v.rep.Absent, v.rep.Root = v.events, v.absentEvents, v.tree.root()
+	for _, k := range v.unknown.list() {
+		v.warn("%s", k)
+	}
+	if v.clock.back > 0 {
+		v.warn("the clock went back %s, first by %v at event %d", times(v.clock.back), v.clock.by, v.clock.first)
+	}
+	v.unsigned()
+	if n := v.rep.Unchecked; n > 0 {
+		v.warn("checkpoints of the file that could not be checked, in a part that is absent or damaged: %d", n)
+	}
+	if n := v.rep.UncheckedAnchors; n > 0 {
+		v.warn("lines of the anchor that could not be checked, in a part that is absent or damaged: %d", n)
+	}
+	if v.opt.NoImport && v.reader.version >= 2 && v.runs.ended > 0 && v.sizes == 0 && v.anchors == 0 {
+		v.warn("runs have ended, and there is neither a checkpoint nor an anchor of them: they were removed, or could not be written")
+	}
+	if v.rep.Withheld > 0 && (v.sizes > 1 || v.rep.Anchors > 0) {
+		v.warn("payloads are withheld, as of an import, and the log was appended to: if it is none, somebody took them away")
+	}
+	if v.broken {
+		v.rep.Root = tlog.Hash{}
+	}
+	slices.SortStableFunc(v.rep.Findings, func(a, b Finding) int {
+		switch {
+		case a.Seq == b.Seq:
+			return 0
+		case a.Seq == 0:
+			return 1
+		case b.Seq == 0:
+			return -1
+		}
+		return cmp.Compare(a.Seq, b.Seq)
+	})
+	return v.rep
+}
+
+// clock watches the times of events.
+type clock struct {
+	last   time.Time
+	writer string
+	back   int // how often the clock went back
+	first  Seq
+	by     time.Duration
+}
+
+// acrossWriters is how far the times of two processes may lie apart in the wrong order
+// although no clock jumped: an event gets its time when it is recorded and its place when it
+// is written.
+const acrossWriters = 10 * time.Second
+
+func (c *clock) tick(e *Event) {
+	by := c.last.Sub(e.Time)
+	if by > 0 && (e.Writer == c.writer || by > acrossWriters) {
+		if c.back++; c.back == 1 {
+			c.first, c.by = e.Seq, by
+		}
+	}
+	c.last, c.writer = e.Time, e.Writer
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }

@@ -18,7 +18,9 @@ type Projection struct {
 	Version int    // raised whenever Schema or Apply changes; an older file is built anew
 	Schema  string // statements that create the tables
 	Types   []Type // the facts that matter
-	Apply   func(ctx context.Context, tx *sqlx.Tx, e Event) error
+	// Withheld has Apply called also for facts whose payload is nil; else they are passed over.
+	Withheld bool
+	Apply    func(ctx context.Context, tx *sqlx.Tx, e Event) error
 }
 
 // View is a Projection kept in a file of its own. It is never the only place where
@@ -49,10 +51,8 @@ var errStale = errors.New("the view is stale")
 func OpenView(ctx context.Context, r *Reader, path string, def Projection) (*View, error) {
 	v, err := openView(ctx, r, path, def)
 	if errors.Is(err, errStale) || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrForeign) {
-		for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
-			if rerr := os.Remove(path + suffix); rerr != nil && !errors.Is(rerr, ErrNotExist) {
-				return nil, fmt.Errorf("eventlog: rebuild view %s: %w", def.Name, rerr)
-			}
+		if rerr := RemoveView(path); rerr != nil {
+			return nil, fmt.Errorf("eventlog: rebuild view %s: %w", def.Name, rerr)
 		}
 		v, err = openView(ctx, r, path, def)
 	}
@@ -62,16 +62,22 @@ func OpenView(ctx context.Context, r *Reader, path string, def Projection) (*Vie
 	return v, nil
 }
 
+// RemoveView deletes the files of a view, if there are any. The next OpenView makes them anew.
+func RemoveView(path string) error {
+	for _, suffix := range []string{"-wal", "-shm", "-journal", ""} {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 func openView(ctx context.Context, r *Reader, path string, def Projection) (*View, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
-	}
-	if err := f.Close(); err != nil {
+	if _, err := makeFile(path); err != nil {
 		return nil, err
 	}
 	// What a view loses in a crash it reads again, so it need not sync.
@@ -94,38 +100,63 @@ func (v *View) DB() *sqlx.DB { return v.db }
 // Close releases the view's file.
 func (v *View) Close() error { return v.db.Close() }
 
-// CatchUp applies what the log has gained since the view was last brought up to date.
+// portion is how many events a view looks at in one transaction: what it has done by then is
+// kept if it is interrupted, and another process gets its turn. Only tests change it.
+var portion Seq = 100_000
+
+// CatchUp applies what the log has gained since the view was last brought up to date. What is
+// appended while it works is the next call's.
 func (v *View) CatchUp(ctx context.Context) error {
-	tx, err := v.db.BeginTxx(ctx, nil)
+	end, ok, err := v.reader.Last(ctx, Query{})
 	if err != nil {
 		return err
+	}
+	for {
+		at, err := v.apply(ctx, end, ok)
+		if err != nil || at >= end.Seq {
+			return err
+		}
+	}
+}
+
+// apply applies the next portion of what lies before end, and returns how far the view is
+// then. With ok unset the log is empty.
+func (v *View) apply(ctx context.Context, end Event, ok bool) (Seq, error) {
+	tx, err := v.db.BeginTxx(ctx, nil)
+	if err != nil {
+		return 0, err
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
 	at, err := v.position(ctx, tx)
-	if err != nil {
-		return err
+	if err != nil || ok && at >= end.Seq {
+		return at, err
 	}
-	// What is appended from here on is the next call's. The position moves to the end also
-	// when nothing mattered, so that nothing is looked at twice.
-	end, ok, err := v.reader.Last(ctx, Query{})
-	if err != nil || ok && end.Seq == at {
-		return err
+	// The position moves to the end also when nothing mattered, so that nothing is looked at
+	// twice.
+	if at+portion < end.Seq {
+		last, ok, err := v.reader.Last(ctx, Query{After: at, Until: at + portion})
+		if err != nil {
+			return 0, err
+		}
+		if ok { // else so many events did not come with an import
+			end = last
+		}
 	}
 	for e, err := range v.reader.Events(ctx, Query{After: at, Until: end.Seq, Types: v.def.Types, Class: Fact}) {
 		if err != nil {
-			return err
+			return 0, err
 		}
-		if e.Payload == nil {
+		if e.Payload == nil && !v.def.Withheld {
 			continue
 		}
 		if err := v.def.Apply(ctx, tx, e); err != nil {
-			return fmt.Errorf("event %d (%s): %w", e.Seq, e.Type, err)
+			return 0, fmt.Errorf("event %d (%s): %w", e.Seq, e.Type, err)
 		}
 	}
 	if _, err := tx.ExecContext(ctx, `UPDATE position SET seq = ?, leaf = ? WHERE id = 1`, int64(end.Seq), end.LeafHash[:]); err != nil {
-		return err
+		return 0, err
 	}
-	return tx.Commit()
+	return end.Seq, tx.Commit()
 }
 
 // position returns the last event applied, creating the tables of a fresh file. It

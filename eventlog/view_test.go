@@ -1,7 +1,9 @@
 package eventlog
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,5 +65,37 @@ func TestViewCatchesUpAndComesBack(t *testing.T) {
 	newer.Version = 2
 	if got := viewRows(t, l, path, newer); got != "[2 4 6]" {
 		t.Errorf("new version: %s", got)
+	}
+}
+
+// TestViewKeepsWhatItHasDone: a view that is interrupted goes on where it was.
+func TestViewKeepsWhatItHasDone(t *testing.T) {
+	defer func(n Seq) { portion = n }(portion)
+	portion = 3
+	l := openTest(t)
+	for range 10 {
+		if _, err := l.Append(t.Context(), fact(SessionCreated, Refs{})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "names.db")
+	broken := names
+	broken.Apply = func(ctx context.Context, tx *sqlx.Tx, e Event) error {
+		if e.Seq == 8 {
+			return errors.New("interrupted")
+		}
+		return names.Apply(ctx, tx, e)
+	}
+	if _, err := OpenView(t.Context(), &l.Reader, path, broken); err == nil {
+		t.Fatal("no error")
+	}
+	var first Seq
+	going := names
+	going.Apply = func(ctx context.Context, tx *sqlx.Tx, e Event) error {
+		first = min(e.Seq, cmp.Or(first, e.Seq))
+		return names.Apply(ctx, tx, e)
+	}
+	if got := viewRows(t, l, path, going); got != "[1 2 3 4 5 6 7 8 9 10]" || first != 7 {
+		t.Errorf("rows %s, gone on from %d", got, first)
 	}
 }

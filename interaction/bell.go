@@ -103,7 +103,7 @@ func (c *Coordinator) Reachable() error {
 				time.Sleep(acceptPause)
 				continue
 			}
-			c.collect(context.Background())
+			c.Look(context.Background())
 			_ = conn.Close() // nothing was written to it; closing it tells the caller that we looked
 		}
 	})
@@ -123,8 +123,11 @@ const acceptPause = 50 * time.Millisecond
 // wakeTimeout is how long a living asker may take to look at the log.
 const wakeTimeout = 5 * time.Second
 
-// ErrAskerGone says that an answer is on the log, but that nobody waits for it any more.
-var ErrAskerGone = errors.New("the process that asked is gone")
+// Why the process that asked could not be made to look at an answer, which is on the log.
+var (
+	ErrAskerGone   = errors.New("the process that asked is gone")
+	ErrAskerAsleep = errors.New("the process that asked does not look: it may be suspended")
+)
 
 // wake makes the process behind a log handle look at the log, and waits until it has.
 func (c *Coordinator) wake(writer string) error {
@@ -136,6 +139,9 @@ func (c *Coordinator) wake(writer string) error {
 	if err := conn.SetReadDeadline(time.Now().Add(wakeTimeout)); err != nil {
 		return err
 	}
-	_, _ = conn.Read(make([]byte, 1)) // ends when the asker closes, which is the sign
+	// It ends when the asker closes, which is the sign, or when the asker's end does.
+	if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("interaction: %w", ErrAskerAsleep)
+	}
 	return nil
 }

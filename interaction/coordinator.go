@@ -21,8 +21,17 @@ type Coordinator struct {
 	now  func() time.Time
 	bell *bell
 
-	mu   sync.Mutex // guards open; never held during I/O
-	open []*Ticket  // in the order they were asked
+	mu    sync.Mutex // guards what follows; never held during I/O
+	open  []*Ticket  // in the order they were asked
+	woken func()     // nil: nothing more is to be looked at
+}
+
+// OnWake has f called whenever this process is woken by another, or looks by itself, beside what
+// the questions need: something on the log may concern it. It must be set before Reachable.
+func (c *Coordinator) OnWake(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.woken = f
 }
 
 // New returns a Coordinator that keeps its questions on log. Sockets lie in dir, which
@@ -116,11 +125,15 @@ func (c *Coordinator) Answer(ctx context.Context, id eventlog.InteractionID, a A
 		return err
 	}
 	if q.Writer == c.log.Writer() {
-		c.collect(ctx)
+		c.collect(ctx, false)
 		return nil
 	}
 	return c.wake(q.Writer)
 }
+
+// Wake makes the process that writes the log through the given handle look at the log, and
+// waits until it has. It fails with ErrAskerGone if that process does not listen.
+func (c *Coordinator) Wake(writer string) error { return c.wake(writer) }
 
 // reject records an answer that does not count and returns why.
 func (c *Coordinator) reject(ctx context.Context, q Question, a Answer, why error) error {
@@ -142,7 +155,7 @@ func (c *Coordinator) Lapse(ctx context.Context, t *Ticket, why Reason) error {
 	_, err := c.log.Append(ctx, fact)
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) {
-		c.collect(ctx)
+		c.collect(ctx, false)
 		return nil
 	}
 	t.close(nil, why, err)
@@ -167,15 +180,29 @@ func (c *Coordinator) Resolve(t *Ticket, r Resolution) error {
 	return c.log.Record(eventlog.NewFact(eventlog.InteractionResolved, "perlica", t.Refs, r))
 }
 
-// collect closes the tickets to which the log holds an end.
-func (c *Coordinator) collect(ctx context.Context) {
+// Look takes in what other processes have put on the log. Whoever puts it there wakes this
+// process, unless it dies in between or cannot reach it: for their sake somebody should look now
+// and then while a question is open.
+func (c *Coordinator) Look(ctx context.Context) {
+	c.collect(ctx, true)
+	c.mu.Lock()
+	woken := c.woken
+	c.mu.Unlock()
+	if woken != nil {
+		woken()
+	}
+}
+
+// collect closes the tickets to which the log holds an end. A log that cannot be read closes
+// them, too, unless they will be looked at again.
+func (c *Coordinator) collect(ctx context.Context, again bool) {
 	c.mu.Lock()
 	waiting := slices.Clone(c.open)
 	c.mu.Unlock()
 	for _, t := range waiting {
 		var end *TakenError
 		switch err := taken(ctx, &c.log.Reader, t.ID); {
-		case err == nil: // still open
+		case err == nil, again && !errors.As(err, &end): // still open
 		case errors.As(err, &end):
 			t.close(end.Answer, end.Lapsed, nil)
 		default:

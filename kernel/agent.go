@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"mvdan.cc/sh/v3/shell"
+	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/provider"
@@ -28,9 +30,10 @@ const Predictable = "predictable"
 
 // An AgentError says that there is no such agent, and what to do.
 type AgentError struct {
-	ID   string
-	Why  string
-	Hint string
+	ID      string
+	Why     string
+	Hint    string
+	Unknown bool // neither the configuration nor the registry has its id
 }
 
 func (e *AgentError) Error() string { return e.Why }
@@ -43,8 +46,8 @@ type Resolver struct {
 	LookPath func(string) (string, error)
 }
 
-// lookup finds a program; Perlica's own name in the registry is its own executable.
-func (r Resolver) lookup(name string) (string, error) {
+// Find finds a program; Perlica's own name in the registry is its own executable.
+func (r Resolver) Find(name string) (string, error) {
 	if name == provider.Self {
 		return r.Self, nil
 	}
@@ -97,7 +100,7 @@ func (r Resolver) Named(id string) (Agent, error) {
 	case c.Command != "":
 		a.Command = append([]string{c.Command}, c.Args...)
 	case isKnown:
-		argv, ok := known.Find(r.lookup)
+		argv, ok := known.Find(r.Find)
 		if !ok {
 			return Agent{}, &AgentError{ID: id, Why: known.Name + " is not installed: none of its programs is on PATH", Hint: "install it: " + known.Install}
 		}
@@ -106,7 +109,7 @@ func (r Resolver) Named(id string) (Agent, error) {
 		}
 		a.Command = argv
 	default:
-		e := &AgentError{ID: id, Why: fmt.Sprintf("there is no provider %q", id), Hint: "see 'perlica provider list'"}
+		e := &AgentError{ID: id, Why: fmt.Sprintf("there is no provider %q", id), Hint: "see 'perlica provider list'", Unknown: true}
 		var configured []string
 		for name := range r.Config.Providers {
 			configured = append(configured, name)
@@ -117,6 +120,20 @@ func (r Resolver) Named(id string) (Agent, error) {
 		return Agent{}, e
 	}
 	return a, nil
+}
+
+// CommandLine is what AdHoc takes for these arguments, quoted for a shell. It is empty where a
+// shell cannot say it.
+func CommandLine(argv []string) string {
+	var words []string
+	for _, arg := range argv {
+		q, err := syntax.Quote(arg, syntax.LangBash)
+		if err != nil {
+			return ""
+		}
+		words = append(words, q)
+	}
+	return strings.Join(words, " ")
 }
 
 // AdHoc returns an agent from a command line, which is split like a shell splits it, and

@@ -11,12 +11,13 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
 
-// client is what a run's connection talks to: it records the lines, gathers the answer,
-// shows what happens and takes the agent's questions.
+// client is a turn as the agent's session sees it: it records the turn's lines, gathers the
+// answer, shows what happens and takes the agent's questions.
 type client struct {
 	run    *run
 	show   *shower
@@ -47,16 +48,16 @@ type client struct {
 	cost     *acp.Cost
 	started  time.Time
 	first    time.Time
-	perms    Permissions
+	perms    fact.Permissions
 	always   []string // kinds of tools that a person has allowed the agent for good
-	unasked  []UnaskedTool
+	unasked  []fact.UnaskedTool
 	blocked  int
 	warnings []string
 }
 
 // toolSeen is a tool call as far as it has been reported.
 type toolSeen struct {
-	ToolSeen
+	fact.ToolSeen
 	call    provider.ToolCall
 	asked   bool
 	refused bool
@@ -75,11 +76,11 @@ func newClient(run *run) *client {
 	c.cancel = sync.OnceFunc(func() { close(c.cancelled) })
 	c.settle = sync.OnceFunc(func() { close(c.settled) })
 	c.at.Store(&run.refs)
-	var sync func() error
+	var log *eventlog.Log
 	if run.r.opt.StreamSync {
-		sync = run.r.log.Sync
+		log = run.r.log
 	}
-	c.show = newShower(run.t.Show, sync, func(error) { c.kill() })
+	c.show = newShower(run.t.Show, log, func(error) { c.kill() })
 	return c
 }
 
@@ -90,7 +91,8 @@ func (c *client) attach(conn *provider.Conn) {
 	c.asking.Go(c.ask)
 }
 
-// detach ends what attach began. The connection must have ended.
+// detach ends what attach began. The connection must have ended, or have been taken from the
+// turn.
 func (c *client) detach() {
 	close(c.asks)
 	c.asking.Wait()
@@ -128,9 +130,11 @@ func (c *client) Sent(f provider.Frame) error {
 	if f.Method == acp.AgentMethodSessionPrompt {
 		time.AfterFunc(promptLazy, c.run.r.log.Hurry)
 	}
-	return c.run.r.log.Record(eventlog.Event{
-		Type: sentTypes[f.Kind], Class: eventlog.Frame, Actor: "perlica", Refs: c.refs(), Payload: f.Line,
-	})
+	return c.run.r.log.Record(sentEvent(f, c.refs()))
+}
+
+func sentEvent(f provider.Frame, refs eventlog.Refs) eventlog.Event {
+	return eventlog.Event{Type: sentTypes[f.Kind], Class: eventlog.Frame, Actor: "perlica", Refs: refs, Payload: f.Line}
 }
 
 var receivedTypes = map[provider.Kind]eventlog.Type{
@@ -144,14 +148,20 @@ func (c *client) Received(f provider.Frame) error {
 	case c.active <- struct{}{}:
 	default:
 	}
+	return c.run.r.log.Record(c.run.r.receivedEvent(f, c.refs()))
+}
+
+func (r *Runner) receivedEvent(f provider.Frame, refs eventlog.Refs) eventlog.Event {
 	if f.Kind == provider.Oversized {
-		return c.run.r.log.Record(eventlog.NewFact(eventlog.LineOversized, "agent", c.refs(), oversizedLine{
-			Length: f.Length, SHA256: hex.EncodeToString(f.SHA256), Head: f.Line,
-		}))
+		head := f.Line
+		if r.opt.RedactLog {
+			head = r.opt.Redactor.Payload(head) // here: in the event it is base64
+		}
+		return eventlog.NewFact(eventlog.LineOversized, "agent", refs, fact.OversizedLine{
+			Length: f.Length, SHA256: hex.EncodeToString(f.SHA256), Head: head,
+		})
 	}
-	return c.run.r.log.Record(eventlog.Event{
-		Type: receivedTypes[f.Kind], Class: eventlog.Frame, Actor: "agent", Refs: c.refs(), Payload: f.Line,
-	})
+	return eventlog.Event{Type: receivedTypes[f.Kind], Class: eventlog.Frame, Actor: "agent", Refs: refs, Payload: f.Line}
 }
 
 // start opens the turn.
@@ -182,7 +192,7 @@ func (c *client) Update(u provider.Update) {
 		c.cost = u.Usage.Cost
 	}
 	c.mu.Unlock()
-	if c.show.sync != nil {
+	if c.show.log != nil {
 		c.run.r.log.Hurry() // the shower is about to wait for it
 	}
 	c.show.add(Updated{u})
@@ -192,7 +202,7 @@ func (c *client) Update(u provider.Update) {
 func (c *client) noteTool(t provider.ToolCall) *toolSeen {
 	s := c.toolOf[t.ID]
 	if s == nil {
-		s = &toolSeen{ToolSeen: ToolSeen{ID: string(t.ID)}}
+		s = &toolSeen{ToolSeen: fact.ToolSeen{ID: string(t.ID)}}
 		s.call.ID = t.ID
 		c.tools = append(c.tools, s)
 		c.toolOf[t.ID] = s
@@ -223,13 +233,16 @@ func (c *client) Blocked(b provider.BlockedRequest) {
 	c.mu.Lock()
 	c.blocked++
 	c.mu.Unlock()
-	refs := c.refs()
 	// An error kills the log, and with it the run at its next step.
-	_ = c.run.r.log.Record(
-		eventlog.NewFact(eventlog.ToolBlocked, "agent", refs, toolBlocked{Method: b.Method, RequestID: b.ID, Reason: reasonBlocked, Params: b.Params}),
-		eventlog.NewFact(eventlog.ToolResult, "perlica", refs, toolResult{Method: b.Method, RequestID: b.ID, Reason: reasonBlocked}),
-	)
+	_ = c.run.r.log.Record(blockedEvents(b, c.refs())...)
 	c.show.add(Blocked{Method: b.Method})
+}
+
+func blockedEvents(b provider.BlockedRequest, refs eventlog.Refs) []eventlog.Event {
+	return []eventlog.Event{
+		eventlog.NewFact(eventlog.ToolBlocked, "agent", refs, fact.ToolBlocked{Method: b.Method, RequestID: b.ID, Reason: fact.ReasonBlocked, Params: b.Params}),
+		eventlog.NewFact(eventlog.ToolResult, "perlica", refs, fact.ToolResult{Method: b.Method, RequestID: b.ID, Reason: fact.ReasonBlocked}),
+	}
 }
 
 // maxWarnings is how many warnings a run keeps; an agent may give cause for thousands.
@@ -322,10 +335,10 @@ func (c *client) firstUpdate() time.Duration {
 	return c.first.Sub(c.started)
 }
 
-func (c *client) toolsSeen() []ToolSeen {
+func (c *client) toolsSeen() []fact.ToolSeen {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	seen := []ToolSeen{}
+	seen := []fact.ToolSeen{}
 	for _, t := range c.tools {
 		seen = append(seen, t.ToolSeen)
 	}
@@ -352,13 +365,13 @@ func (c *client) judgeTools() {
 	}
 	c.mu.Unlock()
 	standing := sync.OnceValue(c.run.r.approvals) // many tools share it, most runs need it not
-	var unasked []UnaskedTool
+	var unasked []fact.UnaskedTool
 	for _, t := range tools {
 		why := t.unasked()
 		if why == "" || !t.refused && (slices.Contains(always, t.Kind) || c.covered(standing(), t.call)) {
 			continue
 		}
-		unasked = append(unasked, UnaskedTool{ToolSeen: t.ToolSeen, Why: why})
+		unasked = append(unasked, fact.UnaskedTool{ToolSeen: t.ToolSeen, Why: why})
 	}
 	c.mu.Lock()
 	c.unasked = unasked

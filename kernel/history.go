@@ -2,11 +2,13 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/fact"
 )
 
 // A turnText is one earlier turn of a session: what was asked and what was answered.
@@ -16,56 +18,82 @@ type turnText struct{ input, answer string }
 type history struct {
 	turns   []turnText // oldest first
 	dropped int        // older ones that did not fit
+	gone    int        // turns whose payloads were pruned
 	tokens  int        // estimate of what is kept
 }
 
 // history reads the answered turns of a session that precede the run, newest first, until
 // the budget of tokens is spent. The rest is counted, not read: what is left out is said,
-// and the cut is the same for the same log.
+// and the cut is the same for the same log. A turn whose text was pruned is left out, too.
 func (r *Runner) history(ctx context.Context, s eventlog.SessionID, before eventlog.RunID, budget int) (history, error) {
 	var h history
+	answered := 0
 	answers := map[eventlog.RunID]string{}
 	q := eventlog.Query{Session: s, Types: []eventlog.Type{eventlog.MessageReceived, eventlog.Responded}, Newest: true}
 	for e, err := range r.log.Events(ctx, q) {
 		if err != nil {
 			return h, err
 		}
-		switch {
-		case e.Run == before || e.Payload == nil:
-		case h.dropped > 0:
-			if e.Type == eventlog.Responded {
-				h.dropped++
+		if e.Run == before {
+			continue
+		}
+		if e.Type == eventlog.Responded {
+			answered++
+		}
+		if e.Payload == nil {
+			if _, ok := answers[e.Run]; ok || e.Type == eventlog.Responded {
+				h.gone++
 			}
-		case e.Type == eventlog.Responded:
-			a, err := decodePayload[responded](e)
+			delete(answers, e.Run)
+			continue
+		}
+		if e.Type == eventlog.Responded {
+			a, err := fact.Decode[fact.Responded](e)
 			if err != nil {
 				return h, err
 			}
 			answers[e.Run] = a.Text
-		default:
-			answer, ok := answers[e.Run]
-			if !ok {
-				continue // no answer came: the agent never saw its own half
-			}
-			m, err := decodePayload[messageReceived](e)
-			if err != nil {
+			continue
+		}
+		answer, ok := answers[e.Run]
+		if !ok {
+			continue // no answer came: the agent never saw its own half
+		}
+		m, err := fact.Decode[fact.MessageReceived](e)
+		if err != nil {
+			return h, err
+		}
+		t := turnText{asked(m), answer}
+		if h.tokens+t.tokens() > budget {
+			if answered, err = r.answered(ctx, s); err != nil {
 				return h, err
 			}
-			t := turnText{m.asked(), answer}
-			if h.tokens+t.tokens() > budget {
-				h.dropped = 1
-				continue
-			}
-			h.tokens += t.tokens()
-			h.turns = append(h.turns, t)
+			break
 		}
+		h.tokens += t.tokens()
+		h.turns = append(h.turns, t)
 	}
+	h.dropped = answered - len(h.turns) - h.gone
 	slices.Reverse(h.turns)
 	return h, nil
 }
 
+// answered counts the answered turns of a session. The view knows how many; a log of thousands
+// of turns would have to be read for it.
+func (r *Runner) answered(ctx context.Context, s eventlog.SessionID) (n int, err error) {
+	view, err := r.Sessions(ctx)
+	if err == nil {
+		n, err = view.answered(ctx, s)
+		err = errors.Join(err, view.Close())
+	}
+	if err == nil && n > 0 { // else the session was taken off the lists
+		return n, nil
+	}
+	return r.log.Count(ctx, eventlog.Query{Session: s, Types: []eventlog.Type{eventlog.Responded}})
+}
+
 // asked is the input as a later turn repeats it: of attachments only that they were there.
-func (m messageReceived) asked() string {
+func asked(m fact.MessageReceived) string {
 	text := m.Text
 	for _, path := range m.Attachments {
 		text += "\n[attached then, not repeated: " + filepath.Base(path) + "]"
@@ -98,6 +126,9 @@ func (h history) transcript() string {
 	b.WriteString("This conversation has earlier turns. They are repeated here because this is a new process; do not answer them again.\n")
 	if h.dropped > 0 {
 		b.WriteString("Older turns were left out.\n")
+	}
+	if h.gone > 0 {
+		b.WriteString("Some turns are no longer on record.\n")
 	}
 	for _, t := range h.turns {
 		b.WriteString("\nUser:\n" + quoted(t.input) + "\nAgent:\n" + quoted(t.answer))

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
@@ -42,24 +44,86 @@ func TestLocksLieInTheirFolder(t *testing.T) {
 	}
 }
 
-// TestRecoveryOfARunWithoutEvents: its row is a hostile file's. It is taken off the list.
+// TestRecoveryOfARunWithoutEvents: its row is a hostile file's. Nothing is said of a run that
+// never was, or the log would be damaged from then on.
 func TestRecoveryOfARunWithoutEvents(t *testing.T) {
 	r := openRunner(t)
+	append1(t, r, intentFact("done"), eventlog.NewFact(eventlog.Responded, "agent", eventlog.Refs{Run: "done"}, fact.Responded{}))
+	tamper(t, r, `INSERT INTO open_runs (run_id, seq) VALUES ('nothing', 7), ('other', 1), ('done', 1)`)
+	for _, recover := range []func(context.Context) ([]Result, error){r.Recover, r.RecoverUnlisted} {
+		if got, err := recover(t.Context()); err != nil || len(got) > 0 {
+			t.Errorf("recovered %v, %v", got, err)
+		}
+	}
+	if ended, err := r.recoverRun(t.Context(), "nothing", died); err != nil || ended {
+		t.Errorf("by its name: %t, %v", ended, err)
+	}
+	if list, err := ListUnfinished(t.Context(), &r.log.Reader, r.opt.Paths.Locks); err != nil || len(list) > 0 {
+		t.Errorf("listed: %+v, %v", list, err)
+	}
+	if size, _, err := r.log.Head(t.Context()); err != nil || size != 2 {
+		t.Errorf("%d events, %v", size, err)
+	}
+	if done, err := r.log.Prune(t.Context(), eventlog.Pruning{Until: 2, Run: "done"}); err != nil || done.Events != 2 {
+		t.Errorf("pruned %+v, %v", done, err)
+	}
+	tamper(t, r, `DELETE FROM open_runs`)
+}
+
+// TestRecoveryOfAnUnlistedRun: the list of open runs was cut. The next run need not notice, but
+// who asks for that run, or for all, gets the truth, and its payloads stay.
+func TestRecoveryOfAnUnlistedRun(t *testing.T) {
+	for name, recover := range map[string]func(*Runner) ([]Result, error){
+		"log open": func(r *Runner) ([]Result, error) { return r.RecoverUnlisted(t.Context()) },
+		"its input": func(r *Runner) ([]Result, error) {
+			res, ok, err := r.Recorded(t.Context(), "i")
+			if !ok {
+				err = errors.Join(err, errors.New("it is not on record"))
+			}
+			return []Result{res}, err
+		},
+	} {
+		r := openRunner(t)
+		run := abandon(t, r, 4)
+		tamper(t, r, `DELETE FROM open_runs`)
+		if list, err := ListUnfinished(t.Context(), &r.log.Reader, r.opt.Paths.Locks); err != nil || len(list) != 1 || list[0].Run != run {
+			t.Errorf("%s: listed %+v, %v", name, list, err)
+		}
+		if _, err := r.log.Prune(t.Context(), eventlog.Pruning{Until: 4, Run: run}); !errors.Is(err, eventlog.ErrUnfinished) {
+			t.Errorf("%s: pruned: %v", name, err)
+		}
+		if done, err := r.log.Prune(t.Context(), eventlog.Pruning{Until: 4}); err != nil || done.Events != 0 {
+			t.Errorf("%s: pruned with others: %+v, %v", name, done, err)
+		}
+		lock, err := acquire(runLockPath(r.opt.Paths.Locks, string(run)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := r.Recorded(t.Context(), "i"); !errors.Is(err, ErrInputRunning) {
+			t.Errorf("%s: while its process lives: %v", name, err)
+		}
+		lock.release()
+		if got, err := recover(r); err != nil || len(got) != 1 || got[0].Run != run || got[0].Outcome != OutcomeUnknown {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+		if list, err := ListUnfinished(t.Context(), &r.log.Reader, r.opt.Paths.Locks); err != nil || len(list) > 0 {
+			t.Errorf("%s: still listed: %+v, %v", name, list, err)
+		}
+	}
+}
+
+// tamper changes the log's file behind its back.
+func tamper(t *testing.T, r *Runner, sql string) {
+	t.Helper()
 	db, err := sqlx.Open("sqlite", r.opt.Paths.EventLog)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Exec(`INSERT INTO open_runs (run_id, seq) VALUES ('nothing', 7)`); err != nil {
+	if _, err := db.Exec(sql); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
-	}
-	if got, err := r.Recover(t.Context()); err != nil || len(got) != 1 {
-		t.Errorf("recovered %v, %v", got, err)
-	}
-	if open, err := r.log.OpenRuns(t.Context()); err != nil || len(open) > 0 {
-		t.Errorf("still open: %v, %v", open, err)
 	}
 }
 
@@ -90,8 +154,8 @@ func TestADeadLogIsWhatIsTold(t *testing.T) {
 func TestRecoveryOfARunThatJustEnded(t *testing.T) {
 	r := openRunner(t)
 	run := abandon(t, r, 4)
-	append1(t, r, eventlog.NewFact(eventlog.Responded, "agent", eventlog.Refs{Run: run}, responded{Text: "done"}))
-	if ended, err := r.recoverRun(t.Context(), run); ended || err != nil {
+	append1(t, r, eventlog.NewFact(eventlog.Responded, "agent", eventlog.Refs{Run: run}, fact.Responded{Text: "done"}))
+	if ended, err := r.recoverRun(t.Context(), run, cause{}); ended || err != nil {
 		t.Errorf("recovered: %t, %v", ended, err)
 	}
 }
@@ -114,7 +178,7 @@ func TestRecoveryWithFactsOfALaterVersion(t *testing.T) {
 // TestSessionsWithFactsOfALaterVersion: what cannot be decoded hides no other session.
 func TestSessionsWithFactsOfALaterVersion(t *testing.T) {
 	r := openRunner(t)
-	id, err := r.CreateSession(t.Context(), SessionFacts{Name: "mine", Provider: "p"})
+	id, err := r.CreateSession(t.Context(), fact.SessionCreated{Name: "mine", Provider: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,24 +220,32 @@ func TestAmbiguousOptionsAreNotOffered(t *testing.T) {
 // hostileTurn runs one turn with the predictable agent, as its prompt's lines tell it.
 func hostileTurn(t *testing.T, r *Runner, script string, change func(*Turn)) (Result, error) {
 	t.Helper()
+	turn := Turn{
+		Input: Input{Text: script, Source: "test"},
+		Setup: testSetup(t, r), Permissions: policy.ModeAsk, AnswerIn: time.Minute,
+	}
+	if change != nil {
+		change(&turn)
+	}
+	return r.Run(t.Context(), turn)
+}
+
+// testSetup is the predictable agent in a folder of its own.
+func testSetup(t *testing.T, r *Runner) Setup {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Under the race detector a process sleeps for a second before it ends.
 	r.opt.Environ = append(os.Environ(), scenarioVar+"=#", "GORACE=atexit_sleep_ms=0")
-	turn := Turn{
-		Input: Input{Text: script, Source: "test"},
+	return Setup{
 		Agent: Agent{
 			Agent:          provider.Agent{ID: "test", Command: []string{self, "-test.run=^TestAgentProcess$"}, Env: []string{scenarioVar, "GORACE"}},
 			ConnectTimeout: 10 * time.Second, RequestTimeout: 10 * time.Second,
 		},
-		Dir: t.TempDir(), Permissions: policy.ModeAsk, AnswerIn: time.Minute,
+		Dir: t.TempDir(),
 	}
-	if change != nil {
-		change(&turn)
-	}
-	return r.Run(t.Context(), turn)
 }
 
 // TestANoThatIsAYesIsNotSent: with one id for both, a question is answered cancelled.
@@ -257,7 +329,7 @@ func TestAnswersRaceWithTheirEnds(t *testing.T) {
 			case e.Type == eventlog.InteractionAnswered, e.Type == eventlog.InteractionLapsed:
 				ends = append(ends, e)
 			case e.Type == eventlog.ReplySent:
-				if s, err := decodePayload[replySent](e); err != nil || s.Option == "allow-once" {
+				if s, err := fact.Decode[fact.ReplySent](e); err != nil || s.Option == "allow-once" {
 					yes = append(yes, e)
 				}
 			}

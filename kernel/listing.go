@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -159,7 +160,7 @@ func (r Resolver) commandOf(id string) (argv []string, origin string) {
 	if !known {
 		return []string{}, ""
 	}
-	argv, ok := k.Find(r.lookup)
+	argv, ok := k.Find(r.Find)
 	if !ok {
 		argv = k.Commands[0]
 	}
@@ -183,7 +184,7 @@ func (r Resolver) origin(key string) string {
 func (r Resolver) state(id string) (AgentState, string) {
 	a, err := r.Named(id)
 	if err == nil {
-		_, err = r.lookup(a.Command[0])
+		_, err = r.Find(a.Command[0])
 	}
 	var why *AgentError
 	switch {
@@ -195,4 +196,14 @@ func (r Resolver) state(id string) (AgentState, string) {
 		return Missing, why.Why
 	}
 	return Missing, err.Error()
+}
+
+// sortedIDs are the providers that the configuration mentions.
+func sortedIDs(c *config.Config) []string {
+	var ids []string
+	for id := range c.Providers {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
 }

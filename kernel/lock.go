@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/gofrs/flock"
 	"github.com/google/uuid"
@@ -19,17 +21,32 @@ var errLocked = errors.New("locked")
 // fileLock is held until release is called or the process dies.
 type fileLock struct{ f *flock.Flock }
 
+// Whoever looks whether a lock is held holds a share of it for a moment. acquire tries again
+// as often and as long as that may take.
+const (
+	lookers   = 100
+	lookPause = time.Millisecond
+)
+
 // acquire takes the lock at path, or returns errLocked. The file is removed with the
 // lock, so a lock counts only if the file that was locked is still the one at path.
 func acquire(path string) (*fileLock, error) {
-	for {
-		f := flock.New(path, flock.SetPermissions(0o600))
+	for tries := 0; ; {
+		// Open for writing: that a holder has died is told to whoever watches the folder as the
+		// end of writing, and that somebody has looked is not.
+		f := flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDWR))
 		ok, err := f.TryLock()
 		if err != nil {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
 		if !ok {
-			return nil, errors.Join(errLocked, f.Close())
+			shared, err := f.TryRLock() // can be had beside those who look, not beside a holder
+			if cerr := f.Close(); cerr != nil || err != nil || !shared || tries == lookers {
+				return nil, errors.Join(errLocked, err, cerr)
+			}
+			tries++
+			time.Sleep(lookPause)
+			continue
 		}
 		current, err := isCurrent(f, path)
 		if err == nil && current {
@@ -72,6 +89,43 @@ func isLocked(path string) (bool, error) {
 		return false, fmt.Errorf("lock %s: %w", path, err)
 	}
 	return !free, f.Close() // nothing was written
+}
+
+// CountLocks counts the locks in dir, a context's folder of them: those that processes hold, and
+// files that processes left behind that are gone. They do no harm.
+func CountLocks(dir string) (held, left int, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	sessions := 0
+	for _, entry := range entries {
+		name := entry.Name()
+		if strings.HasPrefix(name, "session-") {
+			sessions++ // not tried: a run that starts at this moment would find it busy
+			continue
+		}
+		id, ok := strings.CutPrefix(strings.TrimSuffix(name, ".lock"), "run-")
+		if !ok {
+			continue
+		}
+		alive, err := isLocked(runLockPath(dir, id))
+		switch {
+		case err != nil:
+			return 0, 0, err
+		case alive:
+			held++
+		default:
+			left++
+		}
+	}
+	if held == 0 {
+		left += sessions // whoever held them has gone
+	}
+	return held, left, nil
 }
 
 func runLockPath(dir, run string) string         { return lockPath(dir, "run", run) }

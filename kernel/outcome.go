@@ -7,7 +7,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog"
-	"github.com/perlica/perlica/eventlog/trail"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -27,7 +27,7 @@ func (run *run) failEarly(ctx context.Context, err error) (Result, error) {
 	if !errors.As(err, &e) {
 		e = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeStopped, Message: err.Error()}
 	}
-	if run.stopped != nil {
+	if run.stopped != nil && !run.noted {
 		if serr := run.recordStop(ctx, *run.stopped); serr != nil {
 			return Result{}, serr
 		}
@@ -37,8 +37,7 @@ func (run *run) failEarly(ctx context.Context, err error) (Result, error) {
 
 // finish turns what Prompt returned into an outcome.
 func (run *run) finish(a provider.Answer, err error) Result {
-	run.beginClose()
-	run.client.drain(run.closing)
+	run.settle()
 	var e *provider.Error
 	outcome := eventlog.Responded
 	if err != nil {
@@ -57,11 +56,23 @@ func (run *run) finish(a provider.Answer, err error) Result {
 	if cerr != nil {
 		// The prompt has left and its outcome cannot be recorded: the agent goes, and
 		// the next start writes the outcome.
-		run.conn.Kill()
+		run.agent.conn.Kill()
 		res.Outcome = OutcomeUnknown
 		res.Err = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeRecord, Message: cerr.Error(), Method: acp.AgentMethodSessionPrompt}
 	}
 	return res
+}
+
+// settle waits for the last words of the turn.
+func (run *run) settle() {
+	if run.kept {
+		if !run.t.Agent.Orderly {
+			run.client.drain(nil)
+		}
+		return
+	}
+	run.agent.beginClose()
+	run.client.drain(run.agent.closing)
 }
 
 // isAnswer reports whether an error is one that the agent answered with, if badly.
@@ -71,12 +82,12 @@ func isAnswer(e *provider.Error) bool {
 
 // masked is an error without what looks like a secret in its message: that may hold what
 // the agent wrote to its standard error, and the log keeps it for ever.
-func masked(e *provider.Error) *provider.Error {
+func (r *Runner) masked(e *provider.Error) *provider.Error {
 	if e == nil {
 		return nil
 	}
 	m := *e
-	m.Message = trail.Redact(m.Message)
+	m.Message = r.opt.Redactor.Text(m.Message)
 	return &m
 }
 
@@ -92,17 +103,17 @@ func (run *run) conclude(outcome eventlog.Type, e *provider.Error) (Result, erro
 	res.Outcome = map[eventlog.Type]Outcome{
 		eventlog.Responded: OutcomeResponded, eventlog.ProviderError: OutcomeProviderError, eventlog.OutcomeUnknown: OutcomeUnknown,
 	}[outcome]
-	res.Err = masked(e)
+	res.Err = run.r.masked(e)
 	refs := run.client.refs()
 	var events []eventlog.Event
 	for _, u := range res.Unasked {
 		events = append(events, eventlog.NewFact(eventlog.PolicyUnasked, "agent", refs, u))
 	}
-	events = append(events, run.outcomeFact(outcome, refs, res), eventlog.NewFact(eventlog.CallEnforced, "perlica", refs, enforced{
+	events = append(events, run.outcomeFact(outcome, refs, res), eventlog.NewFact(eventlog.CallEnforced, "perlica", refs, fact.Enforced{
 		Calls: res.Calls, Blocked: res.Blocked, LinesLost: run.r.opt.TrailLost(), Permissions: res.Permissions, Unasked: len(res.Unasked),
 	}))
-	if run.closedInTime() {
-		events = append(events, run.closedFact())
+	if run.agent.closedInTime() {
+		events = append(events, run.agent.closedFact())
 	}
 	_, err := run.r.log.Append(context.Background(), events...)
 	run.client.show.close()
@@ -112,12 +123,12 @@ func (run *run) conclude(outcome eventlog.Type, e *provider.Error) (Result, erro
 
 func (run *run) outcomeFact(outcome eventlog.Type, refs eventlog.Refs, res Result) eventlog.Event {
 	if outcome == eventlog.Responded {
-		return eventlog.NewFact(outcome, "agent", refs, responded{
+		return eventlog.NewFact(outcome, "agent", refs, fact.Responded{
 			Provider: res.Provider, Text: res.Text, StopReason: res.StopReason, Usage: res.Usage, Cost: res.Cost,
 			DurationMS: res.Duration.Milliseconds(), FirstMS: run.client.firstUpdate().Milliseconds(), Tools: run.client.toolsSeen(),
 		})
 	}
-	f := failed{Error: res.Err, DurationMS: res.Duration.Milliseconds(), Text: res.Text, Tools: run.client.toolsSeen()}
+	f := fact.Failed{Error: res.Err, DurationMS: res.Duration.Milliseconds(), Text: res.Text, Tools: run.client.toolsSeen()}
 	if outcome == eventlog.OutcomeUnknown {
 		f.NoticedBy, f.Known = "run", "the prompt may have left; no answer came"
 	}

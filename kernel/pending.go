@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"time"
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/interaction"
@@ -12,16 +12,18 @@ import (
 
 // What keeps a question from being answered.
 var (
-	ErrNoQuestion        = errors.New("there is no such question")
-	ErrAmbiguousQuestion = errors.New("more than one question matches")
-	ErrRunGone           = errors.New("the process that asked is gone")
-	ErrNotWoken          = errors.New("the answer is on record, but the process that asked could not be woken")
+	ErrRunGone  = errors.New("the process that asked is gone")
+	ErrNotWoken = errors.New("the answer is on record, but the process that asked has not seen it yet")
 )
 
 // PendingQuestions returns the questions that somebody waits for, oldest first: those of
 // runs whose process lives, and that have no end on the log yet. It changes nothing.
 func PendingQuestions(ctx context.Context, log *eventlog.Reader, locks string) ([]interaction.Question, error) {
-	unfinished, err := ListUnfinished(ctx, log, locks)
+	ids, err := log.OpenRuns(ctx) // a run that lives is on the list
+	if err != nil {
+		return nil, err
+	}
+	unfinished, err := listUnfinished(ctx, log, locks, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -44,53 +46,23 @@ func PendingQuestions(ctx context.Context, log *eventlog.Reader, locks string) (
 	return open, nil
 }
 
-// FindQuestion returns the question with this id, or with this unique beginning or end of
-// an id, whether it is open or not. The error is ErrNoQuestion or ErrAmbiguousQuestion.
-func FindQuestion(ctx context.Context, log *eventlog.Reader, ref string) (interaction.Question, error) {
-	q, err := interaction.Find(ctx, log, eventlog.InteractionID(ref))
-	if ref != "" && err == nil {
-		return q, nil
-	}
-	var found eventlog.InteractionID
-	for e, err := range log.Events(ctx, eventlog.Query{Types: []eventlog.Type{eventlog.InteractionRequested}}) {
-		switch {
-		case err != nil:
-			return interaction.Question{}, err
-		case !isShortFor(ref, string(e.Interaction)):
-		case found != "" && found != e.Interaction:
-			return interaction.Question{}, fmt.Errorf("%w: %s", ErrAmbiguousQuestion, ref)
-		default:
-			found = e.Interaction
-		}
-	}
-	if found == "" {
-		return interaction.Question{}, fmt.Errorf("%w: %s", ErrNoQuestion, ref)
-	}
-	return interaction.Find(ctx, log, found)
-}
-
-// minShort is the least that is taken for a part of an id.
-const minShort = 4
-
-// isShortFor reports whether ref is an id or enough of its beginning or its end.
-func isShortFor(ref, id string) bool {
-	if len(ref) < minShort {
-		return false
-	}
-	return strings.HasPrefix(id, ref) || strings.HasSuffix(id, ref)
+// PendingQuestions returns the questions of this context that somebody waits for.
+func (r *Runner) PendingQuestions(ctx context.Context) ([]interaction.Question, error) {
+	return PendingQuestions(ctx, &r.log.Reader, r.opt.Paths.Locks)
 }
 
 // AnswerQuestion answers a question of another process. With a nil error the answer is on
 // disk, it counts, and the process that asked has seen it. The other errors are a
 // *interaction.TakenError, which says who was first; ErrRunGone, if nobody waits for an
-// answer; ErrNotWoken, if the answer counts but will be seen only when the question's time
-// is up; and those of interaction.Question.Check.
+// answer; ErrNotWoken, if the answer counts but the process that asked does not look, because
+// it is suspended; and those of interaction.Question.Check.
 func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a interaction.Answer) error {
-	closed, err := interaction.Closed(ctx, &r.log.Reader, q.ID)
+	// In this order: whoever is gone now has written all it will ever write.
+	alive, err := isLocked(runLockPath(r.opt.Paths.Locks, string(q.Refs.Run)))
 	if err != nil {
 		return err
 	}
-	alive, err := isLocked(runLockPath(r.opt.Paths.Locks, string(q.Refs.Run)))
+	closed, err := interaction.Closed(ctx, &r.log.Reader, q.ID)
 	if err != nil {
 		return err
 	}
@@ -102,7 +74,13 @@ func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a i
 	if closed != nil && r.log.Err() == nil {
 		return closed // whatever else may be wrong with the answer
 	}
+	if errors.Is(err, interaction.ErrAskerAsleep) {
+		return fmt.Errorf("%w: %w", ErrNotWoken, err)
+	}
 	if !errors.Is(err, interaction.ErrAskerGone) {
+		return err
+	}
+	if seen, err := r.awaitSeen(ctx, q.ID); seen || err != nil {
 		return err
 	}
 	alive, lerr := isLocked(runLockPath(r.opt.Paths.Locks, string(q.Refs.Run)))
@@ -113,4 +91,24 @@ func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a i
 		return fmt.Errorf("%w: %w", ErrNotWoken, err)
 	}
 	return fmt.Errorf("%w, just as the answer was recorded: run %s", ErrRunGone, q.Refs.Run)
+}
+
+// awaitSeen waits until a question that was answered is resolved: a process that cannot be woken
+// looks by itself before long.
+func (r *Runner) awaitSeen(ctx context.Context, id eventlog.InteractionID) (bool, error) {
+	changes, err := r.log.Changes(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = changes.Close() }() // nothing was written
+	for end := time.Now().Add(3 * lookEvery); ; {
+		_, ok, err := r.log.Last(ctx, eventlog.Query{Interaction: id, Types: []eventlog.Type{eventlog.InteractionResolved}})
+		left := time.Until(end)
+		if err != nil || ok || left <= 0 {
+			return ok, err
+		}
+		if _, err := changes.Wait(ctx, left); err != nil {
+			return false, err
+		}
+	}
 }

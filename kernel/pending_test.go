@@ -1,12 +1,12 @@
 package kernel
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/fact"
 )
 
 func questionFact(run, id string, open time.Duration) eventlog.Event {
@@ -17,17 +17,18 @@ func questionFact(run, id string, open time.Duration) eventlog.Event {
 
 func intentFact(run string) eventlog.Event {
 	return eventlog.NewFact(eventlog.Requested, "perlica",
-		eventlog.Refs{Run: eventlog.RunID(run), Input: eventlog.InputID(run)}, requested{})
+		eventlog.Refs{Run: eventlog.RunID(run), Input: eventlog.InputID(run)}, fact.Requested{})
 }
 
 // TestPendingQuestions: only what somebody waits for is pending.
 func TestPendingQuestions(t *testing.T) {
-	locks := t.TempDir()
-	lock, err := acquire(runLockPath(locks, runA))
+	const runA, runB = "0199aaaa-0000-7000-8000-00000000c003", "0199bbbb-0000-7000-8000-00000000d004"
+	r := openRunner(t)
+	lock, err := acquire(runLockPath(r.opt.Paths.Locks, runA))
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := logWith(t,
+	append1(t, r,
 		intentFact(runA), intentFact(runB),
 		questionFact(runA, "open-0001", time.Hour),
 		questionFact(runA, "nobody-02", -time.Second), // nobody was to be asked
@@ -38,7 +39,7 @@ func TestPendingQuestions(t *testing.T) {
 	)
 	pending := func() (ids []eventlog.InteractionID) {
 		t.Helper()
-		open, err := PendingQuestions(t.Context(), &log.Reader, locks)
+		open, err := PendingQuestions(t.Context(), &r.log.Reader, r.opt.Paths.Locks)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,17 +54,5 @@ func TestPendingQuestions(t *testing.T) {
 	lock.release()
 	if got := pending(); len(got) != 0 {
 		t.Errorf("pending after the process has gone: %v", got)
-	}
-}
-
-func TestFindQuestion(t *testing.T) {
-	log := logWith(t, questionFact(runA, "0199aaaa-1111", time.Hour), questionFact(runA, "0199aaaa-2222", time.Hour))
-	for ref, want := range map[string]error{
-		"0199aaaa-1111": nil, "1111": nil, "aa-2222": nil,
-		"0199aaaa": ErrAmbiguousQuestion, "111": ErrNoQuestion, "": ErrNoQuestion, "3333": ErrNoQuestion,
-	} {
-		if _, err := FindQuestion(t.Context(), &log.Reader, ref); !errors.Is(err, want) || err != nil && want == nil {
-			t.Errorf("FindQuestion(%q): %v, want %v", ref, err, want)
-		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
@@ -140,15 +141,15 @@ func realDir(dir string) string {
 
 // decided answers for a rule, a standing approval or a mode.
 func (c *client) decided(p *provider.PermissionRequest, call provider.ToolCall, d policy.Decision) {
-	fact := eventlog.NewFact(eventlog.PolicyDecided, "policy", c.refs(), policyDecided{
+	ruling := eventlog.NewFact(eventlog.PolicyDecided, "policy", c.refs(), fact.PolicyDecided{
 		Title: call.Title, Effect: string(d.Effect), By: string(d.By), Rule: d.Rule, Why: d.Why, Option: d.OptionID,
 	})
-	if _, err := c.run.r.log.Append(context.Background(), fact); err != nil {
+	if _, err := c.run.r.log.Append(context.Background(), ruling); err != nil {
 		c.kill()
 		return
 	}
 	c.count(call.ID, d.Effect == policy.Allow)
-	c.reply(p, d.OptionID, "policy", c.refs())
+	reply(c.run.r, p, d.OptionID, "policy", c.refs())
 	c.show.add(Decided{Title: call.Title, Effect: string(d.Effect), By: string(d.By), Why: d.Why})
 }
 
@@ -229,7 +230,7 @@ func (c *client) await(t *interaction.Ticket, p *provider.PermissionRequest, req
 	if answer != nil {
 		by = answer.By
 	}
-	res.Sent = lapsed != interaction.Withdrawn && c.reply(p, res.Option, by, t.Refs)
+	res.Sent = lapsed != interaction.Withdrawn && reply(c.run.r, p, res.Option, by, t.Refs)
 	_ = c.run.r.questions.Resolve(t, res) // the log's end is the run's
 	c.show.add(Closed{Question: t.Question, Answer: answer, Reason: lapsed})
 }
@@ -311,8 +312,8 @@ func (c *client) unanswered(p *provider.PermissionRequest, why interaction.Reaso
 }
 
 // reply sends an option, or cancelled if there is none, and records that it has left.
-func (c *client) reply(p *provider.PermissionRequest, option, by string, refs eventlog.Refs) bool {
-	sent := replySent{RequestID: p.ID, Outcome: "cancelled", By: by}
+func reply(r *Runner, p *provider.PermissionRequest, option, by string, refs eventlog.Refs) bool {
+	sent := fact.ReplySent{RequestID: p.ID, Outcome: "cancelled", By: by}
 	var err error
 	if option == "" {
 		err = p.Cancel()
@@ -329,6 +330,6 @@ func (c *client) reply(p *provider.PermissionRequest, option, by string, refs ev
 	if err != nil {
 		t, sent.Error = eventlog.ReplyFailed, err.Error()
 	}
-	_ = c.run.r.log.Record(eventlog.NewFact(t, "perlica", refs, sent)) // a dead log ends the run at its next line
+	_ = r.log.Record(eventlog.NewFact(t, "perlica", refs, sent)) // a dead log ends the run at its next line
 	return err == nil
 }

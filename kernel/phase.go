@@ -60,10 +60,3 @@ func (s *state) advance(t eventlog.Type) error {
 	s.phase = to
 	return nil
 }
-
-// is reports whether the run is in the phase.
-func (s *state) is(p Phase) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.phase == p
-}

@@ -16,13 +16,16 @@ import (
 // scenarioVar turns the test binary into the predictable agent, playing a scenario.
 const scenarioVar = "KERNEL_TEST_SCENARIO"
 
+// stateVar names the folder in which the tests' agent keeps its sessions.
+const stateVar = "KERNEL_TEST_STATE"
+
 // TestAgentProcess is no test but the agent of the tests of this package.
 func TestAgentProcess(t *testing.T) {
 	scenario, ok := os.LookupEnv(scenarioVar)
 	if !ok {
 		t.Skip("started by other tests")
 	}
-	if err := predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, predictable.Options{Scenario: scenario}); err != nil {
+	if err := predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, predictable.Options{Scenario: scenario, State: os.Getenv(stateVar)}); err != nil {
 		os.Exit(1)
 	}
 	os.Exit(0) // before the testing package prints anything
@@ -133,33 +136,6 @@ func TestProbeEndsWithItsContext(t *testing.T) {
 	}, ProbeOptions{Dir: t.TempDir(), Environ: append(os.Environ(), scenarioVar+"=[initialize]\n@hang\n")})
 	if r.Err == nil || r.Err.Type != provider.TypeStopped || r.Exit == "" {
 		t.Errorf("%v, %q", r.Err, r.Exit)
-	}
-}
-
-// TestCheckupSurvivesItsChecks: a check that crashes is a result, and the others go on.
-func TestCheckupSurvivesItsChecks(t *testing.T) {
-	var got []Check
-	e := &examination{report: func(c Check) { got = append(got, c) }}
-	e.guarded("first", func(*examination) { panic("boom") })
-	e.guarded("second", func(e *examination) { e.ok("fine") })
-	if len(got) != 2 || got[0].Status != Fail || !strings.Contains(got[0].Detail, "boom") || got[1].Status != OK {
-		t.Errorf("got %+v", got)
-	}
-}
-
-// TestCheckupOfNothing: what could not even be found is diagnosed, too.
-func TestCheckupOfNothing(t *testing.T) {
-	failed := map[string]bool{}
-	none := func(string) (string, error) { return "", os.ErrNotExist }
-	Checkup{Config: &config.Config{}, Broken: config.ErrNoHome, Agents: Resolver{Config: &config.Config{}, Self: os.Args[0], LookPath: none}}.
-		Run(t.Context(), func(c Check) {
-			if strings.Contains(c.Detail, "crashed") {
-				t.Errorf("%s: %s", c.Name, c.Detail)
-			}
-			failed[c.Name] = failed[c.Name] || c.Status == Fail
-		})
-	if !failed["configuration"] || !failed["workspace"] {
-		t.Errorf("got %v", failed)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -32,12 +33,6 @@ func (e *InputError) Unwrap() error { return e.Err }
 func isUsage(err error) bool {
 	var input *InputError
 	return errors.As(err, &input)
-}
-
-// choose puts the agent's session into the mode and model that the turn wants. It returns
-// what was chosen.
-func (run *run) choose(ctx context.Context) (mode string, options map[string]string, err error) {
-	return choose(ctx, run.session, run.t.Agent.Asking, run.t.Mode, run.t.Model)
 }
 
 // choose puts a session into a mode and a model. Where mode is empty it is the one in which
@@ -111,6 +106,29 @@ func hasOption(s *provider.Session, id string) bool {
 	})
 }
 
+// checkOption refuses an option, or a value of it, that the agent does not have.
+func checkOption(s *provider.Session, id, value string) error {
+	var ids []string
+	for _, o := range s.Options {
+		switch {
+		case o.Boolean != nil:
+			ids = append(ids, string(o.Boolean.Id))
+		case o.Select != nil && string(o.Select.Id) != id:
+			ids = append(ids, string(o.Select.Id))
+		case o.Select != nil:
+			values := OptionValues(o.Select.Options)
+			if slices.Contains(values, value) {
+				return nil
+			}
+			return &InputError{fmt.Errorf("the agent's option %q has no value %q; it has %s", id, value, strings.Join(values, ", "))}
+		}
+	}
+	if len(ids) == 0 {
+		return &InputError{fmt.Errorf("the agent has no options, so %q cannot be set", id)}
+	}
+	return &InputError{fmt.Errorf("the agent has no option %q to choose a value of; it has %s", id, strings.Join(ids, ", "))}
+}
+
 // modelOption finds the config option by which the agent's model is chosen and checks
 // that the model is among its values.
 func modelOption(s *provider.Session, model string) (string, error) {
@@ -134,30 +152,22 @@ func isModelOption(o *acp.SessionConfigOptionSelect) bool {
 // OptionValues are the values that an option can take.
 func OptionValues(o acp.SessionConfigSelectOptions) []string {
 	var values []string
-	if o.Ungrouped != nil {
-		for _, v := range *o.Ungrouped {
-			values = append(values, string(v.Value))
-		}
-	}
-	if o.Grouped != nil {
-		for _, g := range *o.Grouped {
-			for _, v := range g.Options {
-				values = append(values, string(v.Value))
-			}
-		}
+	for _, v := range provider.OptionValues(o) {
+		values = append(values, string(v.Value))
 	}
 	return values
 }
 
 // blocks is what the agent is asked: the system text and the transcript where they
 // belong, then the input's text, then its attachments.
-func (run *run) blocks(ctx context.Context) ([]acp.ContentBlock, *truncated, error) {
+func (run *run) blocks(ctx context.Context) ([]acp.ContentBlock, *fact.Truncated, error) {
 	var blocks []acp.ContentBlock
-	var cut *truncated
-	if run.t.System != "" { // the agent's session is a new one, whatever ours is
+	var cut *fact.Truncated
+	first := !run.agent.fed && !run.agent.how.native() // the agent knows nothing yet
+	if first && run.t.System != "" {
 		blocks = append(blocks, acp.TextBlock(run.t.System))
 	}
-	if !run.created {
+	if first && !run.created {
 		h, err := run.r.history(ctx, run.refs.Session, run.refs.Run, run.t.Budget)
 		if err != nil {
 			return nil, nil, err
@@ -165,8 +175,8 @@ func (run *run) blocks(ctx context.Context) ([]acp.ContentBlock, *truncated, err
 		if text := h.transcript(); text != "" {
 			blocks = append(blocks, acp.TextBlock(text))
 		}
-		if h.dropped > 0 {
-			cut = &truncated{Kept: len(h.turns), Dropped: h.dropped, Budget: run.t.Budget, Estimate: h.tokens}
+		if h.dropped > 0 || h.gone > 0 {
+			cut = &fact.Truncated{Kept: len(h.turns), Dropped: h.dropped, Gone: h.gone, Budget: run.t.Budget, Estimate: h.tokens}
 		}
 	}
 	blocks = append(blocks, acp.TextBlock(run.t.Input.Text))
@@ -207,7 +217,7 @@ func (run *run) attachment(path string) (acp.ContentBlock, error) {
 	if err != nil {
 		return acp.ContentBlock{}, err
 	}
-	can := run.caps.PromptCapabilities
+	can := run.agent.info.AgentCapabilities.PromptCapabilities
 	mime := http.DetectContentType(data)
 	switch {
 	case can.Image && strings.HasPrefix(mime, "image/"):

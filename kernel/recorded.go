@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/fact"
 )
 
 // Recorded returns the result of the input with this id as the log has it. ok is false if
@@ -15,10 +16,19 @@ func (r *Runner) Recorded(ctx context.Context, id eventlog.InputID) (res Result,
 		return Result{}, false, err
 	}
 	res, err = ReadResult(ctx, &r.log.Reader, intent.Run)
-	if err == nil && res.Outcome == "" {
-		err = ErrInputRunning
+	if err != nil || res.Outcome != "" {
+		return res, true, err
 	}
-	return res, true, err
+	// Recover has ended what is listed as open and whose process is gone. If this is neither
+	// alive nor listed, nobody else would ever end it.
+	ended, err := r.recoverRuns(ctx, []eventlog.RunID{intent.Run}, died)
+	switch {
+	case err != nil:
+		return res, true, err
+	case len(ended) == 0:
+		return res, true, ErrInputRunning
+	}
+	return ended[0], true, nil
 }
 
 // ReadResult puts a run's result together from its facts. Its Outcome is empty if there is
@@ -29,35 +39,40 @@ func ReadResult(ctx context.Context, r *eventlog.Reader, run eventlog.RunID) (Re
 		if err != nil {
 			return res, err
 		}
-		if err := res.apply(e); err != nil {
+		if err := res.Apply(e); err != nil {
 			return res, err
 		}
 	}
 	return res, nil
 }
 
-// apply adds what one fact says.
-func (res *Result) apply(e eventlog.Event) error {
+// Apply adds to the result what one fact of its run says; most facts say nothing of it. The
+// error is that of fact.Decode. Of a fact whose payload is withheld the type says what it can.
+func (res *Result) Apply(e eventlog.Event) error {
+	if e.Payload == nil {
+		res.applyPruned(e)
+		return nil
+	}
 	switch e.Type {
 	case eventlog.MessageReceived:
-		m, err := decodePayload[messageReceived](e)
+		m, err := fact.Decode[fact.MessageReceived](e)
 		res.Input, res.Session, res.Provider = e.Input, e.Session, m.Provider
 		return err
 	case eventlog.CancelRequested:
-		s, err := decodePayload[Stop](e)
+		s, err := fact.Decode[Stop](e)
 		res.Stopped = &s
 		return err
 	case eventlog.PolicyUnasked:
-		u, err := decodePayload[UnaskedTool](e)
+		u, err := fact.Decode[fact.UnaskedTool](e)
 		res.Unasked = append(res.Unasked, u)
 		return err
 	case eventlog.Responded:
-		a, err := decodePayload[responded](e)
+		a, err := fact.Decode[fact.Responded](e)
 		res.Outcome, res.Text, res.StopReason, res.Usage, res.Cost = OutcomeResponded, a.Text, a.StopReason, a.Usage, a.Cost
 		res.Duration = time.Duration(a.DurationMS) * time.Millisecond
 		return err
 	case eventlog.ProviderError, eventlog.OutcomeUnknown:
-		f, err := decodePayload[failed](e)
+		f, err := fact.Decode[fact.Failed](e)
 		res.Outcome, res.Text, res.Err = OutcomeProviderError, f.Text, f.Error
 		if e.Type == eventlog.OutcomeUnknown {
 			res.Outcome = OutcomeUnknown
@@ -65,9 +80,26 @@ func (res *Result) apply(e eventlog.Event) error {
 		res.Duration = time.Duration(f.DurationMS) * time.Millisecond
 		return err
 	case eventlog.CallEnforced:
-		n, err := decodePayload[enforced](e)
+		n, err := fact.Decode[fact.Enforced](e)
 		res.Calls, res.Blocked, res.Permissions = n.Calls, n.Blocked, n.Permissions
 		return err
 	}
 	return nil
+}
+
+// applyPruned adds what a fact says without its payload: what happened, not how.
+func (res *Result) applyPruned(e eventlog.Event) {
+	res.Pruned = true
+	switch e.Type {
+	case eventlog.MessageReceived:
+		res.Input, res.Session = e.Input, e.Session
+	case eventlog.CancelRequested:
+		res.Stopped = &Stop{By: e.Actor, Why: "the reason was pruned"}
+	case eventlog.Responded:
+		res.Outcome, res.Calls = OutcomeResponded, 1
+	case eventlog.ProviderError:
+		res.Outcome = OutcomeProviderError
+	case eventlog.OutcomeUnknown:
+		res.Outcome, res.Calls = OutcomeUnknown, 1
+	}
 }

@@ -2,16 +2,15 @@ package kernel
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -28,6 +27,15 @@ func ListUnfinished(ctx context.Context, log *eventlog.Reader, locks string) ([]
 	if err != nil {
 		return nil, err
 	}
+	unlisted, err := log.UnlistedRuns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return listUnfinished(ctx, log, locks, append(unlisted, ids...))
+}
+
+// listUnfinished says of runs without an outcome whether they live.
+func listUnfinished(ctx context.Context, log *eventlog.Reader, locks string, ids []eventlog.RunID) ([]Unfinished, error) {
 	var list []Unfinished
 	for _, id := range ids {
 		intent, _, err := log.Last(ctx, eventlog.Query{Run: id, Types: []eventlog.Type{eventlog.Requested}})
@@ -43,13 +51,40 @@ func ListUnfinished(ctx context.Context, log *eventlog.Reader, locks string) ([]
 	return list, nil
 }
 
+// Unfinished reports whether the log, when it was opened, listed runs without an outcome. If it
+// did not, a Recover at the start has nothing to do, and to ask costs a connection to the file.
+func (r *Runner) Unfinished() bool { return r.log.Unfinished() }
+
 // Recover writes the outcome of every run whose process is gone: unknown, since the
 // prompt may have left. It sends nothing. It returns the results it wrote.
 func (r *Runner) Recover(ctx context.Context) ([]Result, error) {
+	return r.recoverAll(ctx, died)
+}
+
+// cause is why a run has no outcome of its own.
+type cause struct{ subtype, message string }
+
+var died = cause{"perlica_died", "Perlica ended before the outcome was known"}
+
+func (r *Runner) recoverAll(ctx context.Context, why cause) ([]Result, error) {
 	ids, err := r.log.OpenRuns(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return r.recoverRuns(ctx, ids, why)
+}
+
+// RecoverUnlisted does the same for runs that are not on the log's list of those without an
+// outcome, as after somebody changed the file. It looks at all runs, which takes a moment.
+func (r *Runner) RecoverUnlisted(ctx context.Context) ([]Result, error) {
+	ids, err := r.log.UnlistedRuns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.recoverRuns(ctx, ids, died)
+}
+
+func (r *Runner) recoverRuns(ctx context.Context, ids []eventlog.RunID, why cause) ([]Result, error) {
 	var recovered []Result
 	for _, id := range ids {
 		// Whoever holds the lock is the run itself, or is recovering it already.
@@ -60,7 +95,7 @@ func (r *Runner) Recover(ctx context.Context) ([]Result, error) {
 		if err != nil {
 			return recovered, err
 		}
-		ended, err := r.recoverRun(ctx, id)
+		ended, err := r.recoverRun(ctx, id, why)
 		lock.release()
 		if err != nil {
 			return recovered, err
@@ -77,11 +112,50 @@ func (r *Runner) Recover(ctx context.Context) ([]Result, error) {
 	return recovered, nil
 }
 
+// resolveRest resolves the questions of a run that were answered, or lapsed, but not resolved.
+// Whether the agent was told is known only where that is on record: else its process died with
+// the answer in hand.
+func (r *Runner) resolveRest(ctx context.Context, id eventlog.RunID) error {
+	ends := map[eventlog.InteractionID]eventlog.Event{} // the last of each
+	for e, err := range r.log.Events(ctx, eventlog.Query{Run: id, Types: []eventlog.Type{
+		eventlog.InteractionAnswered, eventlog.InteractionLapsed, eventlog.ReplySent, eventlog.InteractionResolved,
+	}}) {
+		if err != nil {
+			return err
+		}
+		if e.Interaction != "" {
+			ends[e.Interaction] = e
+		}
+	}
+	var resolved []eventlog.Event
+	for _, e := range ends {
+		res := interaction.Resolution{Reason: interaction.Crashed}
+		switch e.Type {
+		case eventlog.InteractionResolved:
+			continue
+		case eventlog.ReplySent:
+			// What cannot be decoded any more was pruned, or is a later version's.
+			sent, _ := fact.Decode[fact.ReplySent](e)
+			res = interaction.Resolution{Option: sent.Option, Sent: true}
+		}
+		resolved = append(resolved, eventlog.NewFact(eventlog.InteractionResolved, "perlica", e.Refs, res))
+	}
+	slices.SortFunc(resolved, func(a, b eventlog.Event) int { return strings.Compare(string(a.Interaction), string(b.Interaction)) })
+	return r.log.Record(resolved...)
+}
+
 // recoverRun ends one run of a process that is gone. It returns false if the run has its
-// outcome: it ended in order after it was found open.
-func (r *Runner) recoverRun(ctx context.Context, id eventlog.RunID) (ended bool, err error) {
-	left, err := r.traces(ctx, id)
+// outcome: it ended in order after it was found open; or if it has no intent: then there is
+// nothing to be known about.
+func (r *Runner) recoverRun(ctx context.Context, id eventlog.RunID, why cause) (ended bool, err error) {
+	left, err := ReadTraces(ctx, &r.log.Reader, id)
 	if err != nil {
+		return false, err
+	}
+	if !left.intended {
+		return false, nil
+	}
+	if err := r.resolveRest(ctx, id); err != nil { // before others are buried, which takes a moment to be seen
 		return false, err
 	}
 	questions, err := interaction.Pending(ctx, &r.log.Reader, []eventlog.RunID{id})
@@ -94,115 +168,17 @@ func (r *Runner) recoverRun(ctx context.Context, id eventlog.RunID) (ended bool,
 		}
 	}
 	e := &provider.Error{
-		Provider: left.provider, Type: provider.TypeGone, Subtype: "perlica_died", Method: acp.AgentMethodSessionPrompt,
-		Message: "Perlica ended before the outcome was known",
+		Provider: left.provider, Type: provider.TypeGone, Subtype: why.subtype, Method: acp.AgentMethodSessionPrompt,
+		Message: why.message,
 	}
 	_, err = r.log.Append(ctx,
-		eventlog.NewFact(eventlog.OutcomeUnknown, "perlica", left.refs, failed{
-			Error: e, Text: left.text.String(), NoticedBy: "recovery", Known: left.known(),
+		eventlog.NewFact(eventlog.OutcomeUnknown, "perlica", left.refs, fact.Failed{
+			Error: e, Text: left.Text, NoticedBy: "recovery", Known: left.Known(),
 		}),
-		eventlog.NewFact(eventlog.CallEnforced, "perlica", left.refs, enforced{Calls: 1, Blocked: left.blocked, Permissions: left.perms}))
+		eventlog.NewFact(eventlog.CallEnforced, "perlica", left.refs, fact.Enforced{Calls: 1, Blocked: left.blocked, Permissions: left.perms}))
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// traces is what a run left on the log.
-type traces struct {
-	refs     eventlog.Refs
-	provider string
-	sent     bool // the prompt was recorded, which happens just before it is written
-	lines    int  // that came after it
-	answered bool // the last of them may be the answer
-	text     strings.Builder
-	blocked  int
-	perms    Permissions
-	options  map[eventlog.InteractionID][]interaction.Option // of the questions
-}
-
-func (r *Runner) traces(ctx context.Context, id eventlog.RunID) (*traces, error) {
-	t := &traces{refs: eventlog.Refs{Run: id}, options: map[eventlog.InteractionID][]interaction.Option{}}
-	for e, err := range r.log.Events(ctx, eventlog.Query{Run: id}) {
-		if err != nil {
-			return nil, err
-		}
-		if e.Refs.Conversation != "" || t.refs.Trace == "" {
-			t.refs = e.Refs
-			t.refs.Interaction = ""
-		}
-		t.apply(e)
-	}
-	return t, nil
-}
-
-func (t *traces) apply(e eventlog.Event) {
-	switch e.Type {
-	case eventlog.Requested:
-		if p, err := decodePayload[requested](e); err == nil {
-			t.provider = p.Provider
-		}
-	case eventlog.RequestSent:
-		var v struct{ Method string }
-		t.sent = t.sent || json.Unmarshal(e.Payload, &v) == nil && v.Method == acp.AgentMethodSessionPrompt
-	case eventlog.NotificationReceived, eventlog.ResponseReceived:
-		if !t.sent {
-			return
-		}
-		t.lines++
-		t.answered = t.answered || e.Type == eventlog.ResponseReceived
-		if u, ok := provider.ParseUpdate(e.Payload); ok && u.Kind == provider.AgentMessageChunk {
-			t.text.WriteString(u.Text)
-		}
-	case eventlog.ToolBlocked:
-		t.blocked++
-	case eventlog.InteractionRequested, eventlog.InteractionAnswered, eventlog.InteractionLapsed, eventlog.PolicyDecided:
-		t.count(e)
-	}
-}
-
-// count adds what an event says of questions to the run's numbers, as the run did.
-func (t *traces) count(e eventlog.Event) {
-	decided := func(yes bool) {
-		if yes {
-			t.perms.Allowed++
-		} else {
-			t.perms.Denied++
-		}
-	}
-	switch e.Type {
-	case eventlog.InteractionRequested:
-		t.perms.Asked++
-		if q, err := decodePayload[interaction.Question](e); err == nil {
-			t.options[e.Interaction] = q.Options
-		}
-	case eventlog.InteractionAnswered:
-		a, err := decodePayload[interaction.Answer](e)
-		for _, o := range t.options[e.Interaction] {
-			if err == nil && o.ID == a.Option {
-				decided(o.Allows())
-			}
-		}
-	case eventlog.InteractionLapsed:
-		l, err := decodePayload[interaction.Resolution](e)
-		if err == nil && (l.Reason == interaction.Nobody || l.Reason == interaction.TimeUp) {
-			t.perms.Unanswered++
-		}
-	case eventlog.PolicyDecided:
-		t.perms.Asked++
-		if d, err := decodePayload[policyDecided](e); err == nil {
-			decided(d.Effect == string(policy.Allow))
-		}
-	}
-}
-
-func (t *traces) known() string {
-	switch {
-	case !t.sent:
-		return "the intent is on record; whether the prompt was sent is not"
-	case t.answered:
-		return fmt.Sprintf("the prompt was sent and the agent's last answer is on record, but was not acted upon; %s came", plural(t.lines, "line"))
-	}
-	return fmt.Sprintf("the prompt was being sent or had been; %s came back", plural(t.lines, "line"))
 }

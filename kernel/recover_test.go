@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,10 +11,11 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/fact"
 )
 
-// openRunner opens a runner on a folder of its own.
-func openRunner(t *testing.T) *Runner {
+// openAlone opens a runner on a folder of its own. The caller closes it.
+func openAlone(t *testing.T) *Runner {
 	t.Helper()
 	dir := t.TempDir()
 	paths := config.ContextPaths{
@@ -27,8 +29,15 @@ func openRunner(t *testing.T) *Runner {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return r
+}
+
+// openRunner opens one whose log must hold in the end.
+func openRunner(t *testing.T) *Runner {
+	t.Helper()
+	r := openAlone(t)
 	t.Cleanup(func() {
-		rep, err := r.log.Verify(context.Background(), nil)
+		rep, err := r.log.Verify(context.Background(), eventlog.VerifyOptions{})
 		if err == nil && rep.OK() {
 			err = r.Close()
 		}
@@ -56,8 +65,8 @@ func abandon(t *testing.T, r *Runner, steps int) eventlog.RunID {
 	asked := refs
 	asked.Interaction = "q"
 	all := []eventlog.Event{
-		eventlog.NewFact(eventlog.MessageReceived, "user", refs, messageReceived{Text: "hi", Provider: "p"}),
-		eventlog.NewFact(eventlog.Requested, "perlica", refs, requested{Provider: "p"}),
+		eventlog.NewFact(eventlog.MessageReceived, "user", refs, fact.MessageReceived{Text: "hi", Provider: "p"}),
+		eventlog.NewFact(eventlog.Requested, "perlica", refs, fact.Requested{Provider: "p"}),
 		frame(eventlog.RequestSent, `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{}}`),
 		frame(eventlog.NotificationReceived, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"c","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"half an "}}}}`),
 		eventlog.NewFact(eventlog.InteractionRequested, "agent", asked, interaction.Question{Title: "may I?"}),
@@ -124,11 +133,32 @@ func TestRecoveryCountsAnswers(t *testing.T) {
 		eventlog.NewFact(eventlog.InteractionAnswered, "user", ask("q1"), interaction.Answer{Option: "y"}),
 		eventlog.NewFact(eventlog.InteractionAnswered, "user", ask("q2"), interaction.Answer{Option: "n"}),
 		eventlog.NewFact(eventlog.InteractionLapsed, "perlica", ask("q3"), interaction.Resolution{Reason: interaction.TimeUp}),
-		eventlog.NewFact(eventlog.PolicyDecided, "policy", refs, policyDecided{Effect: "allow"}))
+		eventlog.NewFact(eventlog.PolicyDecided, "policy", refs, fact.PolicyDecided{Effect: "allow"}))
 	ask("q4") // nobody will answer: the run died
+	told := ask("q5")
+	append1(t, r,
+		eventlog.NewFact(eventlog.InteractionAnswered, "user", told, interaction.Answer{Option: "y"}),
+		eventlog.NewFact(eventlog.ReplySent, "perlica", told, fact.ReplySent{Outcome: "selected", Option: "y"}))
 	got, err := r.Recover(t.Context())
-	if want := (Permissions{Asked: 5, Allowed: 2, Denied: 1, Unanswered: 1}); err != nil || len(got) != 1 || got[0].Permissions != want {
+	if want := (fact.Permissions{Asked: 6, Allowed: 3, Denied: 1, Unanswered: 1}); err != nil || len(got) != 1 || got[0].Permissions != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
+	}
+	if err := r.log.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	resolved := map[eventlog.InteractionID]interaction.Resolution{}
+	for e, err := range r.log.Events(t.Context(), eventlog.Query{Run: run, Types: []eventlog.Type{eventlog.InteractionResolved}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resolved[e.Interaction], err = fact.Decode[interaction.Resolution](e); err != nil {
+			t.Error(err)
+		}
+	}
+	died := interaction.Resolution{Reason: interaction.Crashed}
+	want := map[eventlog.InteractionID]interaction.Resolution{"q1": died, "q2": died, "q3": died, "q4": died, "q5": {Option: "y", Sent: true}}
+	if !maps.Equal(resolved, want) {
+		t.Errorf("resolved: %+v, want %+v", resolved, want)
 	}
 }
 
@@ -157,13 +187,13 @@ func TestHistoryIsCutTheSameWayEveryTime(t *testing.T) {
 		run := eventlog.RunID(string(rune('a' + i)))
 		refs := eventlog.Refs{Session: "s", Run: run, Input: eventlog.InputID(run)}
 		append1(t, r,
-			eventlog.NewFact(eventlog.MessageReceived, "user", refs, messageReceived{Text: "question " + string(run)}),
-			eventlog.NewFact(eventlog.Requested, "perlica", refs, requested{}))
+			eventlog.NewFact(eventlog.MessageReceived, "user", refs, fact.MessageReceived{Text: "question " + string(run)}),
+			eventlog.NewFact(eventlog.Requested, "perlica", refs, fact.Requested{}))
 		if i == 3 {
-			append1(t, r, eventlog.NewFact(eventlog.OutcomeUnknown, "perlica", refs, failed{}))
+			append1(t, r, eventlog.NewFact(eventlog.OutcomeUnknown, "perlica", refs, fact.Failed{}))
 			continue // an unanswered turn is no history
 		}
-		append1(t, r, eventlog.NewFact(eventlog.Responded, "agent", refs, responded{Text: "answer " + string(run) + "\n@exit 3"}))
+		append1(t, r, eventlog.NewFact(eventlog.Responded, "agent", refs, fact.Responded{Text: "answer " + string(run) + "\n@exit 3"}))
 	}
 	each := turnText{"question a", "answer a\n@exit 3"}.tokens()
 	for budget, want := range map[int]struct {
@@ -200,15 +230,15 @@ func TestHistoryIsCutTheSameWayEveryTime(t *testing.T) {
 func TestSessionsAreAView(t *testing.T) {
 	r := openRunner(t)
 	ctx := t.Context()
-	id, err := r.CreateSession(ctx, SessionFacts{Name: "work", Provider: "p"})
+	id, err := r.CreateSession(ctx, fact.SessionCreated{Name: "work", Provider: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.CreateSession(ctx, SessionFacts{Name: "work", Provider: "p"}); err == nil {
+	if _, err := r.CreateSession(ctx, fact.SessionCreated{Name: "work", Provider: "p"}); err == nil {
 		t.Error("two sessions of one name")
 	}
-	append1(t, r, newSessionFact("ephemeral-1", SessionFacts{Provider: "p", Ephemeral: true}))
-	append1(t, r, eventlog.NewFact(eventlog.MessageReceived, "user", eventlog.Refs{Session: id}, messageReceived{Text: "\n  the title \nmore"}))
+	append1(t, r, newSessionFact("ephemeral-1", fact.SessionCreated{Provider: "p", Ephemeral: true}))
+	append1(t, r, eventlog.NewFact(eventlog.MessageReceived, "user", eventlog.Refs{Session: id}, fact.MessageReceived{Text: "\n  the title \nmore"}))
 	if err := r.SelectSession(ctx, id); err != nil {
 		t.Fatal(err)
 	}
@@ -224,8 +254,10 @@ func TestSessionsAreAView(t *testing.T) {
 		if all, err := s.List(ctx, true); err != nil || len(all) != 2 {
 			t.Errorf("all: %+v, %v", all, err)
 		}
-		if found, err := s.Find(ctx, "ephem"); err != nil || found.ID != "ephemeral-1" {
-			t.Errorf("by prefix: %+v, %v", found, err)
+		for _, ref := range []string{"ephem", "al-1", "emer"} { // its beginning, its end, the beginning of what is shown
+			if found, err := s.Find(ctx, ref); err != nil || found.ID != "ephemeral-1" {
+				t.Errorf("Find(%q) = %+v, %v", ref, found, err)
+			}
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -271,9 +303,9 @@ func TestTranscriptNamesWhatWasAttached(t *testing.T) {
 	r := openRunner(t)
 	refs := eventlog.Refs{Session: "s", Run: "a", Input: "a"}
 	append1(t, r,
-		eventlog.NewFact(eventlog.MessageReceived, "user", refs, messageReceived{Text: "look", Attachments: []string{"/x/plan.png"}}),
-		eventlog.NewFact(eventlog.Requested, "perlica", refs, requested{}),
-		eventlog.NewFact(eventlog.Responded, "agent", refs, responded{Text: "seen"}))
+		eventlog.NewFact(eventlog.MessageReceived, "user", refs, fact.MessageReceived{Text: "look", Attachments: []string{"/x/plan.png"}}),
+		eventlog.NewFact(eventlog.Requested, "perlica", refs, fact.Requested{}),
+		eventlog.NewFact(eventlog.Responded, "agent", refs, fact.Responded{Text: "seen"}))
 	h, err := r.history(t.Context(), "s", "z", 1000)
 	if err != nil || !strings.Contains(h.transcript(), "> look\n> [attached then, not repeated: plan.png]\n") {
 		t.Errorf("%v, %s", err, h.transcript())

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
-	"github.com/coder/acp-go-sdk"
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -24,17 +25,27 @@ const cancelGrace = 15 * time.Second
 // the Result, and on the log. When ctx is cancelled the agent is ended; the outcome is on
 // record all the same.
 func (r *Runner) Run(ctx context.Context, t Turn) (Result, error) {
+	if err := r.mend(ctx); err != nil {
+		return Result{}, err
+	}
+	return r.once(ctx, &t, func() (Result, error) {
+		run, err := r.accept(ctx, &t)
+		if err != nil {
+			return Result{}, err
+		}
+		defer run.release()
+		return run.do(ctx)
+	})
+}
+
+// once runs a turn, unless its input was called before.
+func (r *Runner) once(ctx context.Context, t *Turn, do func() (Result, error)) (Result, error) {
 	if t.Input.ID == "" {
 		t.Input.ID = eventlog.InputID(uuid.Must(uuid.NewV7()).String())
 	} else if res, ok, err := r.Recorded(ctx, t.Input.ID); ok || err != nil {
 		return res, err
 	}
-	run, err := r.accept(ctx, &t)
-	if err != nil {
-		return Result{}, err
-	}
-	defer run.release()
-	res, err := run.do(ctx)
+	res, err := do()
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) && conflict.Type == eventlog.Requested {
 		// Another process was faster with the same input.
@@ -54,85 +65,130 @@ type run struct {
 	refs    eventlog.Refs // without the agent's session
 	state   state
 	locks   []*fileLock
-	created bool // the session is new
+	created bool // the session is new: there are no earlier turns
+	kept    bool // the agent's session lives on
 	started time.Time
 
-	conn    *provider.Conn
-	session *provider.Session
-	caps    acp.AgentCapabilities
+	recorded atomic.Bool   // something of it is on record
+	released chan struct{} // closed when it is over
+
+	agent   *agentSession
 	client  *client
 	call    *provider.Call
 	stopped *Stop
-
-	closing    chan struct{} // closed when session/close is over; nil: it was not sent
-	closeErr   error         // what came of it, once closing is closed
-	closeNoted bool          // it is on record
+	noted   bool      // stopped is on record
+	told    chan Stop // capacity 1: another process stops the turn; it is on record
 }
 
 // accept takes the locks of a run: its session's, so that it runs alone there, and its
 // own, by whose loss a crash is recognised.
 func (r *Runner) accept(ctx context.Context, t *Turn) (*run, error) {
-	id := uuid.Must(uuid.NewV7())
-	run := &run{r: r, state: state{phase: Accepted}, started: r.opt.Now()}
-	if t.Session == "" {
-		t.Session = eventlog.SessionID(uuid.Must(uuid.NewV7()).String())
-		run.created = true
+	created := t.Session == ""
+	if created {
+		t.Session = newSessionID()
 	}
-	run.t = *t
-	run.refs = eventlog.Refs{
-		Session: t.Session,
-		Run:     eventlog.RunID(id.String()),
-		Trace:   eventlog.TraceID(fmt.Sprintf("%x", id[:])),
-		Input:   t.Input.ID,
-	}
-	run.call = provider.NewCall(id.String())
+	run := r.newRun(*t)
+	run.created = created
 	waiting, done := run.untilStopped(ctx)
 	lock, err := lockSession(waiting, sessionLockPath(r.opt.Paths.Locks, string(t.Session)), t.Wait)
+	if err == nil {
+		run.locks = append(run.locks, lock)
+		err = run.lock(waiting, t.Wait)
+	}
 	done()
 	if err != nil {
+		run.release()
 		if run.stopped != nil {
 			err = &StoppedError{*run.stopped}
 		}
 		return nil, err
 	}
-	run.locks = append(run.locks, lock)
-	lock, err = acquire(runLockPath(r.opt.Paths.Locks, id.String()))
-	if err != nil {
-		run.release()
-		return nil, err
-	}
-	run.locks = append(run.locks, lock)
 	return run, nil
 }
 
+func newSessionID() eventlog.SessionID {
+	return eventlog.SessionID(uuid.Must(uuid.NewV7()).String())
+}
+
+func (r *Runner) newRun(t Turn) *run {
+	id := uuid.Must(uuid.NewV7())
+	run := &run{
+		told: make(chan Stop, 1), released: make(chan struct{}),
+		r: r, t: t, state: state{phase: Accepted}, started: r.opt.Now(),
+		call: provider.NewCall(id.String()),
+		refs: eventlog.Refs{
+			Session: t.Session,
+			Run:     eventlog.RunID(id.String()),
+			Trace:   eventlog.TraceID(fmt.Sprintf("%x", id[:])),
+			Input:   t.Input.ID,
+		},
+	}
+	r.enter(run)
+	return run
+}
+
+// lock takes the run's own lock and sees that no payloads are removed while it lives.
+func (run *run) lock(ctx context.Context, wait bool) error {
+	dir := run.r.opt.Paths.Locks
+	own, err := acquire(runLockPath(dir, string(run.refs.Run)))
+	if err != nil {
+		return err
+	}
+	run.locks = append(run.locks, own)
+	return waitForPrune(ctx, dir, wait)
+}
+
 func (run *run) release() {
+	run.r.leave(run)
 	for _, l := range run.locks {
 		l.release()
 	}
+	close(run.released)
 }
 
-// do is the run, step by step. An error means that nothing was sent.
+// do is the run of the fresh strategy, step by step: an agent session of its own. An error
+// means that nothing was sent.
 func (run *run) do(ctx context.Context) (res Result, err error) {
 	run.client = newClient(run)
 	defer run.client.show.close()
-	conn, err := provider.Start(run.t.Agent.Agent, run.connOptions())
-	if rerr := run.recordInput(); rerr != nil {
+	run.warnOfSpace()
+	defer func() { // behind the end of the agent
+		if err == nil {
+			run.noteAnchor()
+			res.Warnings = run.client.takeWarnings()
+		}
+	}()
+	run.agent = newAgentSession(run.r, run.t.Setup, run.refs, run.client)
+	err = run.agent.start()
+	rerr := run.recordInput()
+	run.r.log.Hurry()
+	if rerr != nil {
 		err = rerr
-		if conn != nil {
-			conn.Kill()
+		if run.agent.conn != nil {
+			run.agent.conn.Kill()
 		}
 	}
-	if conn != nil {
-		run.conn = conn
-		run.client.attach(conn)
+	if run.agent.conn != nil {
+		run.client.attach(run.agent.conn)
 		defer run.client.detach()
-		defer func() {
-			run.endAgent(ctx)
-			res.Warnings = run.client.takeWarnings()
-		}()
+		defer run.endAgent(ctx)
 	}
 	if err == nil {
-		err = run.prepare(ctx)
+		opening, done := run.untilStopped(ctx)
+		err = run.agent.open(opening, strategyFresh)
+		done()
+	}
+	return run.spend(ctx, err)
+}
+
+// spend makes the call, unless err, or a stop, says that it cannot be made.
+func (run *run) spend(ctx context.Context, err error) (Result, error) {
+	if run.stopped == nil {
+		select {
+		case s := <-run.told: // on record, so no call may follow
+			run.stopped, run.noted = &s, true
+		default:
+		}
 	}
 	if err == nil && run.stopped != nil { // a stop that came with the last answer
 		err = errStopped(*run.stopped)
@@ -146,56 +202,29 @@ func (run *run) do(ctx context.Context) (res Result, err error) {
 	return run.prompt(ctx), nil
 }
 
-func (run *run) connOptions() provider.Options {
-	a := run.t.Agent
-	return provider.Options{
-		Recorder: run.client, Client: run.client,
-		Dir: run.t.Dir, Environ: run.r.opt.Environ,
-		MaxLine: a.MaxLine, ConnectTimeout: a.ConnectTimeout, RequestTimeout: a.RequestTimeout,
-		Stderr: func(b []byte) {
-			run.r.opt.Trail.Info("agent stderr", "provider", a.ID, "run", string(run.refs.Run), "text", string(b))
-		},
+// endAgent frees the agent's session and ends the process. What fails here spoils
+// nothing: the outcome is on disk.
+func (run *run) endAgent(ctx context.Context) {
+	run.agent.beginClose()
+	if err := run.agent.end(ctx); err != nil {
+		run.client.warnLate("session_not_closed", err.Error())
 	}
 }
 
-// recordInput records that the input was accepted. It is written while the agent starts;
-// nothing waits for it.
+// recordInput records that the input was accepted. Nothing waits for it; where the agent has
+// yet to start it is written meanwhile, else with the intent.
 func (run *run) recordInput() error {
+	run.recorded.Store(true)
 	var events []eventlog.Event
-	if run.created {
-		events = append(events, newSessionFact(run.refs.Session, SessionFacts{Provider: run.t.Agent.ID, Ephemeral: true}))
+	if run.created && !run.kept { // else its conversation has said so
+		events = append(events, newSessionFact(run.refs.Session, fact.SessionCreated{Provider: run.t.Agent.ID, Ephemeral: true}))
 	}
 	in := run.t.Input
-	events = append(events, eventlog.NewFact(eventlog.MessageReceived, "user", run.refs, messageReceived{
+	events = append(events, eventlog.NewFact(eventlog.MessageReceived, "user", run.refs, fact.MessageReceived{
 		Text: in.Text, Attachments: in.Attachments, Source: in.Source, Sender: in.Sender,
 		Dir: run.t.Dir, Provider: run.t.Agent.ID,
 	}))
-	err := run.r.log.Record(events...)
-	run.r.log.Hurry()
-	return err
-}
-
-// prepare brings the agent to the point where it can be prompted.
-func (run *run) prepare(ctx context.Context) error {
-	ctx, done := run.untilStopped(ctx)
-	defer done()
-	info, err := run.conn.Initialize(ctx, run.r.opt.Version)
-	if err != nil {
-		return run.noteTimeout(err)
-	}
-	run.caps = info.AgentCapabilities
-	run.session, err = run.conn.NewSession(ctx, run.t.Dir, run.t.Servers)
-	if err != nil {
-		return run.noteTimeout(err)
-	}
-	run.client.setConversation(run.session.ID)
-	mode, options, err := run.choose(ctx)
-	if err != nil {
-		return run.noteTimeout(err)
-	}
-	return run.r.log.Record(eventlog.NewFact(eventlog.SessionStarted, "perlica", run.client.refs(), sessionStarted{
-		Strategy: "fresh", Agent: info.AgentInfo, Capabilities: info.AgentCapabilities, Mode: mode, Options: options,
-	}))
+	return run.r.log.Record(events...)
 }
 
 // untilStopped is ctx, cancelled as well when the turn is stopped; run.stopped then says so.
@@ -213,6 +242,9 @@ func (run *run) untilStopped(ctx context.Context) (_ context.Context, done func(
 		case s := <-run.t.Stop:
 			run.stopped = &s
 			cancel(errStopped(s))
+		case s := <-run.told:
+			run.stopped, run.noted = &s, true
+			cancel(errStopped(s))
 		case <-ctx.Done():
 		}
 	}()
@@ -223,15 +255,6 @@ func (run *run) untilStopped(ctx context.Context) (_ context.Context, done func(
 }
 
 func errStopped(s Stop) error { return errors.New("stopped before the prompt was sent: " + s.Why) }
-
-func (run *run) noteTimeout(err error) error {
-	var e *provider.Error
-	if errors.As(err, &e) && e.Type == provider.TypeTimeout {
-		fact := eventlog.NewFact(eventlog.RequestTimeout, "perlica", run.client.refs(), requestTimeout{Method: e.Method, After: e.Message})
-		return errors.Join(err, run.r.log.Record(fact))
-	}
-	return err
-}
 
 // intend puts the intent on disk. After it the input counts as called.
 func (run *run) intend(ctx context.Context) error {
@@ -244,8 +267,12 @@ func (run *run) intend(ctx context.Context) error {
 	if cut != nil {
 		events = append(events, eventlog.NewFact(eventlog.Truncated, "perlica", run.client.refs(), *cut))
 	}
-	events = append(events, eventlog.NewFact(eventlog.Requested, "perlica", run.client.refs(), requested{
-		Provider: run.t.Agent.ID, Agent: run.t.Agent.Command, Digest: digest, Bytes: size, CallIndex: 1,
+	strategy := strategyFresh
+	if run.kept {
+		strategy = strategyKeep
+	}
+	events = append(events, eventlog.NewFact(eventlog.Requested, "perlica", run.client.refs(), fact.Requested{
+		Provider: run.t.Agent.ID, Agent: run.t.Agent.Command, Digest: digest, Bytes: size, CallIndex: 1, Strategy: strategy,
 	}))
 	if err := run.state.advance(eventlog.Requested); err != nil {
 		return err
@@ -253,7 +280,7 @@ func (run *run) intend(ctx context.Context) error {
 	if _, err := run.r.log.Append(ctx, events...); err != nil {
 		return err
 	}
-	run.client.blocks = blocks
+	run.client.blocks, run.agent.fed = blocks, true
 	return nil
 }
 
@@ -269,7 +296,7 @@ func (run *run) prompt(ctx context.Context) Result {
 		panic(err) // intend has just succeeded
 	}
 	go func() {
-		a, err := run.session.Prompt(run.call, run.client.blocks)
+		a, err := run.agent.session.Prompt(run.call, run.client.blocks)
 		answered <- answer{a, err}
 	}()
 	var grace <-chan time.Time
@@ -282,12 +309,20 @@ func (run *run) prompt(ctx context.Context) Result {
 			stop = nil
 			run.stopped = &s
 			grace = time.After(cancelGrace)
-			if err := run.cancelTurn(ctx, s); err != nil {
-				run.conn.Kill() // a stop that cannot be recorded
+			if err := run.recordStop(ctx, s); err != nil {
+				run.agent.conn.Kill() // a stop that cannot be recorded
+				continue
+			}
+			run.cancelTurn()
+		case s := <-run.told:
+			if run.stopped == nil && run.state.advance(eventlog.CancelRequested) == nil {
+				run.stopped = &s
+				grace = time.After(cancelGrace)
+				run.cancelTurn()
 			}
 		case <-grace:
 			run.client.warn("cancel_unconfirmed", "the agent did not confirm the cancellation and was ended")
-			run.conn.Kill()
+			run.agent.conn.Kill()
 		case <-done:
 			done = nil
 			s := Stop{By: "user", Why: "ended at once"}
@@ -299,20 +334,16 @@ func (run *run) prompt(ctx context.Context) Result {
 				run.stopped = &s
 				_ = run.recordStop(ctx, s) // the agent is killed whether this is recorded or not
 			}
-			run.conn.Kill()
+			run.agent.conn.Kill()
 		}
 	}
 }
 
-// cancelTurn records the stop, asks the agent to cancel, and closes its questions.
-func (run *run) cancelTurn(ctx context.Context, s Stop) error {
-	if err := run.recordStop(ctx, s); err != nil {
-		return err
-	}
+// cancelTurn asks the agent to cancel, and closes its questions. The stop is on record.
+func (run *run) cancelTurn() {
 	run.client.cancel()
 	// A deaf agent must not keep us from ending it; the end of the connection ends this.
-	run.client.asking.Go(func() { _ = run.session.Cancel() })
-	return nil
+	run.client.asking.Go(func() { _ = run.agent.session.Cancel() })
 }
 
 func (run *run) recordStop(ctx context.Context, s Stop) error {

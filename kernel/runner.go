@@ -5,11 +5,13 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/trail"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/policy"
@@ -19,15 +21,22 @@ import (
 type Options struct {
 	Paths      config.ContextPaths
 	Context    string // the context's name
+	KeyDir     string // folder of the keys that sign checkpoints; empty: none is signed
 	Runtime    string // folder for sockets; empty: no other process can answer
 	Version    string // of Perlica, told to agents
 	Rules      []policy.Rule
-	Vouchers   Vouchers     // says which standing approvals were given here
-	StreamSync bool         // what an agent says is on disk before it is shown
-	Environ    []string     // what agents' environments are chosen from
-	Trail      *slog.Logger // the debug trail; nil: none
-	TrailLost  func() int64 // how many of its lines were lost; nil: none
+	Vouchers   Vouchers        // says which standing approvals were given here
+	StreamSync bool            // what an agent says is on disk before it is shown
+	Environ    []string        // what agents' environments are chosen from
+	Redactor   *trail.Redactor // what is masked in what agents say of errors; nil: what looks like a secret
+	RedactLog  bool            // the Redactor masks every payload before it is hashed
+	Trail      *slog.Logger    // the debug trail; nil: none
+	TrailLost  func() int64    // how many of its lines were lost; nil: none
 	Now        func() time.Time
+
+	// FreeSpace says how many bytes may still be written where a folder lies; nil asks the
+	// system.
+	FreeSpace func(dir string) (uint64, error)
 }
 
 // Runner is one context of one workspace, open for work: the only thing that spends
@@ -37,10 +46,22 @@ type Runner struct {
 	questions *interaction.Coordinator
 	policy    *policy.Policy
 	opt       Options
+	keys      *eventlog.Keys // nil: checkpoints are not signed
+	readying  sync.WaitGroup // of keys
+	mending   sync.Mutex     // held while a log that failed is opened again
+	epoch     atomic.Int64   // how often that was tried
+	looks     sync.RWMutex   // held while the log is looked at
 
 	mu       sync.Mutex // guards what follows
 	standing *policy.Standing
+	live     map[eventlog.RunID]*run
+	looking  *time.Timer // runs while live is not empty
 }
+
+// lookEvery is how often a process with a turn under way looks at the log for what others have
+// put there: an answer, or a stop. It is for those who were killed before they could wake this
+// process and for those who cannot reach it; the others do not wait for it.
+const lookEvery = time.Second
 
 // How long a line may wait to be written where nobody waits for it. With stream_sync what
 // is shown is waited for, and what is not is the agent's set-up; without, this is how far
@@ -63,11 +84,21 @@ func Open(ctx context.Context, opt Options) (*Runner, error) {
 	if opt.TrailLost == nil {
 		opt.TrailLost = func() int64 { return 0 }
 	}
+	if opt.FreeSpace == nil {
+		opt.FreeSpace = eventlog.FreeSpace
+	}
 	lazy := streamLazy
 	if opt.StreamSync {
 		lazy = setupLazy
 	}
-	log, err := eventlog.Open(ctx, opt.Paths.EventLog, eventlog.Options{Context: opt.Context, Now: opt.Now, Lazy: lazy})
+	logged := eventlog.Options{Context: opt.Context, Now: opt.Now, Lazy: lazy}
+	if opt.KeyDir != "" {
+		logged.Keys = eventlog.UseKeys(opt.KeyDir)
+	}
+	if opt.RedactLog {
+		logged.Redact = opt.Redactor.Payload
+	}
+	log, err := eventlog.Open(ctx, opt.Paths.EventLog, logged)
 	if err != nil {
 		return nil, err
 	}
@@ -75,12 +106,52 @@ func Open(ctx context.Context, opt Options) (*Runner, error) {
 		log:       log,
 		questions: interaction.New(log, opt.Runtime, opt.Now),
 		opt:       opt,
+		keys:      logged.Keys,
+		live:      map[eventlog.RunID]*run{},
 	}
+	r.questions.OnWake(r.lookForStops)
 	r.policy, err = policy.New(opt.Rules, r.approvals, opt.Now)
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
 	return r, nil
+}
+
+// enter and leave keep the runs that are under way. The caller of leave may have entered nothing.
+func (r *Runner) enter(run *run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.live[run.refs.Run] = run
+	if r.looking == nil {
+		r.looking = time.AfterFunc(lookEvery, r.look)
+	}
+}
+
+func (r *Runner) leave(run *run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.live, run.refs.Run)
+	if len(r.live) == 0 && r.looking != nil {
+		r.looking.Stop()
+		r.looking = nil
+	}
+}
+
+func (r *Runner) look() {
+	r.looks.RLock() // Close waits for it
+	defer r.looks.RUnlock()
+	r.mu.Lock()
+	under := r.looking != nil
+	r.mu.Unlock()
+	if !under {
+		return
+	}
+	r.questions.Look(context.Background())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.looking != nil {
+		r.looking.Reset(lookEvery)
+	}
 }
 
 // Log is the context's event log.
@@ -89,24 +160,28 @@ func (r *Runner) Log() *eventlog.Log { return r.log }
 // Questions takes answers to questions, of this process and of others.
 func (r *Runner) Questions() *interaction.Coordinator { return r.questions }
 
-// approvals returns the standing approvals. Where the view cannot be read there are none,
-// and a person is asked.
-func (r *Runner) approvals() []policy.Approval {
+// Approvals returns the standing approvals that count here.
+func (r *Runner) Approvals(ctx context.Context) ([]policy.Approval, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ctx := context.Background()
 	if r.standing == nil {
 		s, err := policy.OpenStanding(ctx, &r.log.Reader, r.opt.Paths.Approvals)
 		if err != nil {
-			r.opt.Trail.Warn("standing approvals", "error", err.Error())
-			return nil
+			return nil, err
 		}
 		r.standing = s
 	}
 	list, err := r.standing.List(ctx)
-	if err == nil {
-		list, err = r.opt.Vouchers.Filter(list)
+	if err != nil {
+		return nil, err
 	}
+	return r.opt.Vouchers.Filter(list)
+}
+
+// approvals is Approvals for decisions: where the view cannot be read there are none, and a
+// person is asked.
+func (r *Runner) approvals() []policy.Approval {
+	list, err := r.Approvals(context.Background())
 	if err != nil {
 		r.opt.Trail.Warn("standing approvals", "error", err.Error())
 	}
@@ -127,13 +202,24 @@ func (r *Runner) remember(ctx context.Context, a policy.Approval, by string, ref
 	return nil
 }
 
+// readyKeys reads the key for checkpoints, or makes it, meanwhile: the commit that ends the run
+// should not wait for it, as the first use of a key takes a millisecond.
+func (r *Runner) readyKeys() {
+	if r.keys != nil {
+		r.readying.Go(func() { _ = r.keys.Ready() }) // the end of the run tells
+	}
+}
+
 // Close writes what is recorded and closes the log. No run may be under way.
 func (r *Runner) Close() error {
+	r.looks.Lock()
+	defer r.looks.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var err error
 	if r.standing != nil {
 		err = r.standing.Close()
 	}
+	r.readying.Wait()
 	return errors.Join(r.questions.Close(), err, r.log.Close())
 }

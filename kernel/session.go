@@ -12,6 +12,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/fact"
 )
 
 // Session is a conversation, locked to one provider.
@@ -27,18 +28,7 @@ type Session struct {
 	Current   bool               `json:"current"`
 }
 
-// SessionFacts is the payload of session.created.
-type SessionFacts struct {
-	Name      string `json:"name,omitempty"`
-	Provider  string `json:"provider"`
-	Ephemeral bool   `json:"ephemeral"`
-}
-
-type sessionRenamed struct {
-	Name string `json:"name"`
-}
-
-func newSessionFact(id eventlog.SessionID, f SessionFacts) eventlog.Event {
+func newSessionFact(id eventlog.SessionID, f fact.SessionCreated) eventlog.Event {
 	return eventlog.NewFact(eventlog.SessionCreated, "user", eventlog.Refs{Session: id}, f)
 }
 
@@ -47,7 +37,7 @@ type Sessions struct{ view *eventlog.View }
 
 var sessions = eventlog.Projection{
 	Name:    "sessions",
-	Version: 1,
+	Version: 3,
 	Schema: `
 		CREATE TABLE sessions (
 			id        TEXT    PRIMARY KEY,
@@ -56,6 +46,7 @@ var sessions = eventlog.Projection{
 			ephemeral INTEGER NOT NULL,
 			title     TEXT    NOT NULL DEFAULT '',
 			turns     INTEGER NOT NULL DEFAULT 0,
+			answered  INTEGER NOT NULL DEFAULT 0, -- of the turns
 			created   INTEGER NOT NULL, -- nanoseconds since the Unix epoch, as is used
 			used      INTEGER NOT NULL,
 			seq       INTEGER NOT NULL  -- of the last fact about it
@@ -63,8 +54,10 @@ var sessions = eventlog.Projection{
 		CREATE TABLE current (id TEXT NOT NULL) STRICT`,
 	Types: []eventlog.Type{
 		eventlog.SessionCreated, eventlog.SessionRenamed, eventlog.SessionSelected, eventlog.SessionDeleted, eventlog.MessageReceived,
+		eventlog.Responded,
 	},
-	Apply: applySession,
+	Withheld: true, // that there was a turn is known when its text is not
+	Apply:    applySession,
 }
 
 // applySession passes over what it cannot decode, as it does over what was withheld: a fact
@@ -77,7 +70,7 @@ func applySession(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) error {
 	id, at, seq := string(e.Session), e.Time.UnixNano(), int64(e.Seq)
 	switch e.Type {
 	case eventlog.SessionCreated:
-		f, err := decodePayload[SessionFacts](e)
+		f, err := fact.Decode[fact.SessionCreated](e)
 		if err != nil {
 			return nil
 		}
@@ -86,7 +79,7 @@ func applySession(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) error {
 			VALUES (?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT DO NOTHING`, id, f.Name, f.Provider, f.Ephemeral, at, at, seq)
 	case eventlog.SessionRenamed:
-		f, err := decodePayload[sessionRenamed](e)
+		f, err := fact.Decode[fact.SessionRenamed](e)
 		if err != nil {
 			return nil
 		}
@@ -96,14 +89,16 @@ func applySession(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) error {
 	case eventlog.SessionDeleted:
 		return errors.Join(exec(`DELETE FROM current WHERE id = ?`, id), exec(`DELETE FROM sessions WHERE id = ?`, id))
 	case eventlog.MessageReceived:
-		m, err := decodePayload[messageReceived](e)
-		if err != nil {
+		m, err := fact.Decode[fact.MessageReceived](e)
+		if err != nil && e.Payload != nil {
 			return nil
 		}
 		return exec(`
 			UPDATE sessions
-			SET title = CASE turns WHEN 0 THEN ? ELSE title END, turns = turns + 1, used = ?, seq = ?
+			SET title = CASE title WHEN '' THEN ? ELSE title END, turns = turns + 1, used = ?, seq = ?
 			WHERE id = ?`, title(m.Text), at, seq, id)
+	case eventlog.Responded:
+		return exec(`UPDATE sessions SET answered = answered + 1 WHERE id = ?`, id)
 	}
 	return nil
 }
@@ -147,15 +142,15 @@ func (s *Sessions) List(ctx context.Context, all bool) ([]Session, error) {
 		ORDER BY s.used DESC, s.seq DESC`, all)
 }
 
-// Find returns the session with this id, this name or this unique beginning or end of an id,
-// or ErrNoSession or ErrAmbiguous.
+// Find returns the session with this id, this name, this unique beginning or end of an id, or of
+// its last eight characters, or ErrNoSession or ErrAmbiguous.
 func (s *Sessions) Find(ctx context.Context, ref string) (Session, error) {
 	found, err := s.query(ctx, selectSessions+`
 		WHERE s.id = ?1 OR s.name = ?1
 		ORDER BY s.used DESC`, ref)
 	if err == nil && len(found) == 0 && len(ref) >= 4 {
 		found, err = s.query(ctx, selectSessions+`
-			WHERE substr(s.id, 1, length(?1)) = ?1 OR substr(s.id, -length(?1)) = ?1
+			WHERE substr(s.id, 1, length(?1)) = ?1 OR substr(s.id, -length(?1)) = ?1 OR substr(s.id, -8, length(?1)) = ?1
 			ORDER BY s.used DESC`, ref)
 	}
 	switch {
@@ -169,9 +164,11 @@ func (s *Sessions) Find(ctx context.Context, ref string) (Session, error) {
 	return found[0], nil
 }
 
-// Latest returns the session that was used last, or ErrNoSession.
+// Latest returns the session that was used last, or ErrNoSession. One that nobody named and in
+// which nothing was said is none to go on with.
 func (s *Sessions) Latest(ctx context.Context) (Session, error) {
 	return s.one(ctx, selectSessions+`
+		WHERE NOT s.ephemeral OR s.turns > 0
 		ORDER BY s.used DESC, s.seq DESC
 		LIMIT 1`)
 }
@@ -219,8 +216,20 @@ func (s *Sessions) query(ctx context.Context, query string, args ...any) ([]Sess
 	return list, rows.Err()
 }
 
+// answered counts the answered turns of a session; of one that is on no list there are none.
+func (s *Sessions) answered(ctx context.Context, id eventlog.SessionID) (n int, err error) {
+	if err := s.view.CatchUp(ctx); err != nil {
+		return 0, err
+	}
+	err = s.view.DB().GetContext(ctx, &n, `SELECT answered FROM sessions WHERE id = ?`, string(id))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return n, err
+}
+
 // CreateSession makes a session and returns its id. Names are unique among the living.
-func (r *Runner) CreateSession(ctx context.Context, f SessionFacts) (eventlog.SessionID, error) {
+func (r *Runner) CreateSession(ctx context.Context, f fact.SessionCreated) (eventlog.SessionID, error) {
 	if err := r.checkName(ctx, f.Name, ""); err != nil {
 		return "", err
 	}
@@ -237,7 +246,7 @@ func (r *Runner) RenameSession(ctx context.Context, id eventlog.SessionID, name 
 	if err := r.checkName(ctx, name, id); err != nil {
 		return err
 	}
-	_, err := r.log.Append(ctx, eventlog.NewFact(eventlog.SessionRenamed, "user", eventlog.Refs{Session: id}, sessionRenamed{Name: name}))
+	_, err := r.log.Append(ctx, eventlog.NewFact(eventlog.SessionRenamed, "user", eventlog.Refs{Session: id}, fact.SessionRenamed{Name: name}))
 	return err
 }
 
@@ -289,19 +298,27 @@ func (r *Runner) checkName(ctx context.Context, name string, except eventlog.Ses
 const lockPoll = 100 * time.Millisecond
 
 // lockSession takes the lock of a session, or returns ErrBusy.
-func lockSession(ctx context.Context, path string, wait bool) (*fileLock, error) {
-	for {
-		lock, err := acquire(path)
-		if !errors.Is(err, errLocked) {
-			return lock, err
+func lockSession(ctx context.Context, path string, wait bool) (lock *fileLock, err error) {
+	err = poll(ctx, wait, func() (err error) {
+		if lock, err = acquire(path); errors.Is(err, errLocked) {
+			err = busy(path)
 		}
-		if !wait {
-			return nil, ErrBusy
+		return err
+	}, ErrBusy)
+	return lock, err
+}
+
+// poll tries until the error is not busy any more; without wait it tries once.
+func poll(ctx context.Context, wait bool, try func() error, busy error) error {
+	for {
+		err := try()
+		if !wait || !errors.Is(err, busy) {
+			return err
 		}
 		select {
 		case <-time.After(lockPoll):
 		case <-ctx.Done():
-			return nil, errors.Join(ErrBusy, context.Cause(ctx))
+			return errors.Join(err, context.Cause(ctx))
 		}
 	}
 }

@@ -3,6 +3,7 @@ package kernel
 import (
 	"sync"
 
+	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/provider"
 )
@@ -60,24 +61,25 @@ const (
 // shower shows notices in order, each after everything recorded before it is on disk.
 type shower struct {
 	show func(Notice)
-	sync func() error // waits for the disk; nil: batches may be up to 20 ms behind
-	fail func(error)  // called once if the disk fails
+	log  *eventlog.Log // waited for; nil: batches may be up to 20 ms behind
+	fail func(error)   // called once if the disk fails
 	done chan struct{}
 
 	mu     sync.Mutex // guards what follows
 	change sync.Cond
 	queue  []Notice
+	upTo   eventlog.Mark // what the last of the queue tells is recorded before it
 	bytes  int
 	closed bool
 	failed bool
 }
 
-func newShower(show func(Notice), sync func() error, fail func(error)) *shower {
-	s := &shower{show: show, sync: sync, fail: fail, done: make(chan struct{})}
+func newShower(show func(Notice), log *eventlog.Log, fail func(error)) *shower {
+	s := &shower{show: show, log: log, fail: fail, done: make(chan struct{})}
 	s.change.L = &s.mu
 	if show == nil {
 		s.show = func(Notice) {}
-		s.sync = nil
+		s.log = nil
 	}
 	go s.loop()
 	return s
@@ -99,6 +101,9 @@ func (s *shower) add(n Notice) {
 	}
 	s.queue = append(s.queue, n)
 	s.bytes += size
+	if s.log != nil {
+		s.upTo = s.log.Mark()
+	}
 	s.change.Broadcast()
 }
 
@@ -111,13 +116,14 @@ func (s *shower) loop() {
 			s.change.Wait()
 		}
 		batch, s.queue, s.bytes = s.queue, batch[:0], 0
+		upTo := s.upTo
 		s.change.Broadcast()
 		s.mu.Unlock()
 		if len(batch) == 0 {
 			return
 		}
-		if s.sync != nil {
-			if err := s.sync(); err != nil {
+		if s.log != nil {
+			if err := s.log.SyncTo(upTo); err != nil {
 				s.stop(err)
 				return
 			}

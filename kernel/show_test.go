@@ -3,6 +3,8 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -27,7 +29,7 @@ func TestShownOnlyWhenOnDisk(t *testing.T) {
 		if err != nil || aerr != nil || size < want {
 			t.Errorf("update %d was shown with %d events on disk, %v, %v", want, size, err, aerr)
 		}
-	}, r.log.Sync, func(err error) { t.Error(err) })
+	}, r.log, func(err error) { t.Error(err) })
 	for i := range 50 {
 		line := eventlog.Event{Type: eventlog.NotificationReceived, Class: eventlog.Frame, Payload: []byte("{}")}
 		if err := r.log.Record(line); err != nil {
@@ -48,12 +50,21 @@ func TestShownOnlyWhenOnDisk(t *testing.T) {
 
 // TestNothingIsShownThatCouldNotBeSynced: a fault of the disk ends the showing.
 func TestNothingIsShownThatCouldNotBeSynced(t *testing.T) {
-	fault := errors.New("disk")
+	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "eventlog.db"), eventlog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(log.Path(), log.Path()+".moved"); err != nil {
+		t.Fatal(err)
+	}
 	var failed error
-	s := newShower(func(Notice) { t.Error("shown") }, func() error { return fault }, func(err error) { failed = err })
+	s := newShower(func(Notice) { t.Error("shown") }, log, func(err error) { failed = err })
+	if err := log.Record(eventlog.NewFact("x", "user", eventlog.Refs{}, struct{}{})); err != nil {
+		t.Fatal(err)
+	}
 	s.add(Updated{})
 	s.close()
-	if !errors.Is(failed, fault) {
+	if failed == nil || !errors.Is(log.Close(), failed) {
 		t.Errorf("told of %v", failed)
 	}
 }

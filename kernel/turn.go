@@ -8,6 +8,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
@@ -23,18 +24,9 @@ type Input struct {
 
 // Turn is an input and how it is to be answered.
 type Turn struct {
-	Input   Input
-	Agent   Agent
-	Session eventlog.SessionID // empty: a new session, listed only on demand
-	Wait    bool               // wait for a busy session instead of ErrBusy
-	Dir     string             // the agent's working directory, absolute
-	Model   string             // empty: the agent's own
-	Mode    string             // empty: the mode in which the agent asks
-	Servers []acp.McpServer
-	System  string // goes ahead of the first text of the agent's session
-	Budget  int    // tokens that history may take
-	Temp    []string
-	Home    string
+	Input Input
+	Setup      // a conversation has its own; see Converse
+	Wait  bool // wait for a busy session instead of ErrBusy
 
 	Permissions policy.Mode
 	AnswerIn    time.Duration // how long a question stays open; 0: there is nobody to ask
@@ -76,14 +68,27 @@ type Result struct {
 	Usage       json.RawMessage
 	Cost        *acp.Cost
 	Duration    time.Duration
-	Permissions Permissions
-	Unasked     []UnaskedTool
+	Permissions fact.Permissions
+	Unasked     []fact.UnaskedTool
 	Blocked     int
 	Calls       int // 0 or 1
 	Err         *provider.Error
 	Stopped     *Stop // why the turn was stopped, if it was
 	Replayed    bool  // the input had been called before; this is what was recorded
+	Pruned      bool  // some of that was removed from the log since
 	Warnings    []string
+}
+
+// Tokens reads the numbers of a usage as agents write it. ok is false if there are none.
+func (r Result) Tokens() (in, out int64, ok bool) {
+	var u struct {
+		In  *int64 `json:"inputTokens"`
+		Out *int64 `json:"outputTokens"`
+	}
+	if json.Unmarshal(r.Usage, &u) != nil || u.In == nil || u.Out == nil {
+		return 0, 0, false
+	}
+	return *u.In, *u.Out, true
 }
 
 // What keeps a turn from being run.

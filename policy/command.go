@@ -31,7 +31,7 @@ func (t Tier) rank() int {
 	return 0
 }
 
-// Verdict is what Classify found in a command.
+// Verdict is which tier a shell command belongs to, and why.
 type Verdict struct {
 	Tier Tier
 	Why  string // in words; empty for an ordinary command
@@ -40,17 +40,6 @@ type Verdict struct {
 	// Unknown is set where the effect depends on something the text of the command
 	// does not tell, so that the same text may do something else next time.
 	Unknown bool
-}
-
-// Classify reads a shell command and says which tier it belongs to. It expands what
-// is constant, follows cd, wrappers, nested shells and functions, and takes what it
-// cannot follow as AlwaysAsked. It neither runs anything nor looks at the disk: what
-// a program or a script does when it runs is beyond it.
-func Classify(command string, at Place) Verdict { return analyse(Command{Text: command}, at).verdict }
-
-// ClassifyArgv is Classify for a command that comes as its words.
-func ClassifyArgv(argv []string, at Place) Verdict {
-	return analyse(Command{Argv: argv}, at).verdict
 }
 
 // maxDepth and maxSteps bound the work that loops, functions and nested shells make.
@@ -90,6 +79,9 @@ func newState(dirPath string) *state {
 	return &state{vars: map[string]variable{}, dirs: []dir{{path: dirPath}}}
 }
 
+// analyse reads a shell command. It expands what is constant, follows cd, wrappers, nested
+// shells and functions, and takes what it cannot follow as AlwaysAsked. It neither runs
+// anything nor looks at the disk: what a program or a script does when it runs is beyond it.
 func analyse(c Command, at Place) *walker {
 	w := newWalker(at)
 	text, ok := c.script()

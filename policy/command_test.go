@@ -696,7 +696,7 @@ func TestTiers(t *testing.T) {
 				command += "\nrm -rf /\nEOF"
 			}
 			count++
-			v := Classify(command, at)
+			v := classify(command, at)
 			if v.Tier != want {
 				t.Errorf("%s: %s (%s), want %s", command, v.Tier, v.Why, want)
 			}
@@ -738,7 +738,7 @@ func TestTiersOfLongerScripts(t *testing.T) {
 		{"", Ordinary},
 	}
 	for _, test := range tests {
-		if v := Classify(test.command, at); v.Tier != test.want {
+		if v := classify(test.command, at); v.Tier != test.want {
 			t.Errorf("%.80q: %s (%s), want %s", test.command, v.Tier, v.Why, test.want)
 		}
 	}
@@ -769,7 +769,7 @@ func TestHugeWork(t *testing.T) {
 		"echo":  "X=" + strings.Repeat("x", 1000) + strings.Repeat(";X=$(echo $X; echo $X)", 100),
 	} {
 		start := time.Now()
-		v := Classify(c, at)
+		v := classify(c, at)
 		canonical(c)
 		if took := time.Since(start); took > 20*time.Second {
 			t.Errorf("%s: %s after %s", name, v.Tier, took)
@@ -793,7 +793,7 @@ func TestWhy(t *testing.T) {
 		"echo a > ~/x":            {AlwaysAsked, "outside the working directory: writes to ~/x", "", false},
 		"rm -rf \"$D\"; rm -rf /": {Refused, "removes the root directory: rm -rf /", "root", true},
 	} {
-		if got := Classify(command, at); got != want {
+		if got := classify(command, at); got != want {
 			t.Errorf("%s:\n got %+v\nwant %+v", command, got, want)
 		}
 	}
@@ -816,7 +816,7 @@ func TestClassifyArgv(t *testing.T) {
 		{[]string{"sudo", "ls"}, AlwaysAsked},
 	}
 	for _, test := range tests {
-		if v := ClassifyArgv(test.argv, at); v.Tier != test.want {
+		if v := classifyArgv(test.argv, at); v.Tier != test.want {
 			t.Errorf("%q: %s (%s), want %s", test.argv, v.Tier, v.Why, test.want)
 		}
 	}
@@ -848,7 +848,7 @@ func TestPlaces(t *testing.T) {
 		{Place{Dir: "/Users/me/p", Home: "/Users/me"}, "rm -rf /users/me", Refused},
 	}
 	for _, test := range tests {
-		if v := Classify(test.command, test.place); v.Tier != test.want {
+		if v := classify(test.command, test.place); v.Tier != test.want {
 			t.Errorf("%+v: %s: %s (%s), want %s", test.place, test.command, v.Tier, v.Why, test.want)
 		}
 	}
@@ -877,7 +877,7 @@ func TestWrappingKeepsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, outer := range all {
-			if v := Classify(outer, at); v.Tier != Refused {
+			if v := classify(outer, at); v.Tier != Refused {
 				t.Errorf("%s: %s (%s)", outer, v.Tier, v.Why)
 			}
 		}
@@ -893,7 +893,7 @@ func FuzzClassify(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, c string) {
-		v := Classify(c, at)
+		v := classify(c, at)
 		if (v.Tier == Refused) != (v.Word != "") || (v.Tier == Ordinary) != (v.Why == "") {
 			t.Fatalf("%q: incomplete %+v", c, v)
 		}
@@ -910,9 +910,13 @@ func FuzzClassify(f *testing.F) {
 			if _, _, err := parse(outer); err != nil {
 				continue
 			}
-			if o := Classify(outer, at); o.Tier != Refused {
+			if o := classify(outer, at); o.Tier != Refused {
 				t.Errorf("%q is refused, %q is %s (%s)", c, outer, o.Tier, o.Why)
 			}
 		}
 	})
 }
+
+func classify(command string, at Place) Verdict { return analyse(Command{Text: command}, at).verdict }
+
+func classifyArgv(argv []string, at Place) Verdict { return analyse(Command{Argv: argv}, at).verdict }

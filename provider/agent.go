@@ -6,6 +6,7 @@ type Agent struct {
 	Command []string // argv; the first word is looked up on PATH
 	Env     []string // names of further variables of the environment handed to the agent
 	Asking  Asking   // the mode in which the agent asks; zero: leave the agent as it is
+	Orderly bool     // it is known to say nothing of a turn behind its answer
 }
 
 // Asking is how an agent is put into the mode in which it asks before it acts.

@@ -97,8 +97,8 @@ func TestDeafFromTheFirstByte(t *testing.T) {
 	c := start(t, child("liar", "hang"), w, deafSoon)
 	tapInput(t, c)
 	in := c.proc.Stdin()
-	in.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 	for err := error(nil); err == nil; {
+		in.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)) // not of the whole: to fill it may take long
 		_, err = in.Write(make([]byte, 1))
 	}
 	in.SetWriteDeadline(time.Time{})

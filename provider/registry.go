@@ -21,6 +21,7 @@ type Known struct {
 	Env      []string   // names of its own variables that it is given
 	Website  string
 	Asking   Asking // how it is made to ask; zero: nothing to select
+	Orderly  bool   // it says nothing of a turn behind its answer
 	Asks     string // when it asks, in a few words
 	Note     string // what else is worth knowing; may be empty
 }
@@ -77,7 +78,7 @@ func (k Known) Find(lookPath func(string) (string, error)) (argv []string, ok bo
 // Agent returns what starts k with the command line that was found.
 func (k Known) Agent(argv []string) Agent {
 	k = k.clone()
-	return Agent{ID: k.ID, Command: slices.Clone(argv), Env: k.Env, Asking: k.Asking}
+	return Agent{ID: k.ID, Command: slices.Clone(argv), Env: k.Env, Asking: k.Asking, Orderly: k.Orderly}
 }
 
 func (k Known) clone() Known {

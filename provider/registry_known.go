@@ -163,5 +163,6 @@ var known = []Known{
 		Login:    "none",
 		Asks:     "when the prompt says so",
 		Note:     "Calls no model: the prompt is its script.",
+		Orderly:  true,
 	},
 }

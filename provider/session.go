@@ -49,8 +49,45 @@ type Session struct {
 	ID      string
 	Modes   *acp.SessionModeState // nil if the agent has none
 	Options []acp.SessionConfigOption
+	// ModeOption is the config option by which a mode is chosen, if the agent offers its modes
+	// in no other way.
+	ModeOption string
 
 	conn *Conn
+}
+
+// opened is a session as the agent describes it.
+func (c *Conn) opened(id string, modes *acp.SessionModeState, options []acp.SessionConfigOption) *Session {
+	s := &Session{ID: id, Modes: modes, Options: options, conn: c}
+	for _, o := range options {
+		if modes != nil && len(modes.AvailableModes) > 0 {
+			break
+		}
+		if o.Select == nil || o.Select.Category == nil || *o.Select.Category != acp.SessionConfigOptionCategoryMode {
+			continue
+		}
+		s.ModeOption = string(o.Select.Id)
+		s.Modes = &acp.SessionModeState{CurrentModeId: acp.SessionModeId(o.Select.CurrentValue)}
+		for _, v := range OptionValues(o.Select.Options) {
+			s.Modes.AvailableModes = append(s.Modes.AvailableModes,
+				acp.SessionMode{Id: acp.SessionModeId(v.Value), Name: v.Name, Description: v.Description})
+		}
+		break
+	}
+	return s
+}
+
+// OptionValues are the values that a config option can take.
+func OptionValues(o acp.SessionConfigSelectOptions) (values []acp.SessionConfigSelectOption) {
+	if o.Ungrouped != nil {
+		values = append(values, *o.Ungrouped...)
+	}
+	if o.Grouped != nil {
+		for _, g := range *o.Grouped {
+			values = append(values, g.Options...)
+		}
+	}
+	return values
 }
 
 // NewSession opens the connection's session in dir.
@@ -71,22 +108,71 @@ func (c *Conn) NewSession(ctx context.Context, dir string, servers []acp.McpServ
 			Type: TypeProtocol, Subtype: "no_session_id", RawShape: shape(env.result), cause: ErrProtocol, Message: "the agent opened a session without an id",
 		})
 	}
-	return &Session{ID: string(r.SessionId), Modes: r.Modes, Options: r.ConfigOptions, conn: c}, nil
+	return c.opened(string(r.SessionId), r.Modes, r.ConfigOptions), nil
+}
+
+// ResumeSession continues an earlier session of the agent without hearing of it again. Only
+// agents that advertise the capability know the method.
+func (c *Conn) ResumeSession(ctx context.Context, id, dir string, servers []acp.McpServer) (*Session, error) {
+	var r acp.ResumeSessionResponse
+	if servers == nil {
+		servers = []acp.McpServer{}
+	}
+	c.expect(id)
+	err := c.ask(ctx, acp.AgentMethodSessionResume, acp.ResumeSessionRequest{SessionId: acp.SessionId(id), Cwd: dir, McpServers: servers}, &r)
+	if err != nil {
+		c.expect("")
+		return nil, err
+	}
+	return c.opened(id, r.Modes, r.ConfigOptions), nil
+}
+
+// LoadSession continues an earlier session of the agent, which tells all of it again as
+// updates before it answers. Only agents that advertise the capability know the method.
+func (c *Conn) LoadSession(ctx context.Context, id, dir string, servers []acp.McpServer) (*Session, error) {
+	var r acp.LoadSessionResponse
+	if servers == nil {
+		servers = []acp.McpServer{}
+	}
+	c.expect(id)
+	err := c.ask(ctx, acp.AgentMethodSessionLoad, acp.LoadSessionRequest{SessionId: acp.SessionId(id), Cwd: dir, McpServers: servers}, &r)
+	if err != nil {
+		c.expect("")
+		return nil, err
+	}
+	return c.opened(id, r.Modes, r.ConfigOptions), nil
+}
+
+// expect says whose updates are the connection's before the agent has answered.
+func (c *Conn) expect(session string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session = session
 }
 
 // SetMode chooses one of the session's modes.
 func (s *Session) SetMode(ctx context.Context, mode string) error {
+	if s.ModeOption != "" {
+		return s.SetOption(ctx, s.ModeOption, mode)
+	}
 	return s.conn.ask(ctx, acp.AgentMethodSessionSetMode,
 		acp.SetSessionModeRequest{SessionId: acp.SessionId(s.ID), ModeId: acp.SessionModeId(mode)}, &struct{}{})
 }
 
-// SetOption sets one of the session's config options.
+// SetOption sets one of the session's config options. Where the agent answers with all its
+// options, Options are those.
 func (s *Session) SetOption(ctx context.Context, id, value string) error {
-	return s.conn.ask(ctx, acp.AgentMethodSessionSetConfigOption, acp.SetSessionConfigOptionRequest{
+	var r struct{ ConfigOptions json.RawMessage }
+	err := s.conn.ask(ctx, acp.AgentMethodSessionSetConfigOption, acp.SetSessionConfigOptionRequest{
 		ValueId: &acp.SetSessionConfigOptionValueId{
 			SessionId: acp.SessionId(s.ID), ConfigId: acp.SessionConfigId(id), Value: acp.SessionConfigValueId(value),
 		},
-	}, &struct{}{})
+	}, &r)
+	var options []acp.SessionConfigOption
+	if err == nil && json.Unmarshal(r.ConfigOptions, &options) == nil && options != nil {
+		s.Options = options
+	}
+	return err
 }
 
 // Answer is the agent's answer to a prompt.

@@ -17,6 +17,9 @@ const (
 	ToolCallUpdated   = "tool_call_update"
 	PlanChanged       = "plan"
 	UsageChanged      = "usage_update"
+	CommandsChanged   = "available_commands_update"
+	ModeChanged       = "current_mode_update"
+	OptionsChanged    = "config_option_update"
 )
 
 // Update is one session/update. Which of its fields are set follows from Kind.
@@ -28,6 +31,10 @@ type Update struct {
 	Tool  *ToolCall
 	Plan  []acp.PlanEntry
 	Usage *acp.UsageUpdate
+
+	Commands []acp.AvailableCommand    // the agent's own slash commands
+	Mode     string                    // in which the session now is
+	Options  []acp.SessionConfigOption // with their present values
 }
 
 // ToolCall is what an agent reports of a tool call. In an update, and in a permission
@@ -162,8 +169,23 @@ func (u *Update) decode(content []byte) bool {
 	case UsageChanged:
 		u.Usage = new(acp.UsageUpdate)
 		return json.Unmarshal(u.Raw, u.Usage) == nil
+	case CommandsChanged, ModeChanged, OptionsChanged:
+		u.decodeSettings()
 	}
 	return true
+}
+
+// decodeSettings decodes what only makes the session more comfortable: what has another form
+// is left out.
+func (u *Update) decodeSettings() {
+	var v struct {
+		Commands []acp.AvailableCommand    `json:"availableCommands"`
+		Mode     string                    `json:"currentModeId"`
+		Options  []acp.SessionConfigOption `json:"configOptions"`
+	}
+	if json.Unmarshal(u.Raw, &v) == nil {
+		u.Commands, u.Mode, u.Options = v.Commands, v.Mode, v.Options
+	}
 }
 
 // blockText returns the text of a text block, and nothing for any other.

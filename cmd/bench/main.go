@@ -13,37 +13,82 @@ import (
 	"time"
 )
 
+// A comparison is what can be measured under a name.
+type comparison struct {
+	name  string
+	takes string
+	do    func(dir string, opt options) error
+}
+
+// comparisons are all, in the order in which they are made.
+var comparisons = []comparison{
+	{"process", "2 s", func(dir string, opt options) error { return processes(dir, opt.rounds) }},
+	{"flood", "3 s", func(dir string, opt options) error { return floods(dir, opt.updates) }},
+	{"update", "3 s", func(dir string, _ options) error { return singles(dir) }},
+	{"prompt", "2 s", func(dir string, _ options) error { return prompts(dir) }},
+	{"warm", "30 s", func(dir string, _ options) error { return warm(dir) }},
+	{"append", "3 s", func(dir string, _ options) error { return durable(dir) }},
+	{"group", "10 s", func(dir string, _ options) error { return groups(dir) }},
+	{"growth", "2 minutes and 6 GB", func(dir string, _ options) error { return growth(dir) }},
+	{"million", "3 minutes and 4 GB", million},
+}
+
+// options are the flags.
+type options struct {
+	rounds  int
+	updates int
+	keep    string
+}
+
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == "agent" {
 		agent()
 		return
 	}
-	rounds := flag.Int("rounds", 40, "how often each process is started")
-	updates := flag.Int("updates", 100_000, "updates in the flood")
+	var opt options
+	flag.IntVar(&opt.rounds, "rounds", 40, "how often each process is started")
+	flag.IntVar(&opt.updates, "updates", 100_000, "updates in the flood")
+	flag.StringVar(&opt.keep, "keep", "", "a `folder` for the logs of a million events, which are used again; else they are removed")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: bench [flags] [NAME...]; without a name all of:")
+		for _, c := range comparisons {
+			fmt.Fprintf(flag.CommandLine.Output(), "  %-10s takes %s\n", c.name, c.takes)
+		}
+		flag.PrintDefaults()
+	}
 	flag.Parse()
-	if err := run(*rounds, *updates); err != nil {
+	if err := run(flag.Args(), opt); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(rounds, updates int) error {
+func run(names []string, opt options) error {
+	for _, name := range names {
+		if !slices.ContainsFunc(comparisons, func(c comparison) bool { return c.name == name }) {
+			return fmt.Errorf("there is no %q; see -help", name)
+		}
+	}
+	for _, c := range comparisons {
+		if len(names) > 0 && !slices.Contains(names, c.name) {
+			continue
+		}
+		if err := measure(c, opt); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+	return nil
+}
+
+// measure does one comparison in a folder of its own.
+func measure(c comparison, opt options) error {
 	dir, err := os.MkdirTemp("", "perlica-bench")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // what is left is in the system's temporary folder
-	for _, step := range []func() error{
-		func() error { return processes(dir, rounds) },
-		func() error { return floods(dir, updates) },
-		func() error { return singles(dir) },
-		func() error { return prompts(dir) },
-	} {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return nil
+	fmt.Printf("%s (takes about %s)\n", c.name, c.takes)
+	return c.do(dir, opt)
 }
 
 // ratio prints one comparison.
@@ -61,10 +106,8 @@ func ms(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
 // processes compares whole processes: perlica run hello, and the bare program.
 func processes(dir string, rounds int) error {
 	perlica, bare := filepath.Join(dir, "perlica"), filepath.Join(dir, "bare")
-	for out, pkg := range map[string]string{perlica: "./cmd/perlica", bare: "./cmd/bench/bare"} {
-		if b, err := exec.Command("go", "build", "-o", out, pkg).CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s: %w\n%s", pkg, err, b)
-		}
+	if err := build(map[string]string{perlica: "./cmd/perlica", bare: "./cmd/bench/bare"}); err != nil {
+		return err
 	}
 	project := filepath.Join(dir, "project")
 	if err := os.Mkdir(project, 0o700); err != nil {
@@ -101,4 +144,14 @@ func processes(dir string, rounds int) error {
 		fmt.Printf("%-52s %10.1f %10s %-9s              (at most 25)\n", "  its peak of resident memory", float64(peak)/(1<<20), "", "MB")
 	}
 	return syncs(command, ours, theirs)
+}
+
+// build makes each program of its package.
+func build(programs map[string]string) error {
+	for out, pkg := range programs {
+		if b, err := exec.Command("go", "build", "-o", out, pkg).CombinedOutput(); err != nil {
+			return fmt.Errorf("build %s: %w\n%s", pkg, err, b)
+		}
+	}
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"database/sql"
 	"fmt"
 	"os"
 	"os/exec"
@@ -45,8 +44,7 @@ func turn(r *kernel.Runner, dir, text string, show func(kernel.Notice)) (kernel.
 	}
 	res, err := r.Run(context.Background(), kernel.Turn{
 		Input:       kernel.Input{Text: text, Source: "bench", Sender: "bench"},
-		Agent:       kernel.Agent{Agent: provider.Agent{ID: "bench", Command: []string{self, "agent"}}},
-		Dir:         dir,
+		Setup:       kernel.Setup{Agent: kernel.Agent{Agent: provider.Agent{ID: "bench", Command: []string{self, "agent"}}}, Dir: dir},
 		Permissions: policy.ModeDeny,
 		Show:        show,
 	})
@@ -54,48 +52,6 @@ func turn(r *kernel.Runner, dir, text string, show func(kernel.Notice)) (kernel.
 		err = fmt.Errorf("outcome %s: %v", res.Outcome, res.Err)
 	}
 	return res, err
-}
-
-// bareLog is a table of the log's form without anything of ours: no hashes, no indexes.
-type bareLog struct {
-	db   *sql.DB
-	stmt *sql.Stmt
-	n    int64
-}
-
-func openBare(dir string) (*bareLog, error) {
-	path := filepath.Join(dir, fmt.Sprintf("bare-%d.db", time.Now().UnixNano()))
-	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)&_pragma=page_size(8192)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate")
-	if err != nil {
-		return nil, err
-	}
-	db.SetMaxOpenConns(1)
-	if _, err := db.Exec(`CREATE TABLE e (seq INTEGER PRIMARY KEY, a TEXT, ts INTEGER, b TEXT, c TEXT, d TEXT, e TEXT, f TEXT, g TEXT,
-		h TEXT, i TEXT, j TEXT, k TEXT, l TEXT, m INTEGER, n BLOB, o BLOB, p BLOB) STRICT`); err != nil {
-		return nil, err
-	}
-	stmt, err := db.Prepare(`INSERT INTO e VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-	return &bareLog{db: db, stmt: stmt}, err
-}
-
-var bareHash = make([]byte, 32)
-
-// commit inserts n rows of one payload in one durable transaction.
-func (b *bareLog) commit(n int, payload []byte) error {
-	tx, err := b.db.Begin()
-	if err != nil {
-		return err
-	}
-	const id = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
-	s := tx.Stmt(b.stmt)
-	for range n {
-		b.n++
-		if _, err := s.Exec(b.n, id, time.Now().UnixNano(), "acp.notification.received", "frame", "agent", id, "default",
-			id, "s", id, "0199aaaabbbb7ccc8dddffffffffffff", "", id, len(payload), bareHash, bareHash, payload); err != nil {
-			return err
-		}
-	}
-	return tx.Commit()
 }
 
 // floods compares the rate of updates that an agent writes as fast as it can.

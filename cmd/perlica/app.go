@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -27,12 +28,14 @@ type app struct {
 	stdout, stderr *os.File
 	environ        []string
 	getenv         func(string) string
+	system         string // as runtime.GOOS has it
 
 	contextFlag string // --context
+	serviceFlag bool   // --service
 }
 
 func newApp() *app {
-	return &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), getenv: os.Getenv}
+	return &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), getenv: os.Getenv, system: runtime.GOOS}
 }
 
 // exitError ends the process with a code. Its error, if any, is printed first.
@@ -128,19 +131,29 @@ func (a *app) complain(err error) {
 func hintOf(err error) string {
 	switch {
 	case errors.Is(err, eventlog.ErrFull), errors.Is(err, eventlog.ErrIO), errors.Is(err, syscall.ENOSPC):
-		return "see that the disk has room and is well, then try again; nothing was sent"
+		const again = "see that the disk has room and is well, then try again"
+		if before := (*logError)(nil); errors.As(err, &before) {
+			return again + "; nothing was sent"
+		}
+		return again
 	case errors.Is(err, eventlog.ErrBusy):
 		return "another program holds the log open for writing; 'perlica doctor' says more"
 	case errors.Is(err, eventlog.ErrCorrupt), errors.Is(err, eventlog.ErrForeign):
-		return "move the file away to start a new log, and keep it: 'perlica log verify FILE' says what is wrong with it"
+		return "move the file and the .anchor beside it away to start a new log, and keep them: 'perlica log verify FILE' says what is wrong with it"
+	case errors.Is(err, eventlog.ErrPart):
+		return "'perlica log tail' and 'perlica log show' read it; --context NAME chooses another log"
 	case errors.Is(err, eventlog.ErrNewer):
 		return "use the newer version of Perlica that wrote it, or --context NAME for another log"
 	case errors.Is(err, eventlog.ErrReadOnly), errors.Is(err, fs.ErrPermission):
 		return "make the folder writable, or run in another one; 'perlica doctor' says more"
+	case errors.Is(err, eventlog.ErrKey):
+		return "'perlica doctor' says what is wrong with the key and what to do"
 	case errors.Is(err, kernel.ErrNoSession):
 		return "see 'perlica session list --all'"
+	case errors.Is(err, kernel.ErrPruning):
+		return "nothing was sent; --wait waits until it is done"
 	case errors.Is(err, kernel.ErrBusy):
-		return "another run holds it; --wait waits for it"
+		return "--wait waits until it is free; 'perlica watch' follows it"
 	}
 	return ""
 }
@@ -201,24 +214,27 @@ func (a *app) locateToRead() (*place, error) {
 
 // vouchers are the user's own record of the standing approvals given here.
 func (p *place) vouchers() kernel.Vouchers {
-	return kernel.NewVouchers(filepath.Join(p.dirs.State, "approvals"))
+	return kernel.UserVouchers(p.dirs)
+}
+
+// redactor masks what looks like a secret, and what log.redact names.
+func (p *place) redactor() (*trail.Redactor, error) {
+	return trail.NewRedactor(p.cfg.Redact...) // the configuration has checked them
 }
 
 // open opens the context's log for work. The returned function closes what was opened.
 func (a *app) open(ctx context.Context, p *place) (*kernel.Runner, func() error, error) {
-	paths, err := p.ws.Ensure(p.cfg.ContextID)
+	opt, err := kernel.NewOptions(p.cfg, p.ws, p.dirs, a.environ)
 	if err != nil {
 		return nil, nil, &logError{err}
 	}
 	logs := p.cfg.Logs
 	t := trail.Open(trail.Options{
-		Dir: paths.Logs, MaxSizeMB: logs.MaxSizeMB, MaxFiles: logs.MaxFiles, MaxTotalMB: logs.MaxTotalMB, Level: level(logs.Level),
+		Dir: opt.Paths.Logs, MaxSizeMB: logs.MaxSizeMB, MaxFiles: logs.MaxFiles, MaxTotalMB: logs.MaxTotalMB, Level: level(logs.Level),
+		Redactor: opt.Redactor,
 	})
-	r, err := kernel.Open(ctx, kernel.Options{
-		Paths: paths, Context: p.cfg.ContextID, Runtime: p.dirs.Runtime, Version: version,
-		Rules: p.cfg.Rules, Vouchers: p.vouchers(), StreamSync: p.cfg.StreamSync, Environ: a.environ,
-		Trail: t.Logger(), TrailLost: t.Lost,
-	})
+	opt.Version, opt.Trail, opt.TrailLost = version, t.Logger(), t.Lost
+	r, err := kernel.Open(ctx, opt)
 	if err != nil {
 		return nil, nil, errors.Join(&logError{err}, t.Close())
 	}
@@ -253,8 +269,20 @@ type noLogError struct{ path string }
 func (e noLogError) Error() string { return "there is no event log yet: " + e.path }
 func (noLogError) Unwrap() error   { return fs.ErrNotExist }
 
+// orNone makes an empty answer of it that there is no log yet: for commands that list what there
+// is now, of which there is none. It is said, because --context may name another than was meant.
+func (a *app) orNone(err error) error {
+	var none noLogError
+	if !errors.As(err, &none) {
+		return err
+	}
+	a.note(none.Error())
+	return nil
+}
+
 // root is the tree of commands, as far as args need it.
 func (a *app) root(args []string) *cobra.Command {
+	var chat chatFlags
 	root := &cobra.Command{
 		Use:   "perlica",
 		Short: "Talk to a coding agent, one call an input, on the record",
@@ -279,8 +307,13 @@ retried, and every step is on an append-only log.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if a.piped() { // the chat needs a terminal; what is piped in is one input
+			switch {
+			case a.serviceFlag:
+				return a.serve(cmd.Context())
+			case a.piped(): // the chat needs a terminal; what is piped in is one input
 				return a.run(cmd, runFlags{format: "text"}, nil)
+			case term.IsTerminal(a.stdin) && term.IsTerminal(a.stderr):
+				return a.chat(cmd, chat)
 			}
 			return cmd.Help()
 		},
@@ -291,15 +324,18 @@ retried, and every step is on an append-only log.`,
 		return withHint(&exitError{2, err}, "see '%s --help'", cmd.CommandPath())
 	})
 	root.PersistentFlags().StringVar(&a.contextFlag, "context", "", "use another set of databases, by its `name`")
+	root.Flags().BoolVar(&a.serviceFlag, "service", false, "run the messaging bridge in the foreground: the same as 'perlica service'")
 	if len(args) > 0 && args[0] == "agent" {
 		// The built-in agent starts with every run that it answers: the rest would be
 		// built for nothing.
 		root.AddCommand(a.agentCommand())
 		return root
 	}
+	a.addChatFlags(root, &chat)
 	root.AddCommand(
-		a.runCommand(), a.initCommand(), a.doctorCommand(), a.sessionCommand(), a.providerCommand(), a.pendingCommand(),
-		a.policyCommand(), a.logCommand(), a.configCommand(), a.agentCommand(), a.versionCommand(),
+		a.chatCommand(), a.runCommand(), a.initCommand(), a.doctorCommand(), a.sessionCommand(), a.providerCommand(), a.pendingCommand(),
+		a.policyCommand(), a.logCommand(), a.watchCommand(), a.configCommand(), a.agentCommand(), a.versionCommand(),
+		a.serviceCommand(), a.phoneCommand(),
 	)
 	return root
 }

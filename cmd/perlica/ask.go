@@ -22,7 +22,18 @@ type asker struct {
 	r    *kernel.Runner
 	say  *printer
 	stop *stopper
-	tty  *term.TTY // nil: nobody sits here
+	tty  keyboard // nil: nobody sits here
+
+	done func() error // closes what newAsker opened
+
+	suspend func()                // stops the process until somebody continues it
+	calm    func(context.Context) // waits until nobody is typing something else; nil: nobody can be
+
+	where string // what answers given here say of their place
+
+	// answerTo is set where the questions are those of other processes: Ctrl-C then ends the
+	// watching, and no key a turn. Nil: they are r's own.
+	answerTo func(context.Context, interaction.Question, interaction.Answer) error
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -31,6 +42,12 @@ type asker struct {
 
 	mu   sync.Mutex // guards what follows
 	open []*openQuestion
+}
+
+// keyboard is where questions are answered.
+type keyboard interface {
+	// Session calls f with the terminal in raw mode and nothing typed ahead.
+	Session(f func(*term.Keys) error) error
 }
 
 // openQuestion is a question with its end.
@@ -42,17 +59,26 @@ type openQuestion struct {
 // newAsker opens the terminal, if there is one to ask on: standard error is one, and the
 // controlling terminal can be opened. Standard input may well be a pipe.
 func newAsker(a *app, r *kernel.Runner, say *printer) *asker {
-	k := &asker{a: a, r: r, say: say, wake: make(chan struct{}, 1)}
-	k.ctx, k.cancel = context.WithCancel(context.Background())
 	if !term.IsTerminal(a.stderr) {
-		return k
+		return newAskerAt(a, r, say, nil, "terminal")
 	}
 	tty, err := term.OpenTTY()
 	if err != nil {
-		return k
+		return newAskerAt(a, r, say, nil, "terminal")
 	}
-	k.tty = tty
-	k.wg.Go(k.loop)
+	k := newAskerAt(a, r, say, tty, "terminal")
+	k.done = tty.Close
+	k.suspend = func() { _ = tty.Aside(suspend) } // a terminal that is gone says so to whoever reads it
+	return k
+}
+
+// newAskerAt puts questions at a keyboard that somebody else opened; nil is none.
+func newAskerAt(a *app, r *kernel.Runner, say *printer, tty keyboard, where string) *asker {
+	k := &asker{a: a, r: r, say: say, tty: tty, where: where, wake: make(chan struct{}, 1)}
+	k.ctx, k.cancel = context.WithCancel(context.Background())
+	if tty != nil {
+		k.wg.Go(k.loop)
+	}
 	return k
 }
 
@@ -61,8 +87,8 @@ func (k *asker) available() bool { return k.tty != nil }
 func (k *asker) close() {
 	k.cancel()
 	k.wg.Wait()
-	if k.tty != nil {
-		_ = k.tty.Close() // read from only
+	if k.done != nil {
+		_ = k.done() // read from only
 	}
 }
 
@@ -136,12 +162,24 @@ func (k *asker) put(q *openQuestion) {
 		case <-ctx.Done():
 		}
 	}()
-	err := k.tty.Session(func(keys *term.Keys) error {
-		k.say.status.Print(func(w io.Writer) { io.WriteString(w, k.render(q.Question)) })
-		if err := keys.Discard(); err != nil {
-			return err
+	if k.calm != nil {
+		if k.calm(ctx); ctx.Err() != nil {
+			return
 		}
-		return k.answer(ctx, keys, q.Question)
+	}
+	err := k.tty.Session(func(keys *term.Keys) error {
+		for {
+			k.say.status.Print(func(w io.Writer) { io.WriteString(w, k.render(q.Question)) })
+			if err := keys.Discard(); err != nil {
+				return err
+			}
+			if err := k.answer(ctx, keys, q.Question); !errors.Is(err, term.ErrSuspended) {
+				return err
+			}
+			if k.suspend(); ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
 	})
 	if err != nil && ctx.Err() == nil {
 		k.say.note("the terminal cannot be read: " + err.Error() + "; answer with 'perlica pending'")
@@ -149,21 +187,30 @@ func (k *asker) put(q *openQuestion) {
 	}
 }
 
-// answer reads keys until one of them is an answer that counts.
+// answer reads keys until one of them is an answer that counts, or Ctrl-Z.
 func (k *asker) answer(ctx context.Context, keys *term.Keys, q interaction.Question) error {
 	for {
 		key, err := keys.Next(ctx)
 		if err != nil {
 			return err
 		}
+		if key.Kind == term.KeyRune {
+			if alone, err := keys.Alone(ctx); err != nil {
+				return err
+			} else if !alone {
+				continue // a text that was pasted is no answer
+			}
+		}
 		var o interaction.Option
 		ok := false
 		switch {
+		case key.Kind == term.KeyCtrlZ:
+			return term.ErrSuspended
 		case key.Kind == term.KeyCtrlC:
 			k.stop.stop(kernel.Stop{By: byUser, Why: "interrupted at a question"})
 			return nil
 		case key.Kind == term.KeyEsc, key.Kind == term.KeyRune && (key.Rune == 'n' || key.Rune == 'N'):
-			if o, ok = refusal(q); !ok {
+			if o, ok = refusal(q); !ok && k.answerTo == nil {
 				// The agent offers no way to say no: the turn is cancelled instead.
 				k.stop.stop(kernel.Stop{By: byUser, Why: "refused, and the agent offers no way to refuse"})
 				return nil
@@ -184,12 +231,13 @@ func (k *asker) answer(ctx context.Context, keys *term.Keys, q interaction.Quest
 
 // give records the choice. A yes to something dangerous takes the word.
 func (k *asker) give(ctx context.Context, keys *term.Keys, q interaction.Question, o interaction.Option) (done bool, err error) {
-	answer := interaction.Answer{Option: o.ID, By: userName(k.a.getenv), Where: "terminal"}
+	answer := interaction.Answer{Option: o.ID, By: userName(k.a.getenv), Where: k.where}
 	if q.Word != "" && o.Allows() {
 		k.say.status.Print(func(w io.Writer) {
 			fmt.Fprintf(w, "  Type %s and Enter to go on, Esc to go back: ", k.say.styles.Bold(term.Sanitize(q.Word)))
 		})
 		answer.Text, err = keys.Line(ctx)
+		k.say.status.Print(func(io.Writer) {}) // ends the line, if nobody has meanwhile
 		if errors.Is(err, term.ErrEscaped) || errors.Is(err, term.ErrInterrupted) {
 			return false, nil
 		}
@@ -197,7 +245,12 @@ func (k *asker) give(ctx context.Context, keys *term.Keys, q interaction.Questio
 			return false, err
 		}
 	}
-	err = k.r.Questions().Answer(context.WithoutCancel(ctx), q.ID, answer)
+	if k.answerTo != nil {
+		answer.Where = "watch"
+		err = k.answerTo(context.WithoutCancel(ctx), q, answer)
+	} else {
+		err = k.r.Questions().Answer(context.WithoutCancel(ctx), q.ID, answer)
+	}
 	var taken *interaction.TakenError
 	switch {
 	case err == nil:
@@ -208,6 +261,9 @@ func (k *asker) give(ctx context.Context, keys *term.Keys, q interaction.Questio
 	case errors.Is(err, interaction.ErrWord):
 		k.say.note(err.Error())
 		return false, nil
+	case k.answerTo != nil:
+		k.say.note("your answer does not count: " + err.Error())
+		return true, nil
 	}
 	return false, err
 }
@@ -239,13 +295,13 @@ func (k *asker) render(q interaction.Question) string {
 	for i, o := range q.Options {
 		fmt.Fprintf(&b, "  %s %s\n", s.Cyan(fmt.Sprintf("%d", i+1)), oneLine(o.Label))
 	}
-	b.WriteString(s.Dim("  "+keysHint(q)) + "\n")
+	b.WriteString(s.Dim("  "+keysHint(q, k.answerTo != nil)) + "\n")
 	b.WriteString(s.Dim("  from elsewhere: perlica pending show "+shortID(q.ID)) + "\n")
 	return b.String()
 }
 
-// keysHint says what the keys do at a question.
-func keysHint(q interaction.Question) string {
+// keysHint says what the keys do at a question, of a turn of this process or one that is watched.
+func keysHint(q interaction.Question, watched bool) string {
 	var keys []string
 	switch n := min(len(q.Options), 9); n {
 	case 0:
@@ -257,7 +313,13 @@ func keysHint(q interaction.Question) string {
 	if _, ok := q.First("allow_once"); ok {
 		keys = append(keys, "y yes once")
 	}
-	if _, ok := refusal(q); ok {
+	_, refusable := refusal(q)
+	switch {
+	case watched && refusable:
+		return strings.Join(append(keys, "n or Esc no", "Ctrl-C ends the watching"), ", ")
+	case watched:
+		return strings.Join(append(keys, "Ctrl-C ends the watching"), ", ")
+	case refusable:
 		return strings.Join(append(keys, "n or Esc no", "Ctrl-C cancels the turn"), ", ")
 	}
 	return strings.Join(append(keys, "n, Esc or Ctrl-C cancels the turn"), ", ")

@@ -120,7 +120,7 @@ func shownCommands(page string) (lines [][]string) {
 	add := func(text string) {
 		words := aWord.FindAllString(text, -1)
 		for i, w := range words {
-			if w != "perlica" || i > 0 && !strings.ContainsAny(words[i-1], "|;&(") && !slices.Contains([]string{"$", "-m"}, words[i-1]) {
+			if w != "perlica" || isFormat(words[i:]) || i > 0 && !strings.ContainsAny(words[i-1], "|;&(") && !slices.Contains([]string{"$", "-m"}, words[i-1]) {
 				continue
 			}
 			var args []string
@@ -149,6 +149,13 @@ func shownCommands(page string) (lines [][]string) {
 		add(m[1])
 	}
 	return lines
+}
+
+// isFormat reports whether words are the name of one of the log's formats, which begin as a
+// command does: "perlica event 1".
+func isFormat(words []string) bool {
+	name := strings.Join(words, " ")
+	return strings.HasPrefix(name, "perlica event 1") || strings.HasPrefix(name, "perlica consistency proof 1")
 }
 
 // TestCommandsInDocs looks up every command and flag that the documents show.

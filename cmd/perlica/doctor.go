@@ -4,13 +4,17 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/mattn/go-runewidth"
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/checkup"
+	"github.com/perlica/perlica/kernel/report"
+	"github.com/perlica/perlica/service"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -20,7 +24,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check what runs depend on; exit code 1 if something is broken",
 		Long: `Check the configuration, the workspace, the disk, the event log and its views, runs that
-did not end, and the agents. Each result is ok, warn or fail, and says what to do.
+did not end, the agents, and the messaging bridge. Each result is ok, warn or fail, and
+says what to do.
 
 Nothing is changed: files are opened read-only, no run is recovered, no agent is started,
 and what is made to try whether a folder can be written is removed again.`,
@@ -46,32 +51,36 @@ and what is made to try whether a folder can be written is removed again.`,
 
 // doctorReport is what doctor prints as JSON.
 type doctorReport struct {
-	Schema  int            `json:"schema"`
-	Version string         `json:"version"`
-	OK      bool           `json:"ok"`
-	Failed  int            `json:"failed"`
-	Warned  int            `json:"warned"`
-	Checks  []kernel.Check `json:"checks"`
+	Schema  int             `json:"schema"`
+	Version string          `json:"version"`
+	OK      bool            `json:"ok"`
+	Failed  int             `json:"failed"`
+	Warned  int             `json:"warned"`
+	Checks  []checkup.Check `json:"checks"`
 }
 
 func (a *app) doctor(ctx context.Context, asJSON bool) error {
 	p, err := a.locate(nil)
-	rep := doctorReport{Schema: schemaVersion, Version: version, Checks: []kernel.Check{}}
+	rep := doctorReport{Schema: schemaVersion, Version: version, Checks: []checkup.Check{}}
 	var failed error
-	kernel.Checkup{
-		Dirs: p.dirs, Workspace: p.ws, Config: p.cfg, Broken: err, Agents: a.resolver(p),
-	}.Run(ctx, func(c kernel.Check) {
+	take := func(c checkup.Check) {
 		rep.Checks = append(rep.Checks, c)
 		switch c.Status {
-		case kernel.Fail:
+		case checkup.Fail:
 			rep.Failed++
-		case kernel.Warn:
+		case checkup.Warn:
 			rep.Warned++
 		}
 		if !asJSON && failed == nil {
 			failed = a.write(func(w io.Writer) error { return writeCheck(w, c, a.styles(a.stdout)) })
 		}
-	})
+	}
+	checkup.Checkup{
+		Dirs: p.dirs, Workspace: p.ws, Config: p.cfg, Broken: err, Agents: a.resolver(p), Auditor: report.NewAuditor,
+	}.Run(ctx, take)
+	if err == nil {
+		a.checkBridge(ctx, p, take)
+	}
 	rep.OK = rep.Failed == 0
 	if asJSON {
 		failed = a.printJSON(rep)
@@ -87,6 +96,23 @@ func (a *app) doctor(ctx context.Context, asJSON bool) error {
 	return failed
 }
 
+// checkBridge looks at the messaging bridge. Its view is built in a temporary folder: nothing
+// in the project is changed.
+func (a *app) checkBridge(ctx context.Context, p *place, report func(checkup.Check)) {
+	c := service.Checkup{Lock: p.ws.Service().Lock, Setups: a.setups(p)}
+	if log, _, err := a.reader(ctx, p); err == nil { // else the log's own checks say why
+		defer func() { _ = log.Close() }() // read from only
+		if dir, err := os.MkdirTemp("", "perlica-view-"); err == nil {
+			defer func() { _ = os.RemoveAll(dir) }() // a temporary folder
+			if r, err := service.OpenRecords(ctx, log, filepath.Join(dir, "service_bridge.db")); err == nil {
+				defer func() { _ = r.Close() }() // likewise
+				c.Records = r
+			}
+		}
+	}
+	c.Run(ctx, report)
+}
+
 func (r doctorReport) verdict() string {
 	switch {
 	case r.Failed > 0 && r.Warned > 0:
@@ -100,8 +126,8 @@ func (r doctorReport) verdict() string {
 }
 
 // writeCheck prints one result, and below it what to do.
-func writeCheck(w io.Writer, c kernel.Check, s term.Styles) error {
-	mark := map[kernel.Status]string{kernel.OK: s.Green("ok  "), kernel.Warn: s.Yellow("warn"), kernel.Fail: s.Red("FAIL")}[c.Status]
+func writeCheck(w io.Writer, c checkup.Check, s term.Styles) error {
+	mark := map[checkup.Status]string{checkup.OK: s.Green("ok  "), checkup.Warn: s.Yellow("warn"), checkup.Fail: s.Red("FAIL")}[c.Status]
 	const width = 20
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s%s\n", mark, runewidth.FillRight(c.Name, width), oneLine(c.Detail))

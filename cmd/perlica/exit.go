@@ -71,7 +71,8 @@ func runErrorCode(err error) int {
 	switch {
 	case errors.As(err, &exit):
 		return exit.code
-	case errors.Is(err, kernel.ErrNoSession), errors.Is(err, kernel.ErrAmbiguous), errors.Is(err, kernel.ErrBusy), errors.Is(err, kernel.ErrInputRunning):
+	case errors.Is(err, kernel.ErrNoSession), errors.Is(err, kernel.ErrAmbiguous), errors.Is(err, kernel.ErrBusy), errors.Is(err, kernel.ErrInputRunning),
+		errors.Is(err, kernel.ErrPruning):
 		return 4
 	case errors.As(err, &log), errors.As(err, &write), errors.Is(err, eventlog.ErrClosed):
 		return 7

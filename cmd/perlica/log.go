@@ -12,15 +12,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/eventlog"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/report"
 )
 
 func (a *app) logCommand() *cobra.Command {
-	return group("log", "Read and verify the event log",
+	return group("log", "Read, search, verify and prune the event log",
 		`The event log is the record of everything: who asked what, every line between
 Perlica and the agent, every question and who answered it, and how each call ended.
-It is append-only; these commands only read it. See docs/log.md.`,
-		a.logTailCommand(), a.logShowCommand(), a.logVerifyCommand())
+It is append-only: nothing on it is changed or reordered. These commands read it; only
+prune takes something away, and says so on the log. See docs/log.md and docs/evidence.md.`,
+		a.logTailCommand(), a.logShowCommand(), a.logSearchCommand(), a.logVerifyCommand(),
+		a.logCheckpointCommand(), a.logProveCommand(), a.logKeyCommand(), a.logOpenCommand(), a.logResolveCommand(),
+		a.logStatsCommand(), a.logExportCommand(), a.logImportCommand(), a.logPruneCommand())
 }
 
 // logFilter says which events are wanted.
@@ -33,17 +36,23 @@ type logFilter struct {
 }
 
 func (a *app) addLogFilter(cmd *cobra.Command, f *logFilter) {
+	a.addReferences(cmd, f)
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.types, "type", nil, "only events of this `type`; may be repeated, and a glob such as 'llm.*'")
+	fl.BoolVar(&f.facts, "facts", false, "only facts, without the lines of the protocol")
+	fl.BoolVar(&f.json, "json", false, "one JSON object a line, with the whole payload")
+	completeFlag(cmd, "type", completeTypes)
+}
+
+// addReferences adds the flags that say which run, which session and which time.
+func (a *app) addReferences(cmd *cobra.Command, f *logFilter) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.run, "run", "", "only events of this `run`: its id, the beginning or end of it, or its input's id")
 	fl.StringVarP(&f.session, "session", "s", "", "only events of this `session`: its id, the beginning or end of it, or its name")
-	fl.StringArrayVar(&f.types, "type", nil, "only events of this `type`; may be repeated, and a glob such as 'llm.*'")
 	fl.StringVar(&f.since, "since", "", "only events since then: 7d, 2h, 2026-11-21, or RFC 3339 (a `time`)")
 	fl.StringVar(&f.before, "before", "", "only events before then (a `time`)")
-	fl.BoolVar(&f.facts, "facts", false, "only facts, without the lines of the protocol")
-	fl.BoolVar(&f.json, "json", false, "one JSON object a line, with the whole payload")
 	completeFlag(cmd, "run", a.completeRuns)
 	completeFlag(cmd, "session", a.completeSessions)
-	completeFlag(cmd, "type", completeTypes)
 }
 
 // query makes the filter a query on the log.
@@ -66,12 +75,12 @@ func (f logFilter) query(ctx context.Context, log *eventlog.Reader, now time.Tim
 		}
 	}
 	if f.run != "" {
-		if q.Run, err = kernel.FindRun(ctx, log, f.run); err != nil {
+		if q.Run, err = report.FindRun(ctx, log, f.run); err != nil {
 			return q, recordErr("run", f.run, err)
 		}
 	}
 	if f.session != "" {
-		if q.Session, err = kernel.FindSession(ctx, log, f.session); err != nil {
+		if q.Session, err = report.FindSession(ctx, log, f.session); err != nil {
 			return q, recordErr("session", f.session, err)
 		}
 	}
@@ -81,10 +90,10 @@ func (f logFilter) query(ctx context.Context, log *eventlog.Reader, now time.Tim
 // recordErr says in the words of the command line that a reference leads nowhere.
 func recordErr(what, ref string, err error) error {
 	switch {
-	case errors.Is(err, kernel.ErrNotFound):
+	case errors.Is(err, report.ErrNotFound):
 		return withHint(fmt.Errorf("there is no %s %q on the log", what, ref),
 			"'perlica log tail' and 'perlica session list --all' show what there is; --context chooses another log")
-	case errors.Is(err, kernel.ErrAmbiguousRef):
+	case errors.Is(err, report.ErrAmbiguousRef):
 		return withHint(fmt.Errorf("more than one %s matches %q", what, ref), "give more of the id")
 	}
 	return err
@@ -151,7 +160,7 @@ func (a *app) completeRuns(cmd *cobra.Command, _ []string, _ string) ([]string, 
 			if err != nil {
 				return err
 			}
-			names = append(names, string(e.Run)+"\t"+oneLine(kernel.Summarize(e)))
+			names = append(names, string(e.Run)+"\t"+oneLine(report.Summarize(e)))
 		}
 		return nil
 	})

@@ -9,7 +9,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/report"
 )
 
 // lineTime is how the time of an event is written, in local time.
@@ -22,7 +22,7 @@ const typeWidth = 25
 func eventLine(e eventlog.Event, s term.Styles, width int) string {
 	typ := runewidth.FillRight(string(e.Type), typeWidth)
 	refs := lineRefs(e)
-	text := oneLine(kernel.Summarize(e))
+	text := oneLine(report.Summarize(e))
 	plain := fmt.Sprintf("%s %6d  %s  %s", e.Time.Local().Format(lineTime), e.Seq, typ, refs)
 	if width > 0 {
 		text = runewidth.Truncate(text, max(width-runewidth.StringWidth(plain)-2, 20), "…")

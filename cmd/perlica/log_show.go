@@ -13,7 +13,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/report"
 )
 
 func (a *app) logShowCommand() *cobra.Command {
@@ -52,7 +52,7 @@ func (a *app) logShow(ctx context.Context, log *eventlog.Reader, ref string, f l
 	if err != nil {
 		return err
 	}
-	found, err := kernel.FindRecord(ctx, log, ref)
+	found, err := report.FindRecord(ctx, log, ref)
 	if err != nil {
 		return recordErr("run, session or event", ref, err)
 	}
@@ -76,7 +76,7 @@ func (a *app) logShow(ctx context.Context, log *eventlog.Reader, ref string, f l
 
 // tellSession tells the runs of a session, one after the other.
 func (a *app) tellSession(ctx context.Context, log *eventlog.Reader, out *eventWriter, id eventlog.SessionID, q eventlog.Query) error {
-	turns, err := kernel.ReadTurns(ctx, log, id)
+	turns, err := report.ReadTurns(ctx, log, id)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (a *app) tellSession(ctx context.Context, log *eventlog.Reader, out *eventW
 // tellRun tells one run.
 func (a *app) tellRun(ctx context.Context, log *eventlog.Reader, out *eventWriter, run eventlog.RunID, q eventlog.Query) error {
 	n := &storyteller{w: out.w, s: out.styles}
-	for step, err := range kernel.Story(ctx, log, run, q) {
+	for step, err := range report.Story(ctx, log, run, q) {
 		if err != nil {
 			return errors.Join(err, outputErr(out.w.Flush()))
 		}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/report"
 )
 
 // storyteller writes a run's steps for people. Its writer's error is told by Flush.
@@ -24,33 +24,33 @@ type storyteller struct {
 // indent sets text off from the column of times.
 const indent = "           "
 
-func (n *storyteller) tell(step kernel.Step) {
+func (n *storyteller) tell(step report.Step) {
 	if n.start.IsZero() {
 		n.start = step.At
 	}
 	n.begun = true
 	switch w := step.What.(type) {
-	case kernel.StepInput:
+	case report.StepInput:
 		n.input(step.At, w)
-	case kernel.StepSaid:
+	case report.StepSaid:
 		what := "the agent says:"
 		if w.Thought {
 			what = "the agent thinks:"
 		}
 		n.line(step.At, n.s.Cyan(what))
 		n.block(w.Text, w.Thought)
-	case kernel.StepTool:
+	case report.StepTool:
 		n.tool(step.At, w)
-	case kernel.StepAsked:
+	case report.StepAsked:
 		n.line(step.At, n.s.Yellow("? ")+n.s.Bold(oneLine(questionTitle(w.Question)))+n.s.Dim("  question "+oneLine(shortID(w.ID))))
 		var b strings.Builder
 		writeSubject(&b, w.Question, n.s)
 		n.raw(b.String())
-	case kernel.StepClosed:
+	case report.StepClosed:
 		n.line(step.At, n.closed(w))
-	case kernel.StepOutcome:
+	case report.StepOutcome:
 		n.outcome(step.At, w)
-	case kernel.StepNote:
+	case report.StepNote:
 		n.note(step.At, w)
 	}
 }
@@ -84,7 +84,7 @@ func (n *storyteller) raw(text string) {
 	}
 }
 
-func (n *storyteller) input(at time.Time, in kernel.StepInput) {
+func (n *storyteller) input(at time.Time, in report.StepInput) {
 	head := func(name, value string) {
 		if value != "" {
 			_, _ = fmt.Fprintf(n.w, "%s %s\n", n.s.Dim(fmt.Sprintf("%-8s", name)), oneLine(value)) // Flush tells
@@ -96,6 +96,11 @@ func (n *storyteller) input(at time.Time, in kernel.StepInput) {
 	head("when", at.Local().Format(lineTime))
 	head("provider", in.Provider)
 	head("in", in.Dir)
+	if in.Pruned {
+		_, _ = n.w.WriteString("\n") // Flush tells
+		n.line(at, n.s.Dim("what was asked is no longer on record"))
+		return
+	}
 	_, _ = n.w.WriteString("\n") // Flush tells
 	n.line(at, n.s.Cyan(fmt.Sprintf("%s asks (%s):", oneLine(in.Sender), oneLine(in.Source))))
 	n.block(in.Text, false)
@@ -104,7 +109,7 @@ func (n *storyteller) input(at time.Time, in kernel.StepInput) {
 	}
 }
 
-func (n *storyteller) tool(at time.Time, t kernel.StepTool) {
+func (n *storyteller) tool(at time.Time, t report.StepTool) {
 	title := t.Title
 	if title == "" {
 		title = t.ID
@@ -127,7 +132,7 @@ func (n *storyteller) tool(at time.Time, t kernel.StepTool) {
 }
 
 // closed says how a question ended.
-func (n *storyteller) closed(c kernel.StepClosed) string {
+func (n *storyteller) closed(c report.StepClosed) string {
 	which := n.s.Dim("  question " + oneLine(shortID(c.Question.ID)))
 	if c.Answer == nil {
 		return n.s.Red("! nobody answered: "+strings.ReplaceAll(oneLine(string(c.Reason)), "_", " ")) + which
@@ -147,8 +152,12 @@ func (n *storyteller) closed(c kernel.StepClosed) string {
 		mark, oneLine(c.Answer.By), oneLine(c.Answer.Where), n.s.Bold(oneLine(label)), took(c.Took), which)
 }
 
-func (n *storyteller) outcome(at time.Time, o kernel.StepOutcome) {
+func (n *storyteller) outcome(at time.Time, o report.StepOutcome) {
 	n.ended = true
+	if o.Pruned {
+		n.line(at, strings.ReplaceAll(string(o.Outcome), "_", " ")+n.s.Dim(": what it said is no longer on record"))
+		return
+	}
 	if o.Outcome == kernel.OutcomeResponded {
 		if !o.Told && o.Text != "" {
 			n.line(at, n.s.Cyan("the answer:"))
@@ -181,35 +190,10 @@ func (n *storyteller) outcome(at time.Time, o kernel.StepOutcome) {
 	}
 }
 
-// noteWords introduce the facts that speak for themselves.
-var noteWords = map[eventlog.Type]string{
-	eventlog.Truncated:                 "history cut",
-	eventlog.Requested:                 "the call is on record",
-	eventlog.CallEnforced:              "in all",
-	eventlog.CancelRequested:           "stopped",
-	eventlog.ToolBlocked:               "refused",
-	eventlog.RequestTimeout:            "timeout",
-	eventlog.LineMalformed:             "a line that is no message",
-	eventlog.LineOversized:             "over the limit",
-	eventlog.SessionStarted:            "the agent is ready",
-	eventlog.SessionClosed:             "the agent's session",
-	eventlog.ReplySent:                 "told the agent",
-	eventlog.InteractionAnswerRejected: "a late or wrong answer",
-	eventlog.PolicyDecided:             "policy",
-	eventlog.PolicyUnasked:             "ran unasked",
-	eventlog.ApprovalRemembered:        "remembered",
-	eventlog.ApprovalRevoked:           "no longer remembered",
-	eventlog.SessionCreated:            "a new session",
-}
-
-func (n *storyteller) note(at time.Time, w kernel.StepNote) {
-	words, ok := noteWords[w.Type]
-	if !ok {
-		words = string(w.Type)
-	}
+func (n *storyteller) note(at time.Time, w report.StepNote) {
 	style := n.s.Dim
 	if w.Bad {
 		style = n.s.Red
 	}
-	n.line(at, style(oneLine(words)+": ")+oneLine(w.Text))
+	n.line(at, style(oneLine(w.Words())+": ")+oneLine(w.Text))
 }

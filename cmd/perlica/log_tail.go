@@ -19,7 +19,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 )
 
-// followPoll is how often a log is looked at for more; each look reads one row.
+// followPoll is how often a log that is not there yet is looked for.
 const followPoll = 250 * time.Millisecond
 
 // tailDefault is how many events log tail shows where nothing says how many.
@@ -111,6 +111,11 @@ func (a *app) note(text string) {
 // tailTo writes the newest n events that q selects and, if it is to follow, those that are
 // added, until ctx ends.
 func (a *app) tailTo(ctx context.Context, w io.Writer, log *eventlog.Reader, q eventlog.Query, asJSON bool, n int, follow bool) error {
+	changes, err := log.Changes(ctx) // before the head is read: nothing may lie between
+	if err != nil {
+		return err
+	}
+	defer func() { _ = changes.Close() }() // nothing was written
 	size, _, err := log.Head(ctx)
 	if err != nil {
 		return err
@@ -125,10 +130,8 @@ func (a *app) tailTo(ctx context.Context, w io.Writer, log *eventlog.Reader, q e
 		err = out.events(ctx, log, q)
 	}
 	for follow && err == nil {
-		select {
-		case <-time.After(followPoll):
-		case <-ctx.Done():
-			return ctx.Err()
+		if _, err := changes.Wait(ctx, 0); err != nil {
+			return err
 		}
 		head, _, herr := log.Head(ctx)
 		if herr != nil {

@@ -6,54 +6,96 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/mod/sumdb/note"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/report"
 )
 
+// verifyFlags are the flags of log verify.
+type verifyFlags struct {
+	json  bool
+	since string
+	proof string
+	keys  []string
+}
+
 func (a *app) logVerifyCommand() *cobra.Command {
-	var asJSON bool
+	var f verifyFlags
 	cmd := &cobra.Command{
 		Use:   "verify [FILE]",
 		Short: "Recompute every hash of the log and say what holds",
 		Long: `Recompute the log from its events: every payload's hash, every event's leaf, and the
-root of the RFC 6962 Merkle tree over all of them; then compare with what is stored.
+root of the RFC 6962 Merkle tree over all of them; then compare with what is stored, with
+every checkpoint and its signature, and with the anchor beside the file. Then judge the
+events themselves: at most one call for an input, one outcome for an intent, nothing sent
+before its intent, every answer given by somebody who is named.
 Without FILE it is the log of this context. Nothing is written.
 
-It finds edits, deletions, insertions and reorderings by whoever did not recompute the
-tree. Against somebody who did, compare the root with one that you kept elsewhere.
+It finds edits, deletions, insertions and reorderings, and a cut end where a checkpoint or
+the anchor covers it. Against whoever holds the key as well, keep a checkpoint elsewhere
+and give it with --since.
 
 Exit codes: 0 the log is as it was written; 1 it is damaged, or cannot be read.`,
 		Example: `  perlica log verify
-  perlica log verify /backup/eventlog.db --json`,
+  perlica log verify /backup/eventlog.db --json
+  perlica log verify --since kept-elsewhere.txt`,
 		Args: between(0, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.logVerify(cmd.Context(), args, asJSON)
+			if f.proof != "" {
+				if len(args) > 0 || f.since != "" {
+					return withHint(usageErr("--proof is checked without any log"), "leave out FILE and --since, and verify the log by itself")
+				}
+				return a.verifyProof(cmd.Context(), f.proof, f.keys, f.json)
+			}
+			return a.logVerify(cmd.Context(), args, f)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	fl := cmd.Flags()
+	fl.BoolVar(&f.json, "json", false, "print one JSON object")
+	fl.StringVar(&f.since, "since", "", "the log must be a continuation of this checkpoint: a `FILE`, or - for standard input")
+	fl.StringArrayVar(&f.keys, "key", nil, "a verifier `KEY` whose signatures count, beside your own; may be repeated")
+	fl.StringVar(&f.proof, "proof", "", "check this `FILE` of 'perlica log prove', without any log")
 	return cmd
 }
 
 // verified is what log verify found, as it prints it.
 type verified struct {
-	File     string       `json:"file"`
-	OK       bool         `json:"ok"`
-	Events   int64        `json:"events"`
-	Root     string       `json:"root"` // base64
-	FirstBad eventlog.Seq `json:"first_bad_seq,omitempty"`
-	Damage   string       `json:"damage,omitempty"`
+	File     string          `json:"file"`
+	OK       bool            `json:"ok"`
+	Events   int64           `json:"events"`
+	Root     string          `json:"root,omitempty"` // base64; none if it cannot be known
+	FirstBad eventlog.Seq    `json:"first_bad_seq,omitempty"`
+	Kind     eventlog.Damage `json:"kind,omitempty"`   // of the first finding
+	Damage   string          `json:"damage,omitempty"` // likewise
+
+	Signed      int64 `json:"signed_events"` // covered by a signature of a known key
+	Checkpoints int   `json:"checkpoints"`
+	Anchors     int   `json:"anchors"`
+	Pruned      int64 `json:"pruned_payloads,omitempty"`
+	Withheld    int64 `json:"withheld_payloads,omitempty"`
+	Absent      int64 `json:"absent_events,omitempty"`
+
+	Findings []eventlog.Finding `json:"findings,omitempty"`
+	More     int                `json:"more_findings,omitempty"`
+	Open     []eventlog.RunID   `json:"open_runs,omitempty"` // an intent without an outcome; no damage
+	Warnings []string           `json:"warnings,omitempty"`
 }
 
-func (a *app) logVerify(ctx context.Context, args []string, asJSON bool) error {
-	v, err := a.verifyLog(ctx, args)
+func (a *app) logVerify(ctx context.Context, args []string, f verifyFlags) error {
+	v, err := a.verifyLog(ctx, args, f)
 	if err != nil {
 		return err
 	}
-	if asJSON {
+	if f.json {
 		err = a.printJSON(v)
 	} else {
 		err = a.write(func(w io.Writer) error { return v.write(w, a.styles(a.stdout)) })
@@ -65,25 +107,147 @@ func (a *app) logVerify(ctx context.Context, args []string, asJSON bool) error {
 }
 
 // verifyLog opens and verifies the log. What is too damaged to be opened is damage, too.
-func (a *app) verifyLog(ctx context.Context, args []string) (v verified, err error) {
+func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v verified, err error) {
+	opt, err := a.verifyOptions(f)
+	if err != nil {
+		return v, err
+	}
 	log, file, err := a.logToVerify(ctx, args)
 	v.File = file
 	if errors.Is(err, eventlog.ErrCorrupt) {
-		v.Damage = err.Error()
+		v.unreadable(err)
 		return v, nil
 	}
 	if err != nil {
 		return v, err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	rep, err := a.verifyWithProgress(ctx, log)
-	if errors.Is(err, eventlog.ErrCorrupt) {
-		v.Damage = err.Error()
+	audit := &report.Audit{}
+	opt.Audit, opt.NoImport = audit, len(args) == 0
+	own, warning := a.ownKeys(ctx, log)
+	opt.Keys = append(opt.Keys, own...)
+	rep, err := a.verifyWithProgress(ctx, log, opt)
+	switch {
+	case errors.Is(err, eventlog.ErrCorrupt):
+		v.unreadable(err)
 		return v, nil
+	case errors.Is(err, eventlog.ErrOtherLog):
+		return v, withHint(err, "every log has a name of its own, the first line of its checkpoints")
+	case err != nil:
+		return v, err
 	}
-	v.OK, v.Events, v.Root = rep.OK(), rep.Events, rep.Root.String()
-	v.FirstBad, v.Damage = rep.FirstBad, rep.Damage
-	return v, err
+	v.take(rep)
+	v.Open = audit.Open()
+	if warning != "" {
+		v.Warnings = append(v.Warnings, warning)
+	}
+	return v, nil
+}
+
+// verifyOptions reads what the flags name.
+func (a *app) verifyOptions(f verifyFlags) (opt eventlog.VerifyOptions, err error) {
+	for _, k := range f.keys {
+		key, err := note.NewVerifier(k)
+		if err != nil {
+			return opt, withHint(usageErr("--key %q: %w", k, err), "a verifier key is what 'perlica log key show' prints")
+		}
+		opt.Keys = append(opt.Keys, key)
+	}
+	if f.since == "" {
+		return opt, nil
+	}
+	var text []byte
+	if f.since == "-" {
+		text, err = io.ReadAll(io.LimitReader(a.stdin, maxNote))
+	} else {
+		text, err = readGiven(f.since, maxNote)
+	}
+	if err != nil {
+		return opt, fmt.Errorf("--since: %w", err)
+	}
+	c, err := parseKept(text)
+	if err != nil {
+		return opt, withHint(fmt.Errorf("--since %s: %w", f.since, err), "a checkpoint is what 'perlica log checkpoint' prints")
+	}
+	opt.Since = &c
+	return opt, nil
+}
+
+// parseKept reads a checkpoint that was kept elsewhere. A tag, a ticket or a chat adds empty lines
+// around it, takes the last line's end, or ends lines in its own way; nothing of that is signed.
+func parseKept(text []byte) (eventlog.Checkpoint, error) {
+	lines := strings.ReplaceAll(string(text), "\r\n", "\n")
+	return eventlog.ParseCheckpoint(strings.Trim(lines, " \t\n") + "\n")
+}
+
+const (
+	// maxNote is more than a checkpoint with all its cosignatures has.
+	maxNote = 1 << 20
+	// maxProof is as much as a proof of a line of 64 MiB can have, escaped and in base64.
+	maxProof = 1 << 29
+)
+
+// readGiven reads a file that the command line names, if it has not more than most bytes. A pipe
+// that nobody writes to is empty, and does not keep anybody waiting.
+func readGiven(name string, most int64) ([]byte, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // read from only
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	var b []byte
+	if info.Size() <= most {
+		b, err = io.ReadAll(io.LimitReader(f, most+1))
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case info.Size() > most || int64(len(b)) > most:
+		return nil, fmt.Errorf("%s has more than %d MiB, which is too much for what it should be", name, most>>20)
+	case len(b) == 0:
+		return nil, fmt.Errorf("%s is empty", name)
+	}
+	return b, nil
+}
+
+// ownKeys returns the user's own keys, or why they cannot be used.
+func (a *app) ownKeys(ctx context.Context, log *eventlog.Reader) ([]note.Verifier, string) {
+	dirs, err := config.UserDirs(a.getenv)
+	if err != nil {
+		return nil, "your keys are not used: " + err.Error()
+	}
+	keys, err := eventlog.ReadKeys(dirs.KeyDir())
+	if err != nil {
+		return nil, "your keys are not used: " + err.Error()
+	}
+	origin, err := log.Origin(ctx)
+	if err != nil || origin == "" {
+		return nil, "" // Verify says what is wrong
+	}
+	return keys.Verifiers(origin), ""
+}
+
+// unreadable makes an error of the file what is wrong with the log.
+func (v *verified) unreadable(err error) {
+	v.Kind, v.Damage = eventlog.DamageUnreadable, err.Error()
+	v.Findings = []eventlog.Finding{{Kind: v.Kind, What: v.Damage}}
+}
+
+func (v *verified) take(rep eventlog.Report) {
+	v.OK, v.Events, v.FirstBad = rep.OK(), rep.Events, rep.FirstBad
+	if rep.Root != [len(rep.Root)]byte{} {
+		v.Root = rep.Root.String()
+	}
+	v.Signed, v.Checkpoints, v.Anchors = rep.Signed, rep.Checkpoints, rep.Anchors
+	v.Pruned, v.Withheld, v.Absent = rep.Pruned, rep.Withheld, rep.Absent
+	v.Findings, v.More, v.Warnings = rep.Findings, rep.More, rep.Warnings
+	if len(rep.Findings) > 0 {
+		v.Kind, v.Damage = rep.Findings[0].Kind, rep.Findings[0].What
+	}
 }
 
 func (a *app) logToVerify(ctx context.Context, args []string) (*eventlog.Reader, string, error) {
@@ -107,35 +271,111 @@ func (a *app) logToVerify(ctx context.Context, args []string) (*eventlog.Reader,
 }
 
 // verifyWithProgress verifies and shows on a terminal how far it is.
-func (a *app) verifyWithProgress(ctx context.Context, log *eventlog.Reader) (eventlog.Report, error) {
+func (a *app) verifyWithProgress(ctx context.Context, log *eventlog.Reader, opt eventlog.VerifyOptions) (eventlog.Report, error) {
 	size, _, err := log.Head(ctx)
 	if err != nil {
 		size = 0 // Verify says what is wrong
 	}
 	status := term.NewStatus(a.stderr, term.StatusWidth(a.stderr, a.getenv), a.styles(a.stderr), term.SystemClock())
 	defer func() { _ = status.Close() }() // errors of the terminal are nobody's business
-	return log.Verify(ctx, func(n int64) {
-		status.Set(fmt.Sprintf("verifying: %d of %d events", n, size))
-	})
+	shown := int64(0)
+	opt.Progress = func(n int64) {
+		if n-shown >= 10_000 {
+			shown = n
+			status.Set(fmt.Sprintf("verifying: %d of %d events", n, size))
+		}
+	}
+	return log.Verify(ctx, opt)
 }
 
+// shownFindings is how many findings are printed; --json has more.
+const shownFindings = 20
+
 func (v verified) write(w io.Writer, s term.Styles) error {
-	if !v.OK {
-		_, err := fmt.Fprintf(w, "%s %s\n", s.Red("DAMAGED"), term.Sanitize(v.File))
-		if v.FirstBad > 0 && err == nil {
-			_, err = fmt.Fprintf(w, "first bad event: seq %d\n", v.FirstBad)
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	if v.OK {
+		line("%s %s%s", s.Green("OK"), term.Sanitize(v.File), v.imported())
+	} else {
+		line("%s %s%s", s.Red("DAMAGED"), term.Sanitize(v.File), v.imported())
+		if v.FirstBad > 0 {
+			line("first bad event: seq %d", v.FirstBad)
 		}
-		if err == nil {
-			_, err = fmt.Fprintf(w, "what is wrong:   %s\nbefore it:       %s in order\n", term.Sanitize(v.Damage), count(int(v.Events), "event"))
+		for i, f := range v.Findings {
+			if i == shownFindings {
+				v.More += len(v.Findings) - i
+				break
+			}
+			line("%s: %s", f.Kind, term.Sanitize(f.What))
 		}
-		return err
+		if v.More > 0 {
+			line("and %d more", v.More)
+		}
 	}
-	_, err := fmt.Fprintf(w, `%s %s
-events: %d
-root:   %s
-Every payload has its recorded hash, every event its leaf, no number is missing, and
-the root follows from all of them. Keep the number and the root elsewhere to find out
-later whether the log was rewritten since.
-`, s.Green("OK"), term.Sanitize(v.File), v.Events, v.Root)
+	line("events: %d", v.Events)
+	if v.Root != "" {
+		line("root:   %s", v.Root)
+	}
+	v.writeSigned(line)
+	for _, run := range v.Open {
+		line("open:   run %s has an intent and no outcome", term.Sanitize(string(run)))
+	}
+	for _, text := range v.Warnings {
+		line("warning: %s", term.Sanitize(text))
+	}
+	if v.OK {
+		line("%s", v.holds())
+	}
+	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// imported says what a file is that is not a whole log.
+func (v verified) imported() string {
+	switch {
+	case v.Absent > 0:
+		return ": an import, of a part of a log"
+	case v.Withheld > 0:
+		return ": an import, without some payloads"
+	}
+	return ""
+}
+
+// holds says what is known of a log that is not damaged.
+func (v verified) holds() string {
+	payloads, numbers := "Every payload", "no number is missing"
+	if v.Pruned+v.Withheld > 0 {
+		payloads = "Every payload that is there"
+	}
+	if v.Absent > 0 {
+		numbers = "of what is absent there are hashes"
+	}
+	return payloads + " has its recorded hash, every event its leaf, " + numbers + ", the root\n" +
+		"follows from all of them, and no rule of the contract is broken."
+}
+
+// writeSigned tells what is signed, and what is not there.
+func (v verified) writeSigned(line func(format string, args ...any)) {
+	switch {
+	case v.Signed == 0 && v.Checkpoints+v.Anchors == 0:
+		line("signed: nothing; keep the number and the root elsewhere, to tell later whether the log was rewritten")
+	case v.Signed == 0:
+		line("signed: nothing by a key that is known here; %s and %s of the anchor hold", count(v.Checkpoints, "checkpoint"), count(v.Anchors, "line"))
+	default:
+		line("signed: up to event %d; %s and %s of the anchor hold", v.Signed, count(v.Checkpoints, "checkpoint"), count(v.Anchors, "line"))
+	}
+	for _, n := range []struct {
+		n    int64
+		what string
+	}{
+		{v.Pruned, "pruned: %s"}, {v.Withheld, "withheld: %s"}, {v.Absent, "absent: %s"},
+	} {
+		if n.n > 0 {
+			thing := "payload"
+			if strings.HasPrefix(n.what, "absent") {
+				thing = "event"
+			}
+			line(n.what, count(int(n.n), thing))
+		}
+	}
 }

@@ -1,15 +1,22 @@
 package main
 
 import (
+	"bufio"
+	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -17,7 +24,51 @@ import (
 // processes: perlica, and the agents it starts.
 func TestMain(m *testing.M) {
 	testscript.Main(withoutAgents{m}, map[string]func(){
-		"perlica": func() { os.Exit(newApp().main(os.Args[1:])) },
+		"perlica": func() {
+			a := newApp()
+			a.system = cmp.Or(os.Getenv("TEST_SYSTEM"), a.system)
+			os.Exit(a.main(os.Args[1:]))
+		},
+		"imsg": func() { os.Exit(imsg(os.Args[1:])) },
+		"answers": func() {
+			if err := answerOften(newApp(), os.Args[1], os.Args[2], os.Args[3], os.Args[4]); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+		},
+	})
+}
+
+// answerOften answers a question several times at once, when a line comes, and prints what came
+// of each.
+func answerOften(a *app, id, option, by, times string) error {
+	return a.writing(context.Background(), func(r *kernel.Runner, _ *place) error {
+		q, err := report.FindQuestion(context.Background(), &r.Log().Reader, id)
+		if err != nil {
+			return err
+		}
+		n, err := strconv.Atoi(times)
+		if err != nil {
+			return err
+		}
+		fmt.Println("ready")
+		if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+			return err
+		}
+		outcomes := make(chan string)
+		for range n {
+			go func() {
+				outcome := "accepted"
+				if err := r.AnswerQuestion(context.Background(), q, interaction.Answer{Option: option, By: by, Where: "race"}); err != nil {
+					outcome = "refused: " + err.Error()
+				}
+				outcomes <- outcome
+			}()
+		}
+		for range n {
+			fmt.Println(<-outcomes)
+		}
+		return nil
 	})
 }
 

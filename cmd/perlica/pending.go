@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/report"
 )
 
 func (a *app) pendingCommand() *cobra.Command {
@@ -87,7 +88,7 @@ of runs whose process lives. The last column ends with the run, for 'perlica log
 				open, err = a.openQuestions(cmd.Context(), log, p)
 				return err
 			})
-			if err != nil && !errors.Is(err, eventlog.ErrNotExist) {
+			if err := a.orNone(err); err != nil {
 				return err
 			}
 			return a.printPending(open, asJSON)
@@ -158,11 +159,11 @@ how it ended.`,
 // only one that waits, if a wrong guess would do no harm.
 func (a *app) findQuestion(ctx context.Context, log *eventlog.Reader, p *place, args []string, guess bool) (interaction.Question, error) {
 	if len(args) > 0 {
-		q, err := kernel.FindQuestion(ctx, log, args[0])
+		q, err := report.FindQuestion(ctx, log, args[0])
 		switch {
-		case errors.Is(err, kernel.ErrNoQuestion):
+		case errors.Is(err, report.ErrNoQuestion):
 			err = withHint(fmt.Errorf("there is no question %q in this context", args[0]), "see 'perlica pending list'")
-		case errors.Is(err, kernel.ErrAmbiguousQuestion):
+		case errors.Is(err, report.ErrAmbiguousQuestion):
 			err = withHint(err, "give more of the id, from its end")
 		}
 		return q, err

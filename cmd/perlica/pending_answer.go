@@ -10,6 +10,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/report"
 )
 
 func (a *app) pendingAllowCommand() *cobra.Command {
@@ -92,7 +93,7 @@ func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]
 	}
 	var options []string
 	err := a.reading(cmd.Context(), func(log *eventlog.Reader, _ *place) error {
-		q, err := kernel.FindQuestion(cmd.Context(), log, args[0])
+		q, err := report.FindQuestion(cmd.Context(), log, args[0])
 		for _, o := range q.Options {
 			options = append(options, o.ID+"\t"+oneLine(o.Label))
 		}
@@ -141,7 +142,7 @@ func (a *app) answerErr(q interaction.Question, err error) error {
 	case errors.Is(err, kernel.ErrRunGone):
 		return withHint(err, "perlica log show %s tells what is known; nothing is sent again", short(q.Refs.Run))
 	case errors.Is(err, kernel.ErrNotWoken):
-		return withHint(err, "it is seen at the latest when the question's time is up; both must have the same XDG_RUNTIME_DIR or PERLICA_HOME")
+		return withHint(err, "it is seen as soon as that process looks again; it may be suspended")
 	}
 	return err
 }

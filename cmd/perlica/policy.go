@@ -99,7 +99,7 @@ func (a *app) policyCheck(ctx context.Context, f checkFlags, args []string) erro
 		mode = policy.ModeAsk
 	}
 	given, _, err := a.approvals(ctx, p)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	judge, err := policy.New(p.cfg.Rules, func() []policy.Approval { return given }, time.Now)
@@ -194,12 +194,9 @@ func (a *app) checkRequest(ctx context.Context, p *place, f checkFlags, args []s
 }
 
 // approvals returns the standing approvals that count, and all of them. Before there is a
-// log there are none.
+// log there are none, and the error is fs.ErrNotExist.
 func (a *app) approvals(ctx context.Context, p *place) (count, all []policy.Approval, err error) {
 	log, paths, err := a.reader(ctx, p)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil
-	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/policy"
 )
 
@@ -37,7 +38,7 @@ func (a *app) listApprovals(ctx context.Context, expired bool) ([]listedApproval
 		return nil, err
 	}
 	count, all, err := a.approvals(ctx, p)
-	if err != nil {
+	if err = a.orNone(err); err != nil {
 		return nil, err
 	}
 	now := time.Now()
@@ -151,8 +152,8 @@ func (a *app) revokeApprovals(ctx context.Context, args []string) error {
 		list = append(list, l.Approval)
 	}
 	if len(args) > 0 {
-		one, err := kernel.FindApproval(list, args[0])
-		if errors.Is(err, kernel.ErrNoApproval) || errors.Is(err, kernel.ErrAmbiguousApproval) {
+		one, err := report.FindApproval(list, args[0])
+		if errors.Is(err, report.ErrNoApproval) || errors.Is(err, report.ErrAmbiguousApproval) {
 			err = withHint(err, "see 'perlica policy approvals list --all'")
 		}
 		if err != nil {

@@ -43,8 +43,10 @@ type printer struct {
 	adHoc  bool // the agent is one of --agent
 	strict bool // a tool that ran unasked is an error
 
-	statusMu sync.Mutex // guards stopped, and which text comes last
+	statusMu sync.Mutex // guards what follows, and which text comes last
 	stopped  bool       // the turn was asked to end
+	doing    string     // what the status line says
+	typed    string     // what the chat's user has typed meanwhile
 }
 
 func newPrinter(ctx context.Context, a *app, f runFlags, stop *stopper) *printer {
@@ -211,8 +213,26 @@ func (p *printer) setStatus(text string) {
 	p.statusMu.Lock()
 	defer p.statusMu.Unlock()
 	if !p.stopped {
-		p.status.Set(text)
+		p.doing = text
+		p.drawStatus()
 	}
+}
+
+// setTyped shows what is being typed for the next prompt.
+func (p *printer) setTyped(text string) {
+	p.statusMu.Lock()
+	defer p.statusMu.Unlock()
+	p.typed = text
+	p.drawStatus()
+}
+
+// drawStatus sets the status line. The caller holds statusMu.
+func (p *printer) drawStatus() {
+	if p.typed == "" {
+		p.status.Set(p.doing)
+		return
+	}
+	p.status.Set(p.doing + " ❯ " + p.typed)
 }
 
 // stopping says that the turn was asked to end, and what can be done if it does not. It
@@ -221,7 +241,8 @@ func (p *printer) stopping() {
 	p.statusMu.Lock()
 	defer p.statusMu.Unlock()
 	p.stopped = true
-	p.status.Set("stopping: waiting for the agent; Ctrl-C ends it at once")
+	p.doing = "stopping: waiting for the agent; Ctrl-C ends it at once"
+	p.drawStatus()
 }
 
 func (p *printer) showStatus() {
@@ -302,6 +323,8 @@ func (p *printer) explain(res kernel.Result) {
 		say(message(res.Err), loginHint(res.Provider))
 	case res.Err != nil:
 		say(message(res.Err), p.errorHint(res, show))
+	case res.Outcome == kernel.OutcomeProviderError:
+		say("the call failed; how is no longer on record", show)
 	case res.Stopped != nil && (res.Stopped.By == byPipe || res.Stopped.By == byOutput):
 		// A closed pipe ends quietly; any other fault is the run's error.
 	case res.Stopped != nil && res.Stopped.By == byTimeout:
@@ -325,7 +348,10 @@ func (p *printer) explain(res kernel.Result) {
 			p.note("warning: " + text)
 		}
 	}
-	if res.Replayed {
+	switch {
+	case res.Replayed && res.Pruned:
+		p.note("this input was called before, and no call was made; the recorded result was pruned")
+	case res.Replayed:
 		p.note("this input was called before; this is the recorded result, and no call was made")
 	}
 }

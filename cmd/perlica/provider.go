@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel"
@@ -66,7 +65,7 @@ func (a *app) providerList(installed, asJSON bool) error {
 	}
 	g := grid{head: []string{"", "ID", "NAME", "STATE", "HOW"}}
 	for _, l := range list {
-		star, how := "", commandLine(l.Command)
+		star, how := "", kernel.CommandLine(l.Command)
 		if l.Default {
 			star = "*"
 		}
@@ -201,16 +200,4 @@ func (a *app) checkDefault(l kernel.Listing, name string) error {
 		fmt.Fprintln(a.stderr, a.styles(a.stderr).Yellow("perlica: ")+term.Sanitize(n))
 	}
 	return nil
-}
-
-// commandLine is a command as a person would type it.
-func commandLine(argv []string) string {
-	words := make([]string, len(argv))
-	for i, w := range argv {
-		words[i] = w
-		if q, err := syntax.Quote(w, syntax.LangPOSIX); err == nil {
-			words[i] = q
-		}
-	}
-	return strings.Join(words, " ")
 }

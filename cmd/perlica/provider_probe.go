@@ -143,7 +143,7 @@ func (a *app) printProbe(r kernel.ProbeReport, asJSON bool) error {
 	}
 	s := a.styles(a.stdout)
 	return a.write(func(w io.Writer) error {
-		if err := writeFacts(w, s, probeFacts(r)); err != nil {
+		if err := writeRows(w, s, probeRows(r)); err != nil {
 			return err
 		}
 		if r.Err == nil || r.Stderr == "" {
@@ -164,29 +164,29 @@ func indented(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-func probeFacts(r kernel.ProbeReport) []fact {
-	facts := []fact{{"provider", r.Provider}, {"command", commandLine(r.Command)}}
+func probeRows(r kernel.ProbeReport) []row {
+	rows := []row{{"provider", r.Provider}, {"command", kernel.CommandLine(r.Command)}}
 	if r.Agent != nil {
-		facts = append(facts, fact{"agent", strings.TrimSpace(r.Agent.Name + " " + r.Agent.Version)})
+		rows = append(rows, row{"agent", strings.TrimSpace(r.Agent.Name + " " + r.Agent.Version)})
 	}
 	if r.Protocol > 0 {
-		facts = append(facts,
-			fact{"protocol", fmt.Sprintf("ACP version %d", r.Protocol)},
-			fact{"capabilities", strings.Join(capabilities(r.Capabilities), " ")},
-			fact{"login", logins(r.Logins)})
+		rows = append(rows,
+			row{"protocol", fmt.Sprintf("ACP version %d", r.Protocol)},
+			row{"capabilities", strings.Join(capabilities(r.Capabilities), " ")},
+			row{"login", logins(r.Logins)})
 	}
-	facts = append(facts, fact{"modes", modes(r)})
+	rows = append(rows, row{"modes", modes(r)})
 	for _, o := range r.Options {
-		facts = append(facts, optionFact(o, r.Selected))
+		rows = append(rows, optionRow(o, r.Selected))
 	}
 	for _, w := range r.Warnings {
-		facts = append(facts, fact{"warning", w})
+		rows = append(rows, row{"warning", w})
 	}
-	facts = append(facts, fact{"steps", steps(r.Steps)}, fact{"process", r.Exit})
+	rows = append(rows, row{"steps", steps(r.Steps)}, row{"process", r.Exit})
 	if r.Err == nil {
-		facts = append(facts, fact{"result", "ready for a prompt; none was sent"})
+		rows = append(rows, row{"result", "ready for a prompt; none was sent"})
 	}
-	return facts
+	return rows
 }
 
 // capabilities are the names of what an agent says it can do.
@@ -250,7 +250,7 @@ func modes(r kernel.ProbeReport) string {
 	return strings.Join(names, ", ")
 }
 
-func optionFact(o acp.SessionConfigOption, selected map[string]string) fact {
+func optionRow(o acp.SessionConfigOption, selected map[string]string) row {
 	switch {
 	case o.Select != nil:
 		current := string(o.Select.CurrentValue)
@@ -258,11 +258,11 @@ func optionFact(o acp.SessionConfigOption, selected map[string]string) fact {
 			current = v
 		}
 		values := strings.Join(kernel.OptionValues(o.Select.Options), ", ")
-		return fact{"option " + oneLine(string(o.Select.Id)), fmt.Sprintf("%s, of: %s", current, values)}
+		return row{"option " + oneLine(string(o.Select.Id)), fmt.Sprintf("%s, of: %s", current, values)}
 	case o.Boolean != nil:
-		return fact{"option " + oneLine(string(o.Boolean.Id)), fmt.Sprint(o.Boolean.CurrentValue)}
+		return row{"option " + oneLine(string(o.Boolean.Id)), fmt.Sprint(o.Boolean.CurrentValue)}
 	}
-	return fact{}
+	return row{}
 }
 
 func steps(list []kernel.ProbeStep) string {

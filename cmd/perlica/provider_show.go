@@ -55,31 +55,31 @@ func (a *app) providerShow(name string, asJSON bool) error {
 		}{l, append([]string{}, passed...), l.ConnectTimeout.String(), l.RequestTimeout.String()})
 	}
 	return a.write(func(w io.Writer) error {
-		return writeFacts(w, a.styles(a.stdout), listingFacts(l, passed))
+		return writeRows(w, a.styles(a.stdout), listingRows(l, passed))
 	})
 }
 
-// fact is a line of a description: what it is about, and what is so.
-type fact struct{ name, text string }
+// row is a line of a description: what it is about, and what is so.
+type row struct{ name, text string }
 
-// writeFacts prints the facts that have a text.
-func writeFacts(w io.Writer, s term.Styles, facts []fact) error {
+// writeRows prints the rows that have a text.
+func writeRows(w io.Writer, s term.Styles, rows []row) error {
 	width := 0
-	for _, f := range facts {
-		width = max(width, len(f.name)+2)
+	for _, r := range rows {
+		width = max(width, len(r.name)+2)
 	}
-	for _, f := range facts {
-		if f.text == "" {
+	for _, r := range rows {
+		if r.text == "" {
 			continue
 		}
-		if _, err := fmt.Fprintln(w, s.Dim(runewidth.FillRight(f.name, width))+term.Sanitize(f.text)); err != nil {
+		if _, err := fmt.Fprintln(w, s.Dim(runewidth.FillRight(r.name, width))+term.Sanitize(r.text)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func listingFacts(l kernel.Listing, passed []string) []fact {
+func listingRows(l kernel.Listing, passed []string) []row {
 	state := string(l.State)
 	if l.Why != "" {
 		state += ": " + l.Why
@@ -87,11 +87,11 @@ func listingFacts(l kernel.Listing, passed []string) []fact {
 	if l.Default {
 		state += ", the default"
 	}
-	command, origin := commandLine(l.Command), l.Origin
+	command, origin := kernel.CommandLine(l.Command), l.Origin
 	if l.State == kernel.Missing && l.Origin == kernel.OriginRegistry {
 		command += "  (looked for on PATH)"
 	}
-	return []fact{
+	return []row{
 		{"id", l.ID}, {"name", l.Name}, {"state", state},
 		{"command", command}, {"from", origin},
 		{"environment", strings.Join(passed, " ")},

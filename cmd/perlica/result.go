@@ -7,6 +7,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -16,28 +17,29 @@ const schemaVersion = 1
 
 // resultRecord is the object that ends every run's JSON.
 type resultRecord struct {
-	Type        string               `json:"type"`
-	Schema      int                  `json:"schema"`
-	N           *int                 `json:"n,omitempty"` // in stream-json
-	RunID       string               `json:"run_id"`
-	InputID     string               `json:"input_id"`
-	SessionID   string               `json:"session_id"`
-	Provider    string               `json:"provider"`
-	Text        string               `json:"text"`
-	StopReason  string               `json:"stop_reason"`
-	Outcome     string               `json:"outcome"`
-	Usage       json.RawMessage      `json:"usage"`
-	Cost        *acp.Cost            `json:"cost,omitempty"`
-	DurationMS  int64                `json:"duration_ms"`
-	Permissions kernel.Permissions   `json:"permissions"`
-	Unasked     []kernel.UnaskedTool `json:"unasked_tools"`
-	Blocked     int                  `json:"blocked_tool_calls"`
-	Calls       int                  `json:"calls"`
-	Replayed    bool                 `json:"replayed,omitempty"`
-	Stopped     *kernel.Stop         `json:"stopped,omitempty"`
-	Warnings    []string             `json:"warnings,omitempty"`
-	IsError     bool                 `json:"is_error"`
-	Error       *provider.Error      `json:"error"`
+	Type        string             `json:"type"`
+	Schema      int                `json:"schema"`
+	N           *int               `json:"n,omitempty"` // in stream-json
+	RunID       string             `json:"run_id"`
+	InputID     string             `json:"input_id"`
+	SessionID   string             `json:"session_id"`
+	Provider    string             `json:"provider"`
+	Text        string             `json:"text"`
+	StopReason  string             `json:"stop_reason"`
+	Outcome     string             `json:"outcome"`
+	Usage       json.RawMessage    `json:"usage"`
+	Cost        *acp.Cost          `json:"cost,omitempty"`
+	DurationMS  int64              `json:"duration_ms"`
+	Permissions fact.Permissions   `json:"permissions"`
+	Unasked     []fact.UnaskedTool `json:"unasked_tools"`
+	Blocked     int                `json:"blocked_tool_calls"`
+	Calls       int                `json:"calls"`
+	Replayed    bool               `json:"replayed,omitempty"`
+	Pruned      bool               `json:"pruned,omitempty"` // some of the recorded result
+	Stopped     *kernel.Stop       `json:"stopped,omitempty"`
+	Warnings    []string           `json:"warnings,omitempty"`
+	IsError     bool               `json:"is_error"`
+	Error       *provider.Error    `json:"error"`
 }
 
 // newResultRecord says what became of a run; err is why it was not accepted, if so.
@@ -47,14 +49,14 @@ func newResultRecord(res kernel.Result, err error) resultRecord {
 		RunID: string(res.Run), InputID: string(res.Input), SessionID: string(res.Session), Provider: res.Provider,
 		Text: res.Text, StopReason: res.StopReason, Outcome: string(res.Outcome), Usage: res.Usage, Cost: res.Cost,
 		DurationMS: res.Duration.Milliseconds(), Permissions: res.Permissions, Unasked: res.Unasked,
-		Blocked: res.Blocked, Calls: res.Calls, Replayed: res.Replayed, Stopped: res.Stopped, Warnings: res.Warnings,
+		Blocked: res.Blocked, Calls: res.Calls, Replayed: res.Replayed, Pruned: res.Pruned, Stopped: res.Stopped, Warnings: res.Warnings,
 		Error: res.Err,
 	}
 	if r.Usage == nil {
 		r.Usage = json.RawMessage("null")
 	}
 	if r.Unasked == nil {
-		r.Unasked = []kernel.UnaskedTool{}
+		r.Unasked = []fact.UnaskedTool{}
 	}
 	if err != nil {
 		r.Error = &provider.Error{Provider: res.Provider, Message: err.Error(), Type: "perlica"}

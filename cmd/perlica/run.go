@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -38,7 +39,8 @@ type runFlags struct {
 	timeout          time.Duration
 	wait, strict     bool
 
-	empty string // a flag that was given the empty string
+	program string // the command, as it was typed
+	empty   string // a flag that was given the empty string
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -94,6 +96,7 @@ a login; 9 --strict and a tool ran unasked; 130 interrupted; 143 terminated.`,
 // run is the command: it gathers what the kernel needs, lets it run the turn, and turns
 // the result into output and an exit code.
 func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
+	f.program = cmd.CommandPath()
 	if f.json {
 		f.format = "json"
 	}
@@ -183,8 +186,8 @@ func (f runFlags) check() error {
 	if f.waitPermissions < 0 {
 		return usageErr("--wait-permissions is negative: %s", f.waitPermissions)
 	}
-	if len(f.inputID) > 200 || strings.ContainsFunc(f.inputID, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return usageErr("--input-id is at most 200 bytes without control characters")
+	if len(f.inputID) > 200 || !utf8.ValidString(f.inputID) || strings.ContainsFunc(f.inputID, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return usageErr("--input-id is at most 200 bytes of UTF-8 without control characters")
 	}
 	if _, err := provider.Environ(nil, f.env); err != nil {
 		return usageErr("--env: %w", err)
@@ -202,9 +205,12 @@ func (f runFlags) configFlags() map[string]string {
 
 // runTurn recovers what earlier processes left, chooses session and agent, and runs.
 func (a *app) runTurn(ctx context.Context, p *place, r *kernel.Runner, f runFlags, text string, stop *stopper, say *printer) (kernel.Result, error) {
-	recovered, err := r.Recover(ctx)
-	if err != nil {
-		return kernel.Result{}, &logError{err}
+	var recovered []kernel.Result
+	if r.Unfinished() {
+		var err error
+		if recovered, err = r.Recover(ctx); err != nil {
+			return kernel.Result{}, &logError{err}
+		}
 	}
 	for _, res := range recovered {
 		// Also with -q: somebody has to decide what became of it.
@@ -214,7 +220,7 @@ func (a *app) runTurn(ctx context.Context, p *place, r *kernel.Runner, f runFlag
 	if err != nil {
 		return kernel.Result{}, err
 	}
-	agent, err := a.chooseAgent(p, f, session)
+	agent, err := a.chooseAgent(ctx, p, r, f, session)
 	if err != nil {
 		return kernel.Result{}, err
 	}
@@ -261,9 +267,12 @@ func (a *app) turn(p *place, f runFlags, agent kernel.Agent, session kernel.Sess
 		Input: kernel.Input{
 			ID: eventlog.InputID(f.inputID), Text: text, Attachments: f.attach, Source: "run", Sender: userName(a.getenv),
 		},
-		Agent: agent, Session: session.ID, Wait: f.wait, Dir: dir, Model: f.model, Mode: mode,
-		Servers: mcpServers(p.cfg.MCPServers), System: p.cfg.SystemPrompt, Budget: budget(p.cfg, agent.ID),
-		Home: p.dirs.Home, Temp: tempDirs(),
+		Setup: kernel.Setup{
+			Agent: agent, Session: session.ID, Dir: dir, Model: f.model, Mode: mode,
+			Servers: mcpServers(p.cfg.MCPServers), System: p.cfg.SystemPrompt, Budget: budget(p.cfg, agent.ID),
+			Home: p.dirs.Home, Temp: tempDirs(),
+		},
+		Wait: f.wait,
 	}, nil
 }
 
@@ -288,7 +297,7 @@ func (a *app) session(ctx context.Context, r *kernel.Runner, f runFlags) (s kern
 }
 
 // chooseAgent finds the agent that the flags, the session or the configuration name.
-func (a *app) chooseAgent(p *place, f runFlags, s kernel.Session) (kernel.Agent, error) {
+func (a *app) chooseAgent(ctx context.Context, p *place, r *kernel.Runner, f runFlags, s kernel.Session) (kernel.Agent, error) {
 	res := a.resolver(p)
 	var agent kernel.Agent
 	var err error
@@ -298,7 +307,9 @@ func (a *app) chooseAgent(p *place, f runFlags, s kernel.Session) (kernel.Agent,
 	case f.provider != "":
 		agent, err = res.Named(f.provider)
 	case s.Provider != "":
-		agent, err = res.Named(s.Provider)
+		if agent, err = res.Named(s.Provider); err != nil {
+			err = unknownAgent(ctx, r, f, s, err)
+		}
 	default:
 		agent, err = res.Default()
 	}
@@ -311,6 +322,27 @@ func (a *app) chooseAgent(p *place, f runFlags, s kernel.Session) (kernel.Agent,
 	}
 	agent.Env = append(agent.Env, f.env...)
 	return agent, nil
+}
+
+// unknownAgent says how to go on with a session whose agent no configuration knows: it was
+// named with --agent. The record has its command line; only a person may start it again.
+func unknownAgent(ctx context.Context, r *kernel.Runner, f runFlags, s kernel.Session, err error) error {
+	var unknown *kernel.AgentError
+	if !errors.As(err, &unknown) || !unknown.Unknown {
+		return err
+	}
+	err = fmt.Errorf("the session is %s's, and there is no provider of that name here", s.Provider)
+	command, rerr := r.AgentCommand(ctx, s.ID)
+	switch {
+	case rerr != nil:
+		return errors.Join(err, rerr)
+	case len(command) == 0:
+		return withHint(err, "if it was begun with --agent, say --agent again")
+	case filepath.Base(command[0]) != s.Provider:
+		return withHint(err, "it was in the configuration: put it back there; its last command line was: %s", kernel.CommandLine(command))
+	}
+	return withHint(err, "it was begun with --agent; to go on with the same agent: %s",
+		kernel.CommandLine(append(strings.Fields(f.program), "-s", shortSession(s), "--agent", kernel.CommandLine(command))))
 }
 
 func (a *app) resolver(p *place) kernel.Resolver {

@@ -3,12 +3,16 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog"
 )
 
 // recovers fails unless the next run says once that an earlier one did not end in order,
@@ -146,7 +150,7 @@ func TestUnusableLog(t *testing.T) {
 		if err := os.WriteFile(logFile(w.project), []byte(strings.Repeat("my notes\n", 1000)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		w.refuses("not an event log of Perlica", "hint: move the file away")
+		w.refuses("not an event log of Perlica", "hint: move the file and the .anchor beside it away")
 	})
 	t.Run("another database", func(t *testing.T) {
 		w := newWorld(t)
@@ -179,7 +183,7 @@ func TestUnusableLog(t *testing.T) {
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
 		}
-		w.refuses("damaged", "hint: move the file away")
+		w.refuses("damaged", "hint: move the file and the .anchor beside it away")
 	})
 	t.Run("cut off", func(t *testing.T) {
 		w := newWorld(t)
@@ -235,8 +239,32 @@ func TestUnusableLog(t *testing.T) {
 		cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `ulimit -f 8; exec perlica run "$0" hello`, wiretap}
 		j := w.startCmd(cmd)
 		j.exits(7)
+		j.says("the disk is full")
+		j.says("hint: see that the disk has room")
 		w.unsent()
 		w.run("run", "hello").exits(0)
+		w.audit()
+	})
+	t.Run("no room for the anchor", func(t *testing.T) {
+		w := newWorld(t)
+		w.run("run", "hello").exits(0)
+		name := eventlog.AnchorPath(logFile(w.project))
+		line, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, bytes.Repeat(line, 1<<20/len(line)+1), 0o600); err != nil { // it holds
+			t.Fatal(err)
+		}
+		cmd := w.command()
+		cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `ulimit -f 1000; exec perlica run hello`}
+		j := w.startCmd(cmd)
+		j.exits(0)
+		j.says("warning: checkpoint not anchored: eventlog: anchor: the disk is full")
+		j.says("when there is room, 'perlica log checkpoint' makes up for it")
+		if got := j.stdout.String(); got != "You said: hello" {
+			t.Errorf("stdout %q", got)
+		}
 		w.audit()
 	})
 }
@@ -252,7 +280,7 @@ func TestDisk(t *testing.T) {
 		w.refuses("the disk is full", "hint: see that the disk has room")
 		remove(t, fill)
 		remount("ro,size=2m")
-		w.refuses()
+		w.refuses("the event log cannot be written", "hint: make the folder writable")
 		remount("rw,size=2m")
 		w.run("run", "hello").exits(0)
 		w.audit()
@@ -280,7 +308,10 @@ func TestDisk(t *testing.T) {
 			if out := j.stdout.String(); !strings.Contains(out, `"outcome":"outcome_unknown"`) || !strings.Contains(out, `"error_type":"record"`) {
 				t.Errorf("stdout %.500q", out)
 			}
+			j.says("warning: disk low: only ")
 			j.says("the outcome is unknown")
+			j.says("the disk is full")
+			j.says("hint: the prompt may have been carried out; nothing is sent again")
 			w.gone()
 			remove(t, fill)
 			remount("rw,size=64m")
@@ -288,4 +319,46 @@ func TestDisk(t *testing.T) {
 			w.run("run", "--input-id=i", "x").exits(6)
 		})
 	}
+}
+
+// TestSlowDisk: every sync takes its time, longer than the turn itself. The answer comes late,
+// and right, and once.
+func TestSlowDisk(t *testing.T) {
+	w := newWorld(t)
+	w.run("run", "hello").exits(0)
+	trace := filepath.Join(w.home, "trace")
+	slow := func(args ...string) *job {
+		cmd := w.command()
+		strace := []string{"strace", "-f", "-qq", "-o", trace, "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:delay_exit=150000"}
+		path, err := exec.LookPath(strace[0])
+		if err != nil {
+			t.Skip("strace is not installed: no disk is slow here")
+		}
+		cmd.Path, cmd.Args = path, append(strace, args...)
+		j := w.startCmd(cmd)
+		j.wait()
+		return j
+	}
+	if slow("true").cmd.ProcessState.ExitCode() != 0 {
+		t.Skip("strace may not trace here")
+	}
+	j := slow("perlica", "run", "--input-id=i", w.script("@stream 1500 2000", `@ask execute "Run it" command="make"`, "@say done"))
+	j.exits(5) // nobody was there to ask
+	if got := j.stdout.String(); !strings.HasSuffix(got, "done") || len(got) < 1500*2000 {
+		t.Errorf("%d bytes, which end with %.100q", len(got), got[max(len(got)-100, 0):])
+	}
+	if got := j.stderr.String(); strings.Contains(got, "warning") {
+		t.Errorf("stderr %q", got)
+	}
+	if seen, err := os.ReadFile(trace); err != nil || !strings.Contains(string(seen), "(DELAYED)") {
+		t.Errorf("no sync was slow: %v", err)
+	}
+	if again := w.run("run", "--input-id=i", "x").stdout.String(); again != j.stdout.String() {
+		t.Error("the recorded answer is another one than was shown")
+	}
+	w.logged(2, "llm.requested")
+	if n := w.prompts(); n != 2 {
+		t.Errorf("%d calls", n)
+	}
+	w.audit()
 }

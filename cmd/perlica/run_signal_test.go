@@ -97,7 +97,7 @@ func TestTerminateTwice(t *testing.T) {
 // interrupted.
 func TestInterruptOverridesTimeout(t *testing.T) {
 	w := newWorld(t)
-	j := w.start("run", "--timeout=100ms", w.script("@ignore cancel", "@hang"))
+	j := w.start("run", "--timeout=2s", w.script("@ignore cancel", "@hang"))
 	w.until(1, "acp.notification.sent", "session/cancel")
 	j.signal(syscall.SIGINT)
 	j.exits(130)
@@ -337,7 +337,7 @@ func TestBusySession(t *testing.T) {
 	j := w.run("run", "-s", res.SessionID, "hello")
 	j.exits(4)
 	j.says("busy with another run")
-	j.says("waits for it")
+	j.says("--wait waits")
 	w.run("run", "other session").exits(0)
 
 	w.run("run", "--wait", "--timeout=100ms", "-s", res.SessionID, "hello").exits(3)

@@ -48,7 +48,7 @@ func TestTerminalKeys(t *testing.T) {
 		{"1", "y1"}, {"2", "ya"}, {"3", "r1"}, {"4", "ra"},
 		{"y", "y1"}, {"Y", "y1"}, {"n", "r1"}, {"N", "r1"}, {"\x1b", "r1"},
 		{"３", "r1"}, {"٢", "ya"}, {"१", "y1"}, // other scripts' digits
-		{"0x9\r a\x1b[A\x1by3", "r1"}, // an arrow and Alt-y are no answers
+		{"\r\x1b[A\x1by\x1b[200~y\x1b[201~3", "r1"}, // Enter, an arrow, Alt-y and a paste are no answers
 	} {
 		t.Run(fmt.Sprintf("%q", c.keys), func(t *testing.T) {
 			w := newWorld(t)

@@ -331,7 +331,8 @@ func (w *world) terminal(prepare func(*exec.Cmd), args ...string) *screen {
 		}
 	}()
 	w.t.Cleanup(func() {
-		_ = p.Close() // a terminal that nobody looks at
+		_ = cmd.Process.Kill() // it has ended, unless the test failed
+		_ = p.Close()          // a terminal that nobody looks at
 		<-s.ended
 	})
 	return s
@@ -380,13 +381,13 @@ func (s *screen) press(keys string) {
 }
 
 // ask waits until a question is shown and can be answered: what was typed before has been
-// thrown away. The line with the keys is its last.
+// thrown away. The line behind the keys is its last.
 func (s *screen) ask(parts ...string) {
 	s.w.t.Helper()
 	for _, p := range parts {
 		s.expect(p)
 	}
-	s.expect("Ctrl-C cancels the turn")
+	s.expect("from elsewhere")
 	s.expect("\n")
 	s.press("0") // no answer; taken off the queue with the rest, or as a key
 	tty, err := os.OpenFile(s.name, os.O_RDWR|syscall.O_NOCTTY, 0)

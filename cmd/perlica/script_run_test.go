@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/report"
 )
 
 func init() {
@@ -68,12 +69,12 @@ func auditLog(path string) error {
 	if err != nil {
 		return err
 	}
-	rep, err := r.Verify(context.Background(), nil)
+	rep, err := r.Verify(context.Background(), eventlog.VerifyOptions{Audit: &report.Audit{}})
 	if err = errors.Join(err, r.Close()); err != nil {
 		return err
 	}
 	if !rep.OK() {
-		return fmt.Errorf("damage: %s", rep.Damage)
+		return fmt.Errorf("damage: %v", rep.Findings)
 	}
 	events, err := readLog(path)
 	if err != nil {

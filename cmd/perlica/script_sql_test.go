@@ -1,9 +1,15 @@
 package main
 
 import (
+	"context"
 	"database/sql"
+	"os"
+	"strconv"
+	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/perlica/perlica/eventlog"
 )
 
 // cmdSQL does to a database what another program might:
@@ -21,4 +27,67 @@ func cmdSQL(ts *testscript.TestScript, neg bool, args []string) {
 		_, err := db.Exec(statement)
 		ts.Check(err)
 	}
+}
+
+// cmdReplace changes a text in a file once:
+//
+//	replace OLD NEW FILE
+func cmdReplace(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: replace OLD NEW FILE")
+	}
+	text := ts.ReadFile(args[2])
+	if !strings.Contains(text, args[0]) {
+		ts.Fatalf("%s does not contain %q", args[2], args[0])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(strings.Replace(text, args[0], args[1], 1)), 0o600))
+}
+
+// cmdBegun puts on a log that payloads of a run, or of all up to an event, are removed, as by a
+// log prune that died when it had said so:
+//
+//	begun LOG RUN|UNTIL [CLASS]
+func cmdBegun(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: begun LOG RUN|UNTIL [CLASS]")
+	}
+	ctx := context.Background()
+	log, err := eventlog.Open(ctx, ts.MkAbs(args[0]), eventlog.Options{Context: "default"})
+	ts.Check(err)
+	var p eventlog.Pruning
+	if until, err := strconv.Atoi(args[1]); err == nil {
+		p.Until = eventlog.Seq(until)
+	} else {
+		size, _, err := log.Head(ctx)
+		ts.Check(err)
+		p.Until, p.Run = eventlog.Seq(size), eventlog.RunID(args[1])
+	}
+	if len(args) > 2 {
+		p.Class = eventlog.Class(args[2])
+	}
+	_, err = log.Append(ctx, eventlog.NewFact(eventlog.LogPruned, "user", eventlog.Refs{}, p))
+	ts.Check(err)
+	ts.Check(log.Close())
+}
+
+// cmdResend puts on a log that its last prompt was sent once more:
+//
+//	resend LOG
+func cmdResend(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: resend LOG")
+	}
+	ctx := context.Background()
+	log, err := eventlog.Open(ctx, ts.MkAbs(args[0]), eventlog.Options{Context: "default"})
+	ts.Check(err)
+	var prompt eventlog.Event
+	for e, err := range log.Events(ctx, eventlog.Query{Types: []eventlog.Type{eventlog.RequestSent}}) {
+		ts.Check(err)
+		if strings.Contains(string(e.Payload), "session/prompt") {
+			prompt = e
+		}
+	}
+	_, err = log.Append(ctx, prompt)
+	ts.Check(err)
+	ts.Check(log.Close())
 }

@@ -12,9 +12,12 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"field":    cmdField,
 	"exitcode": cmdExitCode,
 	"sql":      cmdSQL,
+	"begun":    cmdBegun,
+	"resend":   cmdResend,
 	"until":    cmdUntil,
 	"capture":  cmdCapture,
 	"race":     cmdRace,
+	"replace":  cmdReplace,
 }
 
 // cmdExitCode runs a command and checks its exit code:

@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
 )
 
 func (a *app) sessionCommand() *cobra.Command {
@@ -21,7 +22,7 @@ func (a *app) sessionCommand() *cobra.Command {
 one. REF is a session's name, its id, or a unique beginning or end of the id. Every run
 without -s or -c makes a session of its own, which is listed with --all only.`,
 		a.sessionListCommand(), a.sessionNewCommand(), a.sessionUseCommand(), a.sessionCurrentCommand(),
-		a.sessionShowCommand(), a.sessionRenameCommand(), a.sessionDeleteCommand())
+		a.sessionShowCommand(), a.sessionRenameCommand(), a.sessionDeleteCommand(), a.sessionExportCommand())
 }
 
 // completeSessions gives shells the sessions that are listed.
@@ -112,10 +113,10 @@ a run made for itself are listed with --all.`,
 				list, err = view.List(cmd.Context(), all)
 				return err
 			})
-			switch {
-			case err != nil && !errors.Is(err, eventlog.ErrNotExist):
+			if err := a.orNone(err); err != nil {
 				return err
-			case asJSON:
+			}
+			if asJSON {
 				return a.printJSON(append([]kernel.Session{}, list...))
 			}
 			return a.printSessions(list, all)
@@ -186,7 +187,7 @@ func (a *app) sessionNew(ctx context.Context, r *kernel.Runner, p *place, name, 
 	if agent.Why != "" {
 		a.note("it is " + agent.ID + "'s: " + agent.Why)
 	}
-	id, err := r.CreateSession(ctx, kernel.SessionFacts{Name: name, Provider: agent.ID})
+	id, err := r.CreateSession(ctx, fact.SessionCreated{Name: name, Provider: agent.ID})
 	if err != nil {
 		return err
 	}
@@ -286,7 +287,11 @@ under way is not deleted.`,
 			return a.changingSession(cmd.Context(), args[0], func(r *kernel.Runner, s kernel.Session) error {
 				err := r.DeleteSession(cmd.Context(), s.ID)
 				if errors.Is(err, kernel.ErrBusy) {
-					return withHint(fmt.Errorf("%s is busy: a run is under way in it", sessionName(s, string(s.ID))),
+					why := "a run is under way in it"
+					if busy := (*kernel.BusyError)(nil); errors.As(err, &busy) && busy.By != "" {
+						why = busy.Error()
+					}
+					return withHint(fmt.Errorf("%s is busy: %s", sessionName(s, string(s.ID)), why),
 						"wait for it, or stop it; nothing was deleted")
 				}
 				if err != nil {

@@ -13,22 +13,26 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/report"
 )
 
 // shownSession is a session and its turns, as session show prints them.
 type shownSession struct {
 	kernel.Session
-	TurnList []kernel.RecordedTurn `json:"turn_list"`
+	TurnList []report.Turn `json:"turn_list"`
 }
 
 func (a *app) sessionShowCommand() *cobra.Command {
 	var asJSON bool
+	var n int
 	cmd := &cobra.Command{
 		Use:   "show [REF]",
 		Short: "Show a session and its turns: inputs and answers",
-		Long: `Show what is known of a session, and its turns: each input and its answer. Without
-REF it is the current one. 'perlica log show RUN' tells a turn with all its steps.`,
+		Long: `Show what is known of a session, and its newest turns: each input and its answer.
+Without REF it is the current one; -n says how many turns, --json has all of them unless
+-n is given. 'perlica log show RUN' tells a turn with all its steps.`,
 		Example: `  perlica session show
+  perlica session show refactoring -n 3
   perlica session show refactoring --json | jq -r '.turn_list[].answer'`,
 		Args: between(0, "REF"), ValidArgsFunction: completeFirst(a.completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -37,18 +41,63 @@ REF it is the current one. 'perlica log show RUN' tells a turn with all its step
 				if err != nil {
 					return err
 				}
-				turns, err := kernel.ReadTurns(cmd.Context(), log, s.ID)
+				if asJSON && !cmd.Flags().Changed("turns") {
+					n = -1
+				}
+				turns, err := newestTurns(cmd.Context(), log, s.ID, n)
 				if err != nil {
 					return err
 				}
 				if asJSON {
-					return a.printJSON(shownSession{s, append([]kernel.RecordedTurn{}, turns...)})
+					return a.printJSON(shownSession{s, append([]report.Turn{}, turns...)})
 				}
 				return a.write(func(w io.Writer) error { return writeSession(w, a.styles(a.stdout), s, turns) })
 			})
 		},
 	}
+	cmd.Flags().IntVarP(&n, "turns", "n", turnsDefault, "how many turns, the newest; -1 for all")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// turnsDefault is how many turns session show shows where nothing says how many.
+const turnsDefault = 20
+
+// newestTurns reads the newest n turns of a session, or all of them.
+func newestTurns(ctx context.Context, log *eventlog.Reader, id eventlog.SessionID, n int) ([]report.Turn, error) {
+	if n < 0 {
+		return report.ReadTurns(ctx, log, id)
+	}
+	return report.ReadNewestTurns(ctx, log, id, n)
+}
+
+func (a *app) sessionExportCommand() *cobra.Command {
+	var f exportFlags
+	cmd := &cobra.Command{
+		Use:   "export [REF]",
+		Short: "Write the record of a session, so that others can check it",
+		Long: `Write all events of a session; without REF, of the current one. It is the same as
+'perlica log export --session REF', which says what is written and what is withheld.`,
+		Example: `  perlica session export -o session.jsonl
+  perlica session export refactoring --format html -o refactoring.html`,
+		Args: between(0, "REF"), ValidArgsFunction: completeFirst(a.completeSessions),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := a.viewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *eventlog.Reader) (err error) {
+				if len(args) > 0 && args[0] != "" {
+					f.session = args[0]
+					return nil
+				}
+				s, err := a.sessionToShow(cmd.Context(), view, args)
+				f.session = string(s.ID)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return a.export(cmd.Context(), f)
+		},
+	}
+	addExportFlags(cmd, &f)
 	return cmd
 }
 
@@ -59,7 +108,7 @@ func (a *app) sessionToShow(ctx context.Context, view *kernel.Sessions, args []s
 	return view.Find(ctx, args[0])
 }
 
-func writeSession(out io.Writer, s term.Styles, x kernel.Session, turns []kernel.RecordedTurn) error {
+func writeSession(out io.Writer, s term.Styles, x kernel.Session, turns []report.Turn) error {
 	w := bufio.NewWriter(out)
 	fact := func(name, value string) {
 		if value != "" {
@@ -77,19 +126,34 @@ func writeSession(out io.Writer, s term.Styles, x kernel.Session, turns []kernel
 	if x.Ephemeral {
 		fact("kept", "no: a run made it for itself; 'perlica session rename' keeps it")
 	}
+	older := max(0, x.Turns-len(turns))
+	if older > 0 {
+		fmt.Fprintf(w, "\n%s\n", s.Dim(fmt.Sprintf("(%s before these: -n -1 shows all)", count(older, "turn"))))
+	}
 	for i, t := range turns {
-		fmt.Fprintf(w, "\n%s\n", s.Bold(fmt.Sprintf("turn %d", i+1))+s.Dim(fmt.Sprintf("  %s  %s  run %s",
+		fmt.Fprintf(w, "\n%s\n", s.Bold(fmt.Sprintf("turn %d", older+i+1))+s.Dim(fmt.Sprintf("  %s  %s  run %s",
 			t.At.Local().Format(time.DateTime), oneLine(t.Sender), short(t.Run))))
-		for line := range strings.SplitSeq(strings.TrimRight(term.Sanitize(t.Text), "\n"), "\n") {
-			fmt.Fprintln(w, s.Cyan("> ")+line)
-		}
+		writeTurnText(w, s, t)
 		writeTurnEnd(w, s, t)
 	}
 	return w.Flush()
 }
 
+// writeTurnText writes what was asked. Errors are the writer's to keep.
+func writeTurnText(w io.Writer, s term.Styles, t report.Turn) {
+	if t.Pruned {
+		fmt.Fprintln(w, s.Dim("(payloads of this turn were removed)"))
+		if t.Text == "" {
+			return
+		}
+	}
+	for line := range strings.SplitSeq(strings.TrimRight(term.Sanitize(t.Text), "\n"), "\n") {
+		fmt.Fprintln(w, s.Cyan("> ")+line)
+	}
+}
+
 // writeTurnEnd writes what became of a turn. Errors are the writer's to keep.
-func writeTurnEnd(w io.Writer, s term.Styles, t kernel.RecordedTurn) {
+func writeTurnEnd(w io.Writer, s term.Styles, t report.Turn) {
 	if text := strings.TrimRight(t.Answer, "\n"); text != "" {
 		fmt.Fprintln(w, term.Sanitize(text))
 	}
@@ -101,7 +165,7 @@ func writeTurnEnd(w io.Writer, s term.Styles, t kernel.RecordedTurn) {
 	case kernel.OutcomeUnknown:
 		fmt.Fprintln(w, s.Red("(outcome unknown: "+oneLine(t.Error)+")"))
 	default:
-		if t.StopReason != "end_turn" {
+		if t.StopReason != "end_turn" && !t.Pruned {
 			fmt.Fprintln(w, s.Yellow("("+oneLine(t.StopReason)+")"))
 		}
 	}

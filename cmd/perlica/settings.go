@@ -102,7 +102,7 @@ func checkExclusive(cmd *cobra.Command) (err error) {
 	return err
 }
 
-// completeRunFlags gives shells the values of run's flags.
+// completeRunFlags gives shells the values of the flags of run, as far as a command has them.
 func (a *app) completeRunFlags(cmd *cobra.Command) {
 	fixed := func(values ...string) cobra.CompletionFunc {
 		return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
@@ -113,6 +113,9 @@ func (a *app) completeRunFlags(cmd *cobra.Command) {
 		"provider":      a.completeProviders,
 		"session":       a.completeSessions,
 	} {
+		if cmd.Flags().Lookup(flag) == nil {
+			continue // the chat has fewer
+		}
 		if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
 			panic(fmt.Sprintf("completion of --%s: %v", flag, err)) // a flag that does not exist
 		}

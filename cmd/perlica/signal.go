@@ -26,7 +26,7 @@ type stopper struct {
 // not kill Perlica in the middle of a turn: writing to it fails instead.
 func (a *app) signals(ctx context.Context, timeout time.Duration) (context.Context, *stopper) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	s := &stopper{first: make(chan kernel.Stop, 1), end: cancel}
+	s := newStopper(cancel)
 	ch := make(chan os.Signal, 2)
 	surviveBrokenPipes()
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
@@ -55,14 +55,22 @@ func (a *app) signals(ctx context.Context, timeout time.Duration) (context.Conte
 	return ctx, s
 }
 
+// hungUp is why a turn is stopped when its terminal is gone.
+const hungUp = "the terminal was closed"
+
 func stopOf(sig os.Signal) kernel.Stop {
 	switch sig {
 	case os.Interrupt:
 		return kernel.Stop{By: byUser, Why: "interrupted"}
 	case syscall.SIGHUP:
-		return kernel.Stop{By: byTerm, Why: "the terminal was closed"}
+		return kernel.Stop{By: byTerm, Why: hungUp}
 	}
 	return kernel.Stop{By: byTerm, Why: "terminated"}
+}
+
+// newStopper returns a stopper that no signal reaches; end ends the agent.
+func newStopper(end context.CancelCauseFunc) *stopper {
+	return &stopper{first: make(chan kernel.Stop, 1), end: end}
 }
 
 // stop asks for the turn to end; a second time it ends the agent as well.
@@ -78,7 +86,9 @@ func (s *stopper) stop(why kernel.Stop) {
 		}
 		return
 	}
-	if why.By != byTimeout && why.By != byPipe {
+	// Of a terminal that is closed Perlica hears in several ways: by a signal, and by whoever
+	// reads from it or writes to it. Only a person, or somebody else's signal, says it twice.
+	if why.By == byUser || why.By == byTerm && why.Why != hungUp {
 		s.end(&kernel.StoppedError{Stop: why})
 	}
 }

@@ -19,14 +19,15 @@ func newHandler(t *Trail, level slog.Leveler) slog.Handler {
 	if t.opts.Dir == "" {
 		return slog.DiscardHandler
 	}
-	return slog.NewJSONHandler(lines{t}, &slog.HandlerOptions{Level: level, ReplaceAttr: clean})
+	return slog.NewJSONHandler(lines{t}, &slog.HandlerOptions{Level: level, ReplaceAttr: cleaner{t.opts.Redactor}.clean})
 }
 
 // lines takes one whole line a Write, as [slog.JSONHandler] gives it.
 type lines struct{ t *Trail }
 
 func (w lines) Write(p []byte) (int, error) {
-	line := []byte(Redact(string(p)))
+	line := w.t.opts.Redactor.Payload(bytes.TrimRight(p, "\n"))
+	line = append(line[:len(line):len(line)], '\n')
 	if int64(len(line)) > w.t.maxSize() {
 		line = fmt.Appendf(nil, "{\"level\":\"WARN\",\"msg\":\"a line of %d bytes was left out\"}\n", len(p))
 		w.t.lost.Add(1)
@@ -35,9 +36,12 @@ func (w lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// cleaner cleans attributes before they are encoded.
+type cleaner struct{ redactor *Redactor }
+
 // clean masks the value of a key that names a secret and cuts what is too long.
 // Secrets in short values are found when the line is complete.
-func clean(groups []string, a slog.Attr) slog.Attr {
+func (c cleaner) clean(groups []string, a slog.Attr) slog.Attr {
 	for _, g := range groups {
 		if isSecretKey(g) {
 			return slog.String(a.Key, redacted)
@@ -51,17 +55,17 @@ func clean(groups []string, a slog.Attr) slog.Attr {
 		a.Value = slog.TimeValue(a.Value.Time().UTC())
 	case slog.KindString:
 		if s := a.Value.String(); len(s) > maxValue {
-			a.Value = slog.StringValue(cut(s))
+			a.Value = slog.StringValue(c.cut(s))
 		}
 	case slog.KindAny:
-		a.Value = cleanAny(a.Value)
+		a.Value = c.cleanAny(a.Value)
 	}
 	return a
 }
 
 // cleanAny encodes a value once, to learn how long it is and whether it can be
 // encoded at all.
-func cleanAny(v slog.Value) (out slog.Value) {
+func (c cleaner) cleanAny(v slog.Value) (out slog.Value) {
 	defer func() {
 		if p := recover(); p != nil {
 			out = slog.StringValue(fmt.Sprintf("!PANIC: %v", p))
@@ -72,29 +76,29 @@ func cleanAny(v slog.Value) (out slog.Value) {
 		return v
 	case json.Marshaler:
 	case error:
-		return slog.StringValue(cut(x.Error()))
+		return slog.StringValue(c.cut(x.Error()))
 	case []byte:
-		return slog.StringValue(cut(string(x)))
+		return slog.StringValue(c.cut(string(x)))
 	}
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v.Any()); err != nil {
-		return slog.StringValue("!ERROR: " + cut(err.Error()))
+		return slog.StringValue("!ERROR: " + c.cut(err.Error()))
 	}
 	b := bytes.TrimSpace(buf.Bytes())
 	if len(b) > maxValue {
-		return slog.StringValue(cut(string(b)))
+		return slog.StringValue(c.cut(string(b)))
 	}
 	return slog.AnyValue(json.RawMessage(b))
 }
 
 // cut shortens s to maxValue bytes at a rune's edge and says so.
-func cut(s string) string {
+func (c cleaner) cut(s string) string {
 	if len(s) <= maxValue {
 		return s
 	}
-	head := Redact(edge(s, maxValue+overlap))
+	head := c.redactor.Text(edge(s, maxValue+overlap))
 	head = edge(head, maxValue)
 	// A mask at the very end may itself have been cut.
 	if i := strings.LastIndex(head, "…["); i >= 0 && len(head)-i < len(maskTail) {

@@ -141,7 +141,7 @@ var plain = []string{
 	"password_file=/etc/x secret_name=y token_type=bearer",
 	"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
 	"-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
-	"PWD=/work/main OLDPWD=/tmp",
+	"PWD=/home/me/shop OLDPWD=/tmp",
 	`{"k":"api_key=","x":"y"}`,
 	`{"method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk"}}}`,
 	`{"name":"PATH","value":"/usr/bin"}`,

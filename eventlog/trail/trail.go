@@ -41,6 +41,7 @@ type Options struct {
 	MaxFiles   int              // of one process, the living one included; default 5, at least 2
 	MaxTotalMB int              // of all trail files in Dir; default 200
 	Level      slog.Leveler     // default slog.LevelInfo
+	Redactor   *Redactor        // what is masked beside what Redact masks; nil: nothing
 	Now        func() time.Time // default time.Now; names files and ages locks
 }
 

@@ -21,18 +21,22 @@ import (
 // Config is the whole configuration after all layers: flags over environment over
 // project file over user file over defaults. It is not changed after Load.
 type Config struct {
-	DefaultProvider string        // "" means: the first installed agent of the registry
-	ContextID       string        // the set of databases; a valid context name
-	Permissions     string        // ask, reads, deny or allow; "" means: by terminal
-	StreamSync      bool          // what the agent says is on disk before it is shown
-	AnswerTimeout   time.Duration // how long a question stays open; then no
-	BudgetRatio     float64       // the share of a context window that history may fill
-	ContextWindows  map[string]int
-	Logs            Logs
-	Providers       map[string]Provider // those any layer mentions; see Provider
-	MCPServers      []MCPServer         // user file first, then project file
-	Rules           []policy.Rule       // user file first, then project file, in order
-	SystemPrompt    string              // prompts/system.md, once trusted
+	DefaultProvider  string        // "" means: the first installed agent of the registry
+	ContextID        string        // the set of databases; a valid context name
+	Permissions      string        // ask, reads, deny or allow; "" means: by terminal
+	StreamSync       bool          // what the agent says is on disk before it is shown
+	Redact           []string      // regular expressions of what is masked, beside what always is
+	RedactBeforeHash bool          // on the log, too
+	AnswerTimeout    time.Duration // how long a question stays open; then no
+	BudgetRatio      float64       // the share of a context window that history may fill
+	ContextWindows   map[string]int
+	Logs             Logs
+	Chat             Chat
+	Providers        map[string]Provider // those any layer mentions; see Provider
+	MCPServers       []MCPServer         // user file first, then project file
+	Rules            []policy.Rule       // user file first, then project file, in order
+	SystemPrompt     string              // prompts/system.md, once trusted
+	Service          Service
 
 	Project  Project
 	Withheld []string // what the project file may not do before it is trusted, a line each
@@ -54,6 +58,50 @@ type Logs struct {
 	MaxFiles   int
 	MaxTotalMB int
 	Level      string
+}
+
+// Chat is how the chat behaves.
+type Chat struct {
+	Idle     time.Duration // an agent that has nothing to do is ended after this
+	Notify   string        // off, bell or osc9
+	Thoughts bool          // they are shown
+}
+
+// Service is the configuration of the messaging bridge.
+type Service struct {
+	Channels map[string]bool // that any layer mentions; local is served unless it is false
+	Telegram Telegram
+	Webhook  Webhook
+	IMessage IMessage
+	Ack      string        // "" means: none
+	Agents   int           // that live at a time
+	Idle     time.Duration // after which an agent is ended
+	MaxAge   time.Duration // of a message that is answered
+	Grace    time.Duration // of a turn when the bridge stops
+}
+
+// Telegram is what the channel of that name needs. "" means: as the channel has it.
+type Telegram struct {
+	Token   Secret
+	BaseURL string
+}
+
+// Webhook is what the channel of that name needs. "" and 0 mean: as the channel has it.
+type Webhook struct {
+	Secret      Secret
+	ReplyURL    string
+	Listen      string
+	AllowRemote bool
+	Format      string
+	TextLimit   int
+	Buttons     bool
+	Dedupes     bool
+}
+
+// IMessage is what the channel of that name needs. "" means: as the channel has it.
+type IMessage struct {
+	Command string
+	SMS     bool
 }
 
 // Provider is the configuration of one agent.

@@ -16,7 +16,7 @@ type Dirs struct {
 }
 
 // ErrNoHome says that nothing tells where the user's directories are.
-var ErrNoHome = errors.New("config: the home directory is not known; set HOME or PERLICA_HOME")
+var ErrNoHome = errors.New("config: the home directory is not known; set HOME, or PERLICA_HOME, or both XDG_CONFIG_HOME and XDG_STATE_HOME")
 
 // UserDirs finds the user's directories: below PERLICA_HOME if it is set, else where
 // the XDG variables say, else where the system's habit has them.
@@ -72,6 +72,9 @@ func systemDirs(goos, home string, getenv func(string) string) (config, state, r
 	}
 	return below(home, ".config", "perlica"), below(home, ".local", "state", "perlica"), ""
 }
+
+// KeyDir is the folder of the keys that sign checkpoints of the user's logs.
+func (d Dirs) KeyDir() string { return filepath.Join(d.State, "keys") }
 
 // ConfigFile is the user's configuration file.
 func (d Dirs) ConfigFile() string { return filepath.Join(d.Config, "config.toml") }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -63,7 +64,7 @@ func DefaultFile() string {
 	return b.String()
 }
 
-// exampleID stands for <id> in examples.
+// exampleID stands for <id> in examples, unless a row says otherwise.
 const exampleID = "claude"
 
 // place is the table header a row goes under, and its key there.
@@ -71,7 +72,7 @@ func (r *row) place() (header, key string) {
 	if list, name, ok := strings.Cut(r.name, "[]."); ok {
 		return "[[" + list + "]]", name
 	}
-	name := strings.Replace(r.name, anyID, exampleID, 1)
+	name := strings.Replace(r.name, anyID, cmp.Or(r.exampleID, exampleID), 1)
 	dot := strings.LastIndexByte(name, '.')
 	return "[" + name[:dot] + "]", name[dot+1:]
 }

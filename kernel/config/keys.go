@@ -40,19 +40,21 @@ const (
 
 // row is one key: everything anything in this package knows about it.
 type row struct {
-	name     string // "providers.<id>.acp.mode", "mcp.servers[].url"
-	kind     kind
-	def      any    // the default, of the kind's Go type; nil: absent
-	example  string // a TOML literal for where the default shows nothing
-	help     string
-	choices  []string
-	min, max float64 // of integers and numbers, where max > 0; of durations in seconds
-	check    func(string) string
-	required bool
-	reserved bool
-	secret   bool // values are masked in listings
-	loosens  loosening
-	store    func(target, any)
+	name      string // "providers.<id>.acp.mode", "mcp.servers[].url"
+	kind      kind
+	def       any    // the default, of the kind's Go type; nil: absent
+	example   string // a TOML literal for where the default shows nothing
+	help      string
+	choices   []string
+	min, max  float64 // of integers and numbers, where max > 0; of durations in seconds
+	check     func(string) string
+	required  bool
+	reserved  bool
+	secret    bool // values are masked in listings
+	adds      bool // a list to which each file adds, instead of replacing it
+	loosens   loosening
+	exampleID string // what stands for <id> in examples; empty: a provider's
+	store     func(target, any)
 }
 
 // target is where a value is stored: the fields a row's section needs are set.
@@ -111,12 +113,88 @@ var table = []row{
 	{name: "interaction.timeout", kind: duration, def: 24 * time.Hour,
 		help:  "How long a question stays open; after that the answer is no.",
 		store: func(t target, v any) { t.config.AnswerTimeout = v.(time.Duration) }},
+	{name: "chat.idle", kind: duration, def: 30 * time.Minute,
+		help:  "How long the chat keeps an agent that has nothing to do. It is continued with the next input.",
+		store: func(t target, v any) { t.config.Chat.Idle = v.(time.Duration) }},
+	{name: "chat.notify", kind: text, def: "bell", choices: []string{"off", "bell", "osc9"},
+		help:  "How the chat says that a question waits, or that a turn of more than 10 seconds is over: not at all, with the terminal's bell, or with the notification that OSC 9 is in terminals that know it.",
+		store: func(t target, v any) { t.config.Chat.Notify = v.(string) }},
+	{name: "chat.thoughts", kind: boolean, def: false,
+		help:  "The chat shows the agent's thoughts.",
+		store: func(t target, v any) { t.config.Chat.Thoughts = v.(bool) }},
 	{name: "context.default_id", kind: text, def: "default", check: checkContext,
 		help:  "The set of databases that is used when none is named.",
 		store: func(t target, v any) { t.config.ContextID = v.(string) }},
 	{name: "log.stream_sync", kind: boolean, def: true, loosens: whenFalse,
 		help:  "What the agent says is on disk before it is shown. `false` trades that for batches of at most 20 ms.",
 		store: func(t target, v any) { t.config.StreamSync = v.(bool) }},
+	{name: "log.redact", kind: texts, example: `["CUST-[0-9]{8}"]`, check: checkPattern, adds: true, loosens: always,
+		help:  "Regular expressions of what is masked, beside keys, tokens and passwords: in the debug trail and in exports, and on the log itself with `log.redact_before_hash`. Where one has a group, the first is masked. The lists of all files count.",
+		store: func(t target, v any) { t.config.Redact = v.([]string) }},
+	{name: "log.redact_before_hash", kind: boolean, def: false, loosens: always,
+		help:  "Secrets are masked before an event is hashed and written, so that they never are on the log. What is masked is no evidence of what crossed the wire; see docs/retention.md.",
+		store: func(t target, v any) { t.config.RedactBeforeHash = v.(bool) }},
+
+	{name: "service.channels.<id>", kind: boolean, example: "true", exampleID: "telegram", loosens: whenSwitchedOn,
+		help:  "Whether the messaging bridge serves a channel: `local`, `telegram`, `webhook` or `imessage`. Absent: `local` is served, the others are not.",
+		store: func(t target, v any) { t.config.Service.Channels[t.id] = v.(bool) }},
+	{name: "service.telegram.token_file", kind: text, example: `"~/secrets/telegram.token"`, check: checkSecretFile, loosens: always,
+		help:  "The file that holds the bot's token, which nobody else may read (0600). Absent: `telegram.token` in the user's configuration directory.",
+		store: func(t target, v any) { t.config.Service.Telegram.Token.File = v.(string) }},
+	{name: "service.telegram.token_env", kind: text, example: `"TELEGRAM_TOKEN"`, check: checkEnvName, loosens: always,
+		help:  "The environment variable that holds the bot's token, instead of a file.",
+		store: func(t target, v any) { t.config.Service.Telegram.Token.Env = v.(string) }},
+	{name: "service.telegram.base_url", kind: text, example: `"http://127.0.0.1:8081"`, check: checkURL, secret: true, loosens: always,
+		help:  "The address of a Bot API server of your own. Absent: Telegram's.",
+		store: func(t target, v any) { t.config.Service.Telegram.BaseURL = v.(string) }},
+	{name: "service.webhook.secret_file", kind: text, example: `"~/secrets/webhook.secret"`, check: checkSecretFile, loosens: always,
+		help:  "The file that holds the secret with which both sides sign, which nobody else may read (0600). Absent: `webhook.secret` in the user's configuration directory.",
+		store: func(t target, v any) { t.config.Service.Webhook.Secret.File = v.(string) }},
+	{name: "service.webhook.secret_env", kind: text, example: `"WEBHOOK_SECRET"`, check: checkEnvName, loosens: always,
+		help:  "The environment variable that holds the secret, instead of a file.",
+		store: func(t target, v any) { t.config.Service.Webhook.Secret.Env = v.(string) }},
+	{name: "service.webhook.reply_url", kind: text, example: `"http://127.0.0.1:9000/replies"`, check: checkURL, secret: true, loosens: always,
+		help:  "Where replies are posted. Shown masked.",
+		store: func(t target, v any) { t.config.Service.Webhook.ReplyURL = v.(string) }},
+	{name: "service.webhook.listen", kind: text, example: `"127.0.0.1:8787"`, check: checkNotEmpty, loosens: always,
+		help:  "Where messages are taken, as `host:port`. Absent: `127.0.0.1:8787`.",
+		store: func(t target, v any) { t.config.Service.Webhook.Listen = v.(string) }},
+	{name: "service.webhook.allow_remote", kind: boolean, example: "true", loosens: always,
+		help:  "Others than this machine may send messages, and replies may go to another machine without TLS.",
+		store: func(t target, v any) { t.config.Service.Webhook.AllowRemote = v.(bool) }},
+	{name: "service.webhook.format", kind: text, choices: []string{"markdown", "plain"}, example: `"plain"`, loosens: always,
+		help:  "How replies are written. Absent: `markdown`.",
+		store: func(t target, v any) { t.config.Service.Webhook.Format = v.(string) }},
+	{name: "service.webhook.text_limit", kind: integer, min: 100, max: gib, example: "2000", loosens: always,
+		help:  "The longest text that the receiver takes, in UTF-16 code units; longer replies are cut into several. Absent: any.",
+		store: func(t target, v any) { t.config.Service.Webhook.TextLimit = v.(int) }},
+	{name: "service.webhook.buttons", kind: boolean, example: "true", loosens: always,
+		help:  "The receiver shows buttons; else options are numbered.",
+		store: func(t target, v any) { t.config.Service.Webhook.Buttons = v.(bool) }},
+	{name: "service.webhook.dedupes", kind: boolean, example: "true", loosens: always,
+		help:  "The receiver knows the keys that it has seen, so that a repeated message needs no mark.",
+		store: func(t target, v any) { t.config.Service.Webhook.Dedupes = v.(bool) }},
+	{name: "service.imessage.command", kind: text, example: `"/opt/homebrew/bin/imsg"`, check: checkCommand, loosens: always,
+		help:  "The command that reads and writes Messages. Absent: `imsg`, looked up on PATH.",
+		store: func(t target, v any) { t.config.Service.IMessage.Command = v.(string) }},
+	{name: "service.imessage.sms", kind: boolean, example: "true", loosens: always,
+		help:  "Take SMS and RCS, too, whose senders can be forged.",
+		store: func(t target, v any) { t.config.Service.IMessage.SMS = v.(bool) }},
+	{name: "service.ack", kind: text, def: "已收到🫡",
+		help:  "What a message is acknowledged with as soon as it is on disk. Empty: nothing.",
+		store: func(t target, v any) { t.config.Service.Ack = v.(string) }},
+	{name: "service.agents", kind: integer, def: 4, min: 1, max: 100, loosens: whenHigher,
+		help:  "How many agents the bridge keeps at a time: so many contacts are answered side by side.",
+		store: func(t target, v any) { t.config.Service.Agents = v.(int) }},
+	{name: "service.idle", kind: duration, def: 15 * time.Minute,
+		help:  "An agent of the bridge that has had nothing to do for so long is ended; its session is continued with the next message.",
+		store: func(t target, v any) { t.config.Service.Idle = v.(time.Duration) }},
+	{name: "service.max_age", kind: duration, def: 24 * time.Hour,
+		help:  "A message that is older when it arrives is reported to its sender instead of answered.",
+		store: func(t target, v any) { t.config.Service.MaxAge = v.(time.Duration) }},
+	{name: "service.grace", kind: duration, def: 20 * time.Second,
+		help:  "How long a turn may go on when the bridge is told to stop; then it is cancelled.",
+		store: func(t target, v any) { t.config.Service.Grace = v.(time.Duration) }},
 
 	{name: "runtime.context_budget_ratio", kind: number, def: 0.8, min: 0.01, max: 1,
 		help:  "The share of a provider's context window that earlier turns may fill in a fresh session.",

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -50,10 +51,13 @@ type loader struct {
 	problems Problems
 }
 
-// put sets a key, over whatever set it before.
+// put sets a key, over whatever set it before, or adds to it.
 func (l *loader) put(s setting) {
-	if _, ok := l.values[s.key]; !ok {
+	if old, ok := l.values[s.key]; !ok {
 		l.order = append(l.order, s.key)
+	} else if s.row.adds {
+		s.value = append(slices.Clip(old.value.([]string)), s.value.([]string)...)
+		s.origin = old.origin + ", " + s.origin
 	}
 	l.values[s.key] = s
 }
@@ -129,7 +133,7 @@ func (l *loader) trusted(ws Workspace, dirs Dirs, environ []string) bool {
 // build makes the typed Config of the settings.
 func (l *loader) build() {
 	c := l.config
-	c.Providers, c.ContextWindows = map[string]Provider{}, map[string]int{}
+	c.Providers, c.ContextWindows, c.Service.Channels = map[string]Provider{}, map[string]int{}, map[string]bool{}
 	for _, key := range l.order {
 		s := l.values[key]
 		c.settings = append(c.settings, s)

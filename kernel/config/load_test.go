@@ -80,7 +80,8 @@ func TestDefaults(t *testing.T) {
 		p.ws.Exists = exists
 		c := p.mustLoad()
 		want := Config{ContextID: "default", StreamSync: true, AnswerTimeout: 24 * time.Hour, BudgetRatio: 0.8,
-			ContextWindows: map[string]int{}, Logs: Logs{10, 5, 200, "info"}, Providers: map[string]Provider{}}
+			ContextWindows: map[string]int{}, Logs: Logs{10, 5, 200, "info"}, Chat: Chat{30 * time.Minute, "bell", false}, Providers: map[string]Provider{},
+			Service: Service{Channels: map[string]bool{}, Ack: "已收到🫡", Agents: 4, Idle: 15 * time.Minute, MaxAge: 24 * time.Hour, Grace: 20 * time.Second}}
 		want.settings = c.settings
 		if !reflect.DeepEqual(*c, want) {
 			t.Errorf("got %+v\nwant %+v", *c, want)
@@ -167,10 +168,50 @@ reason = "why"
 [[policy.rule]]
 effect = "deny"
 path = "**/*.{key,pem}"
+[chat]
+idle = "1m"
+notify = "off"
+thoughts = true
+[service]
+ack = ""
+agents = 2
+idle = "1s"
+max_age = "2s"
+grace = "3s"
+[service.channels]
+local = false
+other = true
+[service.telegram]
+token_file = "~/token"
+token_env = "TOKEN"
+base_url = "http://me:pw@127.0.0.1:8081"
+[service.webhook]
+secret_file = "/run/secret"
+secret_env = "SECRET"
+reply_url = "https://example.org/hunter2/in"
+listen = "127.0.0.1:1"
+allow_remote = true
+format = "plain"
+text_limit = 2000
+buttons = true
+dedupes = true
+[service.imessage]
+command = "my-imsg"
+sms = true
 `)
 	c := p.mustLoad()
 	want := Config{DefaultProvider: "my-agent", ContextID: "default", Permissions: "reads", AnswerTimeout: time.Hour,
-		BudgetRatio: 1, ContextWindows: map[string]int{"my-agent": 1000, "other": 2000}, Logs: Logs{1, 2, 3, "debug"},
+		BudgetRatio: 1, ContextWindows: map[string]int{"my-agent": 1000, "other": 2000}, Logs: Logs{1, 2, 3, "debug"}, Chat: Chat{time.Minute, "off", true},
+		Service: Service{
+			Channels: map[string]bool{"local": false, "other": true},
+			Telegram: Telegram{Secret{"TOKEN", "~/token"}, "http://me:pw@127.0.0.1:8081"},
+			Webhook: Webhook{
+				Secret: Secret{"SECRET", "/run/secret"}, ReplyURL: "https://example.org/hunter2/in", Listen: "127.0.0.1:1",
+				AllowRemote: true, Format: "plain", TextLimit: 2000, Buttons: true, Dedupes: true,
+			},
+			IMessage: IMessage{"my-imsg", true},
+			Ack:      "", Agents: 2, Idle: time.Second, MaxAge: 2 * time.Second, Grace: 3 * time.Second,
+		},
 		Providers: map[string]Provider{
 			"my-agent": {"my-agent", false, "agent", []string{}, []string{"A", "B"}, time.Second, 2 * time.Minute, 1 << 20, "none"},
 			"other":    {ID: "other", Enabled: true, ConnectTimeout: time.Minute, RequestTimeout: time.Minute, MaxLineBytes: 64 << 20, Mode: "ask"},
@@ -294,5 +335,28 @@ func TestServersOfBothFiles(t *testing.T) {
 	}
 	if want := []string{"user-b", "project-a", "allow", "ask"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestPatternsAddUp: a project can mask more, and never less.
+func TestPatternsAddUp(t *testing.T) {
+	p := newPlace(t)
+	p.user("log.redact = ['u+']")
+	p.project("log.redact = ['p+']")
+	p.env = []string{"PERLICA_TRUST_PROJECT=1"}
+	c := p.mustLoad()
+	if !slices.Equal(c.Redact, []string{"u+", "p+"}) || c.RedactBeforeHash {
+		t.Errorf("%q", c.Redact)
+	}
+	if all := values(c); !strings.Contains(all, "user file") || !strings.Contains(all, "project file") {
+		t.Errorf("where they come from: %s", all)
+	}
+	p.project("log.redact = []")
+	if c := p.mustLoad(); !slices.Equal(c.Redact, []string{"u+"}) {
+		t.Errorf("%q", c.Redact)
+	}
+	p.project("log.redact = ['fine', '[']")
+	if _, err := p.load(nil); err == nil || !strings.Contains(err.Error(), "config.toml:1: log.redact: is no pattern to mask: ") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -17,6 +17,7 @@ const (
 	whenHigher                   // a larger number than without it
 	whenLaxer                    // further along deny, ask, reads, allow than without it
 	whenAllow                    // a rule whose effect is allow
+	whenSwitchedOn               // true, whatever holds without it
 	whenProjectDefines           // a provider whose adapter the same file sets
 )
 
@@ -30,6 +31,7 @@ func (l loosening) String() string {
 		whenHigher:         "when it is higher than without the project file",
 		whenLaxer:          "when it is further along `deny`, `ask`, `reads`, `allow` than without the project file (absent counts as `ask`)",
 		whenAllow:          "a rule whose effect is `allow`",
+		whenSwitchedOn:     "when it is `true`",
 		whenProjectDefines: "when it names a provider of which the project file sets `adapter.command`, `adapter.args` or `adapter.env_allowlist`",
 	}[l]
 }
@@ -44,6 +46,8 @@ func (l loosening) loosens(value, old any) bool {
 		return true
 	case whenTrue:
 		return value == true && old == false
+	case whenSwitchedOn:
+		return value == true
 	case whenFalse:
 		return value == false && old == true
 	case whenHigher:

@@ -7,13 +7,14 @@ import (
 
 // SetProject is Set for the project's own file. A project that was trusted stays so: what
 // is trusted is the file that was trusted before with this one key changed, and nothing
-// that somebody else changed meanwhile.
+// that somebody else changed meanwhile. So is a file that was not there.
 func SetProject(dirs Dirs, ws Workspace, key, value string) error {
 	before, problems := readProject(ws)
 	if len(problems) > 0 {
 		return problems
 	}
-	trusted := false
+	// Where there was no file, all that is in it is what its user wants set.
+	trusted := !before.present()
 	if before.present() {
 		var err error
 		if trusted, err = Trusted(dirs, ws, before.digest()); err != nil {
@@ -23,6 +24,7 @@ func SetProject(dirs Dirs, ws Workspace, key, value string) error {
 	if err := Set(ws.ConfigFile(), key, value); err != nil || !trusted {
 		return err
 	}
+	ws.Exists = true // by now
 	after, problems := readProject(ws)
 	if len(problems) > 0 {
 		return problems

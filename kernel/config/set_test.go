@@ -54,3 +54,29 @@ func TestSetProjectRefusesWhatSetRefuses(t *testing.T) {
 		t.Errorf("the file is now %q, %v", b, err)
 	}
 }
+
+// A file that was not there holds nothing but what was set; a prompt that was is not trusted
+// with it.
+func TestSetProjectWhereThereIsNoFile(t *testing.T) {
+	p := newPlace(t)
+	if err := os.RemoveAll(p.ws.Dir()); err != nil {
+		t.Fatal(err)
+	}
+	p.ws.Exists = false
+	if err := SetProject(p.dirs, p.ws, "service.channels.telegram", "true"); err != nil {
+		t.Fatal(err)
+	}
+	p.ws.Exists = true
+	if c := p.mustLoad(); !c.Project.Trusted || !c.Service.Channels["telegram"] {
+		t.Errorf("trusted %v, channels %v", c.Project.Trusted, c.Service.Channels)
+	}
+
+	p = newPlace(t)
+	p.write(p.ws.SystemPromptFile(), "obey")
+	if err := SetProject(p.dirs, p.ws, "service.channels.telegram", "true"); err != nil {
+		t.Fatal(err)
+	}
+	if c := p.mustLoad(); c.Project.Trusted || c.SystemPrompt != "" || c.Service.Channels["telegram"] {
+		t.Errorf("trusted %v, prompt %q, channels %v", c.Project.Trusted, c.SystemPrompt, c.Service.Channels)
+	}
+}

@@ -3,6 +3,7 @@ package config
 import (
 	"net/url"
 	"sort"
+	"strings"
 )
 
 // Value is one key, for `config show`. Value is a TOML literal on one line, with
@@ -52,16 +53,21 @@ func shownValue(r *row, v any) string {
 		return format(masked)
 	}
 	if s, ok := v.(string); ok && r.kind == text {
-		return format(maskURL(s))
+		return format(maskURL(s, r.secret))
 	}
 	return format(v)
 }
 
-// maskURL masks what an address may hold besides a place: credentials and a query.
-func maskURL(s string) string {
+// maskURL masks what an address may hold besides a place: credentials and a query; of a
+// secret one, its path too.
+func maskURL(s string, secret bool) string {
 	u, err := url.Parse(s)
-	if err != nil || u.Host == "" || u.User == nil && u.RawQuery == "" {
+	masksPath := err == nil && secret && strings.Trim(u.Path, "/") != ""
+	if err != nil || u.Host == "" || u.User == nil && u.RawQuery == "" && !masksPath {
 		return s
+	}
+	if masksPath {
+		u.Path, u.RawPath = "/"+mask, ""
 	}
 	if u.User != nil {
 		u.User = url.User(mask)

@@ -44,6 +44,10 @@ func TestOnlyTightens(t *testing.T) {
 		{"deny", "permissions.mode = 'allow'", "permissions.mode = 'deny'", ""},
 		{"more logs", "", "runtime.logs.max_total_mb = 201", `PROJECT:1: runtime.logs.max_total_mb = 201`},
 		{"fewer logs", "", "runtime.logs.max_total_mb = 100", ""},
+		{"patterns", "", "log.redact = ['x+']", `PROJECT:1: log.redact = ["x+"]`},
+		{"patterns that go", "log.redact = ['x+']", "log.redact = []", `PROJECT:1: log.redact = []`},
+		{"redact before the hash", "", "log.redact_before_hash = true", `PROJECT:1: log.redact_before_hash = true`},
+		{"redact no more", "log.redact_before_hash = true", "log.redact_before_hash = false", `PROJECT:1: log.redact_before_hash = false`},
 		{"context", "", "context.default_id = 'other'", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

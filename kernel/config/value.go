@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"sort"
 	"strconv"
@@ -12,6 +13,8 @@ import (
 	"unicode"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/perlica/perlica/eventlog/trail"
 )
 
 // decode turns what the TOML decoder made of a value into the kind's Go type.
@@ -308,9 +311,24 @@ func checkEnvName(s string) string {
 	return ""
 }
 
+// checkSecretFile refuses paths that mean another file in another folder, or one in the project.
+func checkSecretFile(s string) string {
+	if !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {
+		return `must be an absolute path, or begin with "~/"`
+	}
+	return ""
+}
+
 func checkHeaderName(s string) string {
 	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || r == ':' }) {
 		return "the name of a header is printable ASCII without space or colon"
+	}
+	return ""
+}
+
+func checkPattern(s string) string {
+	if err := trail.CheckPattern(s); err != nil {
+		return "is no pattern to mask: " + printable(err.Error())
 	}
 	return ""
 }

@@ -134,7 +134,12 @@ func (w Workspace) SystemPromptFile() string { return filepath.Join(w.Dir(), "pr
 
 // ContextPaths are the files of one context.
 type ContextPaths struct {
-	Dir, EventLog, Sessions, Approvals, Logs, Locks string
+	Dir, EventLog, Sessions, Approvals, Search, Logs, Locks string
+}
+
+// Views are the files that are made of the log and come back when they are deleted.
+func (p ContextPaths) Views() []string {
+	return []string{p.Sessions, p.Approvals, filepath.Join(p.Dir, "search.db")}
 }
 
 // Context returns the paths of a context. A name that is not one path element is a
@@ -145,7 +150,41 @@ func (w Workspace) Context(name string) (ContextPaths, error) {
 	}
 	dir := filepath.Join(w.Dir(), "contexts", name)
 	in := func(file string) string { return filepath.Join(dir, file) }
-	return ContextPaths{dir, in("eventlog.db"), in("sessions.db"), in("approvals.db"), in("logs"), in("locks")}, nil
+	return ContextPaths{dir, in("eventlog.db"), in("sessions.db"), in("approvals.db"), in("search.db"), in("logs"), in("locks")}, nil
+}
+
+// ServicePaths are the files of the messaging bridge.
+type ServicePaths struct {
+	Dir, Bridge, Lock, Files string
+}
+
+// Service returns the paths of the messaging bridge, of which there is one a project.
+func (w Workspace) Service() ServicePaths {
+	dir := filepath.Join(w.Dir(), "service")
+	in := func(file string) string { return filepath.Join(dir, file) }
+	return ServicePaths{dir, in("service_bridge.db"), in("service.lock"), in("files")}
+}
+
+// EnsureService makes the directories of the messaging bridge as Ensure does those of a
+// context, which must have been made.
+func (w Workspace) EnsureService() (ServicePaths, error) {
+	paths := w.Service()
+	root, err := os.OpenRoot(w.Root)
+	if err != nil {
+		return paths, &WorkspaceError{Path: w.Root, Reason: "cannot be opened: " + cause(err), Err: err}
+	}
+	defer root.Close()
+	dir := filepath.Join(DirName, "service")
+	for _, d := range []string{dir, filepath.Join(dir, "files")} {
+		err := ensureDir(root, d, true)
+		if err == nil {
+			err = refuseLinks(root, d)
+		}
+		if err != nil {
+			return paths, w.refuse(d, err)
+		}
+	}
+	return paths, nil
 }
 
 // Ensure makes the directories of a context, 0700, and a .gitignore that keeps the

@@ -22,9 +22,7 @@ type Directive struct {
 // Usage returns the directive as one writes it.
 func (d Directive) Usage() string { return strings.TrimSpace("@" + d.Name + " " + d.Args) }
 
-// Directives returns all of them, in the order in which they are documented.
-func Directives() []Directive { return append([]Directive(nil), directives[:]...) }
-
+// directives are all of them, in the order in which they are documented.
 var directives = [...]Directive{
 	// What is said.
 	{Name: "say", Args: "TEXT", text: true, prepare: sayText, Help: "One message chunk with exactly this text."},

@@ -25,7 +25,7 @@ func TestDocs(t *testing.T) {
 		t.Fatal("no markers")
 	}
 	table := "| directive | what it does |\n|---|---|\n"
-	for _, d := range Directives() {
+	for _, d := range directives {
 		table += "| `" + strings.ReplaceAll(d.Usage(), "|", `\|`) + "` | " + strings.ReplaceAll(d.Help, "|", `\|`) + " |\n"
 	}
 	want := head + begin + table + end + tail
@@ -49,7 +49,7 @@ func TestDocs(t *testing.T) {
 		}
 		all += string(b)
 	}
-	for _, d := range Directives() {
+	for _, d := range directives {
 		if !strings.Contains(all, "@"+d.Name) {
 			t.Errorf("@%s is not tested", d.Name)
 		}

@@ -172,7 +172,7 @@ func TestArguments(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, d := range Directives() {
+	for _, d := range directives {
 		f.Add(d.Usage())
 	}
 	f.Fuzz(func(t *testing.T, s string) {

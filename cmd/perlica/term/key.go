@@ -1,9 +1,11 @@
 package term
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -19,6 +21,7 @@ const (
 	KeyBackspace
 	KeyCtrlC
 	KeyCtrlD
+	KeyCtrlZ
 	keyControl // any other control character; seen by Line only
 )
 
@@ -47,16 +50,20 @@ func (k Key) Digit() (int, bool) {
 	return 0, false
 }
 
-// ErrInterrupted is returned by [Keys.Line] when Ctrl-C was pressed, ErrEscaped when
-// Esc was.
+// ErrInterrupted is returned by [Keys.Line] when Ctrl-C was pressed, ErrEscaped when Esc,
+// ErrSuspended when Ctrl-Z was.
 var (
 	ErrInterrupted = errors.New("term: interrupted")
 	ErrEscaped     = errors.New("term: escaped")
+	ErrSuspended   = errors.New("term: suspended")
 )
 
 // escDelay is how long an Esc waits for the rest of an escape sequence, and the first
 // byte of a character for the others.
 const escDelay = 50 * time.Millisecond
+
+// pasteWait is how long the beginning of a marked paste waits for its rest: nobody types it.
+const pasteWait = time.Second
 
 // errNothing is returned by input when the time was up.
 var errNothing = errors.New("term: nothing typed")
@@ -75,32 +82,75 @@ type input interface {
 // Keys reads keystrokes while a terminal is in raw mode: see [TTY.Session]. It is for
 // one goroutine.
 type Keys struct {
-	in  input
-	buf []byte
+	in      input
+	buf     []byte
+	pasting bool // Next is within a paste that the terminal has marked
 }
 
 // Discard drops everything typed so far. Call it when a question has been drawn, so
 // that only who has seen it can answer it.
 func (k *Keys) Discard() error {
-	k.buf = nil
+	k.buf, k.pasting = nil, false
 	return k.in.discard()
 }
 
 // Next waits for a keystroke. It returns ctx.Err() when ctx ends first, and io.EOF
 // when the terminal is gone. Keys it has no kind for are skipped, sequences such as
-// arrow keys as a whole.
+// arrow keys as a whole, and so are marked pastes: what is pasted was written for another
+// place. Ctrl-C is never skipped: the end of a paste may be lost.
 func (k *Keys) Next(ctx context.Context) (Key, error) {
 	for {
 		key, err := k.next(ctx)
-		if err != nil || key.Kind != keyControl {
+		if err != nil {
 			return key, err
+		}
+		k.pasting = k.pasting && key.Kind != KeyCtrlC
+		if key.Kind != keyControl && !k.pasting {
+			return key, nil
 		}
 	}
 }
 
-// Line reads a line, shows it as it is typed and returns it without its end.
-// Backspace and Ctrl-U edit it. It returns [ErrInterrupted], [ErrEscaped], io.EOF
-// (Ctrl-D on an empty line, or the terminal is gone) or ctx.Err(), with no text.
+// Alone reports whether the key that Next returned was pressed by itself, Enter aside, and not
+// a part of a text that came at once. Such a text is dropped, up to a Ctrl-C in it.
+func (k *Keys) Alone(ctx context.Context) (bool, error) {
+	if len(bytes.TrimLeft(k.buf, "\r\n")) == 0 {
+		return true, nil
+	}
+	for {
+		if i := bytes.IndexByte(k.buf, 3); i >= 0 {
+			k.buf = k.buf[i:]
+			return false, nil
+		}
+		b, err := k.in.read(ctx, escDelay)
+		if errors.Is(err, errNothing) {
+			b, err = nil, nil
+		}
+		if k.buf = b; len(b) == 0 || err != nil {
+			return false, err
+		}
+	}
+}
+
+// Read waits for what is typed and returns the bytes as they came, for whoever decodes them
+// alone. With a wait that is not 0 it returns nothing when that has passed.
+func (k *Keys) Read(ctx context.Context, wait time.Duration) ([]byte, error) {
+	if b := k.buf; len(b) > 0 {
+		k.buf = nil
+		return b, nil
+	}
+	b, err := k.in.read(ctx, wait)
+	if errors.Is(err, errNothing) {
+		return nil, nil
+	}
+	return b, err
+}
+
+// Line reads a line, shows it as it is typed and returns it without its end. The cursor stays
+// where the line ends: somebody else may have gone on below it.
+// Backspace and Ctrl-U edit it. It returns [ErrInterrupted], [ErrEscaped],
+// [ErrSuspended], io.EOF (Ctrl-D on an empty line, or the terminal is gone) or
+// ctx.Err(), with no text.
 func (k *Keys) Line(ctx context.Context) (string, error) {
 	l := line{echo: k.in.echo}
 	for {
@@ -111,7 +161,6 @@ func (k *Keys) Line(ctx context.Context) (string, error) {
 				continue
 			}
 		}
-		k.in.echo("\r\n")
 		if err != nil {
 			return "", err
 		}
@@ -130,12 +179,21 @@ func (k *Keys) next(ctx context.Context) (Key, error) {
 			return key, nil
 		}
 		if state == ignored {
+			switch string(k.buf[:n]) {
+			case pasteBegin:
+				k.pasting = true
+			case pasteEnd:
+				k.pasting = false
+			}
 			k.buf = k.buf[n:]
 			continue
 		}
 		var wait time.Duration
 		if len(k.buf) > 0 {
 			wait = escDelay
+			if len(k.buf) > 2 && strings.HasPrefix(pasteBegin, string(k.buf)) {
+				wait = pasteWait
+			}
 		}
 		b, err := k.in.read(ctx, wait)
 		switch {
@@ -154,7 +212,12 @@ func (k *Keys) next(ctx context.Context) (Key, error) {
 	}
 }
 
-const esc = 0x1b
+const (
+	esc = 0x1b
+
+	pasteBegin = "\x1b[200~"
+	pasteEnd   = "\x1b[201~"
+)
 
 type decoded int
 
@@ -180,6 +243,8 @@ func decode(b []byte) (key Key, n int, state decoded) {
 		return Key{Kind: KeyCtrlC}, 1, complete
 	case c == 4:
 		return Key{Kind: KeyCtrlD}, 1, complete
+	case c == 0x1a:
+		return Key{Kind: KeyCtrlZ}, 1, complete
 	case c < ' ':
 		return Key{Kind: keyControl, Rune: rune(c)}, 1, complete
 	case !utf8.FullRune(b):

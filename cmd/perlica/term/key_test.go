@@ -59,6 +59,8 @@ func TestKeys(t *testing.T) {
 		{"alt y", []string{"\x1byn"}, []Key{r('n')}},
 		{"alt 中", []string{"\x1b中n"}, []Key{r('n')}},
 		{"answer of the terminal", []string{"\x1b]11;rgb:0/0/0\x1b\\\x1b]0;y\ay"}, []Key{r('y')}},
+		{"paste", []string{"n\x1b[200~yes\r1\x1b[2", "01~", "1"}, []Key{r('n'), r('1')}},
+		{"cut paste", []string{"\x1b[200~yes", "", "y\x03n"}, []Key{{Kind: KeyCtrlC}, r('n')}},
 		{"8-bit controls", []string{"\u009b\u202ey"}, []Key{r('y')}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -89,6 +91,31 @@ func TestDiscardDropsWhatIsDecodedToo(t *testing.T) {
 	}
 	if got, err := k.Next(t.Context()); !errors.Is(err, io.EOF) {
 		t.Errorf("%v, %v after Discard", got, err)
+	}
+}
+
+// TestAlone: a key that comes with others is a text's, which is dropped up to a Ctrl-C.
+func TestAlone(t *testing.T) {
+	for _, tt := range []struct {
+		chunks []string
+		alone  bool
+		next   Key
+	}{
+		{[]string{"y", "n"}, true, r('n')},
+		{[]string{"y\r\n", "n"}, true, Key{Kind: KeyEnter}},
+		{[]string{"yes, but", " not", "", "n"}, false, r('n')},
+		{[]string{"yes", "it is\x03n"}, false, Key{Kind: KeyCtrlC}},
+	} {
+		k := &Keys{in: &script{chunks: tt.chunks}}
+		if got, err := k.Next(t.Context()); got != r('y') || err != nil {
+			t.Fatal(got, err)
+		}
+		if alone, err := k.Alone(t.Context()); alone != tt.alone || err != nil {
+			t.Errorf("%q: %t, %v", tt.chunks, alone, err)
+		}
+		if got, err := k.Next(t.Context()); got != tt.next || err != nil {
+			t.Errorf("%q: then %v, %v", tt.chunks, got, err)
+		}
 	}
 }
 
@@ -130,18 +157,18 @@ func TestLine(t *testing.T) {
 		name, typed, want, shown string
 		err                      error
 	}{
-		{"word", "destroy\r", "destroy", "destroy\r\n", nil},
-		{"edited", "ab\x7fc\n", "ac", "ab\b \bc\r\n", nil},
-		{"wide", "中\x7fx\r", "x", "中\b \b\b \bx\r\n", nil},
-		{"combining", "e\u0301\x7fx\r", "x", "e\u0301\b \bx\r\n", nil},
-		{"kill", "ab\x15c\r", "c", "ab\b \b\b \bc\r\n", nil},
-		{"too much erased", "\x7f\x7fx\r", "x", "x\r\n", nil},
-		{"arrows and tabs", "a\x1b[D\tb\r", "ab", "ab\r\n", nil},
-		{"interrupt", "ab\x03", "", "ab\r\n", ErrInterrupted},
-		{"end", "\x04", "", "\r\n", io.EOF},
-		{"end later", "a\x04b\r", "ab", "ab\r\n", nil},
-		{"hang up", "ab", "", "ab\r\n", io.EOF},
-		{"escape", "ab\x1b", "", "ab\r\n", ErrEscaped},
+		{"word", "destroy\r", "destroy", "destroy", nil},
+		{"edited", "ab\x7fc\n", "ac", "ab\b \bc", nil},
+		{"wide", "中\x7fx\r", "x", "中\b \b\b \bx", nil},
+		{"combining", "e\u0301\x7fx\r", "x", "e\u0301\b \bx", nil},
+		{"kill", "ab\x15c\r", "c", "ab\b \b\b \bc", nil},
+		{"too much erased", "\x7f\x7fx\r", "x", "x", nil},
+		{"arrows and tabs", "a\x1b[D\tb\r", "ab", "ab", nil},
+		{"interrupt", "ab\x03", "", "ab", ErrInterrupted},
+		{"end", "\x04", "", "", io.EOF},
+		{"end later", "a\x04b\r", "ab", "ab", nil},
+		{"hang up", "ab", "", "ab", io.EOF},
+		{"escape", "ab\x1b", "", "ab", ErrEscaped},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &script{chunks: []string{tt.typed}}

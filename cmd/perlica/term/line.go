@@ -25,6 +25,8 @@ func (l *line) key(k Key) (done bool, err error) {
 		return true, ErrInterrupted
 	case k.Kind == KeyEsc:
 		return true, ErrEscaped
+	case k.Kind == KeyCtrlZ:
+		return true, ErrSuspended
 	case k.Kind == KeyCtrlD && len(l.text) == 0:
 		return true, io.EOF
 	case k.Kind == KeyBackspace:

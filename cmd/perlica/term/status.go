@@ -212,6 +212,12 @@ func elapsed(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", sec/3600, sec/60%60)
 }
 
+// Columns is the width of text without control characters on a terminal.
+func Columns(text string) int {
+	c := runewidth.Condition{StrictEmojiNeutral: true}
+	return c.StringWidth(text)
+}
+
 // truncate cuts text to a display width; it does not ask the locale, as
 // runewidth's own functions do.
 func truncate(text string, columns int) string {

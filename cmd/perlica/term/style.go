@@ -17,8 +17,12 @@ func NewStyles(getenv func(string) string, terminal bool) Styles {
 	return Styles{on: terminal && getenv("TERM") != "dumb" && getenv("CLICOLOR") != "0"}
 }
 
+// On reports whether text is coloured.
+func (s Styles) On() bool { return s.on }
+
 func (s Styles) Bold(text string) string   { return s.wrap("\x1b[1m", text, "\x1b[22m") }
 func (s Styles) Dim(text string) string    { return s.wrap("\x1b[2m", text, "\x1b[22m") }
+func (s Styles) Italic(text string) string { return s.wrap("\x1b[3m", text, "\x1b[23m") }
 func (s Styles) Red(text string) string    { return s.wrap("\x1b[31m", text, "\x1b[39m") }
 func (s Styles) Green(text string) string  { return s.wrap("\x1b[32m", text, "\x1b[39m") }
 func (s Styles) Yellow(text string) string { return s.wrap("\x1b[33m", text, "\x1b[39m") }

@@ -31,6 +31,18 @@ func Width(f *os.File) int {
 	return w
 }
 
+// Height returns the rows of the terminal f, 0 if it is none or does not say.
+func Height(f *os.File) int {
+	if f == nil {
+		return 0
+	}
+	_, h, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return h
+}
+
 // StatusWidth returns the function that [NewStatus] takes for a status line on f: nil,
 // which means no line, if f is no terminal or cannot move its cursor.
 func StatusWidth(f *os.File, getenv func(string) string) func() int {

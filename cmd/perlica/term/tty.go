@@ -99,6 +99,38 @@ func (t *TTY) Restore() error {
 	return nil
 }
 
+// Aside gives the terminal back the mode it had before a running Session while f runs: another
+// program has it, or the process is stopped. Nobody may read keys meanwhile.
+func (t *TTY) Aside(f func() error) error {
+	if err := t.Restore(); err != nil {
+		return err
+	}
+	ferr := f()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.inUse && !t.closed {
+		restore, err := t.dev.raw()
+		if err != nil {
+			return errors.Join(ferr, fmt.Errorf("term: raw mode: %w", err))
+		}
+		t.restore = restore
+	}
+	return ferr
+}
+
+// Again sets the mode of a running Session once more, after somebody else may have changed it.
+func (t *TTY) Again() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.restore == nil || t.closed {
+		return nil
+	}
+	if _, err := t.dev.raw(); err != nil {
+		return fmt.Errorf("term: raw mode: %w", err)
+	}
+	return nil
+}
+
 // Close restores the terminal and closes it; a Session still running keeps it open
 // until it ends, so cancel its context first. Later calls do nothing.
 func (t *TTY) Close() error {

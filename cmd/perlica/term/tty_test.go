@@ -183,7 +183,8 @@ func TestLineIsShown(t *testing.T) {
 		if got, err := k.Line(t.Context()); got != "d中" || err != nil {
 			t.Errorf("%q, %v", got, err)
 		}
-		return nil
+		_, err := unix.Write(tty.dev.fd, []byte("\n"))
+		return err
 	})
 	if err != nil {
 		t.Error(err)

@@ -82,7 +82,7 @@ func (d *device) read(ctx context.Context, wait time.Duration) ([]byte, error) {
 		}
 	}()
 	deadline := time.Now().Add(wait)
-	var buf [256]byte
+	var buf [4096]byte
 	for {
 		left := -1 // for ever
 		if wait > 0 {

@@ -1,0 +1,174 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestChatAgentDies: an agent that ends while a line is typed is told of at once, above the
+// line, and the next input has another.
+func TestChatAgentDies(t *testing.T) {
+	w := newWorld(t)
+	s := w.chat()
+	s.press("@show pid\r")
+	s.expect("pid: ")
+	s.prompt("")
+	m := regexp.MustCompile(`pid: (\d+)\r\n`).FindStringSubmatch(s.text())
+	if m == nil {
+		t.Fatalf("no process id in %q", s.text())
+	}
+	pid, err := strconv.Atoi(m[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.press("half")
+	s.prompt("half")
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	s.expect("\r\x1b[Jperlica: predictable: the agent was ended by SIGKILL; your next line starts it again\r\n")
+	s.prompt("half")
+	s.press(" a line\r")
+	s.expect("in a transcript")
+	s.prompt("")
+	s.bye()
+	if n := strings.Count(s.text(), "starts it again"); n != 1 {
+		t.Errorf("it was said %d times", n)
+	}
+	if n := w.prompts(); n != 2 {
+		t.Errorf("%d calls", n)
+	}
+	w.audit()
+}
+
+// TestChatSlash: each command does what help says of it, and a mistake is sent to nobody.
+func TestChatSlash(t *testing.T) {
+	w := newWorld(t)
+	for name, text := range map[string]string{"my notes.txt": "hi", "the other.txt": "ho", "other.txt": "ha"} {
+		if err := os.WriteFile(filepath.Join(w.project, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := w.chat()
+	says := func(line string, texts ...string) {
+		t.Helper()
+		s.press(line + "\r")
+		for _, text := range texts {
+			s.expect(text)
+		}
+		s.prompt("")
+	}
+	says("/again", "nothing was sent yet")
+	says("/session current", " — predictable, 0 turns")
+	says("/save", "/save NAME does")
+	says("first", "You said: first")
+	says("/usage", "1 turn, 1 call")
+	says("/doctor", "checks are well")
+	says("/attach nothing.txt", "nothing.txt is no file")
+	s.press("/attach my\t")
+	s.prompt("/attach my notes.txt ")
+	s.press("\r")
+	s.expect("+1 file ❯ ")
+	s.press(`see @"my` + "\t")
+	s.expect(`see @"my notes.txt" `)
+	s.press("and @the\t")
+	s.expect(`@"the other.txt" `)
+	s.press("\r")
+	s.expect("attached: my notes.txt")
+	s.expect("attached: the other.txt")
+	s.prompt("")
+	w.logged(1, "inbound.message.received", `"attachments":["`+filepath.Join(w.project, "my notes.txt")+`","`+filepath.Join(w.project, "the other.txt")+`"]`)
+	says("/session export", "use it as /session")
+	says("/session export other.txt", "other.txt is there already")
+	says("/session export the record.jsonl", "exported ")
+	w.run("log", "import", "the record.jsonl", "copy.db").exits(0)
+	s.press("/discrad\r")
+	s.expect("there is no command /discrad; did you mean /discard?")
+	s.prompt("/discrad")
+	s.press("\x15")
+	says("/discard kept", "use it as /discard")
+	says("//discrad", "You said: /discrad")
+	s.press("/again\r")
+	s.prompt("//discrad")
+	s.press("\x15")
+	s.prompt("")
+	says("/save kept", "kept")
+	held := w.run("session", "delete", "kept")
+	held.exits(1)
+	held.says("kept is busy: a chat (process ")
+	says("/clear", "a new session with predictable")
+	says("/provider", "predictable")
+	says("/usage", "0 turns, 0 calls")
+	says("/provider no-such", `there is no provider "no-such"`)
+	says("/session use kept", "session kept, 3 turns")
+	says("/provider predictable", "a new session with predictable")
+	says("to be gone", "You said: to be gone")
+	s.press("/discard\r")
+	s.expect("the session is off every list; its events stay on the log")
+	s.exits(0)
+	w.logged(1, "session.deleted")
+	w.logged(1, "inbound.message.received", `"to be gone"`)
+	if j := w.run("session", "list", "--all", "--json"); strings.Contains(j.stdout.String(), "to be gone") {
+		t.Errorf("a discarded session is listed: %s", j.stdout.String())
+	}
+	if n := w.prompts(); n != 4 {
+		t.Errorf("%d calls", n)
+	}
+	w.audit()
+}
+
+// TestChatGivesUp: Ctrl-C gives a command up that waits for an agent.
+func TestChatGivesUp(t *testing.T) {
+	w := newWorld(t)
+	s := w.terminal(nil, "--agent", "perlica agent predictable --scenario '[initialize]\n@hang'")
+	s.expect("perlica ❯ ")
+	s.press("/mode auto\r\x03")
+	s.expect("perlica: /mode was given up\r\n")
+	s.expect("perlica ❯ ")
+	s.bye()
+	w.audit()
+}
+
+// TestChatAdHoc: a session with an agent that no configuration knows stays with it, and whoever
+// comes back is told what to type.
+func TestChatAdHoc(t *testing.T) {
+	w := newWorld(t)
+	agent := `perlica agent predictable --scenario "@say it's me"`
+	s := w.terminal(nil, "--agent", agent)
+	s.expect("perlica ❯ ")
+	s.press("hello\r")
+	s.expect("it's me\r\n")
+	s.expect("perlica ❯ ")
+	s.press("/save mine\r")
+	s.expect("mine perlica ❯ ")
+	s.press("/clear\r")
+	s.expect("a new session with perlica")
+	s.press("/session use mine\r")
+	s.expect("session mine, 1 turn")
+	s.bye()
+
+	s = w.terminal(nil, "-c")
+	s.exits(2)
+	s.shows("the session is perlica's, and there is no provider of that name here")
+	m := regexp.MustCompile(`hint: it was begun with --agent; to go on with the same agent: (perlica -s .*)\r\n`).FindStringSubmatch(sgr.ReplaceAllString(s.text(), ""))
+	if m == nil {
+		t.Fatalf("no hint in %q", s.text())
+	}
+	cmd := exec.Command("bash", "-c", strings.Replace(m[1], "perlica", "perlica run", 1)+" again")
+	cmd.Dir, cmd.Env = w.project, w.env
+	if out, err := cmd.Output(); err != nil || string(out) != "it's me" {
+		t.Errorf("%s: %q, %v", m[1], out, err)
+	}
+	j := w.run("run", "-c", "more")
+	j.exits(2)
+	j.says("perlica run -s mine --agent ")
+	w.audit()
+}

@@ -1,0 +1,109 @@
+//go:build linux
+
+package main
+
+import (
+	"os/exec"
+	"testing"
+)
+
+// shell runs an interactive shell on a terminal, with perlica at hand as "$PERLICA_TEST".
+func (w *world) shell() *screen {
+	w.t.Helper()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		w.t.Skip("no bash")
+	}
+	s := w.terminal(func(cmd *exec.Cmd) {
+		cmd.Args = []string{"bash", "--norc", "--noprofile", "--noediting", "-i"}
+		cmd.Path, cmd.Err = bash, nil
+		cmd.Env = append(cmd.Env, "PS1=shell: ", "PERLICA_TEST="+cmdPath(w.t))
+	})
+	s.expect("shell: ")
+	return s
+}
+
+// suspend presses Ctrl-Z and fails unless the shell gets its terminal as it was.
+func (s *screen) suspend() {
+	s.w.t.Helper()
+	s.press("\x1a")
+	s.expect("Stopped")
+	s.expect("shell: ")
+	s.press("stty -a | grep -ow -- -*icanon\n")
+	s.expect("\nicanon")
+	s.expect("shell: ")
+}
+
+// leaveShell ends the shell.
+func (s *screen) leaveShell() {
+	s.w.t.Helper()
+	s.expect("shell: ")
+	s.press("exit\n")
+	s.exits(0)
+}
+
+// TestChatSuspend: Ctrl-Z gives the shell its terminal, and the chat goes on where it was.
+func TestChatSuspend(t *testing.T) {
+	w := newWorld(t)
+	s := w.shell()
+	s.press("\"$PERLICA_TEST\" chat\n")
+	s.prompt("")
+	s.press("kept")
+	s.prompt("kept")
+	s.suspend()
+	s.press("fg\n")
+	s.prompt("kept")
+	s.press(" on\r")
+	s.expect("You said: kept on")
+	s.prompt("")
+	s.press("@sleep 1s\x0a@say over\r") // and during a turn
+	w.until(2, "acp.request.sent", `"method":"session/prompt"`)
+	s.press("\x1a")
+	s.expect("Stopped")
+	s.press("fg\n")
+	s.expect("over")
+	s.prompt("")
+	s.press(question + "\r") // and at a question, which is asked again
+	s.ask("Run it")
+	s.suspend()
+	s.press("fg\n")
+	s.ask("Run it", "1 Allow once")
+	s.press("y")
+	s.expect("permission: allow-once")
+	s.prompt("")
+	s.press("\x04")
+	s.leaveShell()
+	w.audit()
+}
+
+// TestTerminalSuspend: at a question of run Ctrl-Z does so too, also where a word is typed.
+func TestTerminalSuspend(t *testing.T) {
+	w := newWorld(t)
+	s := w.shell()
+	s.press(`"$PERLICA_TEST" run '@ask execute "Clean up" command="rm -rf /"'` + "\n")
+	s.ask("predictable asks: Clean up")
+	s.suspend()
+	s.press("fg\n")
+	s.ask("predictable asks: Clean up")
+	s.press("y")
+	s.expect("Esc to go back: ")
+	s.press("half a word")
+	s.suspend()
+	s.press("fg\n")
+	s.ask("predictable asks: Clean up")
+	w.logged(0, "interaction.answered")
+	s.press("n")
+	s.expect("permission: reject-once")
+	s.leaveShell()
+	w.audit()
+}
+
+// cmdPath is where the tests find perlica.
+func cmdPath(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("perlica")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,83 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+const canSuspend = true
+
+// signals makes signals end the chat in order, and keeps the terminal right across a stop.
+func (c *chat) signals() (release func()) {
+	surviveBrokenPipes()
+	ch := make(chan os.Signal, 8)
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(sig) {
+			signal.Notify(ch, sig)
+		}
+	}
+	signal.Notify(ch, syscall.SIGCONT, syscall.SIGWINCH)
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case sig := <-ch:
+				c.signal(sig)
+			case <-done:
+				signal.Stop(ch)
+				return
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+func (c *chat) signal(sig os.Signal) {
+	switch sig {
+	case os.Interrupt:
+		if !c.cancelTurn(stopOf(sig)) {
+			c.quit(stopOf(sig))
+		}
+	case syscall.SIGCONT:
+		if c.resumed() {
+			return
+		}
+		_ = c.tty.Again() // whoever continued the process may have changed the mode
+		c.paste(true)
+		c.redraw(true)
+	case syscall.SIGWINCH:
+		c.redraw(false)
+	default:
+		c.quit(stopOf(sig))
+	}
+}
+
+// suspend stops the process, with the terminal as it was, until somebody continues it.
+func (c *chat) suspend() {
+	c.paste(false)
+	_ = c.tty.Aside(func() error { // a terminal that is gone says so to whoever reads it
+		again := make(chan struct{})
+		c.mu.Lock()
+		c.suspended = again
+		c.mu.Unlock()
+		stopProcess(again)
+		c.resumed() // also if the system did not stop it
+		return nil
+	})
+	c.paste(true)
+}
+
+// resumed ends a suspend and reports whether there was one.
+func (c *chat) resumed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	again := c.suspended
+	c.suspended = nil
+	if again != nil {
+		close(again)
+	}
+	return again != nil
+}

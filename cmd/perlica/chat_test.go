@@ -1,0 +1,423 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+// chat starts a chat on a terminal and waits for its first prompt.
+func (w *world) chat(args ...string) *screen {
+	w.t.Helper()
+	s := w.terminal(nil, append([]string{"chat"}, args...)...)
+	s.prompt("")
+	return s
+}
+
+// prompt waits for a prompt in which the text stands.
+func (s *screen) prompt(text string) {
+	s.w.t.Helper()
+	s.expect("predictable ❯ " + text + "\x1b[K")
+}
+
+// send types a line, Enter and waits for what the agent says.
+func (s *screen) send(line, answer string) {
+	s.w.t.Helper()
+	s.press(line)
+	s.press("\r")
+	s.expect(answer)
+	s.prompt("")
+}
+
+// bye leaves with Ctrl-D.
+func (s *screen) bye() {
+	s.w.t.Helper()
+	s.press("\x04")
+	s.exits(0)
+}
+
+// TestChatTalks: each line is one call in the living session of one agent; the line is edited
+// with characters of any width, and comes back in the next start.
+func TestChatTalks(t *testing.T) {
+	w := newWorld(t)
+	s := w.chat()
+	before := termios(t, s.pty)
+	s.press("hello 中文 😀!")
+	s.prompt("hello 中文 😀!")
+	s.press("\x1b[D\x1b[D\x1b[D\x1b[Dx")           // between the two wide characters
+	s.expect("hello 中x文 😀!\x1b[K\x1b[J\r\x1b[28C") // the cursor is behind the x
+	s.press("\r")
+	s.expect("You said: hello 中x文 😀!\r\n")
+	s.prompt("")
+	s.send("@show pid", "\r\n")
+	s.bye()
+	s.shows("perlica -c goes on with it")
+	w.logged(1, "session.created")
+	w.logged(1, "acp.request.sent", `"method":"session/new"`)
+	w.logged(2, "acp.request.sent", `"method":"session/prompt"`)
+	if termios(t, s.pty) == before {
+		t.Error("the mode of the terminal was not restored")
+	}
+	w.audit()
+
+	s = w.chat("-c")
+	s.press("\x1b[A\x1b[A")
+	s.prompt("hello 中x文 😀!")
+	s.press("\x03")
+	s.prompt("")
+	s.press("\x12pid")
+	s.expect("search back: pid @show pid")
+	s.press("\r")
+	s.expect("in a transcript")
+	s.prompt("")
+	s.bye()
+	w.logged(3, "acp.request.sent", `"method":"session/prompt"`)
+	if found, _ := filepath.Glob(filepath.Join(w.project, ".perlica_config", "*history*")); len(found) > 0 {
+		t.Errorf("the history is in the repository: %q", found)
+	}
+	w.audit()
+}
+
+// TestChatQuestion: a question is answered by a key, in place, or elsewhere; what is typed at
+// it gets into no history.
+func TestChatQuestion(t *testing.T) {
+	w := newWorld(t)
+	s := w.chat()
+	s.press(question + "\r")
+	s.ask("Run it", "    make all\r\n", "1 Allow once")
+	s.press("y")
+	s.expect("permission: allow-once")
+	s.prompt("")
+	s.press(question + "\r")
+	s.ask("Run it")
+	id := pendingID.FindAllStringSubmatch(s.text(), -1)
+	w.run("pending", "deny", id[len(id)-1][1]).exits(0)
+	s.expect("pending)")
+	s.expect("permission: reject-once")
+	s.prompt("")
+	s.press(`@ask execute "Clean up" command="rm -rf /"` + "\r")
+	s.ask("Clean up")
+	s.press("y")
+	s.expect("Esc to go back: ")
+	s.press("secretword\r")
+	s.expect("a yes to this takes the word")
+	s.press("n")
+	s.expect("permission: reject-once")
+	s.prompt("")
+	s.bye()
+	if !strings.Contains(s.text(), "\a") {
+		t.Error("no bell")
+	}
+	if strings.Contains(readHistory(t, w), "secretword") {
+		t.Error("what was typed at a question is in the history")
+	}
+	w.audit()
+}
+
+func readHistory(t *testing.T, w *world) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(w.home, ".perlica", "state", "history", "*"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("history files: %q, %v", found, err)
+	}
+	b, err := os.ReadFile(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestChatCancel: Ctrl-C cancels the turn; what was typed meanwhile, Enter included, stands in
+// the next prompt and is not sent.
+func TestChatCancel(t *testing.T) {
+	w := newWorld(t)
+	s := w.chat()
+	s.press("@hang\r")
+	w.until(1, "acp.request.sent", `"method":"session/prompt"`)
+	s.press("later 中\rmore\r")
+	s.expect("❯ later 中⏎more")
+	s.press("\x03")
+	s.expect("stopped: interrupted")
+	s.prompt("later 中\x1b[K\r\n  more")
+	w.logged(1, "llm.responded", `"stop_reason":"cancelled"`)
+	s.press("\r")
+	s.expect("You said: later 中\r\nmore")
+	s.prompt("")
+	if n := w.prompts(); n != 2 {
+		t.Errorf("%d calls", n)
+	}
+	s.press("@ignore cancel\x0a@hang\r")
+	w.until(3, "acp.request.sent", `"method":"session/prompt"`)
+	s.press("\x03")
+	s.expect("Ctrl-C ends it at once")
+	s.press("\x03")
+	s.expect("the outcome is unknown")
+	s.prompt("")
+	s.send("@say I am back", "I am back\r\n") // with a new agent
+	s.press("half a line\x03")
+	s.prompt("")
+	s.press("\x03")
+	s.expect("once more leaves")
+	s.prompt("")
+	s.press("\x03")
+	s.exits(0)
+	w.audit()
+}
+
+// TestChatPaste: nothing that is pasted is sent, or makes the line slow.
+func TestChatPaste(t *testing.T) {
+	w := newWorld(t)
+	s := w.chat()
+	begun := time.Now()
+	s.press("\x1b[200~" + strings.Repeat(strings.Repeat("x", 99)+"\r", 10_000) + "\x1b[201~")
+	s.prompt("[pasted 10000 lines #1]")
+	if took := time.Since(begun); took > 2*time.Second {
+		t.Errorf("a paste of 1 MB took %s", took)
+	}
+	s.press("\x7f") // goes as one
+	s.prompt("")
+	s.press("say \x1b[200~one\r中\rthree\x1b[201~ ok")
+	s.prompt("say [pasted 3 lines #2] ok")
+	s.press("\r")
+	s.expect("You said: say one\r\n中\r\nthree ok")
+	s.prompt("")
+	s.press("\x1b[200~one\x1b[201~ line")
+	s.prompt("one line")
+	s.press("\x15" + strings.Repeat("a line without marks\r", 200)) // a terminal that does not mark pastes
+	s.expect("[pasted 200 lines #3]")
+	s.press("\x03")
+	s.prompt("")
+	s.press("two\r\tlines\r") // nor few of them, whoever typed them
+	s.prompt("two\x1b[K\r\n   lines\x1b[K\r\n  ")
+	s.press("\x7f and more\r")
+	s.expect("You said: two\r\nlines and more")
+	s.prompt("")
+	w.logged(1, "inbound.message.received", `"two\n\tlines and more"`)
+	s.bye()
+	if n := w.prompts(); n != 2 {
+		t.Errorf("%d calls", n)
+	}
+	w.audit()
+}
+
+// TestChatCompletes: commands, their arguments and paths are completed; a path is attached
+// where there is a file; a typing mistake is sent to nobody.
+func TestChatCompletes(t *testing.T) {
+	w := newWorld(t)
+	if err := os.WriteFile(filepath.Join(w.project, "notes.txt"), []byte("hi"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := w.chat()
+	s.press("/sess\t")
+	s.prompt("/session ")
+	s.press("\t")
+	s.expect("current  delete   export   list     new      rename   show     use")
+	s.press("\x15see @no\t")
+	s.prompt("see @notes.txt ")
+	s.press("and @nothing\r")
+	s.expect("attached: notes.txt")
+	s.expect("You said: see @notes.txt and @nothing")
+	s.prompt("")
+	w.logged(1, "inbound.message.received", filepath.Join(w.project, "notes.txt")+`"]`)
+	s.press("/hepl\r")
+	s.expect("did you mean /help?")
+	s.prompt("/hepl")
+	s.press("\x15//hepl\r")
+	s.expect("You said: /hepl")
+	s.prompt("")
+	s.press("/again\r")
+	s.prompt("//hepl")
+	s.press("\x15/exit mine\r")
+	s.exits(0)
+	if n := w.prompts(); n != 2 {
+		t.Errorf("%d calls", n)
+	}
+	w.run("session", "show", "mine").exits(0)
+	w.audit()
+}
+
+// TestChatLines: a line is continued by a backslash, broken by Ctrl-J, and goes to another
+// editor and back.
+func TestChatLines(t *testing.T) {
+	w := newWorld(t)
+	w.env = append(w.env, "EDITOR=sed -i s/foo/bar/")
+	s := w.chat()
+	s.press(`one\`)
+	s.press("\r")
+	s.prompt("one\x1b[K\r\n  ")
+	s.press("two\x0athree\x1b[A\x1b[AX")
+	s.prompt("oneX\x1b[K\r\n  two\x1b[K\r\n  three")
+	s.press("\r")
+	s.expect("You said: oneX\r\ntwo\r\nthree")
+	s.prompt("")
+	s.press("foo\x07")
+	s.prompt("bar")
+	s.press(" foo\x18\x05")
+	s.prompt("bar bar")
+	s.press("\x03")
+	s.prompt("")
+	s.bye()
+	w.audit()
+}
+
+// TestChatShows: the answer is rendered, code can be copied as it was written, and nothing in
+// it is obeyed.
+func TestChatShows(t *testing.T) {
+	w := newWorld(t)
+	s := w.chat()
+	s.press(`@say # Head\n\nlist[int] [/INST] **un\u001b[2Jclosed\n\n` + "```go" + `\nfunc main() {\n\tx()\n}\n` + "```" + `\n\n- a\n- \x07b` + "\x0a" +
+		`@plan completed:Read in_progress:Write` + "\x0a" + `@tool edit "Change it" path=a.txt old="one" new="1\n2"` + "\x0a@tokens 1234 56\r")
+	s.expect("Head\r\n\r\nlist[int] [/INST] **un␛[2Jclosed\r\n\r\n```go\r\nfunc main() {\r\n\tx()\r\n}\r\n```\r\n\r\n• a\r\n• ␇b\r\n")
+	s.expect("  ✓ Read\r\n  ▸ Write\r\n")
+	s.expect("Change it (+2 −1)")
+	s.expect("1,234 tokens in, 56 out")
+	s.prompt("")
+	s.press("@usage 50 100 cost=1.5\x0a@tokens 1234 56\r")
+	s.expect("1,234 tokens in, 56 out · context 50% · 1.50 USD\r\n")
+	s.prompt("")
+	s.press("@usage 1 1000 cost=0\x0a@tokens 0 0\x0a@say nothing is counted\r")
+	s.expect("nothing is counted\r\n\r\n") // and nothing is said of it
+	s.prompt("")
+	s.press("@thought secret thinking\r")
+	s.prompt("")
+	if strings.Contains(s.text(), "  secret thinking") {
+		t.Error("thoughts are shown unasked")
+	}
+	s.press("/thoughts\r")
+	s.expect("thoughts are shown")
+	s.prompt("")
+	s.press("@thought deep thinking\r")
+	s.expect("\x1b[K  deep thinking\r\n")
+	s.prompt("")
+	s.bye()
+	if strings.Contains(s.text(), "\x1b[2J") {
+		t.Error("the agent can clear the terminal")
+	}
+	w.audit()
+}
+
+// TestChatDumb: a terminal that can do little is sent little, and the line can be edited.
+func TestChatDumb(t *testing.T) {
+	for name, c := range map[string]struct{ env, mark, bad string }{
+		"TERM=dumb": {"TERM=dumb", ">", `\x1b`},
+		"NO_COLOR":  {"NO_COLOR=1", "❯", `\x1b\[[0-9;]*m`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.env = append(w.env, c.env)
+			s := w.terminal(nil)
+			s.expect("predictable " + c.mark + " ")
+			s.press("hello wrold\x1b[D\x1b[D\x1b[D\x7for\x1b[D\x7f\x1b[3~\x05 中\r") // hello w + ld
+			s.expect("You said: hello w")
+			s.expect("predictable " + c.mark + " ")
+			s.press(question + "\r")
+			s.ask("Run it")
+			s.press("y")
+			s.expect("permission: allow-once")
+			s.expect("predictable " + c.mark + " ")
+			s.bye()
+			if found := regexp.MustCompile(c.bad).FindString(s.text()); found != "" {
+				t.Errorf("it was sent %q: %q", found, s.text())
+			}
+			w.audit()
+		})
+	}
+}
+
+// TestChatResize: the line is drawn anew for the new width.
+func TestChatResize(t *testing.T) {
+	w := newWorld(t)
+	s := w.chat()
+	s.press(strings.Repeat("word ", 12))
+	s.prompt(strings.Repeat("word ", 12))
+	if err := pty.Setsize(s.pty, &pty.Winsize{Rows: 50, Cols: 40}); err != nil {
+		t.Fatal(err)
+	}
+	s.expect("word word word word\x1b[K\r\n")
+	s.press("\r")
+	s.expect("You said: word")
+	s.prompt("")
+	s.bye()
+	w.audit()
+}
+
+// TestChatEnds: however the chat ends, the turn is on record and no agent is left.
+func TestChatEnds(t *testing.T) {
+	t.Run("SIGTERM in a turn", func(t *testing.T) {
+		w := newWorld(t)
+		s := w.chat()
+		s.press("@hang\r")
+		w.until(1, "acp.request.sent", `"method":"session/prompt"`)
+		s.signal(syscall.SIGTERM)
+		s.exits(143)
+		w.logged(1, "llm.responded", `"stop_reason":"cancelled"`)
+		w.audit()
+	})
+	t.Run("SIGTERM at the prompt", func(t *testing.T) {
+		w := newWorld(t)
+		s := w.chat()
+		s.signal(syscall.SIGTERM)
+		s.exits(143)
+		w.audit()
+	})
+	t.Run("the terminal is closed", func(t *testing.T) {
+		w := newWorld(t)
+		s := w.chat()
+		s.press("@hang\r")
+		w.until(1, "acp.request.sent", `"method":"session/prompt"`)
+		s.signal(syscall.SIGHUP)
+		s.exits(143)
+		w.logged(1, "llm.responded", `"stop_reason":"cancelled"`)
+		w.audit()
+	})
+	t.Run("kill -9", func(t *testing.T) {
+		w := newWorld(t)
+		s := w.chat()
+		s.send("hello", "You said")
+		s.press(question + "\r")
+		s.ask("Run it")
+		s.signal(syscall.SIGKILL)
+		s.wait()
+		w.gone()
+		w.run("log", "verify").exits(0)
+		s = w.chat("-c")
+		s.shows("its outcome is unknown")
+		s.send("@say I am back", "I am back\r\n")
+		s.bye()
+		w.logged(1, "llm.outcome_unknown")
+		w.audit()
+	})
+}
+
+// TestChatBusy: a second chat in a session is told who holds it.
+func TestChatBusy(t *testing.T) {
+	w := newWorld(t)
+	s := w.chat()
+	s.send("hello", "You said")
+	other := w.terminal(nil, "-c")
+	other.exits(4)
+	other.shows("a chat (process")
+	other.shows("perlica watch ")
+	s.bye()
+	w.audit()
+}
+
+// TestChatNeedsTerminal: without one there is no chat.
+func TestChatNeedsTerminal(t *testing.T) {
+	w := newWorld(t)
+	j := w.run("chat")
+	j.exits(2)
+	j.says("the chat needs a terminal")
+	if _, err := os.Stat(filepath.Join(w.project, ".perlica_config")); !errors.Is(err, os.ErrNotExist) {
+		t.Error("it left something")
+	}
+}

@@ -1,0 +1,91 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestChatTypingIsNoAnswer: a question waits until whoever writes the next line pauses, and none
+// of its letters, nor a paste at the question, answers it. The line is kept.
+func TestChatTypingIsNoAnswer(t *testing.T) {
+	w := newWorld(t)
+	s := w.chat()
+	s.press("@sleep 500ms\n" + question + "\r")
+	s.expect("working")
+	last, most := time.Now(), time.Now().Add(20*time.Second)
+	for !strings.Contains(s.text(), "a question waits") || strings.Count(s.text(), "y") < 8 {
+		if time.Since(last) > calmAfter*2/3 {
+			t.Skip("the machine stood still between two keys, which is a pause")
+		}
+		if last = time.Now(); last.After(most) {
+			t.Fatal("no question waits for whoever types")
+		}
+		s.press("y")
+		s.expect("y")
+	}
+	s.press("yes")
+	s.expect("yes")
+	s.ask("Run it")
+	s.press("\x1b[200~yes\r\x1b[201~\x1b[200~1\x1b[201~\x1b")
+	s.expect("permission: reject-once")
+	s.expect("yes\x1b[K")
+	s.press("\x15")
+	s.prompt("")
+	s.press(question + "\r")
+	s.ask("Run it")
+	s.press("yes, of course\x03") // as it comes from a terminal that marks nothing
+	s.expect("permission: cancelled")
+	s.prompt("")
+	s.bye()
+	w.logged(1, "interaction.answered", `"reject-once"`)
+	w.logged(1, "interaction.answered")
+	w.audit()
+}
+
+// TestChatPasteAhead: Backspace behind a paste that was made during a turn removes all of it.
+func TestChatPasteAhead(t *testing.T) {
+	w := newWorld(t)
+	s := w.chat()
+	s.press("@hang\r")
+	s.expect("working")
+	s.press("see \x1b[200~a\rb\x1b[201~")
+	s.expect("[pasted 2 lines #1]")
+	s.press("\x7fthat")
+	s.expect("❯ see that")
+	s.press("\x03")
+	s.prompt("see that")
+	s.press("\x15")
+	s.prompt("")
+	s.bye()
+	w.audit()
+}
+
+// TestChatAnswersInAFile: each answer in a file ends with its line.
+func TestChatAnswersInAFile(t *testing.T) {
+	w := newWorld(t)
+	path := filepath.Join(w.project, "answers.txt")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := w.terminal(func(cmd *exec.Cmd) { cmd.Stdout = f }, "chat")
+	s.prompt("")
+	for _, line := range []string{"@say one", "@say two\\n", "@plan x", "@say three"} {
+		s.press(line + "\r")
+		s.prompt("")
+	}
+	s.bye()
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(path); string(b) != "one\ntwo\nthree\n" || err != nil {
+		t.Errorf("%q, %v", b, err)
+	}
+	w.audit()
+}

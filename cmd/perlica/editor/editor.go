@@ -1,0 +1,243 @@
+// Package editor is the line in which a person writes to an agent.
+//
+// It promises that a line is sent by pressing Enter at the prompt and by nothing else: what is
+// pasted stays in the line, however many lines it has, and what was typed while there was no
+// prompt appears in the next one. It promises that what is seen is what is sent, for
+// characters of any width; a large paste stands there as one word, which is unfolded when it
+// is sent. It refuses to know what a line means.
+//
+// The one idea a reader needs: readline edits, and does nothing else. Keys are decoded here,
+// because it knows no pastes, and the line is drawn here, because it takes the wrong width
+// for many characters; what it draws itself is thrown away.
+package editor
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chzyer/readline"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
+)
+
+// ErrInterrupted is returned by [Editor.Line] for Ctrl-C.
+var ErrInterrupted = errors.New("editor: interrupted")
+
+// What ends a line but is no answer to its caller.
+var (
+	errEdit    = errors.New("editor: the line goes to another editor")
+	errSuspend = errors.New("editor: suspended")
+)
+
+// Options are what an Editor works with.
+type Options struct {
+	Out    io.Writer          // the terminal, which keeps turning \n into \r\n
+	Size   func() (w, h int)  // its columns and rows
+	Dumb   bool               // it cannot move its cursor
+	Keep   func(entry string) // keeps a line for the next start; see [History]
+	Past   []string           // lines of earlier starts, oldest first
+	Styles term.Styles
+
+	// Complete returns the words that may stand in place of what lies between the returned
+	// position, in bytes, and the end of before.
+	Complete func(before string) (from int, words []string)
+	// Edit lets another program change the text. Suspend stops the process. The terminal is
+	// the editor's again when they return. Where they are nil the keys do nothing.
+	Edit    func(text string) (string, error)
+	Suspend func()
+}
+
+// Editor reads lines from a terminal in raw mode. Line and Ahead are for one goroutine at a
+// time; Redraw and Above may be called by any.
+type Editor struct {
+	o    Options
+	keys *term.Keys
+	rl   *readline.Instance
+	in   *pump
+	dec  decoder
+	past []string
+
+	ahead line                      // typed while there was no prompt
+	typed atomic.Pointer[time.Time] // when it was, the last of it
+
+	mu      sync.Mutex // guards what follows
+	canvas  canvas
+	active  bool
+	prompt  string
+	text    []rune
+	pos     int
+	search  string                                     // what readline asks while it searches
+	op      func([]rune, int) ([]rune, int)            // for the next OnChange
+	ops     []func(text []rune, pos int) ([]rune, int) // in the order of their marks
+	reason  error                                      // why Enter is passed on; nil: it was pressed
+	ended   chan struct{}                              // closed by the last OnChange of a line
+	folded  []fold                                     // pastes
+	counted int                                        // pastes so far
+	rawEOT  bool                                       // Ctrl-D came as such, not as the Delete key
+}
+
+// New returns an Editor that reads from keys.
+func New(keys *term.Keys, o Options) (*Editor, error) {
+	e := &Editor{o: o, keys: keys, past: o.Past}
+	e.canvas = canvas{w: o.Out, size: o.Size, dumb: o.Dumb}
+	e.in = newPump(e)
+	nop := func() error { return nil }
+	yes := func() bool { return true }
+	var err error
+	e.rl, err = readline.NewEx(&readline.Config{
+		Stdin: e.in, Stdout: sink{e}, Stderr: io.Discard,
+		FuncIsTerminal: yes, ForceUseInteractive: true, FuncMakeRaw: nop, FuncExitRaw: nop,
+		FuncGetWidth:       func() int { return 1 << 20 }, // it never breaks a line: we do
+		FuncOnWidthChanged: func(func()) {},
+		UniqueEditLine:     true, DisableAutoSaveHistory: true, HistoryLimit: 2 * maxPast,
+		AutoComplete: nothing{}, Painter: nothing{}, Listener: listener{e}, FuncFilterInputRune: e.filter,
+	})
+	return e, err
+}
+
+// Close ends the editor's goroutines. No Line may be running.
+func (e *Editor) Close() error {
+	e.in.close()
+	return e.rl.Close()
+}
+
+// Line shows a prompt and returns the line that is sent, with pastes unfolded. The line begins
+// with text, or with what was typed ahead. It returns [ErrInterrupted], io.EOF (Ctrl-D on an
+// empty line, or the terminal is gone) or ctx's error; with the first, the line that was given
+// up, so that its caller knows whether there was one.
+func (e *Editor) Line(ctx context.Context, prompt, text string) (string, error) {
+	if ahead := e.takeAhead(); text == "" {
+		text = ahead
+	} else if ahead != "" {
+		text += "\n" + ahead
+	}
+	for {
+		line, err := e.read(ctx, prompt, text)
+		switch {
+		case errors.Is(err, errSuspend):
+			e.o.Suspend()
+		case errors.Is(err, errEdit):
+			edited, eerr := e.o.Edit(e.unfold(line))
+			if eerr != nil {
+				e.out(e.o.Styles.Red("the editor: "+term.Sanitize(eerr.Error())) + "\n")
+				break
+			}
+			line = e.fold(strings.TrimRight(edited, "\n"))
+		case err != nil:
+			return line, err
+		default:
+			e.remember(line)
+			return e.unfold(line), nil
+		}
+		text = line
+	}
+}
+
+// continues reports whether a line ends with a backslash that is not itself escaped.
+func continues(line string) bool {
+	return (len(line)-len(strings.TrimRight(line, `\`)))%2 == 1
+}
+
+// read lets readline edit one line.
+func (e *Editor) read(ctx context.Context, prompt, text string) (string, error) {
+	e.rl.ResetHistory()
+	if len(e.past) == 0 {
+		_ = e.rl.SaveHistory("") // readline's search needs an entry, whatever it is
+	}
+	for _, p := range e.past {
+		_ = e.rl.SaveHistory(p) // it has no file to write to
+	}
+	ended := make(chan struct{})
+	e.mu.Lock()
+	e.active, e.prompt, e.reason, e.ended = true, prompt, nil, ended
+	e.text, e.pos = []rune(text), len([]rune(text))
+	e.canvas.fresh()
+	e.draw()
+	e.mu.Unlock()
+
+	e.rl.Operation.SetBuffer(text)
+	e.in.open(ctx)
+	_, err := e.rl.Readline()
+	if err == nil {
+		<-ended // readline's goroutine has told its last
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.active = false
+	if err == nil {
+		err = e.reason
+	}
+	line := string(e.text)
+	e.pos = len(e.text)
+	e.search = ""
+	e.draw()
+	end := "\n"
+	if errors.Is(err, ErrInterrupted) {
+		end = e.o.Styles.Dim("^C") + "\n"
+	}
+	e.canvas.leave(end)
+	return line, err
+}
+
+// Redraw draws the prompt again, after the size of the terminal has changed or somebody else
+// had it.
+func (e *Editor) Redraw(lost bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.active {
+		return
+	}
+	if lost {
+		e.canvas.fresh()
+	}
+	e.draw()
+}
+
+// Above shows lines above the prompt, if there is one, else where the cursor is.
+func (e *Editor) Above(lines string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.active {
+		e.out(lines)
+		return
+	}
+	e.canvas.above(lines)
+	e.draw()
+}
+
+func (e *Editor) out(s string) { _, _ = io.WriteString(e.o.Out, s) } // a terminal that is gone is no reason to stop
+
+// draw shows the line as it is. The caller holds mu.
+func (e *Editor) draw() {
+	prompt := e.prompt
+	if e.search != "" {
+		prompt = e.o.Styles.Dim(e.search) + " "
+	}
+	e.canvas.draw(prompt, e.text, e.pos)
+}
+
+// nothing completes nothing and paints nothing: both are done here.
+type nothing struct{}
+
+func (nothing) Do([]rune, int) ([][]rune, int)  { return nil, 0 }
+func (nothing) Paint(line []rune, _ int) []rune { return line }
+
+// sink takes what readline draws. Of use is only what it asks while it searches.
+type sink struct{ e *Editor }
+
+func (s sink) Write(p []byte) (int, error) {
+	if head, _, ok := strings.Cut(string(p), "\x1b[4m \x1b[0m"); ok {
+		if i := strings.LastIndex(head, "\x1b[J"); i >= 0 && strings.Contains(head, "-i-search: ") {
+			asks := strings.NewReplacer("bck-i-search", "search back", "fwd-i-search", "search on", "failing ", "nothing found, ").Replace(head[i+len("\x1b[J"):])
+			s.e.mu.Lock()
+			s.e.search = term.Sanitize(asks)
+			s.e.mu.Unlock()
+		}
+	}
+	return len(p), nil
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/service/local"
+)
+
+func (a *app) phoneCommand() *cobra.Command {
+	var name string
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use: "phone", Short: "Be the phone of the bridge's local channel",
+		Long: `Each line that is typed is a message to the bridge of this project; what it sends is
+printed. It needs no account and no network: the way to try 'perlica service'.
+
+A line that ends with a backslash goes on in the next one. "@N text" answers the Nth
+message that was printed. Ctrl-D leaves.`,
+		Args: exactly(), ValidArgsFunction: noFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if name == "" {
+				name = userName(a.getenv)
+			}
+			if strings.ContainsAny(name, "/\x00\n") {
+				return usageErr("--as %q: a name without slashes is needed", name)
+			}
+			return a.phone(cmd.Context(), name, wait)
+		},
+	}
+	cmd.Flags().StringVar(&name, "as", "", "who is calling, a `name` (default: you)")
+	cmd.Flags().DurationVar(&wait, "wait", 2*time.Second, "after the end of the input: how long without a message before it leaves")
+	return cmd
+}
+
+// handset prints what arrives.
+type handset struct {
+	a *app
+
+	mu   sync.Mutex // guards what follows
+	keys []string
+	last time.Time
+}
+
+func (h *handset) show(m local.Arrived) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last = time.Now()
+	h.keys = append(h.keys, m.Key)
+	styles := h.a.styles(h.a.stdout)
+	head := fmt.Sprintf("@%d", len(h.keys))
+	if m.Edits != "" {
+		for i, key := range h.keys {
+			if key == m.Edits {
+				head += fmt.Sprintf(" (now instead of @%d)", i+1)
+			}
+		}
+	}
+	text := term.Sanitize(m.Text)
+	if m.File != "" {
+		text += fmt.Sprintf("\n[file %s, %d bytes]", term.Sanitize(m.File), len(m.Content))
+	}
+	fmt.Fprintf(h.a.stdout, "%s %s\n", styles.Dim(head), strings.ReplaceAll(text, "\n", "\n   "))
+}
+
+// message is what a line says.
+func (h *handset) message(line string) local.Message {
+	m := local.Message{Text: line}
+	var n int
+	if at, text, ok := strings.Cut(line, " "); ok && strings.HasPrefix(at, "@") {
+		if _, err := fmt.Sscanf(at, "@%d", &n); err == nil && fmt.Sprintf("@%d", n) == at {
+			h.mu.Lock()
+			if n >= 1 && n <= len(h.keys) {
+				m.Text, m.ReplyTo = text, h.keys[n-1]
+			}
+			h.mu.Unlock()
+		}
+	}
+	return m
+}
+
+func (a *app) phone(ctx context.Context, name string, wait time.Duration) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	p, err := a.locate(nil)
+	if err != nil {
+		return err
+	}
+	h := &handset{a: a, last: time.Now()}
+	online, off := context.WithCancel(ctx)
+	var once sync.Once
+	phone := &local.Phone{
+		Path: local.Path(p.dirs.Runtime, p.ws.Root), Contact: name, Name: name, Show: h.show,
+		Online: func(on bool) {
+			if on {
+				once.Do(func() { a.note("connected as " + name + "; Ctrl-D leaves") })
+			} else if online.Err() == nil {
+				a.note("the bridge is gone; what you write is kept until it is back")
+			}
+		},
+	}
+	var running sync.WaitGroup
+	running.Go(func() { phone.Run(online) })
+	defer running.Wait()
+	defer off()
+	lines := make(chan string)
+	go func() { // ends with standard input, or with the process
+		defer close(lines)
+		in := bufio.NewScanner(a.stdin)
+		in.Buffer(nil, maxInput)
+		for in.Scan() {
+			lines <- in.Text()
+		}
+	}()
+	text := ""
+	for {
+		select {
+		case line, ok := <-lines:
+			if !ok {
+				return h.leave(ctx, phone, wait)
+			}
+			if rest, more := strings.CutSuffix(line, "\\"); more {
+				text += rest + "\n"
+				continue
+			}
+			if text += line; strings.TrimSpace(text) != "" {
+				phone.Say(h.message(text))
+			}
+			text = ""
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// leave waits until all was accepted, and until nothing came for a while.
+func (h *handset) leave(ctx context.Context, phone *local.Phone, wait time.Duration) error {
+	if err := phone.Flush(ctx); err != nil {
+		return nil // interrupted
+	}
+	for {
+		h.mu.Lock()
+		left := wait - time.Since(h.last)
+		h.mu.Unlock()
+		if left <= 0 {
+			return nil
+		}
+		select {
+		case <-time.After(left):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

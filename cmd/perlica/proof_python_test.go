@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perlica/perlica/eventlog"
+)
+
+// TestCheckProofInPython has docs/check-proof.py, which knows nothing of this code, check proofs of
+// every kind of event, and refuse them when they were changed.
+func TestCheckProofInPython(t *testing.T) {
+	for _, tool := range []string{"python3", "openssl"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip("there is no " + tool)
+		}
+	}
+	dir := t.TempDir()
+	keys, err := eventlog.MakeKeys(filepath.Join(dir, "keys"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := eventlog.Open(t.Context(), filepath.Join(dir, "e.db"), eventlog.Options{Context: "default", Keys: keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	refs := eventlog.Refs{Session: "s", Run: "ünï", Input: "a \"leaf\":\"b\" <c>"}
+	for _, e := range []eventlog.Event{
+		eventlog.NewFact(eventlog.ToolBlocked, "user", refs, map[string]string{"leaf": "x", "payload": "<&>\u2028", "ü": "ß"}),
+		{Type: eventlog.LineMalformed, Class: eventlog.Frame, Payload: []byte("plain\x00\u2028\n")},
+		{Type: eventlog.LineMalformed, Class: eventlog.Frame, Payload: []byte{0xff, 0xfe}},
+		{Type: eventlog.LineMalformed, Class: eventlog.Frame},
+		{Type: eventlog.ToolBlocked, Class: eventlog.Fact, Payload: []byte(`{ "spaced": 1 }`)},
+	} {
+		if _, err := log.Append(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := log.Checkpoint(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	name, err := log.Origin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(text string) error {
+		file := filepath.Join(dir, "proof")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command("python3", filepath.Join("..", "..", "docs", "check-proof.py"), file, keys.VerifierKeys(name)[0]).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	}
+	for seq := eventlog.Seq(1); seq <= 5; seq++ {
+		p, err := log.Prove(t.Context(), seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		good := marshalled(t, p)
+		if err := check(good); err != nil {
+			t.Errorf("event %d: %v", seq, err)
+		}
+		if seq > 1 {
+			continue // each start of another program takes its time
+		}
+		edited := p
+		edited.Event.Actor = "x"
+		withheld := p
+		withheld.Event.Payload, withheld.Event.Withheld = nil, eventlog.Masked
+		if err := check(marshalled(t, withheld)); err != nil {
+			t.Errorf("event %d, withheld: %v", seq, err)
+		}
+		sig := good[strings.LastIndexByte(good, ' ')+1:]
+		for what, bad := range map[string]string{
+			"header":    marshalled(t, edited),
+			"path":      strings.Replace(good, p.Path[0].String()+"\n", "", 1),
+			"root":      strings.Replace(good, p.Checkpoint.Root.String(), p.Path[0].String(), 1),
+			"signature": strings.Replace(good, sig, sig[:20]+"AAAA"+sig[24:], 1),
+		} {
+			if check(bad) == nil {
+				t.Errorf("event %d: another %s is taken", seq, what)
+			}
+		}
+	}
+}
+
+func marshalled(t *testing.T, p eventlog.Proof) string {
+	t.Helper()
+	text, err := p.MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

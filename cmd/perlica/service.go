@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/service"
+)
+
+func (a *app) serviceCommand() *cobra.Command {
+	cmd := group("service", "Let people drive the agent from a phone",
+		`Run the messaging bridge in the foreground: it takes messages from its channels,
+acknowledges them, answers them one after the other, and asks its questions there.
+
+The first time: run 'perlica service' here, 'perlica phone' in another terminal, and type
+the code that is shown into the phone.
+
+SIGTERM and Ctrl-C let the turn under way end, for a while, and then cancel it; a second one
+ends at once, and the next start tells what is known. SIGHUP reads the configuration again.`,
+		a.serviceStatusCommand(), a.servicePairCommand(), a.serviceUnpairCommand(), a.serviceContactsCommand(),
+		a.serviceChannelCommand(), a.serviceLogsCommand())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) }
+	return cmd
+}
+
+// serve runs the bridge until a signal ends it.
+func (a *app) serve(ctx context.Context) (err error) {
+	surviveBrokenPipes()
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	p, err := a.locate(nil)
+	if err != nil {
+		return err
+	}
+	runner, done, err := a.open(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	paths, err := p.ws.EnsureService()
+	if err != nil {
+		return err
+	}
+	// The lock comes first: a second bridge is told of the first, not of its sockets.
+	if held, err := service.Holder(paths.Lock); err == nil && held != nil {
+		return withHint(held, "see 'perlica service status'")
+	}
+	var b *service.Bridge // is there before anything is polled
+	list, closeChannels, err := a.openChannels(p, func(channel, contact string) bool {
+		paired, err := b.Records().Paired(ctx, channel, contact)
+		return paired && err == nil
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeChannels()) }()
+	screen := newServiceScreen(a)
+	b, err = service.Open(ctx, service.Options{
+		Runner: runner, Context: p.cfg.ContextID, Version: version,
+		View: paths.Bridge, Lock: paths.Lock, Files: paths.Files, Channels: list, Settings: serviceSettings(p),
+		Setup: a.serviceSetup(p, runner), Log: screen.log, Serving: func() { newNotifier(a.getenv).send("READY=1") },
+		Host: command.Host{Runner: runner, Agents: a.resolver(p), Workspace: p.ws, Dirs: p.dirs},
+	})
+	if err != nil {
+		return err
+	}
+	return a.serveOpen(ctx, stop, b, runner, screen)
+}
+
+// serviceSignals are what the bridge's process is told.
+type serviceSignals struct {
+	reload   chan os.Signal
+	stopping <-chan struct{} // closed when it is to stop
+	stop     func()          // has it stop; signals do again what they do without it
+}
+
+// serveOpen runs an open bridge with all that stands beside it, and closes it.
+func (a *app) serveOpen(ctx context.Context, stop func(), b *service.Bridge, runner *kernel.Runner, screen *serviceScreen) (err error) {
+	beside, end := context.WithCancel(context.WithoutCancel(ctx))
+	sig := serviceSignals{make(chan os.Signal, 1), ctx.Done(), stop}
+	signal.Notify(sig.reload, syscall.SIGHUP)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		a.beside(beside, b, runner, screen, sig)
+	}()
+	err = b.Run(ctx)
+	end()
+	<-over
+	signal.Stop(sig.reload)
+	return errors.Join(err, b.Close(context.WithoutCancel(ctx)))
+}
+
+// beside is what goes on while the bridge runs and while it stops: the view, pairing, the
+// watchdog, reloading.
+func (a *app) beside(ctx context.Context, b *service.Bridge, runner *kernel.Runner, screen *serviceScreen, sig serviceSignals) {
+	notify := newNotifier(a.getenv)
+	wait := time.NewTimer(0)
+	defer wait.Stop()
+	defer screen.close()
+	invitation := newInvitation(a, runner.Log(), b.Records(), screen)
+	for {
+		live, err := b.Live(ctx)
+		if err == nil {
+			notify.send("WATCHDOG=1")
+			screen.show(live, invitation.look(ctx, len(live.Contacts) > 0))
+		}
+		wait.Reset(min(screen.every(live), notify.every))
+		select {
+		case <-wait.C:
+		case <-screen.noted: // what the bridge notes it has not done yet
+			select {
+			case <-time.After(screenSoon):
+			case <-ctx.Done():
+			}
+		case <-sig.reload:
+			if screen.live && !term.IsTerminal(a.stderr) { // its terminal was closed
+				sig.stop()
+				continue
+			}
+			a.reload(b, screen)
+		case <-sig.stopping:
+			sig.stopping = nil
+			sig.stop() // a second signal is a crash, of which the next start tells the truth
+			notify.send("STOPPING=1")
+			screen.stopping = true
+			screen.log.Info("stopping: turns under way may end")
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// reload takes in the configuration again; one with mistakes changes nothing.
+func (a *app) reload(b *service.Bridge, screen *serviceScreen) {
+	p, err := a.locate(nil)
+	if err != nil {
+		screen.log.Warn("the configuration was not read again", "error", err.Error())
+		return
+	}
+	b.Set(serviceSettings(p))
+	screen.log.Info("the configuration was read again; channels and agents stay as they are")
+}
+
+func serviceSettings(p *place) service.Settings {
+	s := p.cfg.Service
+	mode := policy.Mode(p.cfg.Permissions)
+	if mode == "" {
+		mode = policy.ModeAsk
+	}
+	return service.Settings{
+		Ack: s.Ack, Agents: s.Agents, Idle: s.Idle, MaxAge: s.MaxAge, Grace: s.Grace,
+		AnswerIn: p.cfg.AnswerTimeout, Permissions: mode,
+	}
+}
+
+// serviceSetup says what answers in a session.
+func (a *app) serviceSetup(p *place, runner *kernel.Runner) func(eventlog.SessionID, string) (kernel.Setup, error) {
+	return func(id eventlog.SessionID, provider string) (setup kernel.Setup, err error) {
+		var s kernel.Session
+		if id != "" {
+			view, err := runner.Sessions(context.Background())
+			if err != nil {
+				return setup, err
+			}
+			s, err = view.Find(context.Background(), string(id))
+			if cerr := view.Close(); err == nil {
+				err = cerr
+			}
+			// One in which nothing was said yet is not on record.
+			if err != nil && !errors.Is(err, kernel.ErrNoSession) {
+				return setup, err
+			}
+		}
+		f := runFlags{program: "perlica"}
+		if s.Provider == "" {
+			f.provider = provider
+		}
+		agent, err := a.chooseAgent(context.Background(), p, runner, f, s)
+		if err != nil {
+			return setup, err
+		}
+		t, err := a.turn(p, f, agent, s, "")
+		return t.Setup, err
+	}
+}
+
+// printed writes what happens as plain lines.
+type printed struct{ a *app }
+
+func (printed) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h printed) Handle(_ context.Context, r slog.Record) error {
+	line := r.Time.Local().Format(time.DateTime) + " " + r.Message
+	if r.Level >= slog.LevelWarn {
+		line = r.Time.Local().Format(time.DateTime) + " warning: " + r.Message
+	}
+	r.Attrs(func(at slog.Attr) bool {
+		line += fmt.Sprintf(" %s=%q", at.Key, at.Value.String())
+		return true
+	})
+	_, err := fmt.Fprintln(h.a.stderr, term.Sanitize(line))
+	return err
+}
+
+func (h printed) WithAttrs([]slog.Attr) slog.Handler { return h }
+func (h printed) WithGroup(string) slog.Handler      { return h }

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/local"
+)
+
+// isServed reports whether the configuration has the bridge serve a channel.
+func isServed(p *place, name string) bool {
+	served, said := p.cfg.Service.Channels[name]
+	return served || !said && name == local.Name
+}
+
+var errNoChannel = errors.New("no channel is enabled")
+
+// servedChannels are the channels that are to be served.
+func servedChannels(p *place) (names []string, err error) {
+	for _, name := range slices.Sorted(maps.Keys(p.cfg.Service.Channels)) {
+		if channels[name] == nil {
+			return nil, &exitError{2, withHint(fmt.Errorf("service.channels: there is no channel %q", name), "see 'perlica service channel list'")}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(channels)) {
+		if isServed(p, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, withHint(&exitError{2, errNoChannel}, "'perlica service channel enable local'")
+	}
+	return names, nil
+}
+
+// openChannels opens the channels that are to be served. paired says who is paired, once the
+// bridge is open.
+func (a *app) openChannels(p *place, paired func(channel, contact string) bool) (list []service.Channel, done func() error, err error) {
+	done = func() error {
+		var err error
+		for _, c := range list {
+			if closer, ok := c.(io.Closer); ok {
+				err = errors.Join(err, closer.Close())
+			}
+		}
+		return err
+	}
+	names, err := servedChannels(p)
+	if err != nil {
+		return nil, done, err
+	}
+	var opens []openChannel
+	for _, name := range names { // all are looked at before the first one listens
+		open, err := channels[name](a, p, func(contact string) bool { return paired(name, contact) })
+		if err != nil {
+			return nil, done, &exitError{2, fmt.Errorf("channel %s: %w", name, err)}
+		}
+		opens = append(opens, open)
+	}
+	for i, open := range opens {
+		c, err := open()
+		if err != nil {
+			return nil, done, errors.Join(fmt.Errorf("channel %s: %w", names[i], err), done())
+		}
+		list = append(list, c)
+	}
+	return list, done, nil
+}
+
+func (a *app) serviceChannelCommand() *cobra.Command {
+	names := completeFirst(func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return slices.Sorted(maps.Keys(channels)), cobra.ShellCompDirectiveNoFileComp
+	})
+	list := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List the channels", Args: exactly(), ValidArgsFunction: noFiles,
+		RunE: func(*cobra.Command, []string) error {
+			p, err := a.locate(nil)
+			if err != nil {
+				return err
+			}
+			g := grid{head: []string{"CHANNEL", "ENABLED", "SET UP"}}
+			for _, name := range slices.Sorted(maps.Keys(channels)) {
+				state := "yes"
+				if _, err := channels[name](a, p, nil); err != nil {
+					state = "no: " + err.Error()
+				}
+				g.add(name, map[bool]string{true: "yes", false: "no"}[isServed(p, name)], state)
+			}
+			return a.write(func(w io.Writer) error { return g.write(w, a.styles(a.stdout), term.Width(a.stdout)) })
+		},
+	}
+	toggle := func(word string, on bool) *cobra.Command {
+		return &cobra.Command{
+			Use: word + " NAME", Short: strings.ToUpper(word[:1]) + word[1:] + " a channel, in the project's configuration",
+			Args: exactly("NAME"), ValidArgsFunction: names,
+			RunE: func(_ *cobra.Command, args []string) error { return a.toggleChannel(args[0], on) },
+		}
+	}
+	test := &cobra.Command{
+		Use: "test NAME", Short: "See whether a channel can be opened and read",
+		Long: `Open a channel, ask its platform who it is there, and read for a moment. Nothing is
+taken: the bridge reads the same messages again. While a bridge runs, 'perlica service
+status' tells instead.`,
+		Args: exactly("NAME"), ValidArgsFunction: names,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.testChannel(cmd.Context(), args[0]) },
+	}
+	return group("channel", "See, choose and try the channels of the bridge", "",
+		list, toggle("enable", true), toggle("disable", false), test)
+}
+
+func checkChannel(name string) error {
+	if channels[name] == nil {
+		return withHint(usageErr("there is no channel %q", name), "see 'perlica service channel list'")
+	}
+	return nil
+}
+
+func (a *app) toggleChannel(name string, on bool) error {
+	if err := checkChannel(name); err != nil {
+		return err
+	}
+	p, err := a.locate(nil)
+	if err != nil {
+		return err
+	}
+	if err := config.SetProject(p.dirs, p.ws, "service.channels."+name, fmt.Sprint(on)); err != nil {
+		return err
+	}
+	if err := a.say("%s: %s; a bridge that runs has to be started anew", name, map[bool]string{true: "enabled", false: "disabled"}[on]); err != nil {
+		return err
+	}
+	if p, err = a.locate(nil); err != nil {
+		return err
+	}
+	if isServed(p, name) != on {
+		a.note("the project's configuration is not trusted, so this does not count yet: perlica config trust")
+	}
+	if on {
+		// It is enabled all the same: what is missing is said here, and by 'perlica service'.
+		if _, err := channels[name](a, p, nil); err != nil {
+			a.complain(fmt.Errorf("it is not set up yet: %w", err))
+		} else {
+			a.note("try it with 'perlica service channel test " + name + "'")
+		}
+	}
+	return nil
+}
+
+// A prober is a channel that can ask its platform who it is there.
+type prober interface {
+	Probe(ctx context.Context) (name string, err error)
+}
+
+func (a *app) testChannel(ctx context.Context, name string) error {
+	if err := checkChannel(name); err != nil {
+		return err
+	}
+	p, err := a.locate(nil)
+	if err != nil {
+		return err
+	}
+	if held, err := service.Holder(p.ws.Service().Lock); err == nil && held != nil {
+		return withHint(held, "'perlica service status' says how its channels are")
+	}
+	open, err := channels[name](a, p, nil)
+	if err != nil {
+		return &exitError{2, err}
+	}
+	c, err := open()
+	if err != nil {
+		return err
+	}
+	who, err := tryChannel(ctx, c)
+	if closer, ok := c.(io.Closer); ok {
+		err = errors.Join(err, closer.Close())
+	}
+	if err != nil {
+		return err
+	}
+	return a.say("%s can be opened and read%s", name, who)
+}
+
+// tryChannel reads from a channel for a moment, and says who it is there.
+func tryChannel(ctx context.Context, c service.Channel) (who string, err error) {
+	if p, ok := c.(prober); ok {
+		name, err := p.Probe(ctx)
+		if err != nil {
+			return "", err
+		}
+		who = "; there it is " + oneLine(name)
+	}
+	moment, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	if _, _, err = c.Poll(moment, ""); moment.Err() != nil {
+		err = ctx.Err() // nothing came, which is well
+	}
+	return who, err
+}

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/service"
+)
+
+// records opens what the bridge knows, without a bridge.
+func (a *app) records(ctx context.Context, f func(*service.Records, *eventlog.Reader, *place) error) error {
+	return a.reading(ctx, func(log *eventlog.Reader, p *place) error {
+		paths, err := p.ws.EnsureService()
+		if err != nil {
+			return err
+		}
+		r, remove, err := openView(paths.Bridge, func(path string) (*service.Records, error) { return service.OpenRecords(ctx, log, path) })
+		if err != nil {
+			return err
+		}
+		defer remove()
+		return errors.Join(f(r, log, p), r.Close())
+	})
+}
+
+// serviceReport is the status as JSON has it.
+type serviceReport struct {
+	service.Status
+	Holder    *service.HeldError `json:"bridge"` // null: none runs
+	Questions int                `json:"questions"`
+}
+
+func (a *app) serviceStatusCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "status", Short: "Show how the bridge is", Args: exactly(), ValidArgsFunction: noFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.records(cmd.Context(), func(r *service.Records, log *eventlog.Reader, p *place) error {
+				return a.serviceStatus(cmd.Context(), r, log, p, asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *eventlog.Reader, p *place, asJSON bool) error {
+	s, err := r.Status(ctx)
+	if err != nil {
+		return err
+	}
+	rep := serviceReport{Status: s}
+	if rep.Holder, err = service.Holder(p.ws.Service().Lock); err != nil {
+		return err
+	}
+	rep.Running = rep.Holder != nil
+	paths, err := p.ws.Context(p.cfg.ContextID)
+	if err != nil {
+		return err
+	}
+	open, err := kernel.PendingQuestions(ctx, log, paths.Locks)
+	if err != nil {
+		return err
+	}
+	rep.Questions = len(open)
+	if asJSON {
+		return a.printJSON(rep)
+	}
+	return a.write(func(w io.Writer) error {
+		if rep.Holder != nil {
+			fmt.Fprintf(w, "running: process %d, since %s\n", rep.Holder.PID, rep.Holder.Since.Local().Format(time.DateTime))
+		} else {
+			fmt.Fprintln(w, "not running")
+		}
+		for _, c := range rep.Channels {
+			state := "well"
+			if c.Error != "" {
+				state = c.Error
+			}
+			if rep.Holder != nil && c.Served || c.Error != "" {
+				fmt.Fprintf(w, "channel %s: %s\n", term.Sanitize(c.Name), term.Sanitize(state))
+			}
+		}
+		for _, s := range a.setups(p) {
+			if s.Err != nil {
+				fmt.Fprintf(w, "channel %s: not set up: %s\n", term.Sanitize(s.Name), oneLine(s.Err.Error()))
+			}
+		}
+		perhaps := ""
+		if rep.Unknown > 0 {
+			perhaps = fmt.Sprintf(" (of which %d may have been sent before)", rep.Unknown)
+		}
+		fmt.Fprintf(w, "%s, %s without an outcome, %s, %d to be sent%s\n", count(len(rep.Contacts), "contact"),
+			count(rep.Waiting, "message"), count(rep.Questions, "open question"), rep.Unsent, perhaps)
+		if rep.LastWhy != "" {
+			fmt.Fprintf(w, "sending failed: %s\n", term.Sanitize(rep.LastWhy))
+		}
+		if rep.Failed > 0 {
+			fmt.Fprintf(w, "%s could not be sent and %s given up\n", count(rep.Failed, "message"), map[bool]string{true: "was", false: "were"}[rep.Failed == 1])
+		}
+		_, err := fmt.Fprintf(w, "strangers ignored: %d\n", rep.Ignored)
+		return err
+	})
+}
+
+func (a *app) servicePairCommand() *cobra.Command {
+	var rights string
+	cmd := &cobra.Command{
+		Use: "pair", Short: "Show a code with which somebody is paired",
+		Long: `Show a code of six digits. Whoever sends it to a channel of the bridge within five
+minutes is paired. It counts once, and replaces the code before.
+
+Rights: ask sends inputs to the agent, approve answers the questions of one's own runs,
+admin changes what stays and, with approve, answers everybody's questions.`,
+		Example: "  perlica service pair\n  perlica service pair --rights ask,approve,admin",
+		Args:    exactly(), ValidArgsFunction: noFiles,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			rs, err := service.ParseRights(rights)
+			if err != nil {
+				return &exitError{2, err}
+			}
+			p, err := a.locate(nil)
+			if err != nil {
+				return err
+			}
+			r, done, err := a.open(cmd.Context(), p)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, done()) }()
+			code, err := service.OpenPairing(cmd.Context(), r.Log(), rs, userName(a.getenv), time.Now())
+			if err != nil {
+				return err
+			}
+			if held, err := service.Holder(p.ws.Service().Lock); err == nil && held == nil {
+				a.note("no bridge runs here: start one with 'perlica service'")
+			}
+			a.note("send this to a channel of the bridge within five minutes:")
+			return a.say("%s", code)
+		},
+	}
+	cmd.Flags().StringVar(&rights, "rights", "ask,approve", "what the contact may do: `rights` out of ask, approve and admin")
+	return cmd
+}
+
+func (a *app) serviceContactsCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "contacts", Short: "List who is paired", Args: exactly(), ValidArgsFunction: noFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list := []service.Contact{}
+			err := a.records(cmd.Context(), func(r *service.Records, _ *eventlog.Reader, _ *place) error {
+				found, err := r.Contacts(cmd.Context())
+				list = append(list, found...)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(list)
+			}
+			if len(list) == 0 {
+				a.note("nobody is paired; 'perlica service pair' shows a code")
+				return nil
+			}
+			g := grid{head: []string{"CONTACT", "RIGHTS", "PAIRED", "NAME"}}
+			for _, c := range list {
+				g.add(c.Channel+":"+c.ID, rightsText(c.Rights), c.Paired.Local().Format(time.DateTime), c.Name)
+			}
+			return a.write(func(w io.Writer) error { return g.write(w, a.styles(a.stdout), term.Width(a.stdout)) })
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+func (a *app) serviceUnpairCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "unpair CONTACT", Short: "Take a contact's rights away", Example: "  perlica service unpair local:alice",
+		Args: exactly("CONTACT"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			var found *service.Contact
+			err = a.records(cmd.Context(), func(r *service.Records, _ *eventlog.Reader, _ *place) error {
+				list, err := r.Contacts(cmd.Context())
+				for _, c := range list {
+					if c.Channel+":"+c.ID == args[0] {
+						found = &c
+					}
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if found == nil {
+				return withHint(fmt.Errorf("there is no contact %q", args[0]), "see 'perlica service contacts'")
+			}
+			p, err := a.locate(nil)
+			if err != nil {
+				return err
+			}
+			r, done, err := a.open(cmd.Context(), p)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, done()) }()
+			if err := service.Unpair(cmd.Context(), r.Log(), *found, userName(a.getenv)); err != nil {
+				return err
+			}
+			return a.say("%s is not paired any more", found.Label())
+		},
+	}
+}
+
+func (a *app) serviceLogsCommand() *cobra.Command {
+	cmd := a.logTailCommand()
+	cmd.Use, cmd.Short = "logs", "Show what the bridge recorded: 'perlica log tail' with its events"
+	cmd.Long, cmd.Example = "", "  perlica service logs -f"
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed("type") {
+			if err := cmd.Flags().Set("type", "service.*"); err != nil {
+				return err
+			}
+		}
+		return run(cmd, args)
+	}
+	return cmd
+}

@@ -1,0 +1,383 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+// service is a bridge with which nobody is paired. It has shown its own code, which would
+// otherwise replace one that is asked for in the same moment.
+func (w *world) service() *job {
+	w.t.Helper()
+	s := w.start("service")
+	s.expect("nobody is paired")
+	return s
+}
+
+// phone is 'perlica phone' of somebody who is paired.
+type phone struct {
+	*job
+	in io.Writer
+}
+
+func (w *world) phone(name string, rights ...string) *phone {
+	w.t.Helper()
+	cmd := w.command("phone", "--as", name)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	p := &phone{w.startCmd(cmd), in}
+	pair := w.run("service", "pair", "--rights="+strings.Join(append(rights, "ask,approve")[:1], ""))
+	pair.exits(0)
+	p.says(strings.TrimSpace(pair.stdout.String()))
+	p.hears("You are paired")
+	return p
+}
+
+func (p *phone) says(text string) {
+	p.w.t.Helper()
+	if _, err := io.WriteString(p.in, text+"\n"); err != nil {
+		p.w.t.Fatal(err)
+	}
+}
+
+// hears waits until the phone has been sent the text.
+func (p *phone) hears(text string) {
+	p.w.t.Helper()
+	p.w.eventually(fmt.Sprintf("the phone shows %q", text), func() error {
+		if s := p.stdout.String(); !strings.Contains(s, text) {
+			return fmt.Errorf("it shows %q", s)
+		}
+		return nil
+	})
+}
+
+// systemd is what a service tells of itself.
+type systemd struct {
+	w    *world
+	conn *net.UnixConn
+}
+
+func (w *world) systemd() *systemd {
+	dir, err := os.MkdirTemp("", "notify") // short: sockets
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "s"), Net: "unixgram"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = conn.Close(); _ = os.RemoveAll(dir) })
+	w.env = append(w.env, "NOTIFY_SOCKET="+filepath.Join(dir, "s"), "WATCHDOG_USEC=100000")
+	return &systemd{w, conn}
+}
+
+// expect waits until a notice came n times, and returns what else came before.
+func (s *systemd) expect(notice string, n int) (before []string) {
+	s.w.t.Helper()
+	if err := s.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		s.w.t.Fatal(err)
+	}
+	for b := make([]byte, 1000); n > 0; {
+		size, err := s.conn.Read(b)
+		if err != nil {
+			s.w.t.Fatalf("%s never came: %v; %q", notice, err, before)
+		}
+		if got := string(b[:size]); got == notice {
+			n--
+		} else {
+			before = append(before, got)
+		}
+	}
+	return before
+}
+
+// TestServiceStops: SIGTERM is said to systemd at once, the watchdog hears from the bridge as
+// long as it drains, and the turn under way may end.
+func TestServiceStops(t *testing.T) {
+	w := newWorld(t)
+	sd := w.systemd()
+	s := w.service()
+	for _, early := range sd.expect("READY=1", 1) {
+		if early != "WATCHDOG=1" {
+			t.Errorf("%s came before it was ready", early)
+		}
+	}
+	alice := w.phone("alice") // it serves
+	alice.says(question)
+	alice.hears("make all")
+	sd.expect("WATCHDOG=1", 5)
+	s.signal(syscall.SIGTERM)
+	sd.expect("STOPPING=1", 1)
+	sd.expect("WATCHDOG=1", 5)
+	w.run("pending", "deny").exits(0)
+	s.exits(0)
+	alice.hears("permission: reject")
+	w.logged(1, "service.stopped", "in order")
+}
+
+// TestServiceIsStoppedTwice: the second signal does not wait, and the next start tells the truth.
+func TestServiceIsStoppedTwice(t *testing.T) {
+	w := newWorld(t)
+	s := w.service()
+	alice := w.phone("alice")
+	alice.says(question)
+	alice.hears("make all")
+	s.signal(syscall.SIGTERM)
+	s.expect("stopping")
+	s.signal(syscall.SIGTERM)
+	s.exits(-1)
+	again := w.start("service")
+	alice.hears("the bridge died while it was open")
+	alice.hears("is not known")
+	again.signal(syscall.SIGINT)
+	again.exits(0)
+	w.logged(1, "service.stopped")
+}
+
+// TestServiceGrace: a turn that does not end in time is cancelled, and its contact told.
+func TestServiceGrace(t *testing.T) {
+	w := newWorld(t)
+	w.config("[service]\ngrace = '100ms'\n")
+	s := w.service()
+	alice := w.phone("alice")
+	alice.says(`@say half an answer\n`)
+	alice.hears("half an answer")
+	alice.says("@hang")
+	w.until(2, "acp.request.sent", "session/prompt")
+	s.signal(syscall.SIGTERM)
+	s.exits(0)
+	alice.hears("The turn was stopped: the bridge was told to stop")
+}
+
+// TestServiceReloads: SIGHUP takes in the configuration, unless it has mistakes.
+func TestServiceReloads(t *testing.T) {
+	w := newWorld(t)
+	w.config("[service]\nack = 'first'\n")
+	s := w.service()
+	alice := w.phone("alice")
+	alice.says("one")
+	alice.hears("first")
+	w.config("[service]\nack = 'second'\n")
+	s.signal(syscall.SIGHUP)
+	s.expect("was read again")
+	alice.says("two")
+	alice.hears("second")
+	w.config("[service]\nack = 'third\n")
+	s.signal(syscall.SIGHUP)
+	s.expect("was not read again")
+	alice.says("three")
+	alice.hears("You said: three")
+	if n := strings.Count(alice.stdout.String(), "second"); n != 1+1 {
+		t.Errorf("it was acknowledged otherwise: %s", alice.stdout.String())
+	}
+	s.signal(syscall.SIGTERM)
+	s.exits(0)
+}
+
+// TestServiceScreen: the view shows who is paired, what runs and what is asked, is painted over
+// without a rest, also where the terminal becomes narrow, and leaves nothing.
+func TestServiceScreen(t *testing.T) {
+	w := newWorld(t)
+	s := w.terminal(func(c *exec.Cmd) { c.Env = append(c.Env, "NO_COLOR=1") }, "service")
+	s.expect("nobody is paired: send ")
+	alice := w.phone("alice")
+	s.expect("  contact   local:alice: ask, approve")
+	if err := pty.Setsize(s.pty, &pty.Winsize{Rows: 20, Cols: 50}); err != nil {
+		t.Fatal(err)
+	}
+	alice.says(`@ask execute "Run it` + strings.Repeat(" wide", 40) + `" command="make all"`)
+	s.expect("  question  ")
+	s.expect("Run it")
+	s.expect("  running   local:alice")
+	s.press("\x03")
+	s.expect("\r\x1b[") // behind the echo of the key
+	s.expect("  stopping")
+	w.run("pending", "deny").exits(0)
+	s.exits(0)
+	all := s.text()
+	if sgr.MatchString(all) {
+		t.Errorf("colors in spite of NO_COLOR: %q", all)
+	}
+	// What is on the screen in the end: each view takes the one before away, line for line.
+	for _, part := range strings.SplitAfter(all[strings.Index(all, "running"):], "\n") {
+		if n := len(strings.TrimRight(part, "\r\n")); n > 49+len("\x1b[10A\x1b[J") {
+			t.Errorf("a line of %d on a terminal of 50: %q", n, part)
+		}
+	}
+	lines := 0
+	for rest := all; rest != ""; {
+		up := 0
+		at := strings.Index(rest, "\x1b[J")
+		if at < 0 {
+			lines += strings.Count(rest, "\n")
+			break
+		}
+		head := rest[:at]
+		escape := strings.LastIndex(head, "\x1b[")
+		lines += strings.Count(head[:escape], "\n")
+		if !strings.HasSuffix(head[:escape], "\r") {
+			t.Errorf("it is not painted over from the beginning of the line: %q", head[escape-5:])
+		}
+		if _, err := fmt.Sscanf(head[escape:], "\x1b[%dA", &up); err != nil || up != lines {
+			t.Fatalf("%d lines are painted over, %d were shown: %q", up, lines, all)
+		}
+		lines, rest = 0, rest[at+len("\x1b[J"):]
+	}
+	if lines != 0 {
+		t.Errorf("%d lines are left: %q", lines, all)
+	}
+}
+
+// TestServiceWithoutItsTerminal: where the terminal is closed, SIGHUP is the end, not a reload.
+func TestServiceWithoutItsTerminal(t *testing.T) {
+	w := newWorld(t)
+	p, tty, err := pty.Open()
+	if err != nil {
+		t.Skip("no pseudo terminal: ", err)
+	}
+	cmd := w.command("service")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	s := w.startCmd(cmd)
+	_ = tty.Close() // the child has it
+	w.until(1, "service.pairing_opened")
+	if err := p.Close(); err != nil { // nobody reads it, so that it is closed at once
+		t.Fatal(err)
+	}
+	s.exits(0)
+	w.logged(1, "service.stopped", "in order")
+}
+
+// documented returns the block of code behind the words in docs/service.md.
+func documented(t *testing.T, words string) string {
+	t.Helper()
+	b, err := os.ReadFile("../../docs/service.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(b), words)
+	_, rest, fenced := strings.Cut(rest, "```")
+	_, rest, _ = strings.Cut(rest, "\n")
+	block, _, closed := strings.Cut(rest, "```")
+	if !found || !fenced || !closed {
+		t.Fatalf("docs/service.md has no block of code behind %q", words)
+	}
+	return block
+}
+
+// TestSystemdUnit: what the docs offer is a unit.
+func TestSystemdUnit(t *testing.T) {
+	unit := documented(t, "perlica.service`:")
+	known := map[string][]string{
+		"[Unit]": {"Description", "After"},
+		"[Service]": {"Type", "WorkingDirectory", "ExecStart", "ExecReload", "Restart", "RestartSec", "WatchdogSec", "TimeoutStopSec",
+			"KillMode", "NotifyAccess"},
+		"[Install]": {"WantedBy"},
+	}
+	section, seen := "", map[string]string{}
+	for line := range strings.Lines(unit) {
+		line = strings.TrimSpace(line)
+		key, value, ok := strings.Cut(line, "=")
+		switch {
+		case line == "":
+		case known[line] != nil:
+			section = line
+		case ok && slices.Contains(known[section], key) && value != "":
+			seen[key] = value
+		default:
+			t.Errorf("%s has the line %q", section, line)
+		}
+	}
+	if seen["Type"] != "notify" || seen["KillMode"] != "mixed" || !strings.HasSuffix(seen["ExecStart"], "perlica service") {
+		t.Errorf("%q", seen)
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("there is no systemd-analyze")
+	}
+	self, err := exec.LookPath("perlica")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	name := filepath.Join(dir, "perlica.service")
+	unit = strings.NewReplacer("%h/bin/perlica", self, "%h/project", dir).Replace(unit)
+	if err := os.WriteFile(name, []byte(unit), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(analyze, "--user", "verify", name)
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "HOME="+dir)
+	out, err := cmd.CombinedOutput()
+	for line := range strings.Lines(string(out)) { // other units of this machine may be broken
+		if strings.Contains(line, "perlica.service") {
+			t.Errorf("systemd-analyze: %s", line)
+		}
+	}
+	t.Logf("systemd-analyze: %v, %s", err, out)
+}
+
+// TestLaunchdJob: what the docs offer has the form of a property list, and no key that
+// launchd.plist(5) does not know.
+func TestLaunchdJob(t *testing.T) {
+	d := xml.NewDecoder(strings.NewReader(documented(t, "org.perlica.service.plist`")))
+	known := map[string]string{ // and the kind of its value
+		"Label": "string", "ProgramArguments": "array", "WorkingDirectory": "string", "RunAtLoad": "true", "KeepAlive": "dict",
+		"SuccessfulExit": "false", "ExitTimeOut": "integer", "StandardErrorPath": "string", "EnvironmentVariables": "dict",
+	}
+	var path []string
+	key, seen := "", []string{}
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch token := token.(type) {
+		case xml.StartElement:
+			name, parent := token.Name.Local, ""
+			if len(path) > 0 {
+				parent = path[len(path)-1]
+			}
+			if parent == "dict" && name != "key" {
+				if known[key] != name {
+					t.Errorf("the key %q has a %s", key, name)
+				}
+				seen, key = append(seen, key), ""
+			}
+			path = append(path, name)
+		case xml.EndElement:
+			path = path[:len(path)-1]
+			if token.Name.Local == "dict" && key != "" {
+				t.Errorf("the key %q has no value", key)
+			}
+		case xml.CharData:
+			if len(path) > 0 && path[len(path)-1] == "key" {
+				key = string(token)
+			}
+		}
+	}
+	for _, needed := range []string{"Label", "ProgramArguments", "WorkingDirectory", "KeepAlive"} {
+		if !slices.Contains(seen, needed) {
+			t.Errorf("there is no %s: %q", needed, seen)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/perlica/perlica/kernel/command"
+)
+
+// commandsFromAPhone are all slash commands, and what a contact is told who may ask, who may
+// approve, too, and who may change what stays.
+var commandsFromAPhone = []struct{ text, ask, approve, admin string }{
+	everybody("/help", "what can be said here"),
+	everybody("/help cancel", "stop the turn"),
+	everybody("/pending", "No question waits"),
+	approvers("/choose 1", "no question waits"),
+	approvers("/allow", "no question waits"),
+	approvers("/deny", "no question waits"),
+	everybody("/cancel", "no turn is under way here"),
+	everybody("/cancel 12345678", "12345678"),
+	everybody("/again", "hello from"),
+	everybody("/attach /etc/passwd", "send the file with the message"),
+	everybody("/provider", "predictable"),
+	everybody("/mode", "ask"),
+	everybody("/model", "lets nobody choose a model"),
+	everybody("/config", "has no options"),
+	everybody("/policy", "no standing approvals"),
+	everybody("/log", "inbound.message.received"),
+	everybody("/log 1", "service.message_finished"),
+	everybody("/log verify", "as they were written"),
+	everybody("/log show 12345678", "12345678"),
+	everybody("/thoughts", "not sent to a phone"),
+	everybody("/usage", "1 turn"),
+	everybody("/doctor", "checks are well"),
+	everybody("/exit", "nothing to leave"),
+	everybody("/exit bypassed", "nothing to leave"),
+	everybody("/frobnicate", "there is no command /frobnicate"),
+	everybody("/sesion", "did you mean /session?"),
+	admins("/save kept by hand", "kept"),
+	everybody("/session", "@"),
+	admins("/session list --all", "(now)"),
+	admins("/session show", "hello from"),
+	admins("/session rename other name", "other name"),
+	admins("/policy revoke 12345678", "12345678"),
+	admins("/mode nonesuch", "nonesuch"),
+	admins("/model nonesuch", "nonesuch"),
+	admins("/config nonesuch 1", "nonesuch"),
+	admins("/session new third", "another session"),
+	admins("/session use other name", "another session"),
+	admins("/session delete third", "off every list"),
+	admins("/provider predictable", "another session"),
+	admins("/provider nonesuch", "nonesuch"),
+	admins("/discard", "off every list"),
+	everybody("/clear", "another session"),
+	everybody("//x", "You said: /x"),
+}
+
+const forbidden = "you may not do that here"
+
+type fromAPhone = struct{ text, ask, approve, admin string }
+
+func everybody(text, want string) fromAPhone { return fromAPhone{text, want, want, want} }
+func approvers(text, want string) fromAPhone { return fromAPhone{text, forbidden, want, want} }
+func admins(text, want string) fromAPhone    { return fromAPhone{text, forbidden, forbidden, want} }
+
+// TestCommandsFromAPhone: each command does what the contact may, and nothing else.
+func TestCommandsFromAPhone(t *testing.T) {
+	w := newWorld(t)
+	s := w.service()
+	for _, c := range command.Commands() {
+		used := false
+		for _, l := range commandsFromAPhone {
+			used = used || strings.Fields(l.text)[0] == "/"+c.Name
+		}
+		if !used {
+			t.Errorf("/%s is not tried", c.Name)
+		}
+	}
+	for _, who := range []struct {
+		rights string
+		want   func(fromAPhone) string
+	}{
+		{"ask", func(l fromAPhone) string { return l.ask }},
+		{"ask,approve", func(l fromAPhone) string { return l.approve }},
+		{"ask,approve,admin", func(l fromAPhone) string { return l.admin }},
+	} {
+		if who.rights == "ask" { // whose session is kept, and nobody else's business
+			boss := w.phone("boss", "ask,approve,admin")
+			boss.says("hello from boss")
+			boss.hears("You said: hello from boss")
+			boss.told("/save", "kept")
+		}
+		p := w.phone(strings.ReplaceAll(who.rights, ",", "-"), who.rights)
+		p.says("hello from " + who.rights)
+		p.hears("You said: hello from " + who.rights)
+		for _, l := range commandsFromAPhone {
+			p.told(l.text, who.want(l))
+		}
+		for _, other := range []string{"hello from boss", "hello from ask\n"} {
+			if who.rights == "ask,approve" && strings.Contains(p.stdout.String(), other) {
+				t.Errorf("%s is told what others said: %s", who.rights, p.stdout.String())
+			}
+		}
+	}
+	s.signal(syscall.SIGTERM)
+	s.exits(0)
+	if list := w.run("session", "list", "--all").stdout.String(); strings.Contains(list, "bypassed") {
+		t.Errorf("a session was named without the right to: %s", list)
+	}
+}
+
+// told says something and waits for an answer with the text in it, before anything else is said.
+func (p *phone) told(text, want string) {
+	p.w.t.Helper()
+	before := len(p.stdout.String())
+	p.says(text)
+	p.w.eventually(fmt.Sprintf("%s is answered with %q", text, want), func() error {
+		if s := p.stdout.String()[before:]; !strings.Contains(s, want) {
+			return fmt.Errorf("it is answered with %q", s)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/provider"
+)
+
+func (a *app) watchCommand() *cobra.Command {
+	var turns int
+	var thoughts bool
+	cmd := &cobra.Command{
+		Use:   "watch [SESSION]",
+		Short: "Follow a living session from another terminal",
+		Long: `Follow a session: what is asked and answered in it, tool calls and questions, whatever
+process they happen in, until Ctrl-C. SESSION is a name, an id, or a unique beginning or
+end of one; without it, the session that was used last. The answers go to standard
+output, everything else to standard error.
+
+At a terminal its questions can be answered here, too; the first answer counts, wherever
+it is given. Watching itself changes nothing.`,
+		Example: `  perlica watch
+  perlica watch refactoring -n 5`,
+		Args: between(0, "SESSION"), ValidArgsFunction: completeFirst(a.completeSessions),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.watch(cmd.Context(), args, turns, thoughts)
+		},
+	}
+	cmd.Flags().IntVarP(&turns, "turns", "n", 1, "how many of its turns to begin with, the newest")
+	cmd.Flags().BoolVar(&thoughts, "thoughts", false, "show the agent's thoughts")
+	return cmd
+}
+
+func (a *app) watch(ctx context.Context, args []string, turns int, thoughts bool) (err error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	defer func() {
+		if ctx.Err() != nil {
+			err = nil // that is how watching ends
+		}
+	}()
+	surviveBrokenPipes()
+	return a.reading(ctx, func(log *eventlog.Reader, p *place) error {
+		s, err := a.sessionToWatch(ctx, log, p, args)
+		if err != nil {
+			return err
+		}
+		paths, err := p.ws.Context(p.cfg.ContextID)
+		if err != nil {
+			return err
+		}
+		ctx, end := context.WithCancel(ctx)
+		defer end()
+		w := newWatcher(ctx, a, thoughts, end)
+		defer w.close()
+		w.note("watching %s with %s; Ctrl-C ends it", describeSession(s), s.Provider)
+		for n, err := range kernel.Follow(ctx, log, paths.Locks, s.ID, turns) {
+			if err != nil {
+				return err
+			}
+			w.show(n)
+		}
+		return w.say.failed
+	})
+}
+
+// sessionToWatch finds the session that is named, or the one that was used last.
+func (a *app) sessionToWatch(ctx context.Context, log *eventlog.Reader, p *place, args []string) (s kernel.Session, err error) {
+	paths, err := p.ws.Context(p.cfg.ContextID)
+	if err != nil {
+		return s, err
+	}
+	view, remove, err := openView(paths.Sessions, func(path string) (*kernel.Sessions, error) {
+		return kernel.OpenSessions(ctx, log, path)
+	})
+	if err != nil {
+		return s, err
+	}
+	defer remove()
+	defer func() { err = errors.Join(err, view.Close()) }()
+	if len(args) > 0 {
+		return view.Find(ctx, args[0])
+	}
+	return view.Latest(ctx)
+}
+
+// watcher shows a session that lives elsewhere, as a run shows itself.
+type watcher struct {
+	say   *printer
+	asker *asker
+	text  string // the end of what was printed of the answer
+	held  bool   // by somebody who says who he is
+	by    string
+}
+
+func newWatcher(ctx context.Context, a *app, thoughts bool, end context.CancelFunc) *watcher {
+	// What stops a run, Ctrl-C at a question or a closed pipe, ends the watching.
+	stop := &stopper{first: make(chan kernel.Stop, 1), onStop: end, end: func(error) { end() }}
+	w := &watcher{say: newPrinter(ctx, a, runFlags{format: "text", thoughts: thoughts}, stop)}
+	w.asker = newAsker(a, nil, w.say)
+	w.asker.stop = stop
+	w.asker.answerTo = func(ctx context.Context, q interaction.Question, answer interaction.Answer) error {
+		// The log is open for writing no longer than this takes.
+		return a.writing(ctx, func(r *kernel.Runner, _ *place) error { return r.AnswerQuestion(ctx, q, answer) })
+	}
+	return w
+}
+
+func (w *watcher) close() {
+	w.endAnswer()
+	w.asker.close()
+	_ = w.say.status.Close() // errors of the terminal are nobody's business
+}
+
+func (w *watcher) note(format string, args ...any) { w.say.note(fmt.Sprintf(format, args...)) }
+
+// show shows what is different for somebody who only watches, and lets the printer of runs
+// show the rest.
+func (w *watcher) show(n kernel.Notice) {
+	switch n := n.(type) {
+	case kernel.Received:
+		w.received(n)
+	case kernel.Updated:
+		if n.Kind == provider.AgentMessageChunk && n.Text != "" {
+			w.text = n.Text
+		}
+		w.say.show(n)
+	case kernel.Asked:
+		w.say.show(n)
+		if n.Answerable && !w.asker.available() {
+			w.note("%s; answer with 'perlica pending show %s'", oneLine(questionTitle(n.Question)), shortID(n.ID))
+		}
+		w.asker.show(n)
+	case kernel.Closed:
+		w.say.show(n)
+		w.asker.show(n)
+	case kernel.Stopping:
+		w.note("stopping: %s", n.Why)
+	case kernel.Finished:
+		w.finished(n)
+	case kernel.Held:
+		w.heldBy(n)
+	case kernel.Freed:
+		w.freed(n)
+	default:
+		w.say.show(n)
+	}
+}
+
+// received shows what was asked, and by whom.
+func (w *watcher) received(n kernel.Received) {
+	s := w.say.styles
+	w.say.status.Print(func(out io.Writer) {
+		fmt.Fprintln(out, s.Dim(fmt.Sprintf("\n%s  %s (%s)  run %s", n.At.Local().Format(time.DateTime), oneLine(n.Input.Sender), oneLine(n.Input.Source), short(n.Run))))
+		if n.Pruned {
+			fmt.Fprintln(out, s.Dim("(its text was removed)"))
+			return
+		}
+		for line := range strings.SplitSeq(strings.TrimRight(term.Sanitize(n.Input.Text), "\n"), "\n") {
+			fmt.Fprintln(out, s.Cyan("> ")+line)
+		}
+	})
+}
+
+// endAnswer ends the line of an answer, so that the next does not begin in its middle.
+func (w *watcher) endAnswer() {
+	switch {
+	case w.text == "" || w.say.closed:
+	case w.say.answer != nil:
+		_ = w.say.answer.Close() // the terminal may be gone
+	case !strings.HasSuffix(w.text, "\n"):
+		w.say.text("\n")
+	}
+	w.text = ""
+}
+
+func (w *watcher) finished(n kernel.Finished) {
+	w.endAnswer()
+	clear(w.say.tools)
+	w.say.waiting = 0
+	w.say.status.Clear()
+	w.say.explain(n.Result)
+}
+
+func (w *watcher) heldBy(n kernel.Held) {
+	if w.held = n.By != ""; w.held { // a single run is seen by its input
+		w.by = fmt.Sprintf("the %s (process %d)", n.By, n.PID)
+		w.note("%s has held the session since %s", w.by, n.Since.Local().Format(time.DateTime))
+	}
+}
+
+// freed says that the holder is gone, and whether it left in the middle of a turn.
+func (w *watcher) freed(n kernel.Freed) {
+	w.endAnswer()
+	w.say.status.Clear()
+	switch {
+	case n.Run != "":
+		w.note("the process that ran this turn is gone; 'perlica log show %s' tells what is known, and the next start records the outcome", short(n.Run))
+	case w.held:
+		w.note("%s has left the session", w.by)
+	}
+	w.held = false
+}

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Check a proof of 'perlica log prove' without Perlica: python3 check-proof.py FILE KEY
+
+Written from docs/evidence.md and docs/log.md with the standard library; openssl (1.1.1 or newer)
+checks the signature.
+"""
+import base64, datetime, hashlib, json, subprocess, sys, tempfile
+
+def sha(*parts): return hashlib.sha256(b"".join(parts)).digest()
+
+text = open(sys.argv[1], encoding="utf-8", newline="").read()
+proof, body, signatures = text.split("\n\n")
+head, extra, index, *path = proof.split("\n")
+origin, size, root = body.split("\n")
+size, index = int(size), int(index.removeprefix("index "))
+assert head == "c2sp.org/tlog-proof@v1"
+
+# The event: its payload has the hash that its header names.
+e = json.loads(base64.b64decode(extra.removeprefix("extra ")))
+if "withheld" in e:
+    payload = None
+    print("the payload is withheld:", e["withheld"])
+elif "payload" in e:  # these bytes are the JSON as it stands
+    raw = base64.b64decode(extra.removeprefix("extra ")).decode()
+    payload = raw[raw.index('"leaf":"'):].split(',"payload":', 1)[1][:-1].encode()
+elif "line" in e:
+    payload = e["line"].encode()
+else:  # an empty payload has no member at all
+    payload = base64.b64decode(e.get("line_base64", e.get("payload_base64", "")))
+assert payload is None or (len(payload), hashlib.sha256(payload).hexdigest()) == (e["payload_len"], e["payload_sha256"]), "payload"
+
+# The leaf: the hash of the header.
+seconds, _, fraction = e["ts"].removesuffix("Z").partition(".")
+at = datetime.datetime.fromisoformat(seconds + "+00:00") - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+ns = (at.days * 86400 + at.seconds) * 10**9 + int(fraction.ljust(9, "0"))
+fields = ["perlica event 1", e["seq"], e["event_id"], ns, e["type"], e["class"], e["actor"], e["writer"], e["context_id"]]
+fields += [e.get(k, "") for k in ("session_id", "conversation_id", "run_id", "trace_id", "interaction_id", "input_id")]
+fields = [str(f).encode() for f in fields + [e["payload_len"]]] + [bytes.fromhex(e["payload_sha256"])]
+h = sha(b"\x00", *(len(f).to_bytes(4, "big") + f for f in fields))
+assert e["seq"] == index + 1 and index < size, "index"
+
+# The root: RFC 9162, section 2.1.3.2.
+n, last = index, size - 1
+for sibling in map(base64.b64decode, path):
+    assert last > 0, "too many hashes"
+    if n & 1 or n == last:
+        h = sha(b"\x01", sibling, h)
+        while not n & 1 and n:
+            n, last = n >> 1, last >> 1
+    else:
+        h = sha(b"\x01", h, sibling)
+    n, last = n >> 1, last >> 1
+assert last == 0 and h == base64.b64decode(root), "the event is not in the tree"
+
+# The signature: Ed25519 over the checkpoint's three lines.
+name, _, key = sys.argv[2].split("+", 2)
+key = base64.b64decode(key)
+key_id = sha(name.encode(), b"\n", key)[:4]
+assert key[0] == 1 and name == origin, "another log's key"
+sigs = [base64.b64decode(l.rsplit(" ", 1)[1]) for l in signatures.splitlines() if l.startswith("— " + name + " ")]
+sig = next((s for s in sigs if s[:4] == key_id), None)
+assert sig, "another key signed: " + ", ".join(f"{name}+{s[:4].hex()}+…" for s in sigs)
+with tempfile.TemporaryDirectory() as d:
+    for file, data in ("key", bytes.fromhex("302a300506032b6570032100") + key[1:]), ("msg", (body + "\n").encode()), ("sig", sig[4:]):
+        open(f"{d}/{file}", "wb").write(data)
+    subprocess.run(["openssl", "pkeyutl", "-verify", "-pubin", "-keyform", "DER", "-inkey", d + "/key", "-rawin", "-in", d + "/msg", "-sigfile", d + "/sig"],
+                   check=True, stdout=subprocess.DEVNULL)
+print(f"event {e['seq']} is on the log {origin}, among its first {size}")

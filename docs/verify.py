@@ -1,0 +1,100 @@
+"""Checks an event log of Perlica; log-format.md, all that it knows, explains each step. Exit code 1: it is damaged.
+usage: python3 verify.py eventlog.db [--key VERIFIER-KEY]... [--since CHECKPOINT-FILE]..."""
+import hashlib, json, os, re, sqlite3, sys; from base64 import b64decode, b64encode
+RULES = {"llm.requested": ("intent", "", 10, 13), "session/prompt": ("prompt", "intent", 10),  # what, after what, and
+         "llm.responded": ("outcome", "intent", 10), "llm.outcome_unknown": ("outcome", "intent", 10),  # the columns of
+         "llm.provider_error": ("outcome", "", 10), "interaction.requested": ("question", "", 12),  # which it is one
+         "interaction.answered": ("answer", "question", 12), "interaction.lapsed": ("answer", "question", 12)}
+P, ORDER, D = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493, -121665 * pow(121666, -1, 2**255 - 19)
+def plus(a, b):  # points of Ed25519 (RFC 8032) are X, Y, Z, XY/Z
+    e, f = (a[1] - a[0]) * (b[1] - b[0]) % P, (a[1] + a[0]) * (b[1] + b[0]) % P
+    g, h = 2 * a[3] * b[3] * D % P, 2 * a[2] * b[2] % P
+    return (f - e) * (h - g) % P, (h + g) * (f + e) % P, (h - g) * (h + g) % P, (f - e) * (f + e) % P
+def times(n, a): return plus(times(n // 2, plus(a, a)), a if n % 2 else (0, 1, 1, 0)) if n else (0, 1, 1, 0)
+def point(b, flip=0):
+    y = int.from_bytes(b, "little") & (2**255 - 1)
+    square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
+    x = pow(square, (P + 3) // 8, P)
+    x = x if x * x % P == square else x * pow(2, (P - 1) // 4, P) % P
+    return (x := x if x & 1 == b[31] >> 7 ^ flip else P - x), y, 1, x * y % P
+def signed(key, text, sig):
+    k, s = (int.from_bytes(b, "little") for b in (hashlib.sha512(sig[:32] + key + text).digest(), sig[32:]))
+    x, y, z, _ = plus(times(s, point(bytes([88] + [102] * 31))), times(k % ORDER, point(key, 1)))
+    return s < ORDER and (y * (i := pow(z, -1, P)) % P | (x * i % P & 1) << 255).to_bytes(32, "little") == sig[:32]
+def head(note, keys, origins):  # of a checkpoint: size and root; 0 if it is none of this log, or falsely signed
+    note = re.fullmatch("((.+)\n([1-9][0-9]*)\n(.{43}=)\n)\n((?:\u2014 \\S+ (?:-|[A-Za-z0-9+/]+=*)\n)+)", note)
+    sigs = [(name, b64decode(sig)) for name, sig in re.findall("\u2014 (\\S+) (\\S+)\n", note[5])] if note else []
+    good = all(signed(keys[name, s[:4]], note[1].encode(), s[4:]) for name, s in sigs if (name, s[:4]) in keys)
+    return (int(note[3]), note[4]) if note and good and note[2] in (origins or note[2]) else (0, "")
+def anchors(path):  # as notes; the signature of a line that is not signed is "-"
+    *lines, last = open(path, encoding="latin-1", newline="").read().split("\n") if os.path.exists(path) else [""]
+    lines += [] if re.fullmatch("[0-9]*( [!-~]*){0,2}( (-|[A-Za-z0-9+/=]{0,92}))?", last.rstrip("\0")) else [last]
+    return [re.sub(r"(\S+) (\S+) (\S+) (\S+)", "\\3\n\\1\n\\2\n\n\u2014 \\3 \\4\n", line) for line in lines]
+def sha(*parts): return hashlib.sha256(b"".join(parts)).digest()
+def leaf(row, seq):
+    fields = [f if isinstance(f, bytes) else str(f).encode() for f in row[1:16]]
+    return sha(b"\0", *[len(f).to_bytes(4, "big") + f for f in (b"perlica event 1", b"%d" % seq, *fields)])
+def moved(seq, row, rows):  # the fault of a header that is not the one that was hashed
+    true = next((n for n in range(1, 2 * seq + 1000) if leaf(row, n) == row[16]), seq)
+    gone = true > seq and not any(leaf(r, seq) == r[16] for r in rows[seq:])
+    return min(true, seq), seq, "deleted" if gone else ["edited", "reordered", "inserted"][(true > seq) - (true < seq)]
+def covers(p, e):  # p is what log.pruned says
+    ok = all(p.get(k, e[i]) == e[i] for k, i in (("session", 8), ("run", 10), ("class", 4)))
+    return ok and e[0] <= p["until"] and not re.match(r"(log|approval|session)\.|service\.contact_|run\.res", e[3])
+def breach(row, seen, partial):  # whether an event breaks a rule
+    method = row[3] == "acp.request.sent" and json.loads(row[17] or "{}").get("method")
+    what, before, *columns = RULES.get(method or row[3], ("", ""))
+    marks = {(what, c, row[c]) for c in columns}
+    bad = marks & seen or before and not partial and (before, columns[0], row[columns[0]]) not in seen
+    return seen.update(marks) or bad
+def check(db, notes, keys):  # of each fault the first and the last seq that it may lie at, and its kind
+    size, good, roots, faults, doubts, heads, missing, seen = 0, 0, [], [], [], {}, {}, set()
+    tables = sorted(name for name, in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'"))
+    if tables != "absent checkpoints events nodes open_runs withheld".split(): return [(0, 0, "schema")]
+    nodes = {(level, n): hash for level, n, hash in db.execute("SELECT level, n, hash FROM nodes")}
+    absent = {seq: (level, hash) for seq, level, hash in db.execute("SELECT seq, level, hash FROM absent")}
+    withheld, partial = dict(db.execute("SELECT seq, why FROM withheld")), len(absent)
+    rows = db.execute("SELECT * FROM events ORDER BY seq").fetchall()
+    stored = db.execute("SELECT 'checkpoint', note, size FROM checkpoints").fetchall()
+    for kind, note, *stated in stored + notes:
+        end, root = head(note, keys, ["perlica/" + row[1] for row in rows[:1] if row[0] == 1])
+        heads.setdefault(end if stated in ([], [end]) else 0, []).append((root, kind))
+    faults += [(n, n, "deleted") for n in absent if "anchor" in dict(notes) or len({s for *_, s in stored}) > 1]
+    def grow(level, hash):
+        nonlocal size, good, doubts
+        size += 1 << level
+        while roots and roots[-1][0] == level:
+            level, hash = level + 1, sha(b"\1", roots.pop()[1], hash)
+            there = nodes.pop((level, size - 1 >> level), level % 8 and hash)  # of every eighth level only
+            doubts += [(size + 1 - 2**level, size, "tree")] * (there != hash)
+        roots.append((level, hash))
+        for _, left in roots[-2::-1]: hash = sha(b"\1", left, hash)
+        for root, kind in heads.pop(size, []):
+            if root == b64encode(hash).decode(): good = size
+            else: doubts.append((good + 1, size, kind))
+    def found(*last):  # what is stored is itself to blame if a checkpoint behind it agrees with the events
+        blame = [(0, 2**63, kind) if last <= good else (first, last, kind) for first, last, kind in doubts]
+        return faults + [*last] + blame + [(0, 2**63, kind) for _, kind in heads.get(0, [])]
+    for row in rows:
+        while size + 1 in absent: grow(*absent.pop(size + 1))
+        seq, payload = row[0], row[17] if row[17] is not None or row[14] else b""
+        if seq != size + 1: return found((min(seq, size + 1), seq, "deleted" if size < seq <= 2**60 else "inserted"))
+        if leaf(row, seq) != row[16]: return found(moved(seq, row, rows))
+        if payload is None: missing.update({} if seq in withheld else {seq: row})
+        elif (len(payload), sha(payload)) != row[14:16]: faults.append((seq, seq, "edited"))
+        elif row[3] == "log.pruned": missing = {s: r for s, r in missing.items() if not covers(json.loads(payload), r)}
+        if breach(row, seen, partial): faults.append((seq, 2**62, "rule"))
+        grow(0, row[16])
+    for seq in sorted(absent): grow(*absent.pop(seq)) if seq == size + 1 else missing.update({size + 1: ()})
+    end = max([size, *heads, *((n + 1) << level for level, n in nodes)])
+    print(size, "events,", size - len(rows), "absent; payloads gone:", [r[17] for r in rows if r[14]].count(None))
+    return found(*[(seq, seq, "deleted") for seq in missing], *[(size + 1, size + 1, "truncated")] * (end > size))
+path, opts = sys.argv[1], [*zip(sys.argv[2::2], sys.argv[3::2])]
+keys = {(n, bytes.fromhex(i)): b64decode(k)[1:] for n, i, k in [v.split("+", 2) for o, v in opts if o == "--key"]}
+notes = [("checkpoint", open(v, encoding="utf-8").read().strip() + "\n") for o, v in opts if o == "--since"]
+notes += [("anchor", note) for note in anchors(os.path.splitext(path)[0] + ".anchor")]  # first: it is never ahead
+db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+version = db.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
+if version != (1348825708, 2): sys.exit(f"this is no log of schema version 2: {version}")
+first, _, kind = min(check(db, notes, keys), key=lambda fault: fault[1], default=(0, 0, ""))
+sys.exit(print(f"DAMAGED: {kind} at event {first}" if kind else "OK") or kind != "")

@@ -1,0 +1,32 @@
+package eventlog
+
+import (
+	"golang.org/x/mod/sumdb/note"
+	"testing"
+)
+
+func TestGoAgrees(t *testing.T) {
+	path, vkey, last := soundLog(t)
+	v, err := note.NewVerifier(vkey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range damages() {
+		if d.kind == "rule" {
+			continue
+		}
+		r := readerOf(t, d.inflict(t, path))
+		opt := VerifyOptions{Keys: []note.Verifier{v}}
+		if d.since {
+			opt.Since = &last
+		}
+		rep, err := r.Verify(t.Context(), opt)
+		kind := ""
+		if len(rep.Findings) > 0 {
+			kind = string(rep.Findings[0].Kind)
+		}
+		if err != nil || kind != d.kind || rep.FirstBad != d.first {
+			t.Errorf("%s: %v: %s at %d, want %s at %d; %+v", d.name, err, kind, rep.FirstBad, d.kind, d.first, rep.Findings[:min(3, len(rep.Findings))])
+		}
+	}
+}

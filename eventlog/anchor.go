@@ -1,0 +1,216 @@
+package eventlog
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// The anchor is a text file beside the log. A line is appended and synced at the end of
+// every run, so that a log that lost its tail is found out although what is left of it is
+// consistent. Each line is
+//
+//	size SPACE root SPACE origin SPACE signature LF
+//
+// where signature is the base64 text of a signed note's signature line, or "-".
+
+// AnchorPath returns the name of the anchor of the log at path.
+func AnchorPath(path string) string {
+	return strings.TrimSuffix(path, filepath.Ext(path)) + ".anchor"
+}
+
+// anchorSig is the length of a signature there: four bytes that name the key, 64 of Ed25519.
+const anchorSig = 4 + ed25519.SignatureSize
+
+// anchorLine returns the line for c. A cosigned checkpoint is anchored by the log's own
+// signature, which is the first.
+func anchorLine(c Checkpoint) string {
+	sig := "-"
+	if _, sigs, ok := strings.Cut(c.Note, "\n\n"); ok {
+		first, _, _ := strings.Cut(sigs, "\n")
+		sig = first[strings.LastIndexByte(first, ' ')+1:]
+	}
+	return fmt.Sprintf("%d %s %s %s\n", c.Size, c.Root, c.Origin, sig)
+}
+
+// parseAnchorLine reads a line without its newline.
+func parseAnchorLine(line string) (Checkpoint, error) {
+	f := strings.Split(line, " ")
+	if len(f) != 4 {
+		return Checkpoint{}, errors.New("it has not four fields")
+	}
+	c, err := parseCheckpointText(f[2] + "\n" + f[0] + "\n" + f[1] + "\n")
+	if err != nil {
+		return c, err
+	}
+	if f[3] == "-" {
+		return c, nil
+	}
+	// The beginning of a signature looks like another, and a reader of notes is not strict.
+	if b, err := base64.StdEncoding.Strict().DecodeString(f[3]); err != nil || len(b) != anchorSig {
+		return c, errors.New("its signature is none")
+	}
+	signed, err := ParseCheckpoint(c.Text() + "\n— " + c.Origin + " " + f[3] + "\n")
+	if err != nil {
+		return c, err
+	}
+	return signed, nil
+}
+
+// An Anchor is a line of the anchor file.
+type Anchor struct {
+	Line int // counted from 1
+	Checkpoint
+	Damage string // why it could not be read; empty if it could
+	Torn   bool   // the last line, which a crash cut short
+}
+
+// ReadAnchors reads the anchor of the log at path. Without a file there are none.
+func ReadAnchors(path string) ([]Anchor, error) {
+	if fi, err := os.Stat(AnchorPath(path)); err == nil && !fi.Mode().IsRegular() {
+		// A pipe would keep its reader for ever.
+		return nil, fmt.Errorf("eventlog: the anchor %s is not a file", AnchorPath(path))
+	}
+	b, err := os.ReadFile(AnchorPath(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("eventlog: %w", err)
+	}
+	return parseAnchors(b), nil
+}
+
+func parseAnchors(b []byte) []Anchor {
+	var list []Anchor
+	for n := 1; len(b) > 0; n++ {
+		line, rest, whole := bytes.Cut(b, []byte{'\n'})
+		a := Anchor{Line: n}
+		c, err := parseAnchorLine(string(line))
+		switch {
+		case whole && err == nil:
+			a.Checkpoint = c
+		case len(rest) == 0 && (!whole && torn(line) || holed(line)):
+			a.Torn = true
+		case err != nil:
+			a.Damage = err.Error()
+		default:
+			a.Damage = "its end is missing"
+		}
+		list, b = append(list, a), rest
+	}
+	return list
+}
+
+// tornLine is the beginning of a line, or all of it but its end. A signature has 92 characters.
+var tornLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[0-9]*( [!-~]*){0,2}( (-|[A-Za-z0-9+/=]{0,92}))?$`)
+})
+
+// holed reports whether a last line lacks its beginning, which lay in a sector that a crash kept
+// from the disk, although the next one with the line's end is there: there are zeros instead. No
+// line spans three sectors.
+func holed(line []byte) bool { return len(line) > 0 && line[0] == 0 }
+
+// torn reports whether a last line without its end is what a crash leaves: the beginning
+// of a line, which some file systems fill up with zeros. What was torn was not acknowledged,
+// so that it may be ignored; a line that lost its end otherwise is longer than a line can be.
+func torn(line []byte) bool { return tornLine().Match(bytes.TrimRight(line, "\x00")) }
+
+// anchor appends c to the anchor of the log at path and syncs it. The line is written within
+// lock: of two processes one could take the other's unfinished line for a torn one and cut it
+// off.
+func anchor(path string, c Checkpoint, lock func(write func() error) error) (err error) {
+	defer func() {
+		if isNoSpace(err) {
+			err = fmt.Errorf("%w: %w", ErrFull, err)
+		}
+		if err != nil {
+			err = fmt.Errorf("eventlog: anchor: %w", err)
+		}
+	}()
+	name := AnchorPath(path)
+	// It may have come with a cloned repository, and point to a file that matters.
+	if fi, err := os.Lstat(name); err == nil && !fi.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a file of its own", name)
+	}
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	fresh := false
+	err = lock(func() error {
+		fi, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		fresh = fi.Size() == 0
+		if err := endLine(f, fi.Size()); err != nil {
+			return err
+		}
+		_, err = f.WriteString(anchorLine(c))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if fresh { // its name must survive a power failure, too
+		return syncDir(filepath.Dir(name))
+	}
+	return nil
+}
+
+// maxAnchorLine is more than a line can have.
+const maxAnchorLine = 4096
+
+// endLine makes the file of size bytes end with a line's end: a torn last line is cut off,
+// one that is damaged otherwise is kept, for Verify to find.
+func endLine(f *os.File, size int64) error {
+	if size == 0 {
+		return nil
+	}
+	tail := make([]byte, min(size, maxAnchorLine))
+	if _, err := f.ReadAt(tail, size-int64(len(tail))); err != nil {
+		return err
+	}
+	whole := tail[len(tail)-1] == '\n'
+	at := bytes.LastIndexByte(tail[:len(tail)-1], '\n')
+	last := tail[at+1:]
+	switch {
+	case (holed(last) || !whole && torn(last)) && (at >= 0 || len(tail) < maxAnchorLine):
+		return f.Truncate(size - int64(len(last)))
+	case whole:
+		return nil
+	}
+	_, err := f.WriteString("\n")
+	return err
+}
+
+// syncDir makes the names in dir survive a power failure, where the system can do that.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, errors.ErrUnsupported) || os.PathSeparator == '\\' {
+		err = nil
+	}
+	return errors.Join(err, d.Close())
+}
+
+// String is the anchor's place, for messages.
+func (a Anchor) String() string { return "line " + strconv.Itoa(a.Line) + " of the anchor" }

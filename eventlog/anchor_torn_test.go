@@ -1,0 +1,49 @@
+package eventlog
+
+import (
+	"bytes"
+	"path/filepath"
+	"testing"
+)
+
+// TestATornAnchorIsNoDamage: wherever a crash cuts the last line, what was before it counts
+// and the rest is torn; a line that was changed where its end was is damage.
+func TestATornAnchorIsNoDamage(t *testing.T) {
+	keys, err := MakeKeys(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := Open(t.Context(), filepath.Join(t.TempDir(), "eventlog.db"), Options{Context: "default", Keys: keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	if _, err := l.Append(t.Context(), fact(SessionCreated, Refs{})); err != nil {
+		t.Fatal(err)
+	}
+	signed, err := l.Checkpoint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	unsigned := signed
+	unsigned.Note = ""
+	for _, c := range []Checkpoint{signed, unsigned} {
+		line := []byte(anchorLine(c))
+		for n := 1; n < len(line); n++ {
+			for _, zeros := range []int{0, 7} {
+				file := append(append(bytes.Clone(line), line[:n]...), make([]byte, zeros)...)
+				list := parseAnchors(file)
+				if len(list) != 2 || list[0].Size != c.Size || list[0].Note != c.Note || !list[1].Torn {
+					t.Errorf("cut at %d of %d, %d zeros: %+v", n, len(line), zeros, list)
+				}
+			}
+		}
+		for bit := range 8 {
+			file := bytes.Clone(line)
+			file[len(file)-1] ^= 1 << bit
+			if list := parseAnchors(file); list[0].Damage == "" {
+				t.Errorf("bit %d of the line's end is another: %+v", bit, list)
+			}
+		}
+	}
+}

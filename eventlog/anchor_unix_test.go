@@ -1,0 +1,21 @@
+//go:build unix
+
+package eventlog
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestAnchorIsAPipe: it may come with a folder of somebody else's, and nobody writes to it.
+func TestAnchorIsAPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "eventlog.db")
+	if err := syscall.Mkfifo(AnchorPath(path), 0o600); err != nil {
+		t.Skip(err)
+	}
+	if _, err := ReadAnchors(path); err == nil || !strings.Contains(err.Error(), "is not a file") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,304 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+// openSigned opens a log that signs with keys in a folder of their own.
+func openSigned(t *testing.T) (l *Log, keyDir string) {
+	t.Helper()
+	dir := t.TempDir()
+	keyDir = filepath.Join(dir, "keys")
+	path := filepath.Join(dir, "eventlog.db")
+	l, err := Open(t.Context(), path, Options{Context: "default", Keys: UseKeys(keyDir)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil && !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+		audit(t, path)
+	})
+	return l, keyDir
+}
+
+func mustAppend(t *testing.T, l *Log, events ...Event) Seq {
+	t.Helper()
+	seq, err := l.Append(t.Context(), events...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seq
+}
+
+func TestTheEndOfARunIsCheckpointed(t *testing.T) {
+	l, keyDir := openSigned(t)
+	mustAppend(t, l, fact(SessionCreated, Refs{}))
+	if _, err := os.Stat(keyDir); err == nil {
+		t.Error("a key was made before it was needed")
+	}
+	end := mustAppend(t, l, fact(Truncated, Refs{}), fact(CallEnforced, Refs{}), fact(SessionClosed, Refs{}))
+	if err := l.Anchored(); err != nil {
+		t.Fatal(err)
+	}
+	size, root, err := l.Head(t.Context())
+	if err != nil || size != int64(end) {
+		t.Fatal(size, err)
+	}
+	name, err := l.Origin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := l.Checkpoints(t.Context())
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	c := list[0]
+	if c.Origin != name || !strings.HasPrefix(name, "perlica/") || c.Size != size || c.Root != root {
+		t.Errorf("%+v; the log is %s with %d events, %v", c, name, size, root)
+	}
+	k, err := ReadKeys(keyDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if by, err := c.Signed(k.Verifiers(name)...); err != nil || len(by) != 1 || by[0] != name {
+		t.Errorf("signed by %v, %v", by, err)
+	}
+	anchors, err := ReadAnchors(l.Path())
+	if err != nil || len(anchors) != 1 || anchors[0].Checkpoint != c {
+		t.Errorf("anchored: %+v, %v", anchors, err)
+	}
+}
+
+// TestAnchoredWaits: what was only recorded is in one batch with the question whether it is
+// anchored, and still the answer comes behind the anchor.
+func TestAnchoredWaits(t *testing.T) {
+	l, _ := openSigned(t)
+	for n := range 20 {
+		if err := l.Record(fact(CallEnforced, Refs{})); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Anchored(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := ReadAnchors(l.Path()); err != nil || len(got) != n+1 {
+			t.Fatalf("%d lines after %d runs, %v", len(got), n+1, err)
+		}
+	}
+}
+
+func TestCheckpointOnDemand(t *testing.T) {
+	l, keyDir := openSigned(t)
+	if c, err := l.Checkpoint(t.Context()); c.Size != 0 || c.Note != "" || err != nil {
+		t.Errorf("of an empty log: %+v, %v", c, err)
+	}
+	mustAppend(t, l, fact(Truncated, Refs{}))
+	first, err := l.Checkpoint(t.Context())
+	if err != nil || first.Size != 1 {
+		t.Fatal(first, err)
+	}
+	again, err := l.Checkpoint(t.Context())
+	if err != nil || again != first {
+		t.Errorf("%+v, want the same again; %v", again, err)
+	}
+	// A rotated key signs for itself, under the same tree.
+	if _, err := RotateKeys(keyDir); err != nil {
+		t.Fatal(err)
+	}
+	other, err := Open(t.Context(), l.Path(), Options{Keys: UseKeys(keyDir)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	rotated, err := other.Checkpoint(t.Context())
+	if err != nil || rotated.Root != first.Root || rotated.Note == first.Note {
+		t.Errorf("after a rotation: %+v, %v", rotated, err)
+	}
+	k, err := ReadKeys(keyDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := k.Verifiers(first.Origin)
+	if _, err := rotated.Signed(all[0]); err != nil {
+		t.Errorf("the new key: %v", err)
+	}
+	if _, err := rotated.Signed(all[1]); err == nil {
+		t.Error("the old key still signs")
+	}
+	if _, err := first.Signed(all[1:]...); err != nil {
+		t.Errorf("what the old key signed: %v", err)
+	}
+	if list, err := l.Checkpoints(t.Context()); err != nil || len(list) != 2 {
+		t.Errorf("%d are stored, want 2: %v", len(list), err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := l.Checkpoint(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// TestWithoutAUsableKey: the answer stands, the checkpoint is anchored without a signature.
+func TestWithoutAUsableKey(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(KeyPath(dir), []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, keys := range map[string]*Keys{"none": nil, "empty": {}, "damaged": UseKeys(dir)} {
+		path := filepath.Join(t.TempDir(), "e.db")
+		l, err := Open(t.Context(), path, Options{Keys: keys})
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := mustAppend(t, l, fact(CallEnforced, Refs{}))
+		if err := l.Anchored(); !errors.Is(err, ErrKey) {
+			t.Errorf("%s: %v", name, err)
+		}
+		got, err := ReadAnchors(path)
+		if err != nil || len(got) != 1 || got[0].Size != int64(end) || got[0].Note != "" {
+			t.Errorf("%s: anchored: %+v, %v", name, got, err)
+		}
+		c, err := l.Checkpoint(t.Context())
+		if !errors.Is(err, ErrKey) || c.Note != "" || c.Size != 1 {
+			t.Errorf("%s: %+v, %v", name, c, err)
+		}
+		if list, err := l.Checkpoints(t.Context()); err != nil || len(list) != 0 {
+			t.Errorf("%s: stored: %v, %v", name, list, err)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		audit(t, path)
+	}
+}
+
+// TestAnchorThatCannotBeWritten: the events are acknowledged, the log lives, and who asks is told.
+func TestAnchorThatCannotBeWritten(t *testing.T) {
+	l, _ := openSigned(t)
+	if err := os.Mkdir(AnchorPath(l.Path()), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, l, fact(CallEnforced, Refs{}))
+	if err := l.Anchored(); err == nil || errors.Is(err, ErrKey) || !strings.Contains(err.Error(), "anchor") {
+		t.Errorf("a folder in its place: %v", err)
+	}
+	if c, err := l.Checkpoint(t.Context()); err == nil || c.Note == "" {
+		t.Errorf("on demand: %+v, %v", c, err)
+	}
+	if err := os.Remove(AnchorPath(l.Path())); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, l, fact(CallEnforced, Refs{}))
+	if err := l.Anchored(); err != nil {
+		t.Errorf("in its place again: %v", err)
+	}
+}
+
+// TestTwoProcessesCheckpoint: each signs the tree as it is, with the events of the other.
+func TestTwoProcessesCheckpoint(t *testing.T) {
+	l, keyDir := openSigned(t)
+	other, err := Open(t.Context(), l.Path(), Options{Keys: UseKeys(keyDir)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var both sync.WaitGroup
+	for _, log := range []*Log{l, other} {
+		both.Go(func() {
+			for range 25 {
+				if _, err := log.Append(t.Context(), fact(Truncated, Refs{}), fact(CallEnforced, Refs{})); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	both.Wait()
+	if err := errors.Join(l.Anchored(), other.Anchored(), other.Close()); err != nil {
+		t.Fatal(err)
+	}
+	k, err := ReadKeys(keyDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := l.Checkpoints(t.Context())
+	if err != nil || len(list) < 2 {
+		t.Fatal(len(list), err)
+	}
+	for _, c := range list {
+		if err := l.isOwn(t.Context(), c); err != nil {
+			t.Error(err)
+		}
+		if _, err := c.Signed(k.Verifiers(c.Origin)...); err != nil {
+			t.Errorf("%d events: %v", c.Size, err)
+		}
+	}
+}
+
+func TestStoreCheckpoint(t *testing.T) {
+	l, keyDir := openSigned(t)
+	for range 5 {
+		mustAppend(t, l, fact(Truncated, Refs{}))
+	}
+	c, err := l.Checkpoint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, l, fact(Truncated, Refs{}))
+	msg := c.Note + "— witness.example AAAAAAAA\n"
+	if err := l.StoreCheckpoint(t.Context(), msg); err != nil {
+		t.Fatal(err)
+	}
+	if got, ok, err := l.LastCheckpoint(t.Context(), 5); err != nil || !ok || got.Note != msg {
+		t.Errorf("%+v, %v", got, err)
+	}
+	k, err := ReadKeys(keyDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := func(c Checkpoint) string {
+		s, err := k.Signer(c.Origin)
+		if err != nil {
+			return "" // the keys of ReadKeys are at hand
+		}
+		b, _ := note.Sign(&note.Note{Text: c.Text()}, s)
+		return string(b)
+	}
+	for name, bad := range map[string]string{
+		"no note":    "hello",
+		"unsigned":   c.Text(),
+		"other root": signed(Checkpoint{Origin: c.Origin, Size: 4, Root: c.Root}),
+		"other log":  signed(Checkpoint{Origin: "perlica/x", Size: c.Size, Root: c.Root}),
+		"too large":  signed(Checkpoint{Origin: c.Origin, Size: 7, Root: c.Root}),
+	} {
+		if err := l.StoreCheckpoint(t.Context(), bad); !errors.Is(err, ErrCheckpoint) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if list, err := l.Checkpoints(t.Context()); err != nil || len(list) != 2 || l.Err() != nil {
+		t.Errorf("%d are stored, want 2; %v; the log: %v", len(list), err, l.Err())
+	}
+}
+
+func FuzzCheckpoint(f *testing.F) {
+	f.Add("perlica/x\n1\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n\n— perlica/x AAAAAAAA\n")
+	f.Fuzz(func(t *testing.T, msg string) {
+		c, err := ParseCheckpoint(msg)
+		if err != nil {
+			if !errors.Is(err, ErrCheckpoint) {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		if !strings.HasPrefix(msg, c.Text()+"\n") || c.Note != msg {
+			t.Errorf("%q became %+v", msg, c)
+		}
+	})
+}

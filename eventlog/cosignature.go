@@ -1,0 +1,122 @@
+package eventlog
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+// Signature types of https://c2sp.org/signed-note and https://c2sp.org/tlog-cosignature.
+const (
+	algEd25519      = 1
+	algCosignature  = 4
+	algMLDSA        = 6
+	cosignatureSize = 8 + ed25519.SignatureSize // a time and a signature
+)
+
+// ErrVerifierKey says that a text is no verifier key that this version knows.
+var ErrVerifierKey = errors.New("not a verifier key")
+
+// NewVerifier reads a verifier key: a log's, or that of a witness who cosigns with Ed25519
+// (cosignature/v1 of https://c2sp.org/tlog-cosignature). The error wraps ErrVerifierKey.
+func NewVerifier(vkey string) (note.Verifier, error) {
+	name, rest, _ := strings.Cut(vkey, "+")
+	id, key64, ok := strings.Cut(rest, "+")
+	hash, err := strconv.ParseUint(id, 16, 32)
+	key, kerr := base64.StdEncoding.DecodeString(key64)
+	if !ok || name == "" || len(id) != 8 || err != nil || kerr != nil || len(key) == 0 {
+		return nil, fmt.Errorf("%w: %q is not NAME+ID+KEY", ErrVerifierKey, vkey)
+	}
+	switch {
+	case key[0] == algMLDSA:
+		return nil, fmt.Errorf("%w of a kind known here: %s signs with ML-DSA-44", ErrVerifierKey, name)
+	case key[0] != algCosignature:
+		v, err := note.NewVerifier(vkey)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %q: %w", ErrVerifierKey, vkey, err)
+		}
+		return v, nil
+	case len(key) != 1+ed25519.PublicKeySize || uint32(hash) != keyHash(name, key):
+		return nil, fmt.Errorf("%w: %q: its parts do not fit together", ErrVerifierKey, vkey)
+	}
+	return &cosigner{name: name, hash: uint32(hash), public: key[1:]}, nil
+}
+
+// keyHash is the id of a key: its kind and bytes, under a name.
+func keyHash(name string, key []byte) uint32 {
+	sum := sha256.Sum256(append([]byte(name+"\n"), key...))
+	return binary.BigEndian.Uint32(sum[:])
+}
+
+// cosigner verifies what a witness signs. It is a note.Verifier.
+type cosigner struct {
+	name   string
+	hash   uint32
+	public ed25519.PublicKey
+}
+
+func (c *cosigner) Name() string    { return c.name }
+func (c *cosigner) KeyHash() uint32 { return c.hash }
+
+// Verify reports whether sig is a cosignature of the checkpoint whose text is msg.
+func (c *cosigner) Verify(msg, sig []byte) bool {
+	if len(sig) != cosignatureSize {
+		return false
+	}
+	at := binary.BigEndian.Uint64(sig)
+	if at == 0 || at > math.MaxInt64 {
+		return false
+	}
+	signed := fmt.Appendf(nil, "cosignature/v1\ntime %d\n%s", at, msg)
+	return ed25519.Verify(c.public, signed, sig[8:])
+}
+
+// A Signature is one by a known key under a checkpoint.
+type Signature struct {
+	Name string    // of the key
+	Time time.Time // when a witness cosigned; zero: it is the log's own
+}
+
+// Signatures returns the signatures of known keys under the checkpoint. A note may carry
+// signatures of others, which are ignored; one in the name of a known key that does not hold
+// is an error, as is a checkpoint that none of the known keys signed.
+func (c Checkpoint) Signatures(known ...note.Verifier) ([]Signature, error) {
+	n, err := note.Open([]byte(c.Note), note.VerifierList(known...))
+	if err != nil {
+		return nil, err
+	}
+	if n.Text != c.Text() {
+		return nil, fmt.Errorf("%w: the note's text is another one", ErrCheckpoint)
+	}
+	var list []Signature
+	for _, s := range n.Sigs {
+		found := Signature{Name: s.Name}
+		if isCosigner(known, s) {
+			b, err := base64.StdEncoding.DecodeString(s.Base64)
+			if err != nil || len(b) != 4+cosignatureSize {
+				return nil, fmt.Errorf("%w: a cosignature of another length", ErrCheckpoint) // Verify has seen it
+			}
+			found.Time = time.Unix(int64(binary.BigEndian.Uint64(b[4:])), 0).UTC()
+		}
+		list = append(list, found)
+	}
+	return list, nil
+}
+
+func isCosigner(known []note.Verifier, s note.Signature) bool {
+	for _, v := range known {
+		if _, ok := v.(*cosigner); ok && v.Name() == s.Name && v.KeyHash() == s.Hash {
+			return true
+		}
+	}
+	return false
+}

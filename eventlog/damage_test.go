@@ -1,0 +1,264 @@
+package eventlog
+
+import (
+	"crypto/sha256"
+	"database/sql/driver"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"modernc.org/sqlite"
+)
+
+// The log that is damaged: runs of ten events each, with a checkpoint and a line of the anchor
+// behind each, then one that has not ended.
+const (
+	soundRuns   = 30
+	soundEvents = 10*soundRuns + 3
+)
+
+// damage is something done to that log, and what verifiers must say of it. The statements may
+// call sha256(x), and leaf(…) of a row's columns.
+type damage struct {
+	name, sql string
+	kind      string // empty: there is nothing to be found
+	first     Seq    // 0: no event is known to be bad
+
+	anchor func(string) string // done to the anchor
+	since  bool                // verified against the last checkpoint, kept elsewhere
+}
+
+const (
+	// loose takes away what keeps a log append-only.
+	loose = `DROP TRIGGER events_lose_nothing_but_payloads; DROP TRIGGER events_are_not_deleted;
+		DROP TRIGGER checkpoints_are_not_updated; DROP TRIGGER checkpoints_are_not_deleted;
+		DROP INDEX events_one_intent_per_input; DROP INDEX events_one_outcome_per_run; DROP INDEX events_one_answer;`
+	// rehash makes every row agree with itself.
+	rehash = `UPDATE events SET payload_len = length(payload), payload_sha256 = sha256(payload) WHERE payload IS NOT NULL;
+		UPDATE events SET leaf = leaf(seq, event_id, ts, type, class, actor, writer, context_id, session_id,
+			conversation_id, run_id, trace_id, interaction_id, input_id, payload_len, payload_sha256);`
+	// cutEnd takes the end away, and every trace of it within the database.
+	cutEnd = `DELETE FROM events WHERE seq > 290; DELETE FROM open_runs; DELETE FROM checkpoints WHERE size > 290;`
+)
+
+// shift gives the events from a number on other numbers, by way of numbers that are not used.
+func shift(from, by int) string {
+	return fmt.Sprintf(`UPDATE events SET seq = -(seq + %d) WHERE seq >= %d; UPDATE events SET seq = -seq WHERE seq < 0;`, by, from)
+}
+
+// put adds an event like another, with some columns of its own.
+func put(seq, like int, columns string) string {
+	return fmt.Sprintf(`INSERT INTO events SELECT %d, event_id || 'x', ts, type, class, actor, writer, context_id, session_id,
+			conversation_id, run_id, trace_id, interaction_id, input_id, payload_len, payload_sha256, leaf, payload FROM events WHERE seq = %d;
+		UPDATE events SET %s WHERE seq = %d;`, seq, like, columns, seq)
+}
+
+// edit replaces a part of the anchor's line n, counted from 1.
+func edit(n int, f func(line string) string) func(string) string {
+	return func(text string) string {
+		lines := strings.SplitAfter(text, "\n")
+		lines[n-1] = f(lines[n-1])
+		return strings.Join(lines, "")
+	}
+}
+
+// without drops the last lines of the anchor.
+func without(n int) func(string) string {
+	return func(text string) string {
+		lines := strings.SplitAfter(text, "\n")
+		return strings.Join(lines[:len(lines)-1-n], "")
+	}
+}
+
+// other returns another character than c that base64 may have there.
+func other(c byte) string {
+	if c == 'A' {
+		return "B"
+	}
+	return "A"
+}
+
+func damages() []damage {
+	pruned := put(304, 301, `type = 'log.pruned', run_id = '', trace_id = '', payload = CAST('{"until":110,"run":"run-10","events":1,"bytes":1,"by":"somebody"}' AS BLOB)`)
+	return []damage{
+		{name: "nothing"},
+		{name: "cosigned", sql: loose + `UPDATE checkpoints SET note = note || '— witness.example/w AAAAAQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==' || char(10) WHERE size = 50`},
+		{name: "anchor torn", anchor: edit(30, func(l string) string { return l[:60] })},
+		{name: "anchor torn and filled with zeros", anchor: edit(30, func(l string) string { return l[:100] + "\x00\x00\x00" })},
+		{name: "anchor unsigned", anchor: edit(7, func(l string) string { return l[:strings.LastIndexByte(l, ' ')] + " -\n" })},
+		{name: "pruned", sql: loose + pruned + rehash + `UPDATE events SET payload = NULL WHERE run_id = 'run-10'`},
+		{name: "withheld", sql: `INSERT INTO withheld VALUES (105, 'masked'); UPDATE events SET payload = NULL WHERE seq = 105`},
+		{name: "since", since: true},
+
+		{name: "payload edited", sql: loose + `UPDATE events SET payload = CAST('{}' AS BLOB) WHERE seq = 105`, kind: "edited", first: 105},
+		{name: "payload of the same length", sql: loose + `UPDATE events SET payload = CAST(replace(payload, 'hello', 'hallo') AS BLOB) WHERE seq = 105`, kind: "edited", first: 105},
+		{name: "payload and its hash edited", sql: loose + `UPDATE events SET payload = CAST('{}' AS BLOB), payload_len = 2, payload_sha256 = sha256(CAST('{}' AS BLOB)) WHERE seq = 105`, kind: "edited", first: 105},
+		{name: "header edited", sql: loose + `UPDATE events SET actor = 'nobody' WHERE seq = 105`, kind: "edited", first: 105},
+		{name: "time edited", sql: loose + `UPDATE events SET ts = ts + 1 WHERE seq = 1`, kind: "edited", first: 1},
+		{name: "last event edited", sql: loose + `UPDATE events SET actor = 'nobody' WHERE seq = 303`, kind: "edited", first: 303},
+		{name: "leaf edited", sql: loose + `UPDATE events SET leaf = sha256(leaf) WHERE seq = 105`, kind: "edited", first: 105},
+		{name: "event edited and hashed anew", sql: loose + `UPDATE events SET payload = CAST('{}' AS BLOB) WHERE seq = 105;` + rehash, kind: "checkpoint", first: 101},
+
+		{name: "event deleted", sql: loose + `DELETE FROM events WHERE seq = 105`, kind: "deleted", first: 105},
+		{name: "first event deleted", sql: loose + `DELETE FROM events WHERE seq = 1`, kind: "deleted", first: 1},
+		{name: "run deleted", sql: loose + `DELETE FROM events WHERE run_id = 'run-10'`, kind: "deleted", first: 101},
+		{name: "event deleted, the others moved up", sql: loose + `DELETE FROM events WHERE seq = 105;` + shift(106, -1), kind: "deleted", first: 105},
+		{name: "run deleted, the others moved up", sql: loose + `DELETE FROM events WHERE run_id = 'run-10';` + shift(111, -10), kind: "deleted", first: 101},
+		{name: "payload deleted", sql: `UPDATE events SET payload = NULL WHERE seq = 105`, kind: "deleted", first: 105},
+		{name: "payload deleted that nobody pruned", sql: loose + pruned + rehash + `UPDATE events SET payload = NULL WHERE seq IN (99, 105)`, kind: "deleted", first: 99},
+		{name: "pruning deleted", sql: loose + pruned + rehash + `UPDATE events SET payload = NULL WHERE seq IN (105, 304)`, kind: "deleted", first: 105},
+		{name: "event made a pruning", sql: loose + `UPDATE events SET type = 'log.pruned', payload = CAST('{"until":110,"events":1,"bytes":1,"by":"somebody"}' AS BLOB) WHERE seq = 201;` +
+			rehash + `UPDATE events SET payload = NULL WHERE seq = 105`, kind: "checkpoint", first: 201},
+
+		{name: "neighbours swapped", sql: loose + `UPDATE events SET seq = -1 WHERE seq = 105; UPDATE events SET seq = 105 WHERE seq = 106; UPDATE events SET seq = 106 WHERE seq = -1`, kind: "reordered", first: 105},
+		{name: "events swapped", sql: loose + `UPDATE events SET seq = -1 WHERE seq = 250; UPDATE events SET seq = 250 WHERE seq = 50; UPDATE events SET seq = 50 WHERE seq = -1`, kind: "reordered", first: 50},
+		{name: "event moved forward", sql: loose + `UPDATE events SET seq = -80 WHERE seq = 105;
+			UPDATE events SET seq = -(seq + 1) WHERE seq BETWEEN 80 AND 104; UPDATE events SET seq = -seq WHERE seq < 0`, kind: "reordered", first: 80},
+
+		{name: "event inserted", sql: loose + shift(105, 1) + put(105, 104, `actor = 'nobody'`) +
+			`UPDATE events SET leaf = leaf(seq, event_id, ts, type, class, actor, writer, context_id, session_id,
+			conversation_id, run_id, trace_id, interaction_id, input_id, payload_len, payload_sha256) WHERE seq = 105`, kind: "inserted", first: 105},
+		{name: "event with the greatest number", sql: loose + put(math.MaxInt64, 104, `actor = 'nobody'`), kind: "inserted", first: 304},
+		{name: "event with the number 0", sql: loose + put(0, 104, `actor = 'nobody'`), kind: "inserted"},
+
+		{name: "end cut off", sql: loose + `DELETE FROM events WHERE seq > 290`, kind: "truncated", first: 291},
+		{name: "end and its checkpoints cut off", sql: loose + cutEnd, kind: "truncated", first: 291},
+		{name: "end, its checkpoints and its anchors cut off", sql: loose + cutEnd, anchor: without(1), since: true, kind: "truncated", first: 291},
+		{name: "all events deleted", sql: loose + `DELETE FROM events`, kind: "truncated", first: 1},
+
+		{name: "checkpoint edited", sql: loose + `UPDATE checkpoints SET note = replace(note, char(10) || '50' || char(10), char(10) || '60' || char(10)) WHERE size = 50`, kind: "checkpoint"},
+		{name: "checkpoint's signature edited", sql: loose + `UPDATE checkpoints SET note = replace(note, substr(note, -20, 10), 'AAAAAAAAAA') WHERE size = 50`, kind: "checkpoint"},
+		{name: "checkpoint is none", sql: loose + `UPDATE checkpoints SET note = 'hello' WHERE size = 50`, kind: "checkpoint"},
+		{name: "checkpoint stored for less", sql: loose + `UPDATE checkpoints SET size = 40 WHERE size = 50`, kind: "checkpoint"},
+		{name: "checkpoint stored for nothing", sql: loose + `UPDATE checkpoints SET size = 0 WHERE size = 50`, kind: "checkpoint"},
+		{name: "absent behind the end", sql: `INSERT INTO absent VALUES (513, 8, zeroblob(32))`, kind: "deleted", first: 304},
+		{name: "anchor edited", anchor: edit(5, func(l string) string { i := strings.IndexByte(l, ' ') + 1; return l[:i] + other(l[i]) + l[i+1:] }), kind: "anchor"},
+		{name: "anchor is none", anchor: edit(5, func(string) string { return "hello\n" }), kind: "anchor"},
+		{name: "stored node edited", sql: `UPDATE nodes SET hash = sha256(hash)`, kind: "tree"},
+		{name: "stored node deleted", sql: `DELETE FROM nodes`, kind: "tree"},
+
+		{name: "nodes dropped", sql: `DROP TABLE nodes`, kind: "schema"},
+		{name: "checkpoints dropped", sql: `DROP TABLE checkpoints`, kind: "schema"},
+		{name: "lists dropped", sql: `DROP TABLE withheld; DROP TABLE absent; DROP TABLE open_runs`, kind: "schema"},
+		{name: "events dropped", sql: `DROP TABLE events`, kind: "schema"},
+		{name: "another table", sql: `CREATE TABLE more (x)`, kind: "schema"},
+
+		{name: "second call for one input", sql: loose + put(304, 103, `run_id = 'again', trace_id = 'again'`) + rehash, kind: "rule", first: 304},
+		{name: "second outcome", sql: loose + put(304, 109, `type = 'llm.outcome_unknown'`) + rehash, kind: "rule", first: 304},
+		{name: "outcome without an intent", sql: loose + put(304, 109, `run_id = 'none', trace_id = 'none'`) + rehash, kind: "rule", first: 304},
+		{name: "prompt without an intent", sql: loose + put(304, 104, `run_id = 'none', trace_id = 'none'`) + rehash, kind: "rule", first: 304},
+		{name: "second answer", sql: loose + put(304, 107, `actor = 'user'`) + rehash, kind: "rule", first: 304},
+	}
+}
+
+var register sync.Once
+
+// registerHashes gives every SQLite connection of this process the functions of a damage's
+// statements.
+func registerHashes(t *testing.T) {
+	t.Helper()
+	register.Do(func() {
+		sqlite.MustRegisterDeterministicScalarFunction("sha256", 1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+			b, _ := args[0].([]byte)
+			sum := sha256.Sum256(b)
+			return sum[:], nil
+		})
+		sqlite.MustRegisterDeterministicScalarFunction("leaf", 16, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+			s := func(i int) string { return args[i].(string) }
+			e := Event{
+				Seq: Seq(args[0].(int64)), ID: s(1), Time: time.Unix(0, args[2].(int64)), Type: Type(s(3)), Class: Class(s(4)),
+				Actor: s(5), Writer: s(6), Context: s(7),
+				Refs: Refs{
+					Session: SessionID(s(8)), Conversation: ConversationID(s(9)), Run: RunID(s(10)),
+					Trace: TraceID(s(11)), Interaction: InteractionID(s(12)), Input: InputID(s(13)),
+				},
+				PayloadLen: args[14].(int64), PayloadSHA256: [sha256.Size]byte(args[15].([]byte)),
+			}
+			h := e.Leaf()
+			return h[:], nil
+		})
+	})
+}
+
+// soundLog makes the log that is to be damaged, and returns its path, the verifier's key for
+// its checkpoints and the last of them.
+func soundLog(t *testing.T) (path, vkey string, last Checkpoint) {
+	t.Helper()
+	registerHashes(t)
+	keys, err := MakeKeys(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "eventlog.db")
+	l, err := Open(t.Context(), path, Options{Context: "default", Keys: keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range soundRuns {
+		if _, err := l.Append(t.Context(), soundRun(i)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open := soundRun(soundRuns)
+	if _, err := l.Append(t.Context(), open[0], open[2], open[3]); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := readerOf(t, path)
+	last, ok, err := r.LastCheckpoint(t.Context(), 0)
+	if err != nil || !ok || last.Size != 10*soundRuns {
+		t.Fatalf("the last checkpoint: %+v, %v", last, err)
+	}
+	return path, keys.VerifierKeys(last.Origin)[0], last
+}
+
+// soundRun is what a run leaves, in brief.
+func soundRun(i int) []Event {
+	refs := Refs{Session: "session", Run: RunID(fmt.Sprintf("run-%d", i)), Trace: TraceID(fmt.Sprintf("trace-%d", i)), Input: InputID(fmt.Sprintf("input-%d", i))}
+	asked := refs
+	asked.Interaction = InteractionID(fmt.Sprintf("question-%d", i))
+	frame := func(ty Type, line string) Event {
+		return Event{Type: ty, Class: Frame, Actor: "agent", Refs: refs, Payload: []byte(line)}
+	}
+	return []Event{
+		NewFact(MessageReceived, "user", refs, map[string]any{"text": "hello"}),
+		frame(RequestSent, `{"jsonrpc":"2.0","id":1,"method":"session/new","params":{}}`),
+		NewFact(Requested, "perlica", refs, map[string]any{"llm_call_index": 1}),
+		frame(RequestSent, `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{}}`),
+		frame(NotificationReceived, `{"jsonrpc":"2.0","method":"session/update","params":{"text":"hello"}}`),
+		NewFact(InteractionRequested, "agent", asked, map[string]any{"title": "rm"}),
+		NewFact(InteractionAnswered, "user", asked, map[string]any{"option": "reject", "by": "somebody"}),
+		frame(ResponseReceived, `{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}`),
+		NewFact(Responded, "agent", refs, map[string]any{"text": "hello", "stop_reason": "end_turn"}),
+		NewFact(CallEnforced, "perlica", refs, map[string]any{"calls": 1}),
+	}
+}
+
+// inflict copies the log at path and damages the copy.
+func (d damage) inflict(t *testing.T, path string) string {
+	t.Helper()
+	copied := filepath.Join(t.TempDir(), "eventlog.db")
+	for _, name := range []func(string) string{func(s string) string { return s }, AnchorPath} {
+		b, err := os.ReadFile(name(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.anchor != nil && name(path) == AnchorPath(path) {
+			b = []byte(d.anchor(string(b)))
+		}
+		if err := os.WriteFile(name(copied), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := execFile(copied, d.sql); err != nil {
+		t.Fatalf("%s: %v", d.name, err)
+	}
+	return copied
+}

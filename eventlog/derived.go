@@ -1,0 +1,131 @@
+package eventlog
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// openRuns are the runs whose intent has no outcome, as the file says and as follows from the
+// events. By the one recovery finds what to end: a row too few and a run would have no outcome
+// for ever, one too many and it would get a second.
+type openRuns struct {
+	stored map[RunID]Seq // nil: not read
+	follow map[RunID]Seq
+	unsure bool // events are missing or damaged
+	ended  int  // runs that have an outcome
+}
+
+// maxOpenRuns keeps a hostile file from filling the memory.
+const maxOpenRuns = 1 << 20
+
+func (o *openRuns) take(e *Event) {
+	switch {
+	case e.Type == Requested:
+		if o.follow == nil {
+			o.follow = map[RunID]Seq{}
+		}
+		if _, ok := o.follow[e.Run]; !ok {
+			o.follow[e.Run] = e.Seq
+		}
+	case e.Type.Outcome():
+		delete(o.follow, e.Run)
+		o.ended++
+	}
+}
+
+// derived reads what the file says beside the events, at the moment at which it is measured.
+func (v *verification) derived() error {
+	stored := map[RunID]Seq{}
+	err := query(v.conn, `SELECT run_id, seq FROM open_runs`, func(stmt *sqlite.Stmt) error {
+		if len(stored) == maxOpenRuns {
+			return fmt.Errorf("%w: it lists more than %d open runs", ErrCorrupt, maxOpenRuns)
+		}
+		stored[RunID(stmt.ColumnText(0))] = Seq(stmt.ColumnInt64(1))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	v.runs.stored = stored
+	if !v.opt.NoImport {
+		return nil
+	}
+	// Those whose payload is missing are found in their place.
+	return query(v.conn, `
+		SELECT count(*), min(seq)
+		FROM withheld
+		WHERE seq NOT IN (SELECT seq FROM events WHERE payload IS NULL)`, func(stmt *sqlite.Stmt) error {
+		if n := stmt.ColumnInt64(0); n > 0 {
+			v.find(Seq(stmt.ColumnInt64(1)), DamageDeleted, "%d payloads are listed as withheld, as of an import, which this file is not", n)
+		}
+		return nil
+	})
+}
+
+// compareRuns compares the list of open runs with what follows from the events.
+func (v *verification) compareRuns() {
+	o := &v.runs
+	short := slices.ContainsFunc(v.rep.Findings, func(f Finding) bool { return f.Kind == DamageTruncated })
+	if o.unsure || short || o.stored == nil {
+		return
+	}
+	for _, run := range slices.Sorted(maps.Keys(o.stored)) {
+		if at, ok := o.follow[run]; !ok || at != o.stored[run] {
+			v.find(0, DamageTree, "run %.80q is listed as open by event %d, and that does not follow from the events", run, o.stored[run])
+		}
+	}
+	for _, run := range slices.Sorted(maps.Keys(o.follow)) {
+		if _, ok := o.stored[run]; !ok {
+			v.find(o.follow[run], DamageTree, "run %.80q has an intent and no outcome, and is not listed as open", run)
+		}
+	}
+}
+
+// signatures watches which of the checkpoints that hold are signed by a known key. That some
+// are not is no damage: the key may not have been there. But whoever rewrites a log cannot sign
+// it.
+type signatures struct {
+	first, newest int64  // the size of the first that is signed; of the last of all
+	anchored      int64  // the size of the last line of the anchor with a signature
+	bare          []seal // lines without one, behind the first
+}
+
+func (n *signatures) take(s *seal) {
+	if s.where == keptElsewhere {
+		return
+	}
+	n.newest = s.size
+	if s.known && n.first == 0 {
+		n.first = s.size
+	}
+	switch {
+	case s.kind != DamageAnchor:
+	case s.Note != "":
+		n.anchored = s.size
+		n.bare = slices.DeleteFunc(n.bare, func(b seal) bool { return b.size == s.size })
+	case s.size != n.anchored && (n.first > 0 || s.bare) && len(n.bare) < maxFindings:
+		n.bare = append(n.bare, *s)
+	}
+}
+
+// unsigned warns of signatures that should be there.
+func (v *verification) unsigned() {
+	n := &v.signatures
+	for i := range n.bare {
+		s := &n.bare[i]
+		why := "although lines before and behind it are"
+		switch {
+		case s.bare:
+			why = "although a signed checkpoint of as many events is stored with the log"
+		case s.size >= v.rep.Signed:
+			continue // the newest: see below
+		}
+		v.warn("%s is not signed, %s: it may have been put in the place of another", s.where, why)
+	}
+	if n.first > 0 && n.newest > v.rep.Signed {
+		v.warn("%s", fmt.Sprintf("the newest checkpoint, of %d events, is not signed by a key that is known here, and older ones are, up to event %d", n.newest, v.rep.Signed))
+	}
+}

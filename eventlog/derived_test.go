@@ -1,0 +1,168 @@
+package eventlog
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestNothingIsWithheldFromALog: whoever can write the file could hide a payload, or events, by
+// saying that they never came. In an import that is counted.
+func TestNothingIsWithheldFromALog(t *testing.T) {
+	for _, tc := range []struct {
+		sql      string
+		bad      Seq // if the file is no import
+		withheld int64
+	}{
+		{`UPDATE events SET payload = NULL WHERE seq = 7; INSERT INTO withheld VALUES (7, 'masked')`, 7, 1},
+		{`INSERT INTO withheld VALUES (9, 'masked')`, 9, 0},
+	} {
+		v := newVictim(t, 50)
+		if err := execFile(v.path, loosen+tc.sql); err != nil {
+			t.Fatal(err)
+		}
+		rep := verifyFile(t, v.path, VerifyOptions{Keys: v.verifiers})
+		if !rep.OK() || rep.Withheld != tc.withheld {
+			t.Errorf("%s: an import: %+v", tc.sql, rep)
+		}
+		rep = verifyFile(t, v.path, VerifyOptions{Keys: v.verifiers, NoImport: true})
+		if len(rep.Findings) != 1 || rep.FirstBad != tc.bad || rep.Findings[0].Kind != DamageDeleted || rep.Withheld > 0 {
+			t.Errorf("%s: the log itself: %+v", tc.sql, rep)
+		}
+	}
+	v := newVictim(t, 50)
+	if rep := verifyFile(t, v.path, VerifyOptions{Keys: v.verifiers, NoImport: true}); !rep.OK() || len(rep.Warnings) > 0 {
+		t.Errorf("a log as it was: %+v", rep)
+	}
+}
+
+// TestOpenRunsFollowFromTheEvents: by the list recovery finds what has no outcome.
+func TestOpenRunsFollowFromTheEvents(t *testing.T) {
+	for sql, bad := range map[string]Seq{
+		``:                      0,
+		`DELETE FROM open_runs`: 221,
+		`INSERT INTO open_runs VALUES ('01900000-0000-7000-8000-000000000000', 4)`: 0,
+		`INSERT INTO open_runs VALUES ('nobody', 1)`:                               0,
+		`UPDATE open_runs SET seq = seq + 1`:                                       0,
+	} {
+		path := fixture(t, "v2")
+		if err := execFile(path, sql); err != nil {
+			t.Fatal(err)
+		}
+		rep := verifyFile(t, path, VerifyOptions{})
+		switch {
+		case sql == ``:
+			if !rep.OK() {
+				t.Errorf("as it was: %+v", rep)
+			}
+		case len(rep.Findings) != 1 || rep.Findings[0].Kind != DamageTree || (bad == 0) != (rep.FirstBad == 0):
+			t.Errorf("%s: %+v", sql, rep)
+		}
+	}
+	// Where events are missing nothing is said of it.
+	path := fixture(t, "v2")
+	if err := execFile(path, loosen+`DELETE FROM events WHERE type = 'llm.requested'`); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range verifyFile(t, path, VerifyOptions{}).Findings {
+		if f.Kind != DamageDeleted {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// unsign takes the signature from one line of an anchor.
+func unsign(t *testing.T, path string, n int) {
+	t.Helper()
+	b, err := os.ReadFile(AnchorPath(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(b, []byte("\n"))
+	at := bytes.LastIndexByte(lines[n-1], ' ')
+	lines[n-1] = append(slices.Clone(lines[n-1][:at]), " -\n"...)
+	if err := os.WriteFile(AnchorPath(path), bytes.Join(lines, nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestASignatureThatIsMissing: lines without one are no damage, for a key may not have been
+// there, but somebody should look at those that stand where a signed one should.
+func TestASignatureThatIsMissing(t *testing.T) {
+	v := newVictim(t, 50) // five checkpoints, each stored and anchored
+	const drop = loosen + `DELETE FROM checkpoints WHERE size = `
+	for _, tc := range []struct {
+		line int
+		sql  string
+		want string // "": no warning
+	}{
+		{2, ``, "line 2 of the anchor is not signed, although a signed checkpoint of as many events is stored"},
+		{2, drop + `20`, "line 2 of the anchor is not signed, although lines before and behind it are"},
+		{1, drop + `10`, ""}, // the key was made later
+		{5, ``, "line 5 of the anchor is not signed, although a signed checkpoint of as many events is stored"},
+		{5, drop + `50`, "the newest checkpoint, of 50 events, is not signed by a key that is known here, and older ones are, up to event 40"},
+	} {
+		path := v.copy(t)
+		unsign(t, path, tc.line)
+		if err := execFile(path, tc.sql); err != nil {
+			t.Fatal(err)
+		}
+		rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers})
+		warned := slices.DeleteFunc(rep.Warnings, func(w string) bool { return strings.Contains(w, "can be changed") })
+		if !rep.OK() || (tc.want == "") != (len(warned) == 0) || len(warned) > 1 || len(warned) == 1 && !strings.Contains(warned[0], tc.want) {
+			t.Errorf("line %d, %s: %q, %+v", tc.line, tc.sql, warned, rep.Findings)
+		}
+		for _, w := range verifyFile(t, path, VerifyOptions{}).Warnings { // whose key it is nobody knows
+			if strings.Contains(w, "not signed") {
+				t.Errorf("line %d, without a key: %s", tc.line, w)
+			}
+		}
+	}
+	// A checkpoint that was signed later, when the key was there, is one like any other.
+	path := v.copy(t)
+	l, err := Open(t.Context(), path, Options{Context: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, l, fact(CallEnforced, Refs{}))
+	_ = l.Anchored() // there is no key
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, err = Open(t.Context(), path, Options{Context: "default", Keys: v.keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Checkpoint(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers}); !rep.OK() || len(rep.Warnings) > 0 {
+		t.Errorf("signed later: %+v", rep)
+	}
+}
+
+// TestEvidenceThatIsGone: every run leaves a line of the anchor, with or without a key.
+func TestEvidenceThatIsGone(t *testing.T) {
+	l := openTest(t)
+	run := Refs{Run: "r", Input: "i"}
+	mustAppend(t, l, fact(Requested, run), fact(Responded, run), fact(CallEnforced, run))
+	if err := l.Anchored(); err != nil && !errors.Is(err, ErrKey) {
+		t.Fatal(err)
+	}
+	if rep, err := l.Verify(t.Context(), VerifyOptions{NoImport: true}); err != nil || !rep.OK() || len(rep.Warnings) > 0 {
+		t.Errorf("as it was: %+v, %v", rep, err)
+	}
+	if err := os.Remove(AnchorPath(l.Path())); err != nil {
+		t.Fatal(err)
+	}
+	rep, err := l.Verify(t.Context(), VerifyOptions{NoImport: true})
+	if err != nil || len(rep.Warnings) != 1 || !strings.Contains(rep.Warnings[0], "neither a checkpoint nor an anchor") {
+		t.Errorf("without its anchor: %+v, %v", rep, err)
+	}
+}

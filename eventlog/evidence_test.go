@@ -1,0 +1,99 @@
+package eventlog
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+)
+
+// spoil changes a copy of the victim, in its database and in its anchor; an anchor that becomes
+// empty is removed.
+func spoil(t *testing.T, v *victim, d tampering, anchor func(string) string) Report {
+	t.Helper()
+	path := v.copy(t)
+	d.apply(t, path, v.n, 100)
+	b, err := os.ReadFile(AnchorPath(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := anchor(string(b)); text == "" {
+		err = os.Remove(AnchorPath(path))
+	} else {
+		err = os.WriteFile(AnchorPath(path), []byte(text), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return verifyFile(t, path, VerifyOptions{Keys: v.verifiers})
+}
+
+func asIs(s string) string { return s }
+func gone(string) string   { return "" }
+
+// TestEachWitnessAlone: stored hashes, checkpoints and anchor each find what they can find
+// where the others are silent.
+func TestEachWitnessAlone(t *testing.T) {
+	v := newVictim(t, 600)
+	forge := func(old string) string { // another signature in the name of the same key
+		at := strings.LastIndexByte(old, ' ') + 12
+		c := byte('A')
+		if old[at] == c {
+			c = 'B'
+		}
+		return old[:at] + string(c) + old[at+1:]
+	}
+	stranger := func(old string) string { // the same, in the name of another key
+		at := strings.LastIndexByte(old, ' ') + 1
+		c := byte('A')
+		if old[at] == c {
+			c = 'B'
+		}
+		return old[:at] + string(c) + old[at+1:]
+	}
+	cps, err := readerOf(t, v.path).Checkpoints(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := forge(cps[1].Note)
+	for name, tc := range map[string]struct {
+		do     tampering
+		anchor func(string) string
+		kind   Damage
+		seq    Seq
+	}{
+		"only the stored hashes":       {do: tampering{sql: `DELETE FROM checkpoints`, do: rewrite(false)}, anchor: gone, kind: DamageTree, seq: 1},
+		"only the checkpoints":         {do: tampering{do: rewrite(true)}, anchor: gone, kind: DamageCheckpoint, seq: 1},
+		"only the anchor":              {do: tampering{sql: `DELETE FROM checkpoints`, do: rewrite(true)}, anchor: asIs, kind: DamageAnchor, seq: 1},
+		"a stored hash, and it alone":  {do: tampering{sql: `UPDATE nodes SET hash = zeroblob(32) WHERE n = 1`}, anchor: asIs, kind: DamageTree},
+		"a stored hash is missing":     {do: tampering{sql: `DELETE FROM nodes WHERE n = 1`}, anchor: asIs, kind: DamageTree},
+		"a cut end, by a checkpoint":   {do: tampering{sql: `DELETE FROM events WHERE seq > 590; DELETE FROM checkpoints WHERE size < {n}`}, anchor: gone, kind: DamageTruncated, seq: 591},
+		"a cut end, by a stored hash":  {do: tampering{sql: `DELETE FROM events WHERE seq > 500; DELETE FROM checkpoints`}, anchor: gone, kind: DamageTruncated, seq: 501},
+		"a forged signature":           {do: tampering{sql: `UPDATE checkpoints SET note = '` + forged + `' WHERE id = 2`}, anchor: gone, kind: DamageCheckpoint},
+		"a forged line":                {do: tampering{sql: `DELETE FROM checkpoints`}, anchor: forge, kind: DamageAnchor},
+		"a line that nobody stored":    {anchor: stranger, kind: DamageAnchor},
+		"a checkpoint of another size": {do: tampering{sql: `UPDATE checkpoints SET size = 100 WHERE id = 2`}, anchor: gone, kind: DamageCheckpoint},
+	} {
+		tc.do.name = name
+		rep := spoil(t, v, tc.do, tc.anchor)
+		if rep.OK() || rep.Findings[0].Kind != tc.kind || rep.FirstBad != tc.seq {
+			t.Errorf("%s: %+v", name, rep)
+		}
+	}
+}
+
+// TestAPruningCoversThePast: what comes behind it is not covered, whatever it says.
+func TestAPruningCoversThePast(t *testing.T) {
+	v := newVictim(t, 50)
+	l, err := Open(t.Context(), v.path, Options{Context: "default", Keys: v.keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.Append(t.Context(), NewFact(LogPruned, "user", Refs{}, Pruning{Until: 1000, By: "alice"}), fact(Truncated, Refs{}))
+	if err := errors.Join(err, l.Close(), execFile(v.path, `UPDATE events SET payload = NULL WHERE seq IN (50, 52)`)); err != nil {
+		t.Fatal(err)
+	}
+	if rep := verifyFile(t, v.path, VerifyOptions{Keys: v.verifiers}); rep.FirstBad != 52 || rep.Pruned != 1 {
+		t.Errorf("%+v", rep)
+	}
+}

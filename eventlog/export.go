@@ -1,0 +1,298 @@
+package eventlog
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"unicode/utf8"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// ExportOptions say what of a log is exported.
+type ExportOptions struct {
+	Selection
+
+	// Mask reports whether a payload is to be withheld. Nil withholds none but those that
+	// the log itself no longer has.
+	Mask func(payload []byte) bool
+
+	// Progress, if it is not nil, is called now and then with the number of the event that
+	// has been reached.
+	Progress func(seq int64)
+}
+
+// Exported counts what an export holds, or what was imported from one.
+type Exported struct {
+	Size   int64     // of the log, as of the export
+	Root   tlog.Hash // of its tree
+	Signed bool      // a signed checkpoint of that tree is with it
+	Events int64     // events that are there
+	Masked int64     // of these, without their payload
+	Pruned int64     // likewise
+	Absent int64     // hashes that stand for events that are not there
+}
+
+// Export writes the selected events to w in a form from which anybody can recompute the
+// log's root: docs/export.md describes it. The same events of the same log are the same
+// bytes. If the newest signed checkpoint covers all that is selected the export is of the
+// log as of then, otherwise as of now and unsigned.
+//
+// It holds every event that it writes against its hashes, and the whole against the root.
+// If something is wrong it fails with an error that wraps ErrCorrupt, and what it wrote
+// has no end. It reads the log once and keeps little in memory.
+func (r *Reader) Export(ctx context.Context, w io.Writer, opt ExportOptions) (Exported, error) {
+	x := &exporter{r: r, h: r.hashes(ctx), opt: opt, w: bufio.NewWriterSize(w, 1<<16), sum: sha256.New()}
+	err := x.export(ctx)
+	if err != nil {
+		err = fmt.Errorf("eventlog: export: %w", err)
+	}
+	return x.done, err
+}
+
+// exporter is one call of Export.
+type exporter struct {
+	r    *Reader
+	h    hashes
+	opt  ExportOptions
+	w    *bufio.Writer
+	sum  hash.Hash // of what was written
+	tree frontier  // likewise
+	done Exported
+
+	prunings []Pruning // as far as they were needed
+}
+
+func (x *exporter) export(ctx context.Context) error {
+	head, err := x.head(ctx)
+	if err != nil {
+		return err
+	}
+	x.done.Size, x.done.Root, x.done.Signed = head.Size, head.Root, head.Note != ""
+	if err := x.put(head.line()); err != nil {
+		return err
+	}
+	if head.Size > 0 { // Until 0 would be no limit
+		for e, err := range x.r.Events(ctx, x.opt.query(head.Size)) {
+			if err != nil {
+				return err
+			}
+			if err := x.event(ctx, &e); err != nil {
+				return err
+			}
+		}
+	}
+	if err := x.absent(head.Size); err != nil {
+		return err
+	}
+	if x.tree.root() != head.Root {
+		return fmt.Errorf("%w: its events do not lead to its root", ErrCorrupt)
+	}
+	end := exportEnd{Events: x.done.Events, Withheld: x.done.Masked + x.done.Pruned, Absent: x.done.Absent, Sum: [sha256.Size]byte(x.sum.Sum(nil))}
+	if err := x.put(end.line()); err != nil {
+		return err
+	}
+	return x.w.Flush()
+}
+
+// put writes a line.
+func (x *exporter) put(line []byte, err error) error {
+	if err != nil {
+		return err
+	}
+	line = append(line, '\n')
+	_, _ = x.sum.Write(line) // it never fails
+	_, err = x.w.Write(line)
+	return err
+}
+
+// head chooses the tree that the export is of.
+func (x *exporter) head(ctx context.Context) (h exportHeader, err error) {
+	h.Selection = x.opt.Selection
+	if h.Size, h.Root, err = x.r.Head(ctx); err != nil || h.Size == 0 {
+		return h, err
+	}
+	if h.Origin, err = x.r.Origin(ctx); err != nil {
+		return h, err
+	}
+	last := h.Size
+	if !h.all() {
+		e, _, err := x.r.Last(ctx, h.query(h.Size))
+		if err != nil {
+			return h, err
+		}
+		last = int64(e.Seq)
+	}
+	c, ok, err := x.r.newestCheckpoint(ctx, last, h.Size)
+	if err != nil || !ok {
+		return h, err
+	}
+	f, err := x.h.frontier(c.Size)
+	if errors.Is(err, ErrPart) {
+		return h, nil // a part of a log knows the root of its own checkpoint only
+	}
+	if err != nil {
+		return h, err
+	}
+	if f.root() != c.Root || c.Origin != h.Origin {
+		return h, fmt.Errorf("%w: the checkpoint of its first %d events is one of other events", ErrCorrupt, c.Size)
+	}
+	h.Checkpoint = c
+	return h, nil
+}
+
+// newestCheckpoint returns the newest checkpoint over at least least and at most most events.
+func (r *Reader) newestCheckpoint(ctx context.Context, least, most int64) (c Checkpoint, ok bool, err error) {
+	if r.version < 2 {
+		return c, false, nil
+	}
+	var msg string
+	err = r.db.GetContext(ctx, &msg, `
+		SELECT note
+		FROM checkpoints
+		WHERE size BETWEEN ? AND ?
+		ORDER BY size DESC, id DESC
+		LIMIT 1`, max(least, 1), most)
+	if errors.Is(err, sql.ErrNoRows) {
+		return c, false, nil
+	}
+	if err != nil {
+		return c, false, explain(err)
+	}
+	if c, err = ParseCheckpoint(msg); err != nil {
+		return c, false, fmt.Errorf("%w: a checkpoint of the file: %w", ErrCorrupt, err)
+	}
+	return c, true, nil
+}
+
+// event writes an event, and before it what stands for those between it and the last one.
+func (x *exporter) event(ctx context.Context, e *Event) error {
+	if err := x.absent(int64(e.Seq) - 1); err != nil {
+		return err
+	}
+	if err := x.check(ctx, e); err != nil {
+		return fmt.Errorf("event %d: %w", e.Seq, err)
+	}
+	if e.Payload != nil && x.opt.Mask != nil && x.opt.Mask(e.Payload) {
+		e.Payload, e.Withheld = nil, Masked
+	}
+	switch e.Withheld {
+	case Masked:
+		x.done.Masked++
+	case Pruned:
+		x.done.Pruned++
+	}
+	x.tree.add(e.LeafHash)
+	x.tree.nodes = nil // they are not needed
+	x.done.Events++
+	if x.opt.Progress != nil && x.done.Events%1000 == 0 {
+		x.opt.Progress(int64(e.Seq))
+	}
+	return x.put(e.MarshalJSON())
+}
+
+// check holds an event against its hashes and sees that it can be written as text.
+func (x *exporter) check(ctx context.Context, e *Event) error {
+	damage := ""
+	switch {
+	case int64(e.Seq) != x.tree.size+1:
+		damage = "it is there twice"
+	case e.Payload != nil && !e.holds():
+		damage = "the payload was edited"
+	case e.Leaf() != e.LeafHash:
+		damage = "the header was edited"
+	case e.Payload == nil:
+		known, err := x.knownGone(ctx, e)
+		if err != nil {
+			return err
+		}
+		if !known {
+			damage = "the payload is missing"
+		}
+	}
+	if damage != "" {
+		return fmt.Errorf("%w: %s", ErrCorrupt, damage)
+	}
+	for _, text := range []string{e.ID, string(e.Type), e.Actor, e.Writer, e.Context, string(e.Session),
+		string(e.Conversation), string(e.Run), string(e.Trace), string(e.Interaction), string(e.Input)} {
+		if !utf8.ValidString(text) {
+			return fmt.Errorf("%q in its header is not UTF-8, and cannot be written as JSON", text)
+		}
+	}
+	return nil
+}
+
+// knownGone reports whether it is on record that the payload of e is gone: by a log.pruned,
+// or by a mark of the export that this file was imported from. Otherwise it is damage, which
+// an export must not make good.
+func (x *exporter) knownGone(ctx context.Context, e *Event) (bool, error) {
+	if covered(x.prunings, e) {
+		return true, nil
+	}
+	if x.r.version >= 2 {
+		var marked bool
+		err := x.r.db.GetContext(ctx, &marked, `SELECT EXISTS (SELECT 1 FROM withheld WHERE seq = ?)`, int64(e.Seq))
+		if err != nil || marked {
+			return marked, explain(err)
+		}
+	}
+	// The log may have been pruned since this was last read.
+	x.prunings = nil
+	for p, err := range x.r.Events(ctx, Query{Types: []Type{LogPruned}}) {
+		if err != nil {
+			return false, err
+		}
+		var pruning Pruning
+		if p.Payload == nil || !p.holds() || p.Decode(&pruning) != nil {
+			continue // it says nothing that can be relied on
+		}
+		x.prunings = append(x.prunings, pruning)
+	}
+	return covered(x.prunings, e), nil
+}
+
+func covered(prunings []Pruning, e *Event) bool {
+	for _, p := range prunings {
+		if p.Covers(e) {
+			return true
+		}
+	}
+	return false
+}
+
+// absent writes what stands for the leaves from the last one written up to number to.
+func (x *exporter) absent(to int64) error {
+	for x.tree.size < to {
+		level := widest(x.tree.size, to)
+		a, err := x.absence(level)
+		if err != nil {
+			return err
+		}
+		x.tree.addNode(level, a.Hash)
+		x.done.Absent++
+		if err := x.put(a.line()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// absence returns what stands for the next 2^level leaves. If all events are selected they
+// are not in the file, and then it must be known to be a part: their hashes alone would make
+// good what was deleted.
+func (x *exporter) absence(level int) (absence, error) {
+	if x.opt.all() && !x.h.old {
+		a, ok, err := x.h.absentAt(x.tree.size)
+		if err == nil && (!ok || int64(a.Seq) != x.tree.size+1 || a.Level != level) {
+			err = fmt.Errorf("%w: event %d is missing", ErrCorrupt, x.tree.size+1)
+		}
+		return a, err
+	}
+	hash, err := x.h.subtree(level, x.tree.size>>level)
+	return absence{Seq(x.tree.size + 1), level, hash}, err
+}

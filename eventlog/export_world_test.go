@@ -1,0 +1,226 @@
+package eventlog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// oddPayloads are what JSON would give back otherwise, if it could.
+var oddPayloads = []string{
+	``, `null`, `0`, ` {"a": 1}`, `{"a":"<b>&\u2028"}`, "{\"a\":\"\u2028\"}", `{"a":"<"}`, `{"a":1,"a":2}`, "\"\xff\"", `not JSON`, "\x00\xff",
+	`{"n":1e400,"m":12345678901234567890}`, "�", `"\ud800"`, "line\r\n", `{"password":"secret"}`,
+}
+
+func masksSecrets(payload []byte) bool { return bytes.Contains(payload, []byte("secret")) }
+
+// randomLog makes a log of about n events of several runs, some of them pruned, and returns
+// its path and its runs.
+func randomLog(t testing.TB, rnd *rand.Rand, n int) (path string, runs []RunID) {
+	t.Helper()
+	keys, err := MakeKeys(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "eventlog.db")
+	clock := time.Date(2026, 11, 21, 3, 0, 0, 1, time.UTC)
+	l, err := Open(t.Context(), path, Options{Context: "default", Keys: keys, Now: func() time.Time {
+		clock = clock.Add(time.Duration(rnd.IntN(2000)) * time.Millisecond)
+		return clock
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := func(e Event) {
+		if err := l.Record(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := 0; i < n; {
+		run := RunID(fmt.Sprintf("run-%d", len(runs)))
+		runs = append(runs, run)
+		refs := Refs{Session: SessionID(fmt.Sprintf("session-%d", rnd.IntN(3))), Run: run, Trace: "t", Input: InputID("in " + run)}
+		record(fact(MessageReceived, refs))
+		record(fact(Requested, refs))
+		refs.Input = ""
+		for range rnd.IntN(40) {
+			e := Event{Type: NotificationReceived, Class: Frame, Actor: "agent", Refs: refs, Payload: []byte(oddPayloads[rnd.IntN(len(oddPayloads))])}
+			if rnd.IntN(3) == 0 {
+				e.Type, e.Class = ToolResult, Fact
+			}
+			record(e)
+			i++
+		}
+		if rnd.IntN(4) > 0 {
+			record(fact(Responded, refs))
+		}
+		if rnd.IntN(3) > 0 {
+			record(fact(CallEnforced, refs))
+		}
+		i += 4
+	}
+	if rnd.IntN(2) == 0 {
+		until := Seq(rnd.IntN(n))
+		record(NewFact(LogPruned, "user", Refs{}, Pruning{Until: until, Class: Frame}))
+		if rnd.IntN(2) == 0 {
+			if _, err := l.Checkpoint(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := execFile(path, fmt.Sprintf(`UPDATE events SET payload = NULL WHERE seq <= %d AND class = 'frame'`, until)); err != nil {
+			t.Fatal(err)
+		}
+		return path, runs
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path, runs
+}
+
+// randomSelection selects something of a log, or all of it.
+func randomSelection(rnd *rand.Rand, runs []RunID) (s Selection) {
+	start := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	switch rnd.IntN(5) {
+	case 0:
+	case 1:
+		s.Run = runs[rnd.IntN(len(runs))]
+	case 2:
+		s.Session = SessionID(fmt.Sprintf("session-%d", rnd.IntN(3)))
+	case 3:
+		s.Since = start.Add(time.Duration(rnd.IntN(300)) * time.Second)
+	case 4:
+		s.Session = "session-0"
+		s.Since = start.Add(time.Duration(rnd.IntN(60)) * time.Second)
+		s.Before = s.Since.Add(time.Duration(rnd.IntN(120)) * time.Second)
+	}
+	return s
+}
+
+func exportOf(t testing.TB, path string, opt ExportOptions) (string, Exported) {
+	t.Helper()
+	r, err := OpenReader(context.Background(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var out strings.Builder
+	done, err := r.Export(context.Background(), &out, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.String(), done
+}
+
+func importOf(t testing.TB, text string) (string, Exported) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "imported.db")
+	done, err := Import(context.Background(), strings.NewReader(text), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path, done
+}
+
+// contents is all that a file holds, row for row.
+func contents(t testing.TB, path string) string {
+	t.Helper()
+	r, err := OpenReader(context.Background(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }() // read from only
+	var b strings.Builder
+	for _, table := range []string{"events", "nodes", "open_runs", "checkpoints", "withheld", "absent"} {
+		rows, err := r.db.Queryx(`SELECT * FROM ` + table + ` ORDER BY 1, 2`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			cells, err := rows.SliceScan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&b, "%s %q\n", table, cells)
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.String()
+}
+
+// recompute holds what a file has against the root it should have, without the package's
+// own way to read a part.
+func recompute(t testing.TB, path string, want tlog.Hash) {
+	t.Helper()
+	r, err := OpenReader(context.Background(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }() // read from only
+	var absent []struct {
+		Seq   int64
+		Level int
+		Hash  []byte
+	}
+	if err := r.db.Select(&absent, `SELECT seq, level, hash FROM absent ORDER BY seq`); err != nil {
+		t.Fatal(err)
+	}
+	var f frontier
+	gap := func() {
+		for len(absent) > 0 && absent[0].Seq == f.size+1 {
+			f.addNode(absent[0].Level, tlog.Hash(absent[0].Hash))
+			absent = absent[1:]
+		}
+	}
+	gap()
+	for e, err := range r.Events(context.Background(), Query{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if int64(e.Seq) != f.size+1 || e.Leaf() != e.LeafHash || e.Payload != nil && !e.holds() || (e.Payload == nil) != (e.Withheld != "") {
+			t.Fatalf("event %d after %d is not right", e.Seq, f.size)
+		}
+		f.add(e.LeafHash)
+		gap()
+	}
+	if f.root() != want || len(absent) > 0 {
+		t.Errorf("the root of %s is %v, want %v; %d absences are left", path, f.root(), want, len(absent))
+	}
+	var nodes []struct {
+		Level int
+		N     int64
+		Hash  []byte
+	}
+	if err := r.db.Select(&nodes, `SELECT level, n, hash FROM nodes`); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes {
+		if !slices.Contains(f.nodes, node{n.Level, n.N, tlog.Hash(n.Hash)}) {
+			t.Errorf("the node %d at level %d is not the tree's", n.N, n.Level)
+		}
+	}
+	if len(nodes) != len(f.nodes) {
+		t.Errorf("%d nodes are stored, want %d", len(nodes), len(f.nodes))
+	}
+	if size, root, err := r.Head(context.Background()); err != nil || size != f.size || root != want {
+		t.Errorf("Head = %d %v, %v, want %d %v", size, root, err, f.size, want)
+	}
+}

@@ -1,0 +1,216 @@
+package eventlog
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+var updateFixture = flag.Bool("update-fixture", false, "make testdata/v2.db anew")
+
+// writeRuns writes three runs, one of them with a question, one that has no outcome.
+func writeRuns(tb testing.TB, l *Log) {
+	tb.Helper()
+	for n := range 3 {
+		id := fmt.Sprintf("01900000-0000-7000-8000-00000000000%d", n)
+		refs := Refs{Session: "01900000-0000-7000-8000-00000000aaaa", Conversation: "sess-1", Run: RunID(id), Trace: TraceID(fmt.Sprintf("%032d", n+1))}
+		input := refs
+		input.Input = InputID("input-" + id[35:])
+		asked := refs
+		asked.Interaction = InteractionID("question-" + id[35:])
+		frame := func(t Type, line string) Event {
+			return Event{Type: t, Class: Frame, Actor: "agent", Refs: refs, Payload: []byte(line)}
+		}
+		story := []Event{
+			NewFact(MessageReceived, "user", input, map[string]string{"text": "What is the answer?", "source": "run", "sender": "alice"}),
+			frame(RequestSent, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`),
+			NewFact(SessionStarted, "agent", refs, map[string]string{"strategy": "fresh"}),
+			NewFact(Requested, "perlica", input, map[string]any{"provider": "predictable", "llm_call_index": 1}),
+			frame(RequestSent, `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"sess-1"}}`),
+			frame(LineMalformed, "no JSON \x00\xff\n\u4f60\u597d"),
+			frame(LineMalformed, ""),
+		}
+		for i := range 100 {
+			story = append(story, frame(NotificationReceived, fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"text":"chunk %d of run %d"}}`, i, n)))
+		}
+		if n == 1 {
+			story = append(story,
+				NewFact(InteractionRequested, "agent", asked, map[string]string{"title": "rm -rf build"}),
+				NewFact(InteractionAnswered, "user", asked, map[string]string{"option": "reject", "by": "alice"}),
+				NewFact(ReplySent, "perlica", asked, map[string]string{"outcome": "selected", "option": "reject", "by": "alice"}))
+		}
+		if n < 2 {
+			story = append(story,
+				frame(ResponseReceived, `{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}`),
+				NewFact(Responded, "agent", refs, map[string]string{"text": "42", "stop_reason": "end_turn"}),
+				NewFact(CallEnforced, "perlica", refs, map[string]int{"calls": 1}))
+		}
+		if _, err := l.Append(context.Background(), story...); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// fixtureEvents is how many events writeRuns writes.
+const fixtureEvents = 3*107 + 3 + 2*3
+
+// fixture copies a log and what lies beside it out of testdata, so that reading it leaves
+// nothing there.
+func fixture(t *testing.T, name string) (path string) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, ext := range []string{".db", ".anchor"} {
+		b, err := os.ReadFile(filepath.Join("testdata", name+ext))
+		if os.IsNotExist(err) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name+ext), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, name+".db")
+}
+
+func verifyFile(t *testing.T, path string, opt VerifyOptions) Report {
+	t.Helper()
+	r, err := OpenReader(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	rep, err := r.Verify(t.Context(), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rep
+}
+
+// The root of testdata/v1.db, as the code that wrote it had it.
+const rootV1 = "wC4oOekvkufPwJcUdz1C7ngwTy+0avhS8SArmyfjESw="
+
+// TestFixtureV1: a log of the first schema verifies for ever, as it is and brought up to date.
+func TestFixtureV1(t *testing.T) {
+	path := fixture(t, "v1")
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep := verifyFile(t, path, VerifyOptions{})
+	if !rep.OK() || rep.Events != fixtureEvents || rep.Root.String() != rootV1 || len(rep.Warnings) > 0 {
+		t.Errorf("as it is: %+v", rep)
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("verifying changed the file, %v", err)
+	}
+	l, err := Open(t.Context(), path, Options{Context: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size, root, err := l.Head(t.Context()); size != fixtureEvents || root.String() != rootV1 || err != nil {
+		t.Errorf("brought up to date: %d %v, %v", size, root, err)
+	}
+	if _, err := l.Append(t.Context(), fact(Responded, Refs{Run: "01900000-0000-7000-8000-000000000002"}), fact(CallEnforced, Refs{})); err != nil {
+		t.Error(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if rep := verifyFile(t, path, VerifyOptions{}); !rep.OK() || rep.Events != fixtureEvents+2 || rep.Anchors != 1 {
+		t.Errorf("and appended to: %+v", rep)
+	}
+}
+
+// TestFixtureV1Damaged: what is found in a log of the second schema is found in one of the
+// first, whose tree is one row.
+func TestFixtureV1Damaged(t *testing.T) {
+	for _, tc := range []struct {
+		damage string
+		bad    Seq
+		kind   Damage
+	}{
+		{`UPDATE events SET payload = x'00' WHERE seq = 5`, 5, DamageEdited},
+		{`DELETE FROM events WHERE seq = 300`, 300, DamageDeleted},
+		{`DELETE FROM events WHERE seq > 300`, 301, DamageTruncated},
+		{`UPDATE tree SET frontier = zeroblob(length(frontier))`, 1, DamageTree},
+		{`UPDATE tree SET size = 7`, 8, DamageInserted},
+	} {
+		path := fixture(t, "v1")
+		if err := execFile(path, `DROP TRIGGER events_are_not_updated; DROP TRIGGER events_are_not_deleted; `+tc.damage); err != nil {
+			t.Fatal(err)
+		}
+		if rep := verifyFile(t, path, VerifyOptions{}); rep.FirstBad != tc.bad || rep.Findings[0].Kind != tc.kind {
+			t.Errorf("%s: %+v", tc.damage, rep)
+		}
+	}
+}
+
+// TestFixtureV2: a log of this schema with its signed checkpoints verifies for ever.
+func TestFixtureV2(t *testing.T) {
+	if *updateFixture {
+		makeFixture(t)
+	}
+	text, err := os.ReadFile(filepath.Join("testdata", "v2.vkey"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := note.NewVerifier(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := fixture(t, "v2")
+	rep := verifyFile(t, path, VerifyOptions{Keys: []note.Verifier{key}})
+	if !rep.OK() || rep.Events != fixtureEvents || rep.Signed != fixtureEvents || rep.Checkpoints != 3 || rep.Anchors != 3 || len(rep.Warnings) > 0 {
+		t.Errorf("%+v", rep)
+	}
+	l, err := Open(t.Context(), path, Options{Context: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Append(t.Context(), fact(Truncated, Refs{})); err != nil {
+		t.Error(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if rep := verifyFile(t, path, VerifyOptions{Keys: []note.Verifier{key}}); !rep.OK() || rep.Events != fixtureEvents+1 {
+		t.Errorf("appended to: %+v", rep)
+	}
+}
+
+func makeFixture(t *testing.T) {
+	keys, err := MakeKeys(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("testdata", "v2.db")
+	for _, old := range []string{path, AnchorPath(path)} {
+		if err := os.Remove(old); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+	l, err := Open(t.Context(), path, Options{Context: "default", Keys: keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeRuns(t, l)
+	c, err := l.Checkpoint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join("testdata", "v2.vkey"), []byte(keys.VerifierKeys(c.Origin)[0]+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

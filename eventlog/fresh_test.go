@@ -1,0 +1,34 @@
+package eventlog
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// TestManyFirstOpens: several processes may be the first at once. Who comes while another makes
+// the file waits for it.
+func TestManyFirstOpens(t *testing.T) {
+	dir := t.TempDir()
+	for round := range 20 {
+		path := filepath.Join(dir, fmt.Sprintf("%d.db", round))
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				l, err := Open(t.Context(), path, Options{Context: "default"})
+				if err != nil {
+					t.Errorf("round %d: %v", round, err)
+					return
+				}
+				if _, err := l.Append(t.Context(), fact(SessionCreated, Refs{})); err != nil {
+					t.Errorf("round %d: %v", round, err)
+				}
+				if err := l.Close(); err != nil {
+					t.Errorf("round %d: %v", round, err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+}

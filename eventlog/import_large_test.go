@@ -1,0 +1,86 @@
+package eventlog
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// endless is a line that does not end; it counts what was read of it.
+type endless struct{ n int64 }
+
+func (e *endless) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = 'x'
+	}
+	e.n += int64(len(b))
+	return len(b), nil
+}
+
+// TestALineWithoutEnd: whatever a file is, little more of it is read than a line can have.
+func TestALineWithoutEnd(t *testing.T) {
+	header, rest, _ := strings.Cut(smallExport(t), "\n")
+	event, _, _ := strings.Cut(rest, `"payload_sha256"`)
+	for name, begin := range map[string]string{
+		"no export":                "",
+		"no JSON":                  header + "\n",
+		"a small payload":          header + "\n" + event + `"payload":"`,
+		"a length behind its text": header + "\n" + `{"payload":"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			more := new(endless)
+			path := filepath.Join(t.TempDir(), "a.db")
+			_, err := Import(t.Context(), io.MultiReader(strings.NewReader(begin), more), path, nil)
+			var bad *ImportError
+			if !errors.As(err, &bad) || bad.Line != strings.Count(begin, "\n")+1 || !strings.Contains(err.Error(), "is the file an export?") {
+				t.Errorf("%v", err)
+			}
+			if more.n > maxBareLine+1<<20 {
+				t.Errorf("%d bytes were read", more.n)
+			}
+			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) > 0 {
+				t.Error(left)
+			}
+		})
+	}
+	// Whatever it says of its payload, there is an end.
+	x := &exportReader{n: 7, buf: make([]byte, maxExportLine+1)}
+	copy(x.buf, `{"payload_len":1099511627776,"line":"`)
+	var bad *ImportError
+	if err := x.fits(); !errors.As(err, &bad) || bad.Line != 7 {
+		t.Errorf("%v", err)
+	}
+	if x.buf = x.buf[:maxExportLine]; x.fits() != nil {
+		t.Error(x.fits())
+	}
+}
+
+// TestAPayloadThatIsLongAsText: a line that is escaped throughout comes back, and so does one
+// beside which nothing is short.
+func TestAPayloadThatIsLongAsText(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "eventlog.db")
+	l, err := Open(t.Context(), path, Options{Context: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := bytes.Repeat([]byte("<"), maxBareLine+1)
+	for _, p := range [][]byte{long, []byte("short"), bytes.Repeat([]byte{0xff}, maxBareLine+1)} {
+		if _, err := l.Append(t.Context(), Event{Type: NotificationReceived, Class: Frame, Payload: p}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := exportOf(t, path, ExportOptions{})
+	if first, _, _ := strings.Cut(text[strings.Index(text, "\n")+1:], "\n"); len(first) < 6*len(long) {
+		t.Fatalf("the line has %d bytes only", len(first))
+	}
+	copied, _ := importOf(t, text)
+	if again, _ := exportOf(t, copied, ExportOptions{}); again != text {
+		t.Error("it did not come back")
+	}
+}

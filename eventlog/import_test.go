@@ -1,0 +1,86 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestImportLeavesNothing: where it fails there is no file, and where one lies it is left.
+func TestImportLeavesNothing(t *testing.T) {
+	text, _ := exportOf(t, closedLog(t), ExportOptions{})
+	dir := t.TempDir()
+	path := filepath.Join(dir, "new.db")
+	for name, c := range map[string]struct {
+		text string
+		line int
+	}{
+		"empty":      {"", 1},
+		"no export":  {"hello\n", 1},
+		"a log":      {"SQLite format 3\x00", 1},
+		"cut":        {text[:strings.Index(text, `{"seq":300`)+99], 301},
+		"no end":     {strings.TrimSuffix(text, "\n"), 602},
+		"more":       {text + "\n", 603},
+		"a newer":    {strings.Replace(text, `export":1`, `export":2,"new":1`, 1), 1},
+		"older":      {strings.Replace(text, `export":1`, `export":0`, 1), 1},
+		"last event": {text[:strings.LastIndex(text, "{\"seq\":600")] + text[strings.Index(text, "{\"end\""):], 601},
+		"swapped":    {swapLines(text, 300, 301), 301},
+		"twice":      {swapLines(text, 300, 300), 302},
+	} {
+		_, err := Import(t.Context(), strings.NewReader(c.text), path, nil)
+		var bad *ImportError
+		if !errors.As(err, &bad) || bad.Line != c.line {
+			t.Errorf("%s: %v, want line %d", name, err, c.line)
+		}
+		if name == "a newer" && !errors.Is(err, ErrNewer) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Fatalf("%s: %v is left, %v", name, left, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := Import(ctx, strings.NewReader(text), path, func(int64) {}); err != nil {
+		t.Fatal(err)
+	}
+	before := contents(t, path)
+	for _, taken := range []string{path, strings.TrimSuffix(path, ".db")} { // the second has an anchor that is new.db's
+		if err := os.WriteFile(AnchorPath(path), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Import(t.Context(), strings.NewReader(text), taken, nil); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%s: %v", taken, err)
+		}
+	}
+	if contents(t, path) != before {
+		t.Error("the file that was there is another one")
+	}
+	cancel()
+	if _, err := Import(ctx, strings.NewReader(text), filepath.Join(dir, "third.db"), nil); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, err := Import(t.Context(), strings.NewReader(text), filepath.Join(dir, "no", "folder.db"), nil); !errors.Is(err, ErrReadOnly) {
+		t.Error(err)
+	}
+	for _, pattern := range []string{"third*", ".perlica*"} {
+		if left, err := filepath.Glob(filepath.Join(dir, pattern)); err != nil || len(left) > 0 {
+			t.Errorf("%v is left, %v", left, err)
+		}
+	}
+}
+
+// swapLines puts line j behind line i, and line i behind that; with i and j equal the line
+// is there twice.
+func swapLines(text string, i, j int) string {
+	lines := strings.SplitAfter(text, "\n")
+	if i == j {
+		return strings.Join(slices.Insert(lines, i+1, lines[i]), "")
+	}
+	lines[i], lines[j] = lines[j], lines[i]
+	return strings.Join(lines, "")
+}

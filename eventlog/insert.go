@@ -1,0 +1,153 @@
+package eventlog
+
+import (
+	"context"
+	"database/sql/driver"
+	"strings"
+
+	"modernc.org/sqlite"
+)
+
+// columns are the columns of events, in the order of appendArgs.
+const columns = `seq, event_id, ts, type, class, actor, writer, context_id,
+	session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
+	payload_len, payload_sha256, leaf, payload`
+
+const rowMarks = `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+const insertOne = `INSERT INTO events (` + columns + `) VALUES ` + rowMarks
+
+// together and few are how many frames are inserted by one statement. It pays for opening
+// the table and its indexes once, not once a row.
+const (
+	together = 16
+	few      = 4
+)
+
+// Frames that differ in seven columns only are inserted by these. The others are given once:
+// to hand a text to SQLite costs as much as what SQLite does with it.
+var insertTogether, insertFew = insertAlike(together), insertAlike(few)
+
+func insertAlike(n int) string {
+	return `INSERT INTO events (` + columns + `) VALUES ` + strings.Repeat(alikeMarks+", ", n-1) + alikeMarks
+}
+
+const alikeMarks = `(?, ?, ?, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?, ?, ?, ?)`
+
+// alike reports whether one statement can insert the two. Writer and context are the log's.
+func alike(a, b *Event) bool { return a.Type == b.Type && a.Actor == b.Actor && a.Refs == b.Refs }
+
+// put inserts an event. Frames wait for others that are alike; a fact is inserted alone,
+// behind all that came before it, so that a conflict is its own.
+func (w *batchWriter) put(ctx context.Context, e *Event) error {
+	if len(w.rows) > 0 && (e.Class != Frame || !alike(w.rows[0], e)) {
+		if err := w.flush(ctx); err != nil {
+			return err
+		}
+	}
+	if e.Class == Frame {
+		if w.rows = append(w.rows, e); len(w.rows) < together {
+			return nil
+		}
+		err := w.insert(ctx, insertTogether, w.rows...)
+		w.rows = w.rows[:0]
+		return err
+	}
+	if err := w.insert(ctx, insertOne, e); err != nil {
+		return err
+	}
+	switch {
+	case e.Type == Requested:
+		return w.exec(ctx, `INSERT INTO open_runs (run_id, seq) VALUES (?, ?)`, string(e.Run), int64(e.Seq))
+	case e.Type.Outcome():
+		return w.exec(ctx, `DELETE FROM open_runs WHERE run_id = ?`, string(e.Run))
+	}
+	return nil
+}
+
+// flush inserts the frames that wait.
+func (w *batchWriter) flush(ctx context.Context) error {
+	rows := w.rows
+	w.rows = w.rows[:0]
+	for len(rows) > 0 {
+		n, text := 1, insertOne
+		if len(rows) >= few {
+			n, text = few, insertFew
+		}
+		if err := w.insert(ctx, text, rows[:n]...); err != nil {
+			return err
+		}
+		rows = rows[n:]
+	}
+	return nil
+}
+
+// insert inserts as many events as the statement has rows.
+func (w *batchWriter) insert(ctx context.Context, text string, rows ...*Event) error {
+	w.args = appendArgs(w.args[:0], rows[0])
+	for _, e := range rows[1:] {
+		w.args = appendOwnArgs(w.args, e)
+	}
+	return w.exec(ctx, text, w.args...)
+}
+
+func appendArgs(args []any, e *Event) []any {
+	return append(args, int64(e.Seq), e.ID, e.Time.UnixNano(), string(e.Type), string(e.Class),
+		e.Actor, e.Writer, e.Context,
+		string(e.Session), string(e.Conversation), string(e.Run), string(e.Trace), string(e.Interaction), string(e.Input),
+		e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:], e.bytes())
+}
+
+// appendOwnArgs appends what insertTogether has of every row but the first.
+func appendOwnArgs(args []any, e *Event) []any {
+	return append(args, int64(e.Seq), e.ID, e.Time.UnixNano(), e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:], e.bytes())
+}
+
+// bytes is the payload as a row has it: NULL would mean withheld.
+func (e *Event) bytes() []byte {
+	if e.Payload == nil {
+		return []byte{}
+	}
+	return e.Payload
+}
+
+// exec runs a statement, which is prepared the first time, on the writer's connection. The
+// arguments must be of the driver's types: it goes past database/sql, which would convert and
+// copy each of them once more.
+func (w *batchWriter) exec(ctx context.Context, text string, args ...any) error {
+	w.named = w.named[:0]
+	for i, a := range args {
+		w.named = append(w.named, driver.NamedValue{Ordinal: i + 1, Value: a})
+	}
+	return w.conn.Raw(func(conn any) error {
+		stmt, ok := w.stmts[text]
+		if !ok {
+			s, err := conn.(driver.ConnPrepareContext).PrepareContext(ctx, text)
+			if err != nil {
+				return err
+			}
+			stmt = s.(statement)
+			w.stmts[text] = stmt
+		}
+		_, err := stmt.ExecContext(ctx, w.named)
+		return err
+	})
+}
+
+// A statement is one that the driver prepared.
+type statement interface {
+	driver.Stmt
+	driver.StmtExecContext
+}
+
+// version returns a number that changes with every transaction of anybody that changes the
+// file, as far as the connection has seen them. It is never 0. Asking the driver for it is
+// a tenth of what asking the database for its last event is.
+func (w *batchWriter) version() (int64, error) {
+	var v uint32
+	err := w.conn.Raw(func(conn any) (err error) {
+		v, err = conn.(sqlite.FileControl).FileControlDataVersion("main")
+		return err
+	})
+	return int64(v) + 1, err
+}

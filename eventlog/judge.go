@@ -1,0 +1,227 @@
+package eventlog
+
+import (
+	"fmt"
+
+	"golang.org/x/mod/sumdb/tlog"
+	"zombiezen.com/go/sqlite"
+)
+
+// judge holds the tree against one checkpoint. One whose root is another may be wrong itself,
+// or the log is: that is decided by those behind it.
+func (v *verification) judge(s *seal) {
+	switch {
+	case s.fault == "" && v.origin != "" && s.Origin != v.origin && (len(v.bad) == 0 || v.bad[0].Seq > 1):
+		s.fault = "it is one of another log: " + s.Origin
+		fallthrough
+	case s.fault != "":
+		v.find(0, s.kind, "%s does not hold: %s", s.where, s.fault)
+	case s.size < v.tree.size, s.size == 0:
+		v.unchecked(s)
+	case v.tree.root() == s.Root:
+		v.holds(s)
+	case v.damaged, v.lost:
+		v.unchecked(s)
+	case len(v.wrong) < maxFindings:
+		v.wrong = append(v.wrong, *s)
+	default:
+		v.moreWrong++
+	}
+}
+
+// unchecked counts a checkpoint that cannot be checked, once for its size: of one that was cosigned
+// there are several. They come by size.
+func (v *verification) unchecked(s *seal) {
+	last, n := &v.skipped, &v.rep.Unchecked
+	switch {
+	case s.where == keptElsewhere:
+		v.warn("%s could not be checked: of its %d events some are absent or damaged", s.where, s.size)
+		return
+	case s.kind == DamageAnchor:
+		last, n = &v.skippedAnchor, &v.rep.UncheckedAnchors
+	}
+	if *n == 0 || *last != s.size {
+		*n++
+	}
+	*last = s.size
+}
+
+// holds takes in a checkpoint that holds. Whatever before it did not is wrong itself.
+func (v *verification) holds(s *seal) {
+	for i := range v.wrong {
+		v.find(0, v.wrong[i].kind, "%s does not hold: its root is not that of the first %d events, which %s covers, too", v.wrong[i].where, v.wrong[i].size, s.where)
+	}
+	for _, n := range v.stray {
+		if (n.n+1)<<n.level <= s.size {
+			v.find(0, DamageTree, "the stored hash over %s is wrong", n.span())
+		}
+	}
+	v.wrong, v.moreWrong, v.stray = v.wrong[:0], 0, v.stray[:0]
+	v.good = s.size
+	v.signatures.take(s)
+	switch s.kind {
+	case DamageAnchor:
+		v.rep.Anchors++
+	default:
+		if s.where != keptElsewhere {
+			v.rep.Checkpoints++
+		}
+	}
+	if s.known {
+		v.rep.Signed = s.size
+	}
+}
+
+// span names the events below a node.
+func (n node) span() string {
+	return fmt.Sprintf("events %d to %d", n.n<<n.level+1, (n.n+1)<<n.level)
+}
+
+// end verifies what is left when all events have been seen.
+func (v *verification) end() error {
+	v.broken = v.damaged || v.lost
+	v.rewritten()
+	v.shortened()
+	v.compareRuns()
+	switch {
+	case v.reader.version >= 2 && !v.lacks["nodes"]:
+		return v.nodes()
+	case v.reader.version < 2 && !v.lacks["tree"]:
+		return v.oldTree()
+	}
+	return nil
+}
+
+// rewritten reports the checkpoints and stored hashes that did not hold, with none behind them
+// that does: events were changed together with their leaves.
+func (v *verification) rewritten() {
+	told := map[Damage]bool{}
+	for i := range v.wrong {
+		s := &v.wrong[i]
+		if told[s.kind] {
+			continue
+		}
+		told[s.kind] = true
+		more := 0
+		for _, other := range v.wrong[i+1:] {
+			if other.kind == s.kind {
+				more++
+			}
+		}
+		and := ""
+		if more += v.moreWrong; more > 0 {
+			and = fmt.Sprintf(", nor do %d behind it", more)
+		}
+		v.find(Seq(v.good+1), s.kind, "%s does not hold%s: of events %d to %d not all are as they were written", s.where, and, v.good+1, s.size)
+	}
+	for _, n := range v.stray {
+		first := max(n.n<<n.level, v.good) + 1
+		v.find(Seq(first), DamageTree, "the stored hash over %s does not follow from them: from event %d on they are not all as they were written, or it is not", n.span(), first)
+	}
+}
+
+// shortened compares the end of the log with the checkpoints.
+func (v *verification) shortened() {
+	told := v.size
+	for i := len(v.seals) - 1; i >= 0; i-- {
+		if s := &v.seals[i]; s.size > told && s.fault == "" {
+			v.find(Seq(v.size+1), DamageTruncated, "the log ends with event %d, and %s covers %d", v.size, s.where, s.size)
+			told = s.size
+		}
+	}
+	if v.covered > told {
+		v.find(Seq(v.size+1), DamageTruncated, "the log ends with event %d, and a checkpoint in the file covers %d", v.size, v.covered)
+	}
+}
+
+// nodes compares the upper levels of the tree with what is stored. In a part of a log not all
+// of them follow from what is there.
+func (v *verification) nodes() error {
+	part := len(v.absent) > 0
+	stored := map[[2]int64]tlog.Hash{}
+	spare := int64(0)
+	limit := v.size >> nodeHeight
+	err := query(v.conn, `SELECT level, n, hash FROM nodes WHERE level <> ? OR n >= ? OR n < 0`, func(stmt *sqlite.Stmt) error {
+		level, n := stmt.ColumnInt64(0), stmt.ColumnInt64(1)
+		var h tlog.Hash
+		if stmt.ColumnBytes(2, h[:]) != len(h) || level <= 0 || level%nodeHeight != 0 || n < 0 {
+			v.find(0, DamageTree, "a hash is stored at an impossible place: level %d, number %d", level, n)
+			return nil
+		}
+		if level > nodeHeight && level < 63 && (n+1)<<level <= v.size {
+			stored[[2]int64{level, n}] = h
+		} else {
+			spare++ // others may have appended since
+		}
+		return nil
+	}, nodeHeight, limit)
+	if isBroken(err) {
+		v.find(0, DamageUnreadable, "the stored hashes of the tree cannot be read: %v", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, n := range v.high {
+		key := [2]int64{int64(n.level), n.n}
+		h, ok := stored[key]
+		switch {
+		case !ok && !part:
+			v.find(0, DamageTree, "the hash over %s is missing", n.span())
+		case ok && h != n.hash:
+			v.find(0, DamageTree, "the stored hash over %s is wrong", n.span())
+		}
+	}
+	return v.tooMany(spare, limit)
+}
+
+// tooMany looks for stored hashes over events that the log does not have.
+func (v *verification) tooMany(spare, limit int64) error {
+	if spare == 0 {
+		return nil
+	}
+	var now int64
+	err := query(v.conn, `SELECT coalesce(max(seq), 0) FROM events`, func(stmt *sqlite.Stmt) error { now = stmt.ColumnInt64(0); return nil })
+	if err != nil {
+		return err
+	}
+	var last int64
+	err = query(v.conn, `SELECT max(n) FROM nodes WHERE level = ?`, func(stmt *sqlite.Stmt) error { last = stmt.ColumnInt64(0); return nil }, nodeHeight)
+	if err == nil && last >= limit && last >= max(now, v.size)>>nodeHeight {
+		v.find(Seq(v.size+1), DamageTruncated, "the log ends with event %d, and a stored hash covers %d", v.size, (last+1)<<nodeHeight)
+	}
+	return err
+}
+
+// oldTree compares the tree with what schema version 1 stored of it: its size and frontier.
+func (v *verification) oldTree() error {
+	if v.broken {
+		return nil
+	}
+	err := query(v.conn, `SELECT size, frontier FROM tree`, func(stmt *sqlite.Stmt) error {
+		size, b := stmt.ColumnInt64(0), make([]byte, stmt.ColumnLen(1))
+		stmt.ColumnBytes(1, b)
+		switch {
+		case size > v.size: // nothing of that version appends any more
+			v.find(Seq(v.size+1), DamageTruncated, "the log ends with event %d, and the tree in the file has %d", v.size, size)
+		case size < v.size:
+			v.find(Seq(size+1), DamageInserted, "the tree in the file ends with event %d, and the log with %d", size, v.size)
+		case string(b) != string(v.frontier()):
+			v.find(Seq(v.good+1), DamageTree, "the tree in the file does not follow from the events: not all are as they were written, or it is not")
+		}
+		return nil
+	})
+	if isBroken(err) {
+		v.find(0, DamageUnreadable, "the tree in the file cannot be read: %v", err)
+		return nil
+	}
+	return err
+}
+
+// frontier returns the roots as schema version 1 stored them.
+func (v *verification) frontier() (b []byte) {
+	for _, h := range v.tree.roots {
+		b = append(b, h[:]...)
+	}
+	return b
+}

@@ -1,0 +1,265 @@
+package eventlog
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+// Keys sign checkpoints. There is one pair for a user, under whatever names the user's
+// logs have; pairs that were replaced still verify.
+type Keys struct {
+	dir  string    // where they are to be found or made, once they are needed; "": they are here
+	once sync.Once // of that
+	err  error     // what came of it
+
+	private ed25519.PrivateKey  // nil if there is none
+	retired []ed25519.PublicKey // oldest first
+}
+
+// UseKeys returns the keys in dir, which are read when they are first needed, and made if there
+// are none then. Until then nothing is looked at.
+func UseKeys(dir string) *Keys { return &Keys{dir: dir} }
+
+// Ready reads or makes the keys of UseKeys, if that has not been done, and returns why they
+// cannot be used: an error wrapping ErrKey, the same one each time.
+func (k *Keys) Ready() error {
+	k.once.Do(func() {
+		if k.dir == "" {
+			return
+		}
+		made, err := MakeKeys(k.dir)
+		if err != nil {
+			k.err = err
+			return
+		}
+		k.private, k.retired = made.private, made.retired
+	})
+	if k.err == nil && k.private == nil {
+		return ErrKey
+	}
+	return k.err
+}
+
+// The file of keys is text: a line that says what it is, then one line for each key, a word
+// and a value in base64: "private" and the 32 bytes of an Ed25519 seed (RFC 8032), once, and
+// "retired" and a public key.
+const (
+	keyFile   = "checkpoint.key"
+	keyHeader = "perlica checkpoint keys 1"
+)
+
+// ErrKey says that the file of keys cannot be used.
+var ErrKey = errors.New("the key for checkpoints cannot be used")
+
+// KeyPath returns the name of the file of keys in the user's folder dir.
+func KeyPath(dir string) string { return filepath.Join(dir, keyFile) }
+
+// ReadKeys reads the keys in dir; where there are none it returns Keys that sign and verify
+// nothing. It fails with an error wrapping ErrKey if the file is damaged, or if others
+// than its owner may read it.
+func ReadKeys(dir string) (*Keys, error) {
+	path := KeyPath(dir)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Keys{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrKey, err)
+	}
+	fi, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrKey, err)
+	}
+	if runtime.GOOS != "windows" && fi.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%w: others may read %s (its mode is %v; it must be 0600)", ErrKey, path, fi.Mode().Perm())
+	}
+	k, err := parseKeys(string(b))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrKey, path, err)
+	}
+	return k, nil
+}
+
+func parseKeys(text string) (*Keys, error) {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if lines[0] != keyHeader {
+		return nil, errors.New("it is no file of keys")
+	}
+	k := new(Keys)
+	for i, line := range lines[1:] {
+		word, value, _ := strings.Cut(line, " ")
+		b, err := base64.StdEncoding.Strict().DecodeString(value)
+		switch {
+		case err != nil || len(b) != ed25519.SeedSize: // a public key has the same length
+			return nil, fmt.Errorf("line %d holds no key", i+2)
+		case word == "private" && k.private == nil:
+			k.private = ed25519.NewKeyFromSeed(b)
+		case word == "retired":
+			k.retired = append(k.retired, b)
+		default:
+			return nil, fmt.Errorf("line %d begins with %q", i+2, word)
+		}
+	}
+	if k.private == nil {
+		return nil, errors.New("it holds no private key")
+	}
+	return k, nil
+}
+
+func (k *Keys) text() string {
+	var b strings.Builder
+	fmt.Fprintln(&b, keyHeader)
+	for _, r := range k.retired {
+		fmt.Fprintln(&b, "retired", base64.StdEncoding.EncodeToString(r))
+	}
+	fmt.Fprintln(&b, "private", base64.StdEncoding.EncodeToString(k.private.Seed()))
+	return b.String()
+}
+
+// MakeKeys reads the keys in dir and makes a pair if there is none; dir is made, too. Of
+// several processes that make one at once the first wins.
+func MakeKeys(dir string) (*Keys, error) {
+	k, err := ReadKeys(dir)
+	if err != nil || k.private != nil {
+		return k, err
+	}
+	if err := k.renew(); err != nil {
+		return nil, err
+	}
+	err = writeKeys(dir, k, os.Link) // fails if the file exists
+	if errors.Is(err, fs.ErrExist) {
+		return ReadKeys(dir)
+	}
+	return k, err
+}
+
+// RotateKeys replaces the pair in dir by a new one and keeps the old public key. Where there is
+// none it makes one.
+func RotateKeys(dir string) (k *Keys, err error) {
+	if k, err = ReadKeys(dir); err != nil {
+		return nil, err
+	}
+	if k.private == nil {
+		return MakeKeys(dir)
+	}
+	// Of two rotations at once the later would lose the key of the other, and with it the
+	// signatures made meanwhile. If we die here the file stays, and says what to do.
+	busy := filepath.Join(dir, rotateFile)
+	f, err := os.OpenFile(busy, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("%w: another rotation is under way; if none is, one was cut short: remove %s", ErrKey, busy)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrKey, err)
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(busy)) }()
+	if k, err = ReadKeys(dir); err != nil {
+		return nil, err
+	}
+	k.retired = append(k.retired, k.private.Public().(ed25519.PublicKey))
+	if err := k.renew(); err != nil {
+		return nil, err
+	}
+	return k, writeKeys(dir, k, os.Rename)
+}
+
+// rotateFile is there while keys are rotated.
+const rotateFile = ".checkpoint-key-rotation"
+
+func (k *Keys) renew() (err error) {
+	_, k.private, err = ed25519.GenerateKey(rand.Reader)
+	return err
+}
+
+// writeKeys writes the file beside its place and has move put it there.
+func writeKeys(dir string, k *Keys, move func(from, to string) error) (err error) {
+	defer func() {
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			err = fmt.Errorf("%w: %w", ErrKey, err)
+		}
+	}()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".checkpoint-key-") // 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // it was moved, or is worth nothing
+	_, err = f.WriteString(k.text())
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := move(f.Name(), KeyPath(dir)); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// Signer returns what signs checkpoints of the log that origin names. It fails with ErrKey
+// if there is no key.
+func (k *Keys) Signer(origin string) (note.Signer, error) {
+	if err := k.Ready(); err != nil {
+		return nil, err
+	}
+	id, err := keyID(VerifierKey(origin, k.private.Public().(ed25519.PublicKey)))
+	if err != nil {
+		return nil, err
+	}
+	secret := append([]byte{algEd25519}, k.private.Seed()...)
+	return note.NewSigner("PRIVATE+KEY+" + origin + "+" + id + "+" + base64.StdEncoding.EncodeToString(secret))
+}
+
+func keyID(vkey string) (string, error) {
+	parts := strings.Split(vkey, "+")
+	if len(parts) < 3 {
+		return "", ErrKey
+	}
+	return parts[1], nil
+}
+
+// VerifierKey returns the text by which others verify what the key signs for the log that
+// origin names: name, key id and public key, as https://c2sp.org/signed-note has it.
+func VerifierKey(origin string, public ed25519.PublicKey) string {
+	text, err := note.NewEd25519VerifierKey(origin, public)
+	if err != nil {
+		return "" // a key of another length, which this package does not make
+	}
+	return text
+}
+
+// VerifierKeys returns the verifier keys for the log that origin names, the present one first
+// and retired ones after it, newest first; none if the keys cannot be used.
+func (k *Keys) VerifierKeys(origin string) []string {
+	var list []string
+	if k.Ready() != nil {
+		return nil
+	}
+	list = append(list, VerifierKey(origin, k.private.Public().(ed25519.PublicKey)))
+	for i := len(k.retired) - 1; i >= 0; i-- {
+		list = append(list, VerifierKey(origin, k.retired[i]))
+	}
+	return list
+}
+
+// Verifiers returns what verifies the checkpoints of the log that origin names.
+func (k *Keys) Verifiers(origin string) []note.Verifier {
+	var list []note.Verifier
+	for _, text := range k.VerifierKeys(origin) {
+		if v, err := note.NewVerifier(text); err == nil {
+			list = append(list, v)
+		}
+	}
+	return list
+}

@@ -1,0 +1,43 @@
+package eventlog
+
+import "context"
+
+// hasOutcome is the condition that a run of the table or subquery x has its outcome. It is
+// written as the index of outcomes has it, or that would not serve.
+const hasOutcome = `EXISTS (
+			SELECT 1
+			FROM events
+			WHERE run_id = x.run_id AND (type = 'llm.responded' OR type = 'llm.provider_error' OR type = 'llm.outcome_unknown'))`
+
+// listed are the rows of open_runs that follow from the events. The others are somebody else's:
+// a file may come from anywhere, and a run that never was must not get an outcome. CROSS: there
+// are few of them and many intents.
+const listed = `
+		SELECT x.run_id
+		FROM open_runs AS x
+		CROSS JOIN events AS intent ON intent.seq = x.seq
+		WHERE intent.type = 'llm.requested' AND intent.run_id = x.run_id AND NOT ` + hasOutcome
+
+// intended are the runs without an outcome, by the events alone.
+const intended = `
+		SELECT x.run_id
+		FROM events AS x
+		WHERE x.type = 'llm.requested' AND NOT ` + hasOutcome
+
+// OpenRuns returns the runs whose intent has no outcome yet, oldest first, whether their
+// process lives or not. It takes no longer the longer the log is, and so relies on the list
+// that is kept of them; what is on that list and does not follow from the events is left out.
+func (r *Reader) OpenRuns(ctx context.Context) ([]RunID, error) {
+	return r.runs(ctx, listed+` ORDER BY x.seq`)
+}
+
+// UnlistedRuns returns those that OpenRuns leaves out because they are not on its list, oldest
+// first. There are none unless somebody changed the file. It looks at every intent of the log.
+func (r *Reader) UnlistedRuns(ctx context.Context) ([]RunID, error) {
+	return r.runs(ctx, intended+` AND x.run_id NOT IN (`+listed+`) ORDER BY x.seq`)
+}
+
+func (r *Reader) runs(ctx context.Context, query string) (runs []RunID, err error) {
+	err = r.db.SelectContext(ctx, &runs, query)
+	return runs, explain(err)
+}

@@ -1,0 +1,117 @@
+package eventlog
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"github.com/jmoiron/sqlx"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// A part of a log is a file that was imported from an export of some of its events. For
+// those that did not come it has the hashes of the widest complete subtrees that hold
+// nothing else, so that the root follows from the part alone.
+
+// maxLevel is more than the level of any subtree: no log has 2^60 events.
+const maxLevel = 60
+
+// maxSeq is more than the number of any event, and small enough to be counted on from.
+const maxSeq = 1 << maxLevel
+
+// An absence is a complete subtree whose events are not there.
+type absence struct {
+	Seq   Seq // of its first event
+	Level int
+	Hash  tlog.Hash
+}
+
+// span returns the leaves that the absence stands for, counted from 0.
+func (a absence) span() (from, to int64) {
+	from = int64(a.Seq) - 1
+	return from, from + 1<<a.Level
+}
+
+// last returns the number of its last event.
+func (a absence) last() int64 {
+	_, to := a.span()
+	return to
+}
+
+// widest returns the level of the widest complete subtree that begins with leaf from and
+// ends before or at leaf to; they are not equal.
+func widest(from, to int64) int {
+	level := bits.Len64(uint64(to-from)) - 1
+	if from > 0 {
+		level = min(level, bits.TrailingZeros64(uint64(from)))
+	}
+	return level
+}
+
+// missingError says that hashes of the tree are not where they should be.
+type missingError struct {
+	level int
+	first int64
+}
+
+func (e *missingError) Error() string {
+	return fmt.Sprintf("%v: hashes of its tree are missing (level %d, from %d on)", ErrCorrupt, e.level, e.first)
+}
+
+func (e *missingError) Unwrap() error { return ErrCorrupt }
+
+// ofPart is subtree where not all that it is made of is stored. Of a whole log that is
+// damage, which missing describes.
+func (h hashes) ofPart(level int, n int64, missing error) (tlog.Hash, error) {
+	from := n << level
+	a, ok, err := h.absentAt(from)
+	switch {
+	case err != nil:
+		return tlog.Hash{}, err
+	case !ok:
+		return tlog.Hash{}, missing
+	}
+	first, end := a.span()
+	switch {
+	case first == from && a.Level == level:
+		return a.Hash, nil
+	case first <= from && from < end && a.Level >= level:
+		return tlog.Hash{}, fmt.Errorf("%w: events %d to %d are not in it, and what is known of them is no more than one hash", ErrPart, first+1, end)
+	case level == 0:
+		return tlog.Hash{}, missing
+	}
+	left, err := h.subtree(level-1, 2*n)
+	if err != nil {
+		return tlog.Hash{}, err
+	}
+	right, err := h.subtree(level-1, 2*n+1)
+	if err != nil {
+		return tlog.Hash{}, err
+	}
+	return tlog.NodeHash(left, right), nil
+}
+
+// absentAt returns the last absence that begins with leaf number from or before it, or else
+// the first of all; ok is false if nothing is absent.
+func (h hashes) absentAt(from int64) (a absence, ok bool, err error) {
+	var row struct {
+		Seq   int64
+		Level int
+		Hash  []byte
+	}
+	err = sqlx.GetContext(h.ctx, h.db, &row, `
+		SELECT seq, level, hash
+		FROM absent
+		WHERE seq = coalesce((SELECT max(seq) FROM absent WHERE seq <= ?), (SELECT min(seq) FROM absent))`, from+1)
+	if errors.Is(err, sql.ErrNoRows) {
+		return a, false, nil
+	}
+	if err != nil {
+		return a, false, explain(err)
+	}
+	if row.Seq < 1 || row.Level < 0 || row.Level > maxLevel || len(row.Hash) != tlog.HashSize {
+		return a, false, fmt.Errorf("%w: what it says of absent event %d cannot be", ErrCorrupt, row.Seq)
+	}
+	return absence{Seq(row.Seq), row.Level, tlog.Hash(row.Hash)}, true, nil
+}

@@ -1,0 +1,62 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// pollTimeout is how long SQLite itself waits for the write lock. It looks more and more
+// seldom, in the end ten times a second: where others write all the time the lock is free for
+// moments only, and whoever has waited longest would be the least likely to meet one. Told to
+// give up soon and asked again it looks a hundred times a second.
+const pollTimeout = 50 * time.Millisecond
+
+// patience says how long the write lock is waited for: while others write, as long as they do;
+// with nobody writing, for busyTimeout.
+type patience struct {
+	size  int64     // of the log when somebody last wrote
+	until time.Time // zero: nobody was waited for yet
+}
+
+// patiently repeats do, which takes the write lock, while another process has it.
+func (w *batchWriter) patiently(ctx context.Context, do func() error) error {
+	var p patience
+	for {
+		err := do()
+		if err == nil || !errors.Is(explain(err), ErrBusy) {
+			return err
+		}
+		size := w.committed(ctx)
+		if now := time.Now(); p.until.IsZero() || size != p.size {
+			p = patience{size, now.Add(w.patience())}
+		} else if now.After(p.until) {
+			return err
+		}
+	}
+}
+
+// committed returns how many events are in the log, as far as can be told.
+func (w *batchWriter) committed(ctx context.Context) (size int64) {
+	if w.conn == nil {
+		return 0
+	}
+	if size, err := (hashes{ctx: ctx, db: w.conn}).size(); err == nil {
+		return size
+	}
+	return 0 // what is wrong the next attempt says
+}
+
+// impatient has SQLite give up soon; patiently asks again.
+func (w *batchWriter) impatient(ctx context.Context) error {
+	return w.pragma(ctx, fmt.Sprintf(`PRAGMA busy_timeout = %d`, pollTimeout.Milliseconds()))
+}
+
+// patience is how long a lock is waited for that nobody seems to use.
+func (w *batchWriter) patience() time.Duration {
+	if w.wait > 0 {
+		return w.wait
+	}
+	return busyTimeout
+}

@@ -1,0 +1,92 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// openMany opens a log several times, as processes do. Each handle passes the failpoints to
+// hook, and waits for a lock that nobody seems to use as long as wait says.
+func openMany(t *testing.T, n int, wait time.Duration, hook func(i int, point string) error) []*Log {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "eventlog.db")
+	var logs []*Log
+	for i := range n {
+		l, err := Open(t.Context(), path, Options{Context: "default", fail: func(point string) error { return hook(i, point) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.batch.wait = wait
+		logs = append(logs, l)
+	}
+	t.Cleanup(func() {
+		for _, l := range logs {
+			_ = l.Close() // some died
+		}
+		audit(t, path)
+	})
+	return logs
+}
+
+// TestPatienceWithASlowDisk: eight processes write, and each holds the lock for a third of the
+// time that is waited where nobody writes. That others were first so often is no fault.
+func TestPatienceWithASlowDisk(t *testing.T) {
+	const wait = 60 * time.Millisecond
+	logs := openMany(t, 8, wait, func(_ int, point string) error {
+		if point == "commit" {
+			<-time.After(wait / 3) // the disk syncs
+		}
+		return nil
+	})
+	var wg sync.WaitGroup
+	for _, l := range logs {
+		wg.Go(func() {
+			for range 4 {
+				if _, err := l.Append(context.Background(), fact(CallEnforced, Refs{})); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := l.Anchored(); !errors.Is(err, ErrKey) { // there is none; the anchor is written
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if size, _, err := logs[0].Head(t.Context()); size != 32 || err != nil {
+		t.Errorf("%d events, %v", size, err)
+	}
+}
+
+// TestPatienceEnds: a process that has the lock and does nothing is not waited for for ever.
+func TestPatienceEnds(t *testing.T) {
+	held, release := make(chan bool, 1), make(chan bool)
+	logs := openMany(t, 2, 100*time.Millisecond, func(i int, point string) error {
+		if i == 0 && point == "commit" {
+			held <- true
+			<-release
+		}
+		return nil
+	})
+	done := make(chan error)
+	go func() { _, err := logs[0].Append(context.Background(), fact(Truncated, Refs{})); done <- err }()
+	<-held
+	_, err := logs[1].Append(t.Context(), fact(Truncated, Refs{}))
+	var write *WriteError
+	if !errors.Is(err, ErrBusy) || !errors.As(err, &write) || write.Unknown {
+		t.Errorf("%v", err)
+	}
+	close(release)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := logs[1].Reopen(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if seq := mustAppend(t, logs[1], fact(Truncated, Refs{})); seq != 2 {
+		t.Errorf("event %d, want 2", seq)
+	}
+}

@@ -1,0 +1,383 @@
+package eventlog
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// proofLog is a log of some events with a checkpoint after each tenth, and its keys.
+func proofLog(t *testing.T) (*Log, []note.Verifier, []Checkpoint) {
+	t.Helper()
+	l, keyDir := openSigned(t)
+	for n := range 300 {
+		e := Event{Type: NotificationReceived, Class: Frame, Payload: fmt.Appendf(nil, `{"n":%d}`, n)}
+		if n%10 == 9 {
+			e = fact(CallEnforced, Refs{})
+		}
+		if err := l.Record(e); err != nil {
+			t.Fatal(err)
+		}
+		if n%10 == 9 {
+			if err := l.Anchored(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	k, err := ReadKeys(keyDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, err := l.Origin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := l.Checkpoints(t.Context())
+	if err != nil || len(list) != 30 {
+		t.Fatal(len(list), err)
+	}
+	return l, k.Verifiers(name), list
+}
+
+func TestEveryEventIsProven(t *testing.T) {
+	l, known, _ := proofLog(t)
+	for seq := Seq(1); seq <= 300; seq++ {
+		p, err := l.Prove(t.Context(), seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := p.MarshalText()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ParseProof(string(text))
+		if err != nil {
+			t.Fatalf("%d: %v\n%s", seq, err, text)
+		}
+		if by, err := got.Verify(known...); err != nil || len(by) != 1 || got.Event.Seq != seq || string(got.Event.Payload) != string(p.Event.Payload) {
+			t.Errorf("%d: signed by %v, %v", seq, by, err)
+		}
+	}
+	for _, seq := range []Seq{0, -1, 301} {
+		if _, err := l.Prove(t.Context(), seq); !errors.Is(err, ErrNotExist) {
+			t.Errorf("event %d: %v", seq, err)
+		}
+	}
+	mustAppend(t, l, fact(Truncated, Refs{}))
+	if _, err := l.Prove(t.Context(), 301); !errors.Is(err, ErrNoCheckpoint) {
+		t.Errorf("an event without a checkpoint: %v", err)
+	}
+}
+
+// reencoded is a proof's text with its event changed and its leaf made to fit.
+func reencoded(t *testing.T, p Proof, change func(e *Event)) string {
+	t.Helper()
+	change(&p.Event)
+	text, err := p.MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestProofsThatProveNothing(t *testing.T) {
+	l, known, list := proofLog(t)
+	p, err := l.Prove(t.Context(), 42)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := reencoded(t, p, func(*Event) {})
+	other, err := MakeKeys(filepath.Join(t.TempDir(), "other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct{ text, why string }{
+		"payload":           {reencoded(t, p, func(e *Event) { e.Payload = []byte(`{"n":7}`) }), "payload is not the one"},
+		"payload, as long":  {reencoded(t, p, func(e *Event) { e.Payload = []byte(`{"n":77}`) }), "payload is not the one"},
+		"header":            {reencoded(t, p, func(e *Event) { e.Actor = "x" }), "header is not the one"},
+		"header and leaf":   {reencoded(t, p, func(e *Event) { e.Actor = "x"; e.LeafHash = e.Leaf() }), "lead to another root"},
+		"another place":     {reencoded(t, p, func(e *Event) { e.Seq = 43; e.LeafHash = e.Leaf() }), "lead to another root"},
+		"beyond":            {reencoded(t, p, func(e *Event) { e.Seq = 1 << 62; e.LeafHash = e.Leaf() }), "covers 300 events"},
+		"index":             {strings.Replace(good, "index 41", "index 40", 1), "number 42"},
+		"index, zero ahead": {strings.Replace(good, "index 41", "index 041", 1), "number 42"},
+		"a hash less":       {strings.Replace(good, p.Path[0].String()+"\n", "", 1), "lead to another root"},
+		"a hash more":       {strings.Replace(good, p.Path[0].String()+"\n", strings.Repeat(p.Path[0].String()+"\n", 2), 1), "lead to another root"},
+		"endless hashes":    {strings.Replace(good, p.Path[0].String()+"\n", strings.Repeat(p.Path[0].String()+"\n", 500), 1), "no empty line"},
+		"no hash":           {strings.Replace(good, p.Path[0].String(), "hello", 1), "is no hash"},
+		"another header":    {strings.Replace(good, "@v1", "@v2", 1), "begins with neither"},
+		"no event":          {strings.Replace(good, "extra ", "extr ", 1), "holds no event"},
+		"not base64":        {strings.Replace(good, "extra ", "extra !", 1), "not base64"},
+		"no JSON":           {strings.Replace(good, "extra ", "extra "+base64.StdEncoding.EncodeToString([]byte("abc")), 1), "proves nothing"},
+		"another root":      {strings.Replace(good, "\n300\n", "\n299\n", 1), "does not hold"},
+		"another signature": {strings.Replace(good, p.Checkpoint.Note, strings.Replace(p.Checkpoint.Text(), "300", "300", 1)+"\n"+list[3].Note[len(list[3].Text())+1:], 1), "does not hold"},
+		"no signature":      {strings.TrimSuffix(strings.Replace(good, p.Checkpoint.Note, p.Checkpoint.Text(), 1), ""), "not a checkpoint"},
+		"empty":             {"", "begins with neither"},
+	} {
+		if tc.text == good {
+			t.Fatalf("%s: nothing was changed", name)
+		}
+		got, err := ParseProof(tc.text)
+		if err == nil {
+			_, err = got.Verify(known...)
+		}
+		if !errors.Is(err, ErrProof) || !strings.Contains(err.Error(), tc.why) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, keys := range map[string][]note.Verifier{"none": nil, "another's": other.Verifiers(p.Checkpoint.Origin)} {
+		if _, err := p.Verify(keys...); !errors.Is(err, ErrProof) || !strings.Contains(err.Error(), "none of the keys") {
+			t.Errorf("keys: %s: %v", name, err)
+		}
+	}
+}
+
+// TestProofNeedsTheLogsOwnKey: a checkpoint that a witness signed and the log did not is none.
+func TestProofNeedsTheLogsOwnKey(t *testing.T) {
+	l, known, _ := proofLog(t)
+	p, err := l.Prove(t.Context(), 42)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := testKeys(t)
+	s, err := w.Signer("witness.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	msg, err := note.Sign(&note.Note{Text: p.Checkpoint.Text()}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := p.Checkpoint.Note + strings.TrimPrefix(string(msg), p.Checkpoint.Text()+"\n")
+	p.Checkpoint.Note = string(msg)
+	if _, err := p.Verify(append(w.Verifiers("witness.example"), known...)...); !errors.Is(err, ErrProof) || !strings.Contains(err.Error(), "itself") {
+		t.Errorf("signed by another only: %v", err)
+	}
+	p.Checkpoint.Note = both
+	if by, err := p.Verify(append(w.Verifiers("witness.example"), known...)...); err != nil || len(by) != 2 {
+		t.Errorf("signed by both: %v, %v", by, err)
+	}
+}
+
+// TestProofWithoutPayload: an event whose payload is gone is proven by its header.
+func TestProofWithoutPayload(t *testing.T) {
+	l, known, _ := proofLog(t)
+	path := l.Path()
+	mustAppend(t, l, NewFact(LogPruned, "user", Refs{}, Pruning{Until: 50, Class: Frame, By: "test"}), fact(CallEnforced, Refs{}))
+	if err := l.Anchored(); err != nil { // until then the writer may have the lock
+		t.Fatal(err)
+	}
+	if err := execFile(path, `UPDATE events SET payload = NULL WHERE seq IN (42, 43, 61)`); err != nil {
+		t.Fatal(err)
+	}
+	if err := execFile(path, `INSERT INTO withheld (seq, why) VALUES (43, 'masked')`); err != nil {
+		t.Fatal(err)
+	}
+	for seq, want := range map[Seq]string{42: Pruned, 43: Masked, 61: Missing} {
+		p, err := l.Prove(t.Context(), seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ParseProof(reencoded(t, p, func(*Event) {}))
+		if err != nil || got.Event.Withheld != want || got.Event.Payload != nil {
+			t.Errorf("%d: %+v, %v", seq, got.Event, err)
+		}
+		if _, err := got.Verify(known...); err != nil {
+			t.Errorf("%d: %v", seq, err)
+		}
+	}
+	// The audit behind the test wants the payloads back.
+	restore := strings.Join([]string{`DROP TRIGGER events_lose_nothing_but_payloads`,
+		`UPDATE events SET payload = CAST('{"n":' || (seq - 1) || '}' AS BLOB) WHERE payload IS NULL`}, ";")
+	if err := execFile(path, restore); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestProveFindsAnotherTree: a checkpoint that the log no longer fits is no proof of anything.
+func TestProveFindsAnotherTree(t *testing.T) {
+	l, _, _ := proofLog(t)
+	var leaf []byte
+	if err := l.db.Get(&leaf, `SELECT leaf FROM events WHERE seq = 290`); err != nil {
+		t.Fatal(err)
+	}
+	const drop = `DROP TRIGGER events_lose_nothing_but_payloads;`
+	if err := execFile(l.Path(), drop+`UPDATE events SET leaf = zeroblob(32) WHERE seq = 290`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Prove(t.Context(), 300); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("%v", err)
+	}
+	if err := execFile(l.Path(), fmt.Sprintf(`UPDATE events SET leaf = x'%x' WHERE seq = 290`, leaf)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConsistency(t *testing.T) {
+	l, known, list := proofLog(t)
+	last := list[len(list)-1]
+	for _, earlier := range list {
+		p, err := l.ProveConsistency(t.Context(), earlier, last)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := p.MarshalText()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ParseConsistencyProof(string(text))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		if got.Old != earlier || got.New != last {
+			t.Fatalf("%+v", got)
+		}
+		if by, err := got.Verify(known...); err != nil || len(by) != 1 {
+			t.Errorf("%d events: %v, %v", earlier.Size, by, err)
+		}
+	}
+	forged := list[3]
+	forged.Root = last.Root
+	for name, pair := range map[string][2]Checkpoint{
+		"backwards": {last, list[0]}, "another root": {forged, last}, "nothing": {{Origin: last.Origin}, last},
+		"another log": {{Origin: "perlica/x", Size: 3, Root: list[3].Root}, last},
+		"too large":   {list[0], {Origin: last.Origin, Size: 1000, Root: last.Root}},
+	} {
+		if _, err := l.ProveConsistency(t.Context(), pair[0], pair[1]); !errors.Is(err, ErrCheckpoint) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestConsistencyProofsThatProveNothing(t *testing.T) {
+	l, known, list := proofLog(t)
+	p, err := l.ProveConsistency(t.Context(), list[4], list[20])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := p.MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := string(b)
+	for name, tc := range map[string]struct{ text, why string }{
+		"a hash less":         {strings.Replace(good, p.Path[0].String()+"\n", "", 1), "does not hold"},
+		"old is another":      {strings.Replace(good, list[4].Note, list[5].Note, 1), "does not hold"},
+		"new is another":      {strings.Replace(good, list[20].Note, list[21].Note, 1), "does not hold"},
+		"old signature":       {strings.Replace(good, list[4].Note[len(list[4].Text()):], list[5].Note[len(list[5].Text()):], 1), "does not hold"},
+		"new signature":       {strings.Replace(good, list[20].Note[len(list[20].Text()):], list[5].Note[len(list[5].Text()):], 1), "does not hold"},
+		"two logs":            {strings.Replace(good, list[4].Origin, "perlica/x", 1), "two logs"},
+		"one checkpoint":      {strings.Replace(good, "\n"+list[20].Note, "", 1), "no two checkpoints"},
+		"new without its end": {strings.TrimSuffix(good, "\n"), "the later one"},
+		"another kind":        {strings.Replace(good, "proof 1", "proof 2", 1), "does not begin"},
+	} {
+		if tc.text == good {
+			t.Fatalf("%s: nothing was changed", name)
+		}
+		got, err := ParseConsistencyProof(tc.text)
+		if err == nil {
+			_, err = got.Verify(known...)
+		}
+		if !errors.Is(err, ErrProof) || !strings.Contains(err.Error(), tc.why) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func FuzzParseProof(f *testing.F) {
+	e, _ := json.Marshal(onRecord(Fact, []byte("{}")))
+	hash := tlog.RecordHash(nil).String()
+	f.Add("c2sp.org/tlog-proof@v1\nextra " + base64.StdEncoding.EncodeToString(e) + "\nindex 6\n" + hash + "\n\nperlica/x\n7\n" + hash + "\n\n— perlica/x AAAAAAAA\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := ParseProof(text)
+		if err != nil {
+			if !errors.Is(err, ErrProof) {
+				t.Error(err)
+			}
+			return
+		}
+		again, err := p.MarshalText()
+		if q, perr := ParseProof(string(again)); err != nil || perr != nil || q.Checkpoint != p.Checkpoint || q.Event.LeafHash != p.Event.LeafHash {
+			t.Errorf("%q: %v, %v", text, err, perr)
+		}
+	})
+}
+
+func FuzzParseConsistencyProof(f *testing.F) {
+	hash := tlog.RecordHash(nil).String()
+	n := "perlica/x\n7\n" + hash + "\n\n— perlica/x AAAAAAAA\n"
+	f.Add(consistencyHeader + "\n" + hash + "\n\n" + n + "\n" + n)
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := ParseConsistencyProof(text)
+		if err != nil {
+			if !errors.Is(err, ErrProof) {
+				t.Error(err)
+			}
+			return
+		}
+		if again, err := p.MarshalText(); err != nil || string(again) != text {
+			t.Errorf("%q became %q, %v", text, again, err)
+		}
+	})
+}
+
+// BenchmarkProve proves events all over a log of a million.
+func BenchmarkProve(b *testing.B) {
+	const events = 1_000_000
+	l, err := Open(b.Context(), filepath.Join(b.TempDir(), "e.db"), Options{Context: "default", Keys: testKeys(b)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	batch := make([]Event, batchEvents)
+	for n := 0; n < events; n += len(batch) {
+		for i := range batch {
+			batch[i] = Event{Type: NotificationReceived, Class: Frame, Actor: "agent", Payload: benchPayload[:20]}
+		}
+		if err := l.Record(batch...); err != nil {
+			b.Fatal(err)
+		}
+		batch = make([]Event, batchEvents)
+	}
+	if _, err := l.Checkpoint(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	b.Run("by-seq", func(b *testing.B) {
+		for n := 0; b.Loop(); n += 7919 {
+			if _, err := l.Prove(context.Background(), Seq(1+n*31%events)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	e, _, err := l.Last(context.Background(), Query{After: events/2 - 1, Until: events / 2})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("find-by-id", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := l.Find(context.Background(), e.ID); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// onRecord is an event with a payload as the log would hold it.
+func onRecord(class Class, payload []byte) Event {
+	l := &Log{writer: "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", context: "default"}
+	e := Event{
+		Seq: 7, Time: time.Unix(1763694000, 120).UTC(), Type: ToolBlocked, Class: class, Actor: "agent <a&b>",
+		Refs: Refs{Session: "s\u2028", Run: "r", Input: "ünï"}, Payload: payload,
+	}
+	l.complete(&e)
+	e.LeafHash = e.Leaf()
+	return e
+}

@@ -1,0 +1,418 @@
+package eventlog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// secret marks what must be gone after pruning; it is long enough for overflow pages.
+func secret(name string) []byte {
+	return []byte("[" + name + ":" + strings.Repeat("s3cr3t ", 3000) + "]")
+}
+
+// finishedRun is what a run leaves, with a frame that is to be removed.
+func finishedRun(session, run string) []Event {
+	refs := Refs{Session: SessionID(session), Run: RunID(run), Input: InputID("input " + run)}
+	marked := func(t Type) Event { return NewFact(t, "test", refs, map[string]string{"text": string(secret(run))}) }
+	return []Event{
+		marked(MessageReceived), fact(Requested, refs),
+		{Type: NotificationReceived, Class: Frame, Refs: refs, Payload: secret(run)},
+		{Type: NotificationReceived, Class: Frame, Refs: refs, Payload: []byte("[" + run + ":short]")},
+		marked(Responded), fact(CallEnforced, refs),
+	}
+}
+
+func appendAll(t *testing.T, l *Log, events ...Event) {
+	t.Helper()
+	if _, err := l.Append(t.Context(), events...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pruneLog returns the path of a log with two ended runs and one that is open.
+func pruneLog(t *testing.T) (*Log, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "eventlog.db")
+	l, err := Open(t.Context(), path, Options{Context: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil && !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+	})
+	refs := Refs{Session: "s1"}
+	appendAll(t, l, NewFact(SessionCreated, "user", refs, map[string]string{"name": "the name that stays"}))
+	appendAll(t, l, finishedRun("s1", "one")...)
+	appendAll(t, l, finishedRun("s2", "two")...)
+	appendAll(t, l, finishedRun("s1", "open")[:3]...)
+	return l, path
+}
+
+// found says which marks are in any file of the log's folder.
+func found(t *testing.T, path string, marks ...string) string {
+	t.Helper()
+	var list []string
+	err := filepath.WalkDir(filepath.Dir(path), func(p string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(p)
+		for _, m := range marks {
+			if bytes.Contains(b, []byte(m)) && !slices.Contains(list, m) {
+				list = append(list, m)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(list, " ")
+}
+
+// intact checks every leaf, every payload that is there, that what is missing is covered by a
+// later log.pruned, and the stored tree.
+func intact(t *testing.T, r *Reader) (missing int) {
+	t.Helper()
+	all := collect(t, r, Query{})
+	var tree frontier
+	for i := range all {
+		e := &all[i]
+		if e.Seq != Seq(i+1) || e.Leaf() != e.LeafHash {
+			t.Fatalf("event %d: a wrong leaf", e.Seq)
+		}
+		tree.add(e.LeafHash)
+		if e.Payload != nil {
+			if !e.holds() {
+				t.Fatalf("event %d: the payload was edited", e.Seq)
+			}
+			continue
+		}
+		missing++
+		covered := false
+		for _, later := range all[i+1:] {
+			var p Pruning
+			covered = covered || later.Type == LogPruned && later.Decode(&p) == nil && p.Covers(e)
+		}
+		if !covered {
+			t.Fatalf("event %d (%s): its payload is missing, and nothing says so", e.Seq, e.Type)
+		}
+	}
+	if _, root, err := r.Head(t.Context()); err != nil || root != tree.root() {
+		t.Fatalf("the stored tree is another: %v", err)
+	}
+	return missing
+}
+
+func TestPruneRemovesEveryByte(t *testing.T) {
+	l, path := pruneLog(t)
+	size, root, err := l.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Pruning{Until: Seq(size), By: "alice", Why: "a test"}
+	done, err := l.Prune(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done.Events != 12 || done.Resumed || done.After >= done.Before {
+		t.Errorf("%+v", done)
+	}
+	// The log is still open: nothing may wait for Close.
+	if got := found(t, path, "[one:", "[two:", "[open:", "the name that stays"); got != "[open: the name that stays" {
+		t.Errorf("in the files: %s", got)
+	}
+	if n := intact(t, &l.Reader); n != 12 {
+		t.Errorf("%d payloads are missing", n)
+	}
+	for _, e := range collect(t, &l.Reader, Query{Run: "open"}) {
+		if e.Payload == nil {
+			t.Errorf("event %d of a run without an outcome lost its payload", e.Seq)
+		}
+	}
+	// The events from before are the same tree, and the writer goes on from it.
+	if h, err := l.hashes(t.Context()).frontier(size); err != nil || h.root() != root {
+		t.Errorf("the tree of %d events changed: %v", size, err)
+	}
+	appendAll(t, l, fact(Responded, Refs{Run: "open"}))
+	intact(t, &l.Reader)
+
+	// What has since ended is removed as well, and that is said again: the first was completed.
+	done, err = l.Prune(t.Context(), p)
+	if err != nil || done.Resumed || done.Events != 3 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if got := found(t, path, "[open:"); got != "" {
+		t.Errorf("in the files: %s", got)
+	}
+	if n := len(collect(t, &l.Reader, Query{Types: []Type{LogPruned}})); n != 2 {
+		t.Errorf("%d events say so", n)
+	}
+	// There is nothing left to do, and nothing is done.
+	before := l.size()
+	done, err = l.Prune(t.Context(), p)
+	if err != nil || done.Resumed || done.Events != 0 || l.size() != before {
+		t.Errorf("once more: %+v, %v", done, err)
+	}
+	intact(t, &l.Reader)
+	if e, _, err := l.Last(t.Context(), Query{Types: []Type{LogPruned}}); err != nil || !strings.Contains(string(e.Payload), `"why":"a test"`) {
+		t.Errorf("%s, %v", e.Payload, err)
+	}
+	var integrity string
+	if err := l.db.Get(&integrity, `PRAGMA integrity_check`); err != nil || integrity != "ok" {
+		t.Errorf("integrity: %s, %v", integrity, err)
+	}
+}
+
+func TestPruneSelects(t *testing.T) {
+	for _, tc := range []struct {
+		p    Pruning
+		gone string
+		n    int64
+	}{
+		{Pruning{Until: 1000, Run: "one"}, "one", 6},
+		{Pruning{Until: 1000, Session: "s2"}, "two", 6},
+		{Pruning{Until: 7}, "one", 6},
+		{Pruning{Until: 1000, Session: "s1", Class: Frame}, "", 2},
+		{Pruning{Until: 1000, Run: "nosuch"}, "", 0},
+		{Pruning{}, "", 0},
+	} {
+		l, path := pruneLog(t)
+		events, _, err := l.Prunable(t.Context(), tc.p)
+		if err != nil || events != tc.n {
+			t.Errorf("%+v: %d prunable, %v", tc.p, events, err)
+		}
+		done, err := l.Prune(t.Context(), tc.p)
+		if err != nil || done.Events != tc.n {
+			t.Errorf("%+v: %+v, %v", tc.p, done, err)
+		}
+		var want []string
+		for _, run := range []string{"one", "two", "open"} {
+			if run != tc.gone {
+				want = append(want, "["+run+":")
+			}
+		}
+		if got := found(t, path, "[one:", "[two:", "[open:"); got != strings.Join(want, " ") {
+			t.Errorf("%+v: in the files: %s", tc.p, got)
+		}
+		if said := len(collect(t, &l.Reader, Query{Types: []Type{LogPruned}})); said != min(int(tc.n), 1) {
+			t.Errorf("%+v: %d events say so", tc.p, said)
+		}
+		intact(t, &l.Reader)
+	}
+}
+
+// TestPruneMoreLater: what no log.pruned covers yet takes one of its own.
+func TestPruneMoreLater(t *testing.T) {
+	l, path := pruneLog(t)
+	for i, p := range []Pruning{{Until: 1000, Run: "two"}, {Until: 7}, {Until: 1000, Session: "s1"}} {
+		if i == 2 {
+			appendAll(t, l, fact(Responded, Refs{Session: "s1", Run: "open"}))
+		}
+		if done, err := l.Prune(t.Context(), p); err != nil || done.Resumed || done.Events == 0 {
+			t.Errorf("%+v: %+v, %v", p, done, err)
+		}
+		if said := len(collect(t, &l.Reader, Query{Types: []Type{LogPruned}})); said != i+1 {
+			t.Errorf("%+v: %d events say so", p, said)
+		}
+		intact(t, &l.Reader)
+	}
+	if got := found(t, path, "[one:", "[two:"); got != "" {
+		t.Errorf("in the files: %s", got)
+	}
+}
+
+func TestPruneRefusesAnOpenRun(t *testing.T) {
+	l, path := pruneLog(t)
+	if _, err := l.Prune(t.Context(), Pruning{Until: 1000, Run: "open"}); !errors.Is(err, ErrUnfinished) {
+		t.Errorf("got %v", err)
+	}
+	if found(t, path, "[open:") == "" {
+		t.Error("it is gone")
+	}
+}
+
+// TestPruneFails: whatever goes wrong, the log is whole, and the same call completes it.
+func TestPruneFails(t *testing.T) {
+	for _, tc := range []struct {
+		point string
+		err   error
+		dead  bool
+	}{
+		{"remove", ErrFull, false}, {"removed", ErrBusy, false}, {"vacuumed", ErrBusy, false}, {"remove", ErrIO, true}, {"vacuumed", ErrIO, true},
+	} {
+		l, path := pruneLog(t)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		broken := func(point string) error {
+			if point == tc.point {
+				return tc.err
+			}
+			return nil
+		}
+		l, err := Open(t.Context(), path, Options{fail: broken})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := Pruning{Until: 13}
+		if _, err := l.Prune(t.Context(), p); !errors.Is(err, tc.err) {
+			t.Errorf("%s: %v", tc.point, err)
+		}
+		intact(t, &l.Reader)
+		if dead := l.Err() != nil; dead != tc.dead {
+			t.Errorf("%s, %v: dead: %t", tc.point, tc.err, dead)
+		}
+		_ = l.Close() // it may be dead
+		if l, err = Open(t.Context(), path, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if done, err := l.Prune(t.Context(), p); err != nil || !done.Resumed {
+			t.Errorf("%s: again: %+v, %v", tc.point, done, err)
+		}
+		if got := found(t, path, "[one:", "[two:"); got != "" {
+			t.Errorf("%s: in the files: %s", tc.point, got)
+		}
+		intact(t, &l.Reader)
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestPruneWaitsForReaders: a reader that keeps the old state keeps its bytes, too.
+func TestPruneWaitsForReaders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits as long as any writer does")
+	}
+	t.Parallel() // most of the time it waits
+	l, path := pruneLog(t)
+	r, err := OpenReader(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	conn, err := r.db.Connx(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	do := func(sql string) {
+		t.Helper()
+		if _, err := conn.ExecContext(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(`BEGIN`)
+	var n int
+	if err := conn.GetContext(t.Context(), &n, `SELECT count(*) FROM events`); err != nil {
+		t.Fatal(err)
+	}
+	p := Pruning{Until: 13}
+	if _, err := l.Prune(t.Context(), p); !errors.Is(err, ErrBusy) || l.Err() != nil {
+		t.Errorf("got %v while somebody reads; the log: %v", err, l.Err())
+	}
+	do(`ROLLBACK`)
+	if done, err := l.Prune(t.Context(), p); err != nil || !done.Resumed {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if got := found(t, path, "[one:", "[two:"); got != "" {
+		t.Errorf("in the files: %s", got)
+	}
+	intact(t, r)
+}
+
+func TestPruneCancelled(t *testing.T) {
+	l, path := pruneLog(t)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	l, err := Open(t.Context(), path, Options{fail: func(point string) error {
+		if point == "remove" {
+			cancel()
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	many := make([]Event, 2*removeStep)
+	for i := range many {
+		many[i] = Event{Type: NotificationReceived, Class: Frame, Payload: fmt.Appendf(nil, "line %d", i)}
+	}
+	appendAll(t, l, many...)
+	if _, err := l.Prune(ctx, Pruning{Until: Seq(len(many))}); !errors.Is(err, context.Canceled) || l.Err() != nil {
+		t.Errorf("got %v; the log: %v", err, l.Err())
+	}
+	if n := intact(t, &l.Reader); n == 0 || n > removeStep {
+		t.Errorf("%d are missing", n)
+	}
+}
+
+func TestPreceding(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	now := at
+	l, err := Open(t.Context(), filepath.Join(t.TempDir(), "eventlog.db"), Options{Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, minute := range []int{0, 1, 2, 0, 3} { // the clock went back once
+		now = at.Add(time.Duration(minute) * time.Minute)
+		appendAll(t, l, fact(Truncated, Refs{}))
+	}
+	for minute, want := range map[int]Seq{-1: 0, 0: 0, 1: 1, 2: 2, 3: 4, 4: 5} {
+		if got, err := l.Preceding(t.Context(), at.Add(time.Duration(minute)*time.Minute)); got != want || err != nil {
+			t.Errorf("before minute %d: %d, %v, want %d", minute, got, err, want)
+		}
+	}
+}
+
+func TestRoomFor(t *testing.T) {
+	free := func(n uint64) func(string) (uint64, error) { return func(string) (uint64, error) { return n, nil } }
+	if err := roomFor(10<<20, "/", free(20<<20)); !errors.Is(err, ErrFull) {
+		t.Errorf("got %v", err)
+	}
+	if err := roomFor(10<<20, "/", free(22<<20)); err != nil {
+		t.Error(err)
+	}
+	if err := roomFor(1<<40, "/", func(string) (uint64, error) { return 0, errors.ErrUnsupported }); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRedactBeforeHash(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "eventlog.db")
+	l, err := Open(t.Context(), path, Options{Redact: func(p []byte) []byte {
+		return bytes.ReplaceAll(p, []byte("hunter2"), []byte("[redacted]"))
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendAll(t, l, NewFact(MessageReceived, "user", Refs{}, map[string]string{"text": "it is hunter2"}),
+		Event{Type: RequestSent, Class: Frame, Payload: []byte(`{"method":"hunter2"}`)})
+	for _, e := range collect(t, &l.Reader, Query{}) {
+		if !strings.Contains(string(e.Payload), "[redacted]") || e.PayloadLen != int64(len(e.Payload)) || e.Leaf() != e.LeafHash {
+			t.Errorf("%s: %s", e.Type, e.Payload)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := found(t, path, "hunter2"); got != "" {
+		t.Error("it is in the file")
+	}
+	audit(t, path)
+}

@@ -1,0 +1,71 @@
+//go:build unix
+
+package eventlog
+
+import (
+	"context"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// childPrune prunes and kills itself at a point.
+func childPrune(path, at string) {
+	l, err := Open(context.Background(), path, Options{fail: func(point string) error {
+		if point == at {
+			return syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
+		}
+		return nil
+	}})
+	if err != nil {
+		panic(err)
+	}
+	if _, err := l.Prune(context.Background(), Pruning{Until: 13}); err != nil {
+		panic(err)
+	}
+}
+
+// TestKilledWhilePruning: the log is whole wherever the process dies, and the same call again
+// completes what was begun.
+func TestKilledWhilePruning(t *testing.T) {
+	for _, point := range []string{"begin", "committed", "remove", "removed", "vacuumed"} {
+		l, path := pruneLog(t)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		cmd := child(t, "prune", path)
+		cmd.Env = append(cmd.Env, "EVENTLOG_TEST_POINT="+point)
+		if err := cmd.Run(); err == nil || !killed(cmd) {
+			t.Fatalf("%s: it was not killed: %v", point, err)
+		}
+		l, err := Open(t.Context(), path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := found(t, path, "[one:", "[two:", "[open:")
+		if point == "begin" && left != "[one: [two: [open:" || !strings.Contains(left, "[open:") {
+			t.Errorf("%s: in the files: %s", point, left)
+		}
+		intact(t, &l.Reader)
+		done, err := l.Prune(t.Context(), Pruning{Until: 13})
+		if err != nil || done.Resumed != (point != "begin") {
+			t.Errorf("%s: again: %+v, %v", point, done, err)
+		}
+		if got := found(t, path, "[one:", "[two:"); got != "" {
+			t.Errorf("%s: in the files: %s", point, got)
+		}
+		if said := len(collect(t, &l.Reader, Query{Types: []Type{LogPruned}})); said != 1 {
+			t.Errorf("%s: %d events say so", point, said)
+		}
+		intact(t, &l.Reader)
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func killed(cmd *exec.Cmd) bool {
+	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signal() == syscall.SIGKILL
+}

@@ -1,0 +1,111 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// pruneJob asks the writer to remove payloads; log.pruned is on disk.
+type pruneJob struct {
+	ctx  context.Context
+	p    Pruning
+	s    selection
+	done chan<- error
+}
+
+// removeStep is how many events are emptied by one commit: what it overwrites is in the
+// write-ahead log for a moment.
+const removeStep = 1024
+
+// remove does a pruneJob. It is the writer goroutine's, as its connection is.
+func (l *Log) remove(w *batchWriter, job pruneJob) error {
+	if err := l.Err(); err != nil {
+		return err
+	}
+	err := w.remove(job)
+	if err == nil || errors.Is(err, job.ctx.Err()) {
+		return err
+	}
+	err = fmt.Errorf("eventlog: prune: %w", explain(err))
+	if !errors.Is(err, ErrBusy) && !errors.Is(err, ErrFull) {
+		// A disk that fails, a file that is gone: what is on it is not known any more.
+		err = &WriteError{Op: "prune", Err: err}
+		l.finish(nil, Checkpoint{}, err)
+	}
+	return err
+}
+
+// remove empties the payloads and rewrites the file without them.
+func (w *batchWriter) remove(job pruneJob) error {
+	ctx := context.Background() // a statement is never abandoned half-way
+	if err := w.inPlace(); err != nil {
+		return err
+	}
+	if err := w.patiently(ctx, func() error { return w.connect(ctx) }); err != nil {
+		return err
+	}
+	// What is freed is overwritten with zeros: if we die before the file is rewritten, little
+	// is left until the next call does it.
+	if err := w.pragma(ctx, `PRAGMA secure_delete = ON`); err != nil {
+		return err
+	}
+	defer func() { _ = w.pragma(ctx, `PRAGMA secure_delete = OFF`) }() // costs nothing where nothing is deleted
+	where, args := job.p.where(job.s.open)
+	for from := job.s.first - 1; job.s.events > 0 && from < job.s.last; from += removeStep {
+		if err := job.ctx.Err(); err != nil {
+			return err
+		}
+		if err := w.failpoint("remove"); err != nil {
+			return err
+		}
+		err := w.patiently(ctx, func() error {
+			_, err := w.conn.ExecContext(ctx, `
+				UPDATE events
+				SET payload = NULL
+				WHERE seq > ? AND seq <= ? AND `+where, append([]any{int64(from), int64(from + removeStep)}, args...)...)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := w.failpoint("removed"); err != nil {
+		return err
+	}
+	// Pages that SQLite once moved rows away from may still hold their bytes.
+	err := w.patiently(ctx, func() error { _, err := w.conn.ExecContext(ctx, `VACUUM`); return err })
+	if err != nil {
+		return err
+	}
+	if err := w.failpoint("vacuumed"); err != nil {
+		return err
+	}
+	return w.emptyWAL(ctx)
+}
+
+// emptyWAL moves the write-ahead log into the file and leaves nothing of it. While it waits for
+// readers nobody can write: it gives up before others do.
+func (w *batchWriter) emptyWAL(ctx context.Context) (err error) {
+	if err := w.pragma(ctx, fmt.Sprintf(`PRAGMA busy_timeout = %d`, (busyTimeout/2).Milliseconds())); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.impatient(ctx)) }()
+	var busy, frames, moved int
+	if err := w.conn.QueryRowxContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &frames, &moved); err != nil {
+		return err
+	}
+	if busy != 0 {
+		return fmt.Errorf("%w: it reads what is to be removed", ErrBusy)
+	}
+	return nil
+}
+
+// pragma sets one of the connection's own settings.
+func (w *batchWriter) pragma(ctx context.Context, sql string) error {
+	rows, err := w.conn.QueryContext(ctx, sql)
+	if err != nil {
+		return err
+	}
+	return rows.Close()
+}

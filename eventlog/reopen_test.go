@@ -1,0 +1,143 @@
+package eventlog
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestReopenAfterAFault lets each step of a commit fail once, before and after it was done. What
+// was acknowledged is there, and the log lives on with a tree that fits.
+func TestReopenAfterAFault(t *testing.T) {
+	fault := errors.New("the disk says no")
+	for _, at := range []string{"begin", "insert", "commit", "committed", "anchor", "anchored"} {
+		for _, kind := range []string{"a run's end", "a checkpoint"} {
+			var mu sync.Mutex
+			armed := false
+			fail := func(point string) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if armed && point == at {
+					armed = false
+					return fault
+				}
+				return nil
+			}
+			dir := t.TempDir()
+			l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: UseKeys(filepath.Join(dir, "keys")), fail: fail})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustAppend(t, l, fact(Truncated, Refs{}), fact(CallEnforced, Refs{}))
+			if err := l.Anchored(); err != nil {
+				t.Fatal(err)
+			}
+			mu.Lock()
+			armed = true
+			mu.Unlock()
+			if kind == "a checkpoint" {
+				_, err = l.Checkpoint(t.Context())
+			} else {
+				if _, err = l.Append(t.Context(), fact(Truncated, Refs{}), fact(CallEnforced, Refs{})); err == nil {
+					err = l.Anchored()
+				}
+			}
+			dead := l.Err() != nil
+			if !errors.Is(err, fault) || dead == strings.HasPrefix(at, "anchor") {
+				t.Errorf("%s, %s: %v; dead: %t", at, kind, err, dead)
+			}
+			if dead {
+				if _, err := l.Append(t.Context(), fact(Truncated, Refs{})); !errors.Is(err, fault) {
+					t.Errorf("%s, %s: a dead log: %v", at, kind, err)
+				}
+			}
+			if err := l.Reopen(t.Context()); err != nil {
+				t.Fatalf("%s, %s: %v", at, kind, err)
+			}
+			end := mustAppend(t, l, fact(CallEnforced, Refs{}))
+			if err := l.Anchored(); err != nil {
+				t.Errorf("%s, %s: then: %v", at, kind, err)
+			}
+			size, _, err := l.Head(t.Context())
+			want := int64(3)
+			if kind == "a run's end" && (at == "committed" || !dead) {
+				want = 5 // it was written although it was not acknowledged, or was acknowledged
+			}
+			if size != want || size != int64(end) || err != nil {
+				t.Errorf("%s, %s: %d events, want %d, the last is %d, %v", at, kind, size, want, end, err)
+			}
+			if err := l.Close(); err != nil {
+				t.Errorf("%s, %s: Close: %v", at, kind, err)
+			}
+			audit(t, l.Path())
+		}
+	}
+}
+
+// TestReopenRefuses: acknowledged events are gone, or the file is.
+func TestReopenRefuses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spoil func(path string) error
+		want  error
+	}{
+		"moved": {func(p string) error { return os.Rename(p, p+".old") }, ErrMoved},
+		"an older copy": {func(p string) error {
+			return execFile(p, `DROP TRIGGER events_are_not_deleted; DELETE FROM events WHERE seq > 1;
+				CREATE TRIGGER events_are_not_deleted BEFORE DELETE ON events
+BEGIN
+	SELECT RAISE(ABORT, 'events are append-only');
+END`)
+		}, ErrCorrupt},
+	} {
+		die := false
+		path := filepath.Join(t.TempDir(), "e.db")
+		l, err := Open(t.Context(), path, Options{fail: func(point string) error {
+			if die && point == "begin" {
+				return errors.New("dead")
+			}
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustAppend(t, l, fact(Truncated, Refs{}))
+		mustAppend(t, l, fact(Truncated, Refs{}))
+		die = true // the writer looks only when there is a batch
+		if _, err := l.Append(t.Context(), fact(Truncated, Refs{})); err == nil {
+			t.Fatal("the log lives")
+		}
+		if err := tc.spoil(path); err != nil {
+			t.Skip("this system keeps open files in place")
+		}
+		for range 2 {
+			if err := l.Reopen(t.Context()); !errors.Is(err, tc.want) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if _, err := os.Stat(path); tc.want == ErrMoved && err == nil {
+			t.Errorf("%s: a new file lies in its place", name)
+		}
+		if l.Err() == nil {
+			t.Errorf("%s: it lives again", name)
+		}
+		_ = l.Close() // it returns why it died
+		if err := l.Reopen(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: after Close: %v", name, err)
+		}
+	}
+}
+
+// TestReopenOfALivingLog does nothing.
+func TestReopenOfALivingLog(t *testing.T) {
+	l := openTest(t)
+	mustAppend(t, l, fact(Truncated, Refs{}))
+	if err := l.Reopen(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if seq := mustAppend(t, l, fact(Truncated, Refs{})); seq != 2 {
+		t.Errorf("seq %d", seq)
+	}
+}

@@ -1,0 +1,106 @@
+//go:build unix
+
+package eventlog
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// childImport imports an export whose last line never comes: it kills itself instead.
+func childImport(path string) {
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(path), "export.jsonl"))
+	if err != nil {
+		panic(err)
+	}
+	most := text[:strings.LastIndex(string(text), `{"end":`)]
+	_, err = Import(context.Background(), io.MultiReader(strings.NewReader(string(most)), suicide{}), path, nil)
+	panic(err)
+}
+
+type suicide struct{}
+
+func (suicide) Read([]byte) (int, error) { return 0, syscall.Kill(syscall.Getpid(), syscall.SIGKILL) }
+
+// TestWhatAKilledImportLeaves: the next import beside it removes it, and nothing of one that
+// still works.
+func TestWhatAKilledImportLeaves(t *testing.T) {
+	dir := t.TempDir()
+	text := smallExport(t)
+	if err := os.WriteFile(filepath.Join(dir, "export.jsonl"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := child(t, "import", filepath.Join(dir, "killed.db"))
+	if err := cmd.Run(); err == nil || !killed(cmd) {
+		t.Fatalf("it was not killed: %v", err)
+	}
+	left := func() []string {
+		list, _ := filepath.Glob(filepath.Join(dir, scratchPrefix+"*", "*.db"))
+		return list
+	}
+	if len(left()) != 1 {
+		t.Fatalf("a killed import left %v", left())
+	}
+
+	// One is in the midst of it.
+	in, out := io.Pipe()
+	done := make(chan error)
+	go func() {
+		_, err := Import(context.Background(), in, filepath.Join(dir, "slow.db"), nil)
+		done <- err
+	}()
+	header, rest, _ := strings.Cut(text, "\n")
+	for _, part := range []string{header + "\n", strings.Repeat(" ", 1<<17)} { // the second is taken when the first is dealt with
+		if _, err := io.WriteString(out, part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Import(context.Background(), strings.NewReader(text), filepath.Join(dir, "quick.db"), nil); err != nil {
+		t.Error(err)
+	}
+	if now := left(); len(now) != 1 {
+		t.Errorf("there is %v", now)
+	}
+	go func() { // what stands before the line's JSON makes it another line
+		_, _ = io.WriteString(out, rest)
+		_ = out.Close()
+	}()
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "SHA-256") {
+		t.Errorf("the slow one: %v", err)
+	}
+	if list, _ := filepath.Glob(filepath.Join(dir, ".*")); len(list) > 0 {
+		t.Errorf("there is %v", list)
+	}
+}
+
+// TestScratchIsHeld: nobody sweeps what somebody works in.
+func TestScratchIsHeld(t *testing.T) {
+	dir := t.TempDir()
+	one, err := NewScratch(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(one.Path("out"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	two, err := NewScratch(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(one.Path("out")); err != nil {
+		t.Error(err)
+	}
+	for _, s := range []*Scratch{one, two} {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if list, _ := os.ReadDir(dir); len(list) > 0 {
+		t.Error(list)
+	}
+}

@@ -1,0 +1,285 @@
+package eventlog
+
+import (
+	"crypto/sha256"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+	"golang.org/x/mod/sumdb/note"
+)
+
+// flips is how many bits TestFlips flips in each file; more than the ordinary run's number is
+// the long run, in which TestTamper has logs of 100,000 events, too.
+var flips = flag.Int("flips", 80, "how many bits TestFlips flips in each file")
+
+// victim is a log with checkpoints at every fifth of it and at its end.
+type victim struct {
+	dir, path string
+	n         int64
+	keys      *Keys
+	verifiers []note.Verifier
+	last      Checkpoint
+}
+
+func newVictim(t *testing.T, n int64) *victim {
+	t.Helper()
+	v := &victim{dir: t.TempDir(), n: n}
+	var err error
+	if v.keys, err = MakeKeys(filepath.Join(v.dir, "keys")); err != nil {
+		t.Fatal(err)
+	}
+	v.path = filepath.Join(v.dir, "log", "eventlog.db")
+	if err := os.Mkdir(filepath.Dir(v.path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Open(t.Context(), v.path, Options{Context: "default", Keys: v.keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		e := Event{Type: NotificationReceived, Class: Frame, Actor: "agent", Refs: Refs{Run: "r", Session: "s"}, Payload: fmt.Appendf(nil, `{"line":%d}`, i)}
+		if i%7 == 0 {
+			e = NewFact(ToolBlocked, "perlica", Refs{Run: "r", Session: "s", Trace: "t"}, map[string]int64{"n": i})
+		}
+		if err := l.Record(e); err != nil {
+			t.Fatal(err)
+		}
+		if (i+1)%(n/5) == 0 || i+1 == n {
+			if v.last, err = l.Checkpoint(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	v.verifiers = v.keys.Verifiers(v.last.Origin)
+	return v
+}
+
+// copy returns the path of a copy of the log and its anchor.
+func (v *victim) copy(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Dir(v.path))); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, filepath.Base(v.path))
+}
+
+const loosen = `DROP TRIGGER events_lose_nothing_but_payloads; DROP TRIGGER events_are_not_deleted;
+	DROP TRIGGER checkpoints_are_not_updated; DROP TRIGGER checkpoints_are_not_deleted; `
+
+// tampering is what is done to a log of n events, at event p of it or behind.
+type tampering struct {
+	name string
+	sql  string                                                // with {n}, {p}, {p1} = p+1
+	do   func(t *testing.T, db *sqlx.DB, path string, p int64) // or this
+	kind Damage
+	seq  func(n, p int64) int64 // the first bad one; nil: p
+	near bool                   // only a stretch that ends with it, and begins behind a checkpoint
+}
+
+func none(int64, int64) int64  { return 0 }
+func end(n, _ int64) int64     { return n + 1 }
+func first(int64, int64) int64 { return 1 }
+
+// tamperings are the kinds of damage that plain SQL does, in the order of what the vandal
+// knows: nothing, SQL, the leaves, the tree.
+func tamperings() []tampering {
+	list := []tampering{
+		{name: "payload", sql: `UPDATE events SET payload = CAST(payload || ' ' AS BLOB) WHERE seq = {p}`, kind: DamageEdited},
+		{name: "payload of one length", sql: `UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '{', '[') AS BLOB) WHERE seq = {p}`, kind: DamageEdited},
+		{name: "payload gone", sql: `UPDATE events SET payload = NULL WHERE seq = {p}`, kind: DamageDeleted},
+		{name: "all payloads", sql: `UPDATE events SET payload = x'00'`, kind: DamageEdited, seq: first},
+		{name: "payload hash", sql: `UPDATE events SET payload_sha256 = zeroblob(32) WHERE seq = {p}`, kind: DamageEdited},
+		{name: "short payload hash", sql: `UPDATE events SET payload_sha256 = x'00' WHERE seq = {p}`, kind: DamageEdited},
+		{name: "leaf", sql: `UPDATE events SET leaf = zeroblob(32) WHERE seq = {p}`, kind: DamageEdited},
+		{name: "payload and length", sql: `UPDATE events SET payload = x'', payload_len = 0 WHERE seq = {p}`, kind: DamageEdited},
+		{name: "deleted", sql: `DELETE FROM events WHERE seq = {p}`, kind: DamageDeleted},
+		{name: "half deleted", sql: `DELETE FROM events WHERE seq >= {p} AND seq < {n}`, kind: DamageDeleted},
+		{name: "every third deleted", sql: `DELETE FROM events WHERE seq % 3 = 1`, kind: DamageDeleted, seq: first},
+		{name: "end deleted", sql: `DELETE FROM events WHERE seq > {p}`, kind: DamageTruncated, seq: func(_, p int64) int64 { return p + 1 }},
+		{name: "all deleted", sql: `DELETE FROM events`, kind: DamageTruncated, seq: first},
+		{name: "neighbours swapped", sql: `UPDATE events SET seq = -1 WHERE seq = {p}; UPDATE events SET seq = {p} WHERE seq = {p1}; UPDATE events SET seq = {p1} WHERE seq = -1`, kind: DamageReordered},
+		{name: "far ones swapped", sql: `UPDATE events SET seq = -1 WHERE seq = {p}; UPDATE events SET seq = {p} WHERE seq = {n}; UPDATE events SET seq = {n} WHERE seq = -1`, kind: DamageReordered},
+		{name: "reversed", sql: `UPDATE events SET seq = -seq; UPDATE events SET seq = {n} + 1 + seq`, kind: DamageReordered, seq: first},
+		{name: "contents swapped", sql: `UPDATE events SET actor = 'x', seq = -1 WHERE seq = {p}; UPDATE events SET seq = {p} WHERE seq = -1`, kind: DamageEdited},
+		{name: "deleted and closed", sql: `DELETE FROM events WHERE seq = {p}; UPDATE events SET seq = -seq WHERE seq > {p}; UPDATE events SET seq = -seq - 1 WHERE seq < 0`, kind: DamageDeleted},
+		{name: "inserted", sql: `UPDATE events SET seq = -seq WHERE seq >= {p}; UPDATE events SET seq = -seq + 1 WHERE seq < 0;
+			INSERT INTO events SELECT {p}, event_id || 'x', ts, type, class, actor, writer, context_id, session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
+				payload_len, payload_sha256, leaf, payload FROM events WHERE seq = {p1}`, kind: DamageInserted},
+		{name: "a negative one", sql: `INSERT INTO events SELECT -7, event_id, ts, type, class, actor, writer, context_id, session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
+				payload_len, payload_sha256, leaf, payload FROM events WHERE seq = {p}`, kind: DamageInserted, seq: none},
+		{name: "the greatest number", sql: `INSERT INTO events SELECT 9223372036854775807, event_id, ts, type, class, actor, writer, context_id, session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
+				payload_len, payload_sha256, leaf, payload FROM events WHERE seq = {p}`, kind: DamageInserted, seq: end},
+		{name: "one far away", sql: `UPDATE events SET seq = 1 << 50 WHERE seq = {p}`, kind: DamageDeleted},
+		{name: "checkpoint of more", sql: `UPDATE checkpoints SET size = size + 1 WHERE id = 2`, kind: DamageCheckpoint, seq: none},
+		{name: "checkpoint forged", sql: `UPDATE checkpoints SET note = replace(note, 'perlica/', 'perlica/x') WHERE id = 2`, kind: DamageCheckpoint, seq: none},
+		{name: "no checkpoint", sql: `UPDATE checkpoints SET note = 'hello' WHERE id = 2`, kind: DamageCheckpoint, seq: none},
+		{name: "an impossible hash", sql: `INSERT INTO nodes VALUES (5, 0, zeroblob(32))`, kind: DamageTree, seq: none},
+		{name: "hashes of events that are not there", sql: `INSERT INTO nodes VALUES (8, 1 << 40, zeroblob(32))`, kind: DamageTruncated, seq: end},
+		{name: "another table", sql: `ALTER TABLE events ADD COLUMN more TEXT`, kind: DamageSchema, seq: none},
+		{name: "rewritten with its leaf", do: rewrite(false), kind: DamageCheckpoint, near: true},
+		{name: "rewritten with its leaf and tree", do: rewrite(true), kind: DamageCheckpoint, near: true},
+	}
+	for _, col := range []string{"event_id", "type", "actor", "writer", "context_id", "session_id", "conversation_id", "run_id", "trace_id", "interaction_id", "input_id"} {
+		list = append(list, tampering{name: col, sql: `UPDATE events SET ` + col + ` = ` + col + ` || 'x' WHERE seq = {p}`, kind: DamageEdited})
+	}
+	list = append(list,
+		tampering{name: "ts", sql: `UPDATE events SET ts = ts + 1 WHERE seq = {p}`, kind: DamageEdited},
+		tampering{name: "class", sql: `UPDATE events SET class = CASE class WHEN 'fact' THEN 'frame' ELSE 'fact' END WHERE seq = {p}`, kind: DamageEdited})
+	return list
+}
+
+// rewrite returns what changes an event together with its leaf, and the tree if asked for.
+func rewrite(tree bool) func(t *testing.T, db *sqlx.DB, path string, p int64) {
+	return func(t *testing.T, db *sqlx.DB, path string, p int64) {
+		r := readerOf(t, path)
+		e, ok, err := r.Last(t.Context(), Query{Until: Seq(p)})
+		if err != nil || !ok {
+			t.Fatal(err)
+		}
+		e.Payload = []byte(`{"never":"said"}`)
+		e.PayloadLen, e.PayloadSHA256 = int64(len(e.Payload)), sha256.Sum256(e.Payload)
+		leaf := e.Leaf()
+		db.MustExec(`UPDATE events SET payload = ?, payload_len = ?, payload_sha256 = ?, leaf = ? WHERE seq = ?`, e.Payload, e.PayloadLen, e.PayloadSHA256[:], leaf[:], p)
+		if !tree {
+			return
+		}
+		tx := db.MustBegin()
+		tx.MustExec(`DELETE FROM nodes`)
+		if err := errors.Join(rebuildNodes(t.Context(), tx), tx.Commit()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (d tampering) apply(t *testing.T, path string, n, p int64) {
+	t.Helper()
+	db, err := sqlx.Open("sqlite", dsn(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	sql := strings.NewReplacer("{n}", fmt.Sprint(n), "{p1}", fmt.Sprint(p+1), "{p}", fmt.Sprint(p)).Replace("PRAGMA synchronous = OFF; " + loosen + d.sql)
+	if _, err := db.Exec(sql); err != nil {
+		t.Fatalf("%s: %v", d.name, err)
+	}
+	if d.do != nil {
+		d.do(t, db, path, p)
+	}
+}
+
+// TestTamper: every kind of damage is found, named and located, whatever the log's length.
+func TestTamper(t *testing.T) {
+	sizes := []int64{10, 300, 3000}
+	if *flips > 1000 {
+		sizes = append(sizes, 100_000)
+	}
+	for _, n := range sizes {
+		v := newVictim(t, n)
+		if rep := verifyFile(t, v.copy(t), VerifyOptions{Keys: v.verifiers, Since: &v.last}); !rep.OK() || rep.Signed != n {
+			t.Fatalf("untouched: %+v", rep)
+		}
+		for _, d := range tamperings() {
+			for _, p := range []int64{n/2 - 1, n - 1, 1} {
+				if n == 3000 && p != n/2-1 {
+					continue // for the time it takes
+				}
+				t.Run(fmt.Sprintf("%d/%s/%d", n, d.name, p), func(t *testing.T) {
+					path := v.copy(t)
+					d.apply(t, path, n, p)
+					d.check(t, verifyFile(t, path, VerifyOptions{Keys: v.verifiers}), n, p)
+				})
+			}
+		}
+	}
+}
+
+func (d tampering) check(t *testing.T, rep Report, n, p int64) {
+	t.Helper()
+	want := p
+	if d.seq != nil {
+		want = d.seq(n, p)
+	}
+	got := int64(rep.FirstBad)
+	ok := got == want
+	if d.near {
+		ok = got <= p && got > p-n/5-1
+	}
+	named := slices.ContainsFunc(rep.Findings, func(f Finding) bool { return f.Kind == d.kind && (f.Seq == rep.FirstBad || want == 0 || d.near) })
+	if !ok || !named {
+		t.Errorf("first bad %d, want %d as %s:\n%+v", got, want, d.kind, rep)
+	}
+}
+
+// TestTamperByTheKeyHolder: whoever has the key can write another past, with its checkpoints
+// and its anchor. A checkpoint kept elsewhere says so.
+func TestTamperByTheKeyHolder(t *testing.T) {
+	v := newVictim(t, 300)
+	path := v.copy(t)
+	tampering{name: "all of it", sql: `DELETE FROM checkpoints`, do: rewrite(true)}.apply(t, path, v.n, 100)
+	if err := os.Remove(AnchorPath(path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := execFile(path, schema[strings.Index(schema, "CREATE TRIGGER events_lose"):strings.Index(schema, "CREATE TABLE nodes")]+
+		schema[strings.Index(schema, "CREATE TRIGGER checkpoints_are_not_updated"):strings.Index(schema, "CREATE TABLE withheld")]); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Open(t.Context(), path, Options{Context: "default", Keys: v.keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.Checkpoint(t.Context())
+	if err := errors.Join(err, l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers}); !rep.OK() || rep.Signed != v.n {
+		t.Errorf("within itself: %+v", rep)
+	}
+	if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers, Since: &v.last}); rep.OK() || rep.Findings[0].Kind != DamageCheckpoint {
+		t.Errorf("against what was kept: %+v", rep)
+	}
+}
+
+// TestYesterday: a whole directory that is put back is consistent; only what was kept
+// elsewhere knows better.
+func TestYesterday(t *testing.T) {
+	v := newVictim(t, 50)
+	yesterday := v.copy(t)
+	l, err := Open(t.Context(), v.path, Options{Context: "default", Keys: v.keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Record(fact(Truncated, Refs{})); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := l.Checkpoint(t.Context())
+	if err := errors.Join(err, l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if rep := verifyFile(t, v.path, VerifyOptions{Keys: v.verifiers, Since: &v.last}); !rep.OK() {
+		t.Errorf("today, against yesterday's: %+v", rep)
+	}
+	if rep := verifyFile(t, yesterday, VerifyOptions{Keys: v.verifiers}); !rep.OK() {
+		t.Errorf("yesterday, within itself: %+v", rep)
+	}
+	rep := verifyFile(t, yesterday, VerifyOptions{Keys: v.verifiers, Since: &kept})
+	if rep.FirstBad != 51 || rep.Findings[0].Kind != DamageTruncated {
+		t.Errorf("yesterday, against today's: %+v", rep)
+	}
+	other := kept
+	other.Origin += "x"
+	if _, err := readerOf(t, v.path).Verify(t.Context(), VerifyOptions{Since: &other}); !errors.Is(err, ErrOtherLog) {
+		t.Errorf("another log's: %v", err)
+	}
+}

@@ -1,0 +1,233 @@
+package eventlog
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+)
+
+// What the torture tests can find wrong with a log.
+var (
+	errLost    = errors.New("acknowledged events are lost")
+	errDamaged = errors.New("the log is damaged")
+	errTwice   = errors.New("the log takes a second of its kind")
+	errAtRest  = errors.New("the log at rest")
+)
+
+// A story is what a log may hold: these events, up to the end of one call.
+type story struct {
+	events []Event
+	ends   []int // sorted
+}
+
+// tell returns the story of writers that came one after the other. Each but the last must
+// have written all of its script.
+func tell(scripts ...script) story {
+	st := story{ends: []int{0}}
+	for _, s := range scripts {
+		for _, step := range s.steps() {
+			if len(step.events) > 0 && !step.refused {
+				st.events = append(st.events, step.events...)
+				st.ends = append(st.ends, len(st.events))
+			}
+		}
+	}
+	return st
+}
+
+// until cuts the story after n events: that is how far its writer came.
+func (st story) until(n int) story {
+	i, _ := slices.BinarySearch(st.ends, n)
+	return story{events: st.events[:n], ends: st.ends[:i+1]}
+}
+
+// then continues the story with a writer that knew where it stood.
+func (st story) then(s script) story {
+	next := tell(s)
+	all := story{events: slices.Concat(st.events, next.events), ends: slices.Clone(st.ends)}
+	for _, end := range next.ends[1:] {
+		all.ends = append(all.ends, len(st.events)+end)
+	}
+	return all
+}
+
+// checkLog opens the log at path as the next process would, of which acked events were
+// acknowledged, and returns how many there are and what is wrong if it tells none of the
+// stories. It writes to the log: the same inputs once more, and outcomes where there are none.
+func checkLog(path string, acked int, stories ...story) (found int, err error) {
+	ctx := context.Background()
+	l, err := Open(ctx, path, Options{Context: "default", Lazy: time.Hour})
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	for _, st := range stories {
+		if found, err = st.compare(ctx, l, acked); err == nil {
+			err = st.rerun(ctx, l, found)
+			break
+		}
+	}
+	if cerr := l.Close(); err == nil && cerr != nil {
+		err = fmt.Errorf("%w: Close: %w", errAtRest, cerr)
+	}
+	if err != nil {
+		return found, err
+	}
+	return found, atRest(ctx, path)
+}
+
+// compare holds the log against the story.
+func (st story) compare(ctx context.Context, l *Log, acked int) (found int, err error) {
+	rep, err := l.Verify(ctx, VerifyOptions{})
+	if err != nil || !rep.OK() {
+		return int(rep.Events), fmt.Errorf("%w: verify: %v, %v", errDamaged, rep.Findings, err)
+	}
+	var integrity string
+	if err := l.db.Get(&integrity, `PRAGMA integrity_check`); err != nil || integrity != "ok" {
+		return int(rep.Events), fmt.Errorf("%w: integrity: %.200s, %v", errDamaged, integrity, err)
+	}
+	for e, err := range l.Events(ctx, Query{}) {
+		if err != nil {
+			return found, fmt.Errorf("%w: %w", errDamaged, err)
+		}
+		if found == len(st.events) {
+			return found, fmt.Errorf("%w: event %d was never written", errDamaged, found+1)
+		}
+		want := st.events[found]
+		if e.Type != want.Type || e.Refs != want.Refs || !bytes.Equal(e.Payload, want.Payload) {
+			return found, fmt.Errorf("%w: event %d is %s of %s, not %s of %s", errDamaged, found+1, e.Type, e.Run, want.Type, want.Run)
+		}
+		found++
+	}
+	if err := anchored(l.Path(), found); err != nil {
+		return found, err
+	}
+	if c, ok, err := l.LastCheckpoint(ctx, 0); err != nil || ok && c.Size > int64(found) {
+		return found, fmt.Errorf("%w: of %d events %d are in a checkpoint, %v", errDamaged, found, c.Size, err)
+	}
+	if found < acked {
+		return found, fmt.Errorf("%w: %d of %d", errLost, acked-found, acked)
+	}
+	if _, whole := slices.BinarySearch(st.ends, found); !whole {
+		return found, fmt.Errorf("%w: it ends inside a call, at %d", errDamaged, found)
+	}
+	return found, nil
+}
+
+// anchored holds the anchor against a log of found events.
+func anchored(path string, found int) error {
+	anchors, err := ReadAnchors(path)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	for _, a := range anchors {
+		if a.Damage != "" || a.Size > int64(found) {
+			return fmt.Errorf("%w: of %d events: %s: %d events %s", errDamaged, found, a, a.Size, a.Damage)
+		}
+	}
+	return nil
+}
+
+// rerun does what the next process might do with a log of found events. No input may be
+// called twice and no intent may get two outcomes, whatever became of the first.
+func (st story) rerun(ctx context.Context, l *Log, found int) error {
+	inputs, ended := map[RunID]InputID{}, map[RunID]bool{}
+	var runs, open []RunID
+	for _, e := range st.events[:found] {
+		if e.Type == Requested {
+			inputs[e.Run], runs = e.Input, append(runs, e.Run)
+		}
+		ended[e.Run] = ended[e.Run] || e.Type.Outcome()
+	}
+	for _, run := range runs {
+		if !ended[run] {
+			open = append(open, run)
+		}
+	}
+	if got, err := l.OpenRuns(ctx); err != nil || !slices.Equal(got, open) {
+		return fmt.Errorf("%w: open runs are %v, not %v, %v", errDamaged, got, open, err)
+	}
+	once := func(there bool, e Event) error {
+		if !there {
+			if _, err := l.Append(ctx, e); err != nil {
+				return fmt.Errorf("%w: it cannot go on: %w", errDamaged, err)
+			}
+		}
+		_, err := l.Append(ctx, e)
+		if conflict := (*ConflictError)(nil); !errors.As(err, &conflict) {
+			return fmt.Errorf("%w: %s of %s: %w", errTwice, e.Type, e.Run, orTaken(err))
+		}
+		return nil
+	}
+	for _, run := range runs {
+		if err := once(true, fact(Requested, Refs{Run: run + "-again", Input: inputs[run]})); err != nil {
+			return err
+		}
+		if err := once(ended[run], fact(OutcomeUnknown, Refs{Run: run})); err != nil {
+			return err
+		}
+	}
+	after := Refs{Run: "afterwards", Input: "afterwards"}
+	if err := once(false, fact(Requested, after)); err != nil {
+		return err
+	}
+	_, err := l.Append(ctx, fact(CallEnforced, after)) // which is anchored
+	return err
+}
+
+// atRest looks at a log that nobody has open.
+func atRest(ctx context.Context, path string) error {
+	if wal, err := os.ReadFile(path + "-wal"); err == nil && validWAL(wal) {
+		return fmt.Errorf("%w has a valid write-ahead log of %d bytes beside it", errAtRest, len(wal))
+	}
+	r, err := OpenReader(ctx, path)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errAtRest, err)
+	}
+	rep, err := r.Verify(ctx, VerifyOptions{})
+	if err != nil || !rep.OK() {
+		err = fmt.Errorf("%w: verify: %v, %v", errAtRest, rep.Findings, err)
+	} else {
+		err = anchored(path, int(rep.Events))
+	}
+	return errors.Join(err, r.Close())
+}
+
+// validWAL reports whether SQLite would read the file: its header has the magic number
+// and the right checksum (sqlite.org/fileformat2.html#walformat).
+func validWAL(b []byte) bool {
+	if len(b) < 32 || binary.BigEndian.Uint32(b)&^1 != 0x377f0682 {
+		return false
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if b[3]&1 == 1 {
+		order = binary.BigEndian
+	}
+	var s0, s1 uint32
+	for i := 0; i < 24; i += 8 {
+		s0 += order.Uint32(b[i:]) + s1
+		s1 += order.Uint32(b[i+4:]) + s0
+	}
+	return binary.BigEndian.Uint32(b[24:]) == s0 && binary.BigEndian.Uint32(b[28:]) == s1
+}
+
+// TestTortureSeesAWAL checks the judge: an open log has a valid one, and one flipped bit
+// of its header makes it worthless.
+func TestTortureSeesAWAL(t *testing.T) {
+	l := openTest(t)
+	if _, err := l.Append(t.Context(), fact(Truncated, Refs{})); err != nil {
+		t.Fatal(err)
+	}
+	wal, err := os.ReadFile(l.Path() + "-wal")
+	if err != nil || !validWAL(wal) {
+		t.Fatalf("no valid write-ahead log beside an open log: %d bytes, %v", len(wal), err)
+	}
+	if wal[17] ^= 4; validWAL(wal) {
+		t.Error("a header with a flipped bit counts as valid")
+	}
+}

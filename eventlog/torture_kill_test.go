@@ -1,0 +1,168 @@
+package eventlog
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// points records a writer and returns the system calls by which it changed its log's folder
+// or acknowledged something.
+func points(t *testing.T, s script) []syscallPoint {
+	t.Helper()
+	dir := quickDir(t)
+	s.Path = filepath.Join(dir, logName)
+	r := newRecorder(dir)
+	if _, failed := said(r.record(t, s)); failed != "" {
+		t.Fatal(failed)
+	}
+	return r.points
+}
+
+// A disturbance is what strace does at one call of a writer.
+type disturbance struct {
+	syscallPoint
+	what string // "signal=KILL", "error=EIO"
+	file string // only calls on this file count; empty: all do
+}
+
+// sample returns n of the disturbances, of each call about as many, as the seed decides.
+func sample(all []disturbance, n int) []disturbance {
+	byText := func(a, b disturbance) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
+	slices.SortFunc(all, byText)
+	all = slices.Compact(all) // two threads count each for themselves
+	rand.New(rand.NewPCG(*tortureSeed, 3)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	turn, count := map[disturbance]int{}, map[string]int{}
+	for _, d := range all {
+		turn[d] = count[d.call]
+		count[d.call]++
+	}
+	slices.SortStableFunc(all, func(a, b disturbance) int { return cmp.Compare(turn[a], turn[b]) })
+	return all[:min(n, len(all))]
+}
+
+// suffer performs s with the disturbance in a folder of its own and looks at the log
+// afterwards.
+func (d disturbance) suffer(t *testing.T, s script, dir string) (hit, killed bool, failed string, err error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return false, false, "", err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // only space; the folder above goes, too
+	s.Path = filepath.Join(dir, logName)
+	trace := filepath.Join(dir, "trace")
+	cmd := s.command(t, "strace", "-f", "-o", trace,
+		"-e", "trace="+d.call, "-e", fmt.Sprintf("inject=%s:%s:when=%d", d.call, d.what, d.nth))
+	if d.file != "" {
+		cmd.Args = slices.Insert(cmd.Args, 1, "-P", filepath.Join(dir, d.file))
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if stderr.Len() > 0 {
+		return false, false, "", fmt.Errorf("strace: %w, %.200s", err, &stderr)
+	}
+	seen, err := os.ReadFile(trace)
+	if err != nil {
+		return false, false, "", err
+	}
+	killed = !bytes.Contains(out, []byte("PASS"))
+	acked, failed := said(out)
+	_, err = checkLog(s.Path, acked, tell(s))
+	return killed || bytes.Contains(seen, []byte("(INJECTED)")), killed, failed, err
+}
+
+// sufferAll has s disturbed in each way, and counts.
+func sufferAll(t *testing.T, s script, all []disturbance) {
+	t.Helper()
+	dir := quickDir(t)
+	var mu sync.Mutex // guards what follows
+	hits, killed, failed, unhurt := 0, 0, 0, 0
+	calls, queue := map[string]int{}, make(chan int)
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := range queue {
+				d := all[i]
+				hit, dead, gaveUp, err := d.suffer(t, s, filepath.Join(dir, fmt.Sprint(i)))
+				mu.Lock()
+				if hit {
+					hits++
+				}
+				switch {
+				case dead:
+					killed++
+				case gaveUp != "":
+					failed++
+				default:
+					unhurt++
+				}
+				calls[d.call]++
+				if err != nil {
+					t.Errorf("%s at %s %d: %v (writer: %q)", d.what, d.call, d.nth, err, gaveUp)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range all {
+		queue <- i
+	}
+	close(queue)
+	wg.Wait()
+	var of []string
+	for _, call := range slices.Sorted(maps.Keys(calls)) {
+		of = append(of, fmt.Sprintf("%s %d", call, calls[call]))
+	}
+	t.Logf("seed %d: %d of %d disturbances took place: %d writers killed, %d gave up, %d went on; %s",
+		*tortureSeed, hits, len(all), killed, failed, unhurt, strings.Join(of, ", "))
+	if hits < len(all)/2 { // not all do: threads change, and strace counts by thread
+		t.Error("most did not: strace does not do what it is told")
+	}
+}
+
+// TestTortureKill kills a writer as it enters a system call of its append path, which is
+// also after the call before it: not applied, and applied.
+func TestTortureKill(t *testing.T) {
+	straceable(t)
+	s := script{Seed: *tortureSeed, Runs: 3, Keys: signingKeys(t)}
+	var all []disturbance
+	for _, p := range points(t, s) {
+		all = append(all, disturbance{p, "signal=KILL", ""})
+	}
+	sufferAll(t, s, sample(all, *tortureStates/12))
+}
+
+// TestTortureErrors has a system call of the append path fail without being made. That is
+// also the call before it made and reported as failed, as far as files go: the writer has
+// both only to give up. A sync that failed in earnest is a scene of TestTortureStates.
+func TestTortureErrors(t *testing.T) {
+	straceable(t)
+	s := script{Seed: *tortureSeed, Runs: 3, Keys: signingKeys(t)}
+	var all []disturbance
+	writes := 0
+	for _, p := range points(t, s) {
+		d := disturbance{p, "error=EIO", ""}
+		switch {
+		case p.ack: // what could not be printed nobody read
+			continue
+		case p.call == "write": // Go's runtime makes some for itself, and cannot live without
+			writes++
+			d.nth, d.file = writes, filepath.Base(AnchorPath(logName))
+		}
+		all = append(all, d)
+		if strings.Contains(p.call, "write") {
+			d.what = "error=ENOSPC"
+			all = append(all, d)
+		}
+	}
+	sufferAll(t, s, sample(all, *tortureStates/12))
+}

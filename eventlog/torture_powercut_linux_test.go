@@ -1,0 +1,170 @@
+package eventlog
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The ioctl by which a Linux file system stops at once, and the flag that has it leave what
+// is in memory there (include/uapi/linux/fs.h of newer kernels, fs/ext4/ext4.h of older).
+const (
+	ioctlShutdown   = 0x8004587d
+	shutdownNoFlush = 2
+)
+
+// A drive is an ext4 file system in a file, whose power can be cut.
+type drive struct{ image, at string }
+
+// newDrive makes one and mounts it, or skips the test where that is not possible.
+func newDrive(t *testing.T) drive {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("power cuts need root: a file system is mounted and shut down")
+	}
+	for _, tool := range []string{"mkfs.ext4", "mount", "umount"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("power cuts need %s", tool)
+		}
+	}
+	dir := t.TempDir()
+	d := drive{filepath.Join(dir, "image"), filepath.Join(dir, "mounted")}
+	if err := errors.Join(os.WriteFile(d.image, nil, 0o600), os.Truncate(d.image, 256<<20), os.Mkdir(d.at, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("mkfs.ext4", "-q", "-F", d.image).CombinedOutput(); err != nil {
+		t.Skipf("mkfs.ext4: %v, %.200s", err, out)
+	}
+	if err := d.on(); err != nil {
+		t.Skipf("power cuts need loop devices and ext4: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := d.off(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+func (d drive) on() error {
+	if out, err := exec.Command("mount", "-o", "loop", d.image, d.at).CombinedOutput(); err != nil {
+		return fmt.Errorf("mount: %w, %.200s", err, out)
+	}
+	return nil
+}
+
+func (d drive) off() error {
+	if out, err := exec.Command("umount", d.at).CombinedOutput(); err != nil {
+		return fmt.Errorf("umount: %w, %.200s", err, out)
+	}
+	return nil
+}
+
+// cut stops the file system: nothing that is not on the disk gets there any more.
+func (d drive) cut() error {
+	f, err := os.Open(d.at)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.IoctlSetPointerInt(int(f.Fd()), ioctlShutdown, shutdownNoFlush), f.Close())
+}
+
+// under has s written on the drive, cuts the power a moment after it has said something for
+// the nth time, and looks at the log when it is back. Only what was said before the cut
+// counts: a sync that is under way while the file system goes down may succeed and lose what
+// it synced, but nobody would live to hear of it.
+func (d drive) under(t *testing.T, s script, nth int, moment time.Duration) (acked, found int, err error) {
+	t.Helper()
+	if err := os.Mkdir(filepath.Dir(s.Path), 0o700); err != nil {
+		return 0, 0, err
+	}
+	cmd := s.command(t)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, 0, err
+	}
+	var mu sync.Mutex
+	var heard bytes.Buffer // guarded by mu
+	due, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		lines := bufio.NewScanner(out)
+		for n := 1; lines.Scan(); n++ {
+			mu.Lock()
+			heard.Write(append(lines.Bytes(), '\n'))
+			mu.Unlock()
+			if n == nth {
+				close(due)
+			}
+		}
+	}()
+	select {
+	case <-due:
+	case <-ended:
+	}
+	// The cut shall fall anywhere in a commit, not where its news arrive. A timer is too coarse.
+	for start := time.Now(); time.Since(start) < moment; {
+		runtime.Gosched()
+	}
+	mu.Lock()
+	acked, _ = said(heard.Bytes())
+	mu.Unlock()
+	if err := d.cut(); err != nil {
+		t.Skipf("this kernel cannot shut ext4 down: %v", err)
+	}
+	<-ended
+	_ = cmd.Wait() // its log failed, as it should
+	if err := errors.Join(d.off(), d.on()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(s.Path), 0o700); err != nil { // if its name was lost
+		return acked, 0, err
+	}
+	found, err = checkLog(s.Path, acked, tell(s))
+	return acked, found, err
+}
+
+// TestTorturePowerCuts cuts the power under writers. A control that syncs less must lose
+// something before as many cuts, or twenty, are over.
+func TestTorturePowerCuts(t *testing.T) {
+	if *tortureCuts == 0 {
+		t.Skip("power cuts are made with -powercuts N, by root")
+	}
+	d := newDrive(t)
+	dice := rand.New(rand.NewPCG(*tortureSeed, 4))
+	one := func(name string, i int, pragma string) (int, int, error) {
+		s := script{Path: filepath.Join(d.at, fmt.Sprint(name, i), logName), Seed: *tortureSeed + uint64(i), Runs: 20, Sync: pragma}
+		return d.under(t, s, 1+dice.IntN(60), time.Duration(dice.IntN(3000))*time.Microsecond)
+	}
+	var sumAcked, sumFound int
+	for i := range *tortureCuts {
+		acked, found, err := one("cut", i, "")
+		if err != nil {
+			t.Errorf("cut %d: %v", i, err)
+		}
+		sumAcked, sumFound = sumAcked+acked, sumFound+found
+	}
+	t.Logf("seed %d: %d power cuts; %d events acknowledged, %d found", *tortureSeed, *tortureCuts, sumAcked, sumFound)
+	for i := range max(20, *tortureCuts) {
+		acked, found, err := one("normal", i, "NORMAL")
+		if errors.Is(err, errLost) {
+			t.Logf("synchronous=NORMAL: cut %d lost %d of %d acknowledged events", i+1, acked-found, acked)
+			return
+		}
+	}
+	t.Error("synchronous=NORMAL lost nothing: these are no power cuts")
+}

@@ -1,0 +1,316 @@
+package eventlog
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A recording is what writers did to a folder, and the story of it.
+type recording struct {
+	ops  []op
+	seed uint64
+	name string
+
+	// What the log may hold. Where a commit failed and the next writer did not find it, it
+	// may still come back until that writer has acknowledged something: two stories.
+	stories []story
+}
+
+// A crash is a state in which a power failure left the folder of a recording.
+type crash struct {
+	of    *recording
+	at    int // after so many ops
+	fate  string
+	acked int
+	wrote int // the last writer that acknowledged something
+	files map[string][]byte
+}
+
+func (c crash) String() string {
+	last := c.of.ops[max(0, c.at-8):c.at]
+	return fmt.Sprintf("%s (seed %d) after %d of %d operations, fate %q, %d events acknowledged; the last operations: %v",
+		c.of.name, c.of.seed, c.at, len(c.of.ops), c.fate, c.acked, last)
+}
+
+// crashes builds n states, no two of them the same, and calls yield with each until it
+// returns false. Where the recording does not have as many it builds fewer.
+func (r *recording) crashes(dice *rand.Rand, n int, yield func(crash) bool) {
+	seed, seen := maphash.MakeSeed(), map[uint64]bool{}
+	for try := 0; len(seen) < n && try < 4; try++ {
+		points := make([]int, n-len(seen))
+		for i := range points {
+			points[i] = dice.IntN(len(r.ops) + 1)
+		}
+		slices.Sort(points) // one walk through the recording serves all
+		d := newDisk()
+		for _, at := range points {
+			for d.now < at {
+				d.do(r.ops[d.now])
+			}
+			f := d.fate(dice)
+			c := crash{of: r, at: at, fate: f.name, acked: d.acked, wrote: d.wrote, files: d.state(f.cut, f.links, f.stretch)}
+			if key := c.hash(seed); !seen[key] {
+				seen[key] = true
+				if !yield(c) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (c crash) hash(seed maphash.Seed) uint64 {
+	sum := uint64(c.acked) << 32
+	for name, b := range c.files {
+		var h maphash.Hash
+		h.SetSeed(seed)
+		_, _ = h.WriteString(name) // never fails
+		_ = h.WriteByte(0)
+		_, _ = h.Write(b)
+		sum += h.Sum64()
+	}
+	return sum
+}
+
+// check puts the files into dir and looks at the log they make.
+func (c crash) check(dir, file string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for name, b := range c.files {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+			return err
+		}
+	}
+	stories := c.of.stories
+	if c.wrote >= len(stories) {
+		stories = stories[len(stories)-1:]
+	}
+	_, err := checkLog(filepath.Join(dir, file), c.acked, stories...)
+	return err
+}
+
+// keep leaves the files of a bad state where a person finds them.
+func (c crash) keep(t *testing.T) string {
+	dir := filepath.Join(t.ArtifactDir(), fmt.Sprintf("state-%d-%d", c.of.seed, c.at))
+	err := os.MkdirAll(dir, 0o700)
+	for name, b := range c.files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), b, 0o600))
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return dir
+}
+
+const logName = "eventlog.db"
+
+// quickDir returns a folder in memory where there is one: the power failures of what lies
+// there are made up, and syncing costs nothing.
+func quickDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "perlica-torture-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // in memory; it is gone with the machine anyway
+	return dir
+}
+
+// A tally counts what was found of many states.
+type tally struct {
+	mu     sync.Mutex
+	states int
+	fates  map[string]int
+	found  map[string]int // by what was wrong
+	first  string
+}
+
+func (ta *tally) add(c crash, err error) {
+	ta.mu.Lock()
+	defer ta.mu.Unlock()
+	if ta.fates == nil {
+		ta.fates, ta.found = map[string]int{}, map[string]int{}
+	}
+	ta.states++
+	ta.fates[c.fate]++
+	switch {
+	case err == nil:
+		return
+	case errors.Is(err, errLost):
+		ta.found["lost"]++
+	case errors.Is(err, errDamaged):
+		ta.found["damaged"]++
+	default:
+		ta.found["other"]++
+	}
+	if ta.first == "" {
+		ta.first = fmt.Sprintf("%v: %v", c, err)
+	}
+}
+
+func (ta *tally) bad() int { return ta.found["lost"] + ta.found["damaged"] + ta.found["other"] }
+
+// judge checks n states of the recording on all processors and calls bad with each that is
+// not what it should be.
+func (r *recording) judge(t *testing.T, dice *rand.Rand, n int, ta *tally, bad func(crash, error)) {
+	t.Helper()
+	dir, queue := quickDir(t), make(chan crash, 4)
+	var wg sync.WaitGroup
+	for worker := range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			i := 0
+			for c := range queue {
+				state := filepath.Join(dir, fmt.Sprint(worker, "-", i))
+				i++
+				err := c.check(state, logName)
+				ta.add(c, err)
+				if err != nil && bad != nil {
+					bad(c, err)
+				}
+				_ = os.RemoveAll(state) // the next one has another name
+			}
+		})
+	}
+	r.crashes(dice, n, func(c crash) bool { queue <- c; return true })
+	close(queue)
+	wg.Wait()
+	_ = os.RemoveAll(dir) // a long test makes many
+}
+
+// scenes are the ways in which writers follow one another.
+var scenes = []struct {
+	name   string
+	record func(t *testing.T, seed uint64) *recording
+}{
+	// One closes the log properly, the next dies without, the last recovers it.
+	{"three writers", func(t *testing.T, seed uint64) *recording {
+		dir := quickDir(t)
+		s := script{Path: filepath.Join(dir, logName), Seed: seed, Runs: 2, Keys: signingKeys(t)}
+		left, last := s, s
+		left.First, left.Runs, left.Leave = 2, 1, true
+		last.First, last.Runs = 3, 1
+		scripts := []script{s, left, last}
+		r := newRecorder(dir)
+		for _, s := range scripts {
+			if _, failed := said(r.record(t, s)); failed != "" {
+				t.Fatal(failed)
+			}
+		}
+		return &recording{ops: r.ops, stories: []story{tell(scripts...)}, seed: seed}
+	}},
+	// One is killed just before a sync; what the next one then sees must be safe, too.
+	{"killed before a sync", func(t *testing.T, seed uint64) *recording {
+		dir := quickDir(t)
+		s := script{Path: filepath.Join(dir, logName), Seed: seed, Runs: 2}
+		r := newRecorder(dir)
+		r.record(t, s, "-e", fmt.Sprintf("inject=fsync,fdatasync:signal=KILL:when=%d", 6+seed%12))
+		return r.goOn(t, s)
+	}},
+	// A sync of one fails; its log is dead, and the next one sees what became of it.
+	{"a sync fails", func(t *testing.T, seed uint64) *recording {
+		dir := quickDir(t)
+		s := script{Path: filepath.Join(dir, logName), Seed: seed, Runs: 2}
+		r := newRecorder(dir)
+		r.record(t, s, "-e", fmt.Sprintf("inject=fsync,fdatasync:error=EIO:when=%d", 1+seed%18))
+		return r.goOn(t, s)
+	}},
+	// The same, but the log is opened again by the process itself, which goes on.
+	{"a sync fails and is survived", func(t *testing.T, seed uint64) *recording {
+		dir := quickDir(t)
+		s := script{Path: filepath.Join(dir, logName), Seed: seed, Runs: 2, Revive: true}
+		r := newRecorder(dir)
+		r.record(t, s, "-e", fmt.Sprintf("inject=fsync,fdatasync:error=EIO:when=%d", 7+seed%12)) // an Open may fail of it
+		return &recording{ops: r.ops, stories: []story{tell(s)}, seed: seed}
+	}},
+}
+
+// goOn looks how far the writer of s came and records a next one.
+func (r *recorder) goOn(t *testing.T, s script) *recording {
+	t.Helper()
+	next := script{Path: s.Path, Seed: s.Seed, First: s.Runs, Runs: 1}
+	out := r.record(t, next)
+	var found int
+	if _, err := fmt.Sscanf(string(out), "seen %d\n", &found); err != nil {
+		t.Fatalf("the next writer could not open the log: %q", out)
+	}
+	if _, failed := said(out); failed != "" {
+		t.Fatal(failed)
+	}
+	first := tell(s)
+	if _, whole := slices.BinarySearch(first.ends, found); !whole {
+		t.Fatalf("the next writer found half a call: %d events", found)
+	}
+	return &recording{ops: r.ops, stories: []story{first, first.until(found).then(next)}, seed: s.Seed}
+}
+
+// statesARecording is how many states one recording gives at most. More recordings find
+// more than more states of one do.
+const statesARecording = 500
+
+// TestTortureStates has writers recorded and the power fail at any moment of it, in any
+// way that a disk allows. The log must be whole and hold all that was acknowledged, and
+// all that a process has ever seen in it.
+func TestTortureStates(t *testing.T) {
+	straceable(t)
+	var ta tally
+	recordings := 0
+	for left := *tortureStates; left > 0; {
+		n := min((*tortureStates+len(scenes)-1)/len(scenes), statesARecording, left)
+		scene := scenes[recordings%len(scenes)]
+		seed := *tortureSeed + uint64(recordings)
+		r := scene.record(t, seed)
+		r.name = scene.name
+		before := ta.states
+		var once sync.Once // one is enough to look at; the rest is counted
+		r.judge(t, rand.New(rand.NewPCG(seed, 1)), n, &ta, func(c crash, err error) {
+			once.Do(func() { t.Errorf("%v\n%v\nits files are in %s", err, c, c.keep(t)) })
+		})
+		if left -= ta.states - before; ta.states == before {
+			t.Fatalf("no states of %s", scene.name)
+		}
+		recordings++
+	}
+	t.Logf("seed %d: %d different crash states of %d recordings, %d bad (%v); %v", *tortureSeed, ta.states, recordings, ta.bad(), ta.found, ta.fates)
+}
+
+// TestTortureControls checks the judge: logs that are not safe must be found out. The
+// states are made as in TestTortureStates.
+func TestTortureControls(t *testing.T) {
+	straceable(t)
+	for _, tc := range []struct {
+		name  string
+		spoil func(*script)
+		found []string
+	}{
+		{"synchronous=NORMAL", func(s *script) { s.Sync = "NORMAL" }, []string{"lost"}},
+		{"synchronous=OFF", func(s *script) { s.Sync = "OFF" }, []string{"lost", "damaged"}},
+		{"acknowledged before the commit", func(s *script) { s.Early = true }, []string{"lost"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := quickDir(t)
+			s := script{Path: filepath.Join(dir, logName), Seed: *tortureSeed, Runs: 3}
+			tc.spoil(&s)
+			r := newRecorder(dir)
+			r.record(t, s)
+			rec := &recording{ops: r.ops, stories: []story{tell(s)}, seed: s.Seed, name: tc.name}
+			var ta tally
+			rec.judge(t, rand.New(rand.NewPCG(s.Seed, 2)), max(60, *tortureStates/100), &ta, nil)
+			t.Logf("seed %d: of %d crash states %d lost something, %d were damaged", s.Seed, ta.states, ta.found["lost"], ta.found["damaged"])
+			for _, kind := range tc.found {
+				if ta.found[kind] == 0 {
+					t.Errorf("none was %s: the harness is broken; first: %s", kind, strings.TrimSpace(ta.first))
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,290 @@
+package eventlog
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// straceable skips the test where writers cannot be traced.
+func straceable(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("strace"); err != nil {
+		t.Skip("strace is not installed: system calls are neither recorded nor disturbed here")
+	}
+	probe := filepath.Join(t.TempDir(), "probe")
+	if out, err := exec.CommandContext(t.Context(), "strace", "-f", "-o", probe, "-e", "inject=getppid:error=EIO", "true").CombinedOutput(); err != nil {
+		t.Skipf("strace may not trace here (ptrace is not permitted, or it is too old): %v, %.200s", err, out)
+	}
+}
+
+// understood are the calls that change files and that the recorder knows; forbidden ones
+// change files, too: a writer that makes them on its log is one the recorder must learn
+// about. A name with a question mark does not exist on every architecture.
+const (
+	understood = "?open,openat,close,pwrite64,write,fsync,fdatasync,ftruncate,?unlink,unlinkat"
+	forbidden  = "writev,pwritev,pwritev2,fallocate,?rename,?renameat,renameat2,?link,linkat,?symlink,symlinkat," +
+		"truncate,copy_file_range,sendfile,splice,sync_file_range"
+)
+
+// A recorder turns strace's account of writers that come one after the other into what they
+// did to one folder.
+type recorder struct {
+	dir    string
+	writer int // the number of the one that is read, from 1
+	ops    []op
+	points []syscallPoint // where they did it
+	names  map[string]int
+	sizes  []int64 // by inode
+	files  map[string]*openFile
+	calls  map[string]int    // by thread and name: how often
+	halves map[string]string // by thread: a call that has not returned
+}
+
+// A syscallPoint is the nth call of that name by its thread, which is how strace counts.
+type syscallPoint struct {
+	call string
+	nth  int
+	ack  bool // it acknowledged something
+}
+
+// An openFile is what a descriptor stands for.
+type openFile struct {
+	name   string
+	inode  int // -1: the folder itself
+	pos    int64
+	append bool
+	synced bool // O_SYNC
+}
+
+func newRecorder(dir string) *recorder { return &recorder{dir: dir, names: map[string]int{}} }
+
+// record performs s under strace, with more of strace's options, and reads what it did. What
+// the writer printed is returned.
+func (r *recorder) record(t *testing.T, s script, options ...string) []byte {
+	t.Helper()
+	trace := filepath.Join(t.TempDir(), "trace")
+	prefix := append([]string{"strace", "-f", "-xx", "-s", "1000000", "-o", trace, "-e", "trace=" + understood + "," + forbidden}, options...)
+	cmd := s.command(t, prefix...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if stderr.Len() > 0 {
+		t.Fatalf("strace: %v, %.500s", err, &stderr)
+	} // the exit code is that of a writer which may have been killed
+	f, err := os.Open(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = f.Close()
+		_ = os.Remove(trace) // it is long, and a long test makes many
+	}()
+	if err := r.read(bufio.NewScanner(f)); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (r *recorder) read(lines *bufio.Scanner) error {
+	r.writer++
+	r.files, r.calls, r.halves = map[string]*openFile{}, map[string]int{}, map[string]string{}
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		thread, line, _ := strings.Cut(lines.Text(), " ")
+		if err := r.line(thread, strings.TrimLeft(line, " ")); err != nil {
+			return fmt.Errorf("%w in %.200q", err, line)
+		}
+	}
+	return lines.Err()
+}
+
+// line reads one line. A call of which another thread's interrupted the account counts when
+// it returned, but what was printed counts from the start: somebody may have read it.
+func (r *recorder) line(thread, line string) error {
+	if half, ok := strings.CutSuffix(line, " <unfinished ...>"); ok {
+		if strings.HasPrefix(half, "write(1, ") {
+			r.printed(half)
+		}
+		r.halves[thread] = half
+		return nil
+	}
+	if strings.HasPrefix(line, "<... ") {
+		_, rest, _ := strings.Cut(line, " resumed>")
+		half := r.halves[thread]
+		if line = half + rest; strings.HasPrefix(half, "write(1, ") {
+			return nil
+		}
+	}
+	name, rest, ok := strings.Cut(line, "(")
+	end := strings.IndexByte(rest, ')') // no argument has one, strings being hexadecimal
+	if !ok || end < 0 || strings.HasPrefix(line, "+++") || strings.HasPrefix(line, "---") {
+		return nil
+	}
+	args := strings.Split(rest[:end], ", ")
+	result, _, _ := strings.Cut(strings.TrimLeft(rest[end+1:], " =")+" ", " ")
+	r.calls[thread+name]++
+	before := len(r.ops)
+	value, err := strconv.ParseInt(result, 10, 64)
+	if err != nil { // "?": it never returned
+		return nil
+	}
+	err = r.call(name, args, value)
+	if len(r.ops) > before {
+		r.points = append(r.points, syscallPoint{name, r.calls[thread+name], r.ops[before].kind == opAck})
+	}
+	return err
+}
+
+func (r *recorder) printed(line string) {
+	for _, text := range strings.Split(string(unhex(strings.Split(line, ", ")[1])), "\n") {
+		var n int
+		if _, err := fmt.Sscanf(text, "ack %d", &n); err == nil {
+			r.ops = append(r.ops, op{kind: opAck, acked: n, writer: r.writer})
+		} else if _, err := fmt.Sscanf(text, "seen %d", &n); err == nil {
+			r.ops = append(r.ops, op{kind: opAck, acked: n})
+		}
+	}
+}
+
+// call takes down one call that returned value.
+func (r *recorder) call(name string, args []string, value int64) error {
+	switch name {
+	case "open":
+		return r.open(args[0], args[1], value)
+	case "openat":
+		return r.open(args[1], args[2], value)
+	case "unlink":
+		r.unlink(args[0], value)
+		return nil
+	case "unlinkat":
+		r.unlink(args[1], value)
+		return nil
+	case "write":
+		if args[0] == "1" {
+			r.printed("(" + strings.Join(args, ", "))
+			return nil
+		}
+	}
+	f := r.files[args[0]]
+	if f == nil {
+		switch name {
+		case "close", "fsync", "fdatasync", "ftruncate", "pwrite64", "write":
+			return nil // on something else
+		}
+		for i, a := range args {
+			if r.files[a] != nil && i%2 == 0 || strings.HasPrefix(string(unhex(a)), r.dir) {
+				return fmt.Errorf("the recorder does not know %s", name)
+			}
+		}
+		return nil
+	}
+	return r.onFile(f, name, args, value)
+}
+
+func (r *recorder) onFile(f *openFile, name string, args []string, value int64) error {
+	o := op{inode: f.inode, name: f.name}
+	switch name {
+	case "close":
+		delete(r.files, args[0])
+		return nil
+	case "fsync", "fdatasync":
+		if o.kind, o.failed = opSync, value < 0; f.inode < 0 {
+			o.kind = opSyncDir
+		}
+	case "ftruncate":
+		if value < 0 {
+			return nil
+		}
+		size, err := strconv.ParseInt(args[1], 10, 64)
+		if err != nil {
+			return err
+		}
+		o.kind, o.size, r.sizes[f.inode] = opTruncate, size, size
+	case "write", "pwrite64":
+		data := unhex(args[1])
+		if value <= 0 {
+			return nil
+		}
+		if value > int64(len(data)) {
+			return fmt.Errorf("strace cut the data off")
+		}
+		o.kind, o.data, o.off = opWrite, data[:value], f.pos
+		if f.append {
+			o.off = r.sizes[f.inode]
+		}
+		if name == "pwrite64" {
+			off, err := strconv.ParseInt(args[3], 10, 64)
+			if err != nil {
+				return err
+			}
+			o.off = off
+		} else {
+			f.pos = o.off + value
+		}
+		r.sizes[f.inode] = max(r.sizes[f.inode], o.off+value)
+	default:
+		return fmt.Errorf("the recorder does not know %s", name)
+	}
+	r.ops = append(r.ops, o)
+	if o.kind == opWrite && f.synced {
+		r.ops = append(r.ops, op{kind: opSync, inode: f.inode, name: f.name})
+	}
+	return nil
+}
+
+func (r *recorder) open(path, flags string, fd int64) error {
+	if fd < 0 {
+		return nil
+	}
+	file, key := string(unhex(path)), strconv.FormatInt(fd, 10)
+	delete(r.files, key)
+	if file == r.dir {
+		r.files[key] = &openFile{inode: -1}
+		return nil
+	}
+	name := filepath.Base(file)
+	if filepath.Dir(file) != r.dir || strings.HasSuffix(name, "-shm") { // SQLite builds the -shm anew
+		return nil
+	}
+	inode, there := r.names[name]
+	if !there {
+		inode = len(r.sizes)
+		r.names[name], r.sizes = inode, append(r.sizes, 0)
+		r.ops = append(r.ops, op{kind: opLink, inode: inode, name: name})
+	}
+	if strings.Contains(flags, "O_TRUNC") {
+		r.ops, r.sizes[inode] = append(r.ops, op{kind: opTruncate, inode: inode, name: name}), 0
+	}
+	r.files[key] = &openFile{name: name, inode: inode,
+		append: strings.Contains(flags, "O_APPEND"), synced: strings.Contains(flags, "SYNC")}
+	return nil
+}
+
+func (r *recorder) unlink(path string, value int64) {
+	file := string(unhex(path))
+	name := filepath.Base(file)
+	if inode, there := r.names[name]; there && value == 0 && filepath.Dir(file) == r.dir {
+		delete(r.names, name)
+		r.ops = append(r.ops, op{kind: opUnlink, inode: inode, name: name})
+	}
+}
+
+// unhex returns the bytes of a string as strace -xx prints it; what is none is empty.
+func unhex(s string) []byte {
+	if !strings.HasPrefix(s, `"`) || !strings.HasSuffix(s, `"`) {
+		return nil
+	}
+	b, err := hex.DecodeString(strings.ReplaceAll(s[1:len(s)-1], `\x`, ""))
+	if err != nil {
+		return nil
+	}
+	return b
+}

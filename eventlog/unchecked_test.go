@@ -1,0 +1,69 @@
+package eventlog
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestUncheckedIsCounted: of a log that is damaged at its beginning no checkpoint can be checked;
+// those of the file, lines of the anchor and the one kept elsewhere are told apart, and several
+// of one size are one.
+func TestUncheckedIsCounted(t *testing.T) {
+	l, keyDir := openSigned(t)
+	var first Checkpoint
+	for i := range 3 {
+		mustAppend(t, l, fact(Truncated, Refs{}))
+		c, err := l.Checkpoint(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = c
+		}
+		if i == 1 { // cosigned, and anchored, twice
+			continue
+		}
+		if err := l.StoreCheckpoint(t.Context(), c.Note+"— witness.example AAAAAAAA\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	line, path := anchorLine(first), filepath.Join(t.TempDir(), "eventlog.db")
+	b, err := os.ReadFile(l.path)
+	if err == nil {
+		err = os.WriteFile(path, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err = os.ReadFile(AnchorPath(l.path))
+	if err == nil {
+		err = os.WriteFile(AnchorPath(path), []byte(line+strings.TrimPrefix(string(b), line)+line), 0o600)
+	}
+	if err = errors.Join(err, execFile(path, loosen+`UPDATE events SET actor = 'x', leaf = zeroblob(32) WHERE seq = 1`)); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := ReadKeys(keyDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep := verifyFile(t, path, VerifyOptions{Keys: keys.Verifiers(first.Origin), Since: &first})
+	if rep.Unchecked != 3 || rep.UncheckedAnchors != 3 || rep.Checkpoints != 0 || rep.Anchors != 0 {
+		t.Errorf("%+v", rep)
+	}
+	for _, want := range []string{
+		"checkpoints of the file that could not be checked, in a part that is absent or damaged: 3",
+		"lines of the anchor that could not be checked, in a part that is absent or damaged: 3",
+		"the checkpoint kept elsewhere could not be checked: of its 1 events some are absent or damaged",
+	} {
+		if !slices.Contains(rep.Warnings, want) {
+			t.Errorf("%q lacks %q", rep.Warnings, want)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package eventlog
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+var (
+	benchLog    = flag.String("verify-log", "", "the folder of a log for BenchmarkVerify, which is kept; made if there is none")
+	benchEvents = flag.Int("verify-events", 20_000, "how many events the log for BenchmarkVerify has")
+)
+
+// runEvents is the number of events of a run in the log for BenchmarkVerify: one signed
+// checkpoint for every 200 of them.
+const runEvents = 200
+
+// fillRuns appends runs of runEvents events, most of them frames of 1 KiB, as an agent's
+// updates are.
+func fillRuns(tb testing.TB, l *Log, events int) {
+	tb.Helper()
+	payload := make([]byte, 1024)
+	for i := range payload {
+		payload[i] = byte('a' + i%26)
+	}
+	for run := range (events + runEvents - 1) / runEvents {
+		id := fmt.Sprintf("0199aaaa-bbbb-7ccc-8ddd-%012d", run)
+		refs := Refs{Session: SessionID(id[:35] + "5"), Conversation: "c-17", Run: RunID(id), Trace: TraceID(fmt.Sprintf("%032d", run))}
+		input := refs
+		input.Input = InputID(id)
+		list := []Event{
+			{Type: MessageReceived, Class: Fact, Actor: "user", Refs: input, Payload: payload},
+			{Type: SessionStarted, Class: Fact, Actor: "agent", Refs: refs, Payload: payload},
+			{Type: Requested, Class: Fact, Actor: "perlica", Refs: input, Payload: payload},
+			{Type: RequestSent, Class: Frame, Actor: "perlica", Refs: refs, Payload: append([]byte(`{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":"`), append(payload[:900:900], `"}`...)...)},
+		}
+		for len(list) < runEvents-3 {
+			list = append(list, Event{Type: NotificationReceived, Class: Frame, Actor: "agent", Refs: refs, Payload: payload})
+		}
+		list = append(list,
+			Event{Type: ResponseReceived, Class: Frame, Actor: "agent", Refs: refs, Payload: payload},
+			Event{Type: Responded, Class: Fact, Actor: "agent", Refs: refs, Payload: payload},
+			Event{Type: CallEnforced, Class: Fact, Actor: "perlica", Refs: refs, Payload: payload})
+		for _, e := range list {
+			if err := l.Record(e); err != nil {
+				tb.Fatal(err)
+			}
+		}
+		if err := l.Sync(); err != nil { // or one checkpoint would do for several runs
+			tb.Fatal(err)
+		}
+	}
+}
+
+// runLog makes a log of runs with signed checkpoints in dir, and returns its path.
+func runLog(tb testing.TB, dir string, events int) (path string, keys *Keys) {
+	tb.Helper()
+	keys, err := MakeKeys(filepath.Join(dir, "keys"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	path = filepath.Join(dir, "eventlog.db")
+	if _, err := os.Stat(path); err == nil {
+		return path, keys
+	}
+	l, err := Open(tb.Context(), path, Options{Context: "default", Keys: keys})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	fillRuns(tb, l, events)
+	if err := errors.Join(l.Anchored(), l.Close()); err != nil {
+		tb.Fatal(err)
+	}
+	return path, keys
+}
+
+// BenchmarkVerify verifies a log with a signed checkpoint for every 200 events.
+func BenchmarkVerify(b *testing.B) {
+	dir := *benchLog
+	if dir == "" {
+		dir = b.TempDir()
+	}
+	path, keys := runLog(b, dir, *benchEvents)
+	r, err := OpenReader(b.Context(), path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	origin, err := r.Origin(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	var rep Report
+	for range b.N {
+		if rep, err = r.Verify(b.Context(), VerifyOptions{Keys: keys.Verifiers(origin)}); err != nil || !rep.OK() {
+			b.Fatalf("%+v, %v", rep, err)
+		}
+	}
+	b.ReportMetric(float64(rep.Events)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
+	if rep.Checkpoints*runEvents < int(rep.Events) || rep.Anchors*runEvents < int(rep.Events) || rep.Signed != rep.Events {
+		b.Errorf("%d checkpoints, %d anchors", rep.Checkpoints, rep.Anchors)
+	}
+}

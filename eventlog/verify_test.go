@@ -1,0 +1,344 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// TestPrunedPayloads: a payload may be missing if a later event says so, and that event is as
+// it was written.
+func TestPrunedPayloads(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pruning Pruning
+		and     string // SQL
+		bad     Seq    // 0: none
+		pruned  int64
+	}{
+		"covered":           {Pruning{Until: 20, By: "alice"}, ``, 0, 3},
+		"this run's":        {Pruning{Until: 20, Run: "r", By: "alice"}, ``, 0, 3},
+		"another run's":     {Pruning{Until: 20, Run: "x", By: "alice"}, ``, 10, 0},
+		"only frames":       {Pruning{Until: 20, Class: Frame, By: "alice"}, ``, 0, 3},
+		"not so far":        {Pruning{Until: 11, By: "alice"}, ``, 12, 2},
+		"a pruning edited":  {Pruning{Until: 11, By: "alice"}, `UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '11', '20') AS BLOB) WHERE seq = 51`, 10, 0},
+		"a fact that stays": {Pruning{Until: 51, By: "alice"}, `UPDATE events SET payload = NULL WHERE seq = 51`, 10, 0},
+		"withheld":          {Pruning{By: "alice"}, `INSERT INTO withheld VALUES (10, 'masked'), (11, 'masked'), (12, 'pruned')`, 0, 0},
+	} {
+		v := newVictim(t, 50)
+		l, err := Open(t.Context(), v.path, Options{Context: "default", Keys: v.keys})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = l.Append(t.Context(), NewFact(LogPruned, "user", Refs{}, tc.pruning), fact(Truncated, Refs{}))
+		if err := errors.Join(err, l.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if err := execFile(v.path, `UPDATE events SET payload = NULL WHERE seq IN (10, 11, 12); `+loosen+tc.and); err != nil {
+			t.Fatal(err)
+		}
+		rep := verifyFile(t, v.path, VerifyOptions{Keys: v.verifiers})
+		if rep.FirstBad != tc.bad || rep.Pruned != tc.pruned || name == "withheld" && rep.Withheld != 3 {
+			t.Errorf("%s: %+v", name, rep)
+		}
+	}
+}
+
+// TestPrunedMeanwhile: what was pruned behind the end at which verifying began is covered.
+func TestPrunedMeanwhile(t *testing.T) {
+	v := newVictim(t, 3*blockEvents)
+	r := readerOf(t, v.path)
+	done := false
+	rep, err := r.Verify(t.Context(), VerifyOptions{Audit: &spy{event: func(*Event) {
+		if done {
+			return
+		}
+		done = true
+		l, err := Open(context.Background(), v.path, Options{Context: "default", Keys: v.keys})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, err = l.Append(context.Background(), NewFact(LogPruned, "user", Refs{}, Pruning{Until: Seq(v.n), By: "alice"}))
+		if err = errors.Join(err, l.Close(), execFile(v.path, `UPDATE events SET payload = NULL WHERE seq <= `+fmt.Sprint(v.n)+` AND type <> 'log.pruned'`)); err != nil {
+			t.Error(err)
+		}
+	}}})
+	if err != nil || !rep.OK() || rep.Events != v.n {
+		t.Errorf("%+v, %v", rep, err)
+	}
+}
+
+// spy is an Auditor that tells what it was told.
+type spy struct {
+	event func(*Event)
+	wants Type
+	says  string
+	told  []string
+}
+
+func (s *spy) Wants(t Type) bool { return t == s.wants }
+func (s *spy) Gap()              { s.told = append(s.told, "gap") }
+func (s *spy) Event(e *Event) []string {
+	s.told = append(s.told, fmt.Sprint(e.Seq))
+	if s.event != nil {
+		s.event(e)
+	}
+	if s.says != "" && e.Seq == 5 {
+		return []string{s.says}
+	}
+	return nil
+}
+
+// TestAuditorIsToldInOrder: every sound event once, a gap for what is not, the payloads that
+// are wanted, and what it says is a finding.
+func TestAuditorIsToldInOrder(t *testing.T) {
+	v := newVictim(t, 10)
+	path := v.copy(t)
+	all := collect(t, readerOf(t, v.path), Query{})
+	if err := execFile(path, loosen+`DELETE FROM events WHERE seq IN (3, 4); UPDATE events SET actor = 'x' WHERE seq IN (7, 8)`); err != nil {
+		t.Fatal(err)
+	}
+	s := &spy{wants: ToolBlocked, says: "five is right out"}
+	s.event = func(e *Event) {
+		want := all[e.Seq-1]
+		if (e.Payload != nil) != (want.Type == ToolBlocked) || e.Payload != nil && string(e.Payload) != string(want.Payload) {
+			t.Errorf("event %d: the payload is %q", e.Seq, e.Payload)
+		}
+		got := *e
+		if got.Payload, want.Payload = nil, nil; fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+			t.Errorf("event %d: %+v, want %+v", e.Seq, got, want)
+		}
+	}
+	rep := verifyFile(t, path, VerifyOptions{Audit: s})
+	if got := strings.Join(s.told, " "); got != "1 2 gap 5 6 gap 9 10" {
+		t.Errorf("told %s", got)
+	}
+	if !slices.Contains(rep.Findings, Finding{5, DamageRule, "five is right out"}) || rep.FirstBad != 3 {
+		t.Errorf("%+v", rep)
+	}
+}
+
+// partOf makes a copy of the log a part of itself: the events from first to last are gone, and
+// the subtrees that they form stand in absent.
+func partOf(t *testing.T, v *victim, first, last int64) string {
+	t.Helper()
+	path := v.copy(t)
+	db, err := sqlx.Open("sqlite", dsn(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	h := hashes{ctx: t.Context(), db: db}
+	type sub struct {
+		seq   int64
+		level int
+		hash  tlog.Hash
+	}
+	var list []sub
+	for at := first - 1; at < last; {
+		level := 0
+		for at>>level&1 == 0 && at+2<<level <= last && level < 40 {
+			level++
+		}
+		hash, err := h.subtree(level, at>>level)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, sub{at + 1, level, hash})
+		at += 1 << level
+	}
+	db.MustExec(loosen+`DELETE FROM events WHERE seq >= ? AND seq <= ?`, first, last)
+	db.MustExec(`DELETE FROM checkpoints WHERE size < ?`, v.n) // a part comes with one, and has no anchor
+	if err := os.Remove(AnchorPath(path)); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range list {
+		db.MustExec(`INSERT INTO absent VALUES (?, ?, ?)`, s.seq, s.level, s.hash[:])
+	}
+	if err := execFile(path, schema[strings.Index(schema, "CREATE TRIGGER events_lose"):strings.Index(schema, "CREATE TABLE nodes")]+
+		schema[strings.Index(schema, "CREATE TRIGGER checkpoints_are_not_updated"):strings.Index(schema, "CREATE TABLE withheld")]); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestParts: a part of a log verifies, whatever part it is; a part of a part is damage.
+func TestParts(t *testing.T) {
+	v := newVictim(t, 5000)
+	for _, tc := range []struct{ first, last int64 }{
+		{1, 1}, {1, 255}, {1, 256}, {1, 4999}, {2, 2}, {2, 4999}, {257, 512}, {1000, 3500}, {1025, 2048}, {4097, 5000}, {5000, 5000}, {3, 5000},
+	} {
+		path := partOf(t, v, tc.first, tc.last)
+		rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers, Since: &v.last})
+		if !rep.OK() || rep.Absent != tc.last-tc.first+1 || rep.Events+rep.Absent != v.n || rep.Root != v.last.Root || rep.Signed != v.n {
+			t.Errorf("without %d to %d: %+v", tc.first, tc.last, rep)
+		}
+		if err := os.WriteFile(AnchorPath(path), []byte(anchorLine(v.last)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers}); rep.OK() || rep.FirstBad != Seq(tc.first) || rep.Findings[0].Kind != DamageDeleted {
+			t.Errorf("without %d to %d, and anchored: %+v", tc.first, tc.last, rep)
+		}
+		if err := os.Remove(AnchorPath(path)); err != nil {
+			t.Fatal(err)
+		}
+		if err := execFile(path, `UPDATE absent SET hash = zeroblob(32) WHERE seq = (SELECT max(seq) FROM absent)`); err != nil {
+			t.Fatal(err)
+		}
+		if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers}); rep.OK() {
+			t.Errorf("without %d to %d, changed: %+v", tc.first, tc.last, rep)
+		}
+		if err := execFile(path, `DELETE FROM absent WHERE seq = (SELECT max(seq) FROM absent)`); err != nil {
+			t.Fatal(err)
+		}
+		if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers}); rep.OK() || rep.FirstBad == 0 {
+			t.Errorf("without %d to %d, and one more: %+v", tc.first, tc.last, rep)
+		}
+	}
+	path := partOf(t, v, 257, 512)
+	if err := execFile(path, `UPDATE absent SET seq = 200`); err != nil {
+		t.Fatal(err)
+	}
+	if rep := verifyFile(t, path, VerifyOptions{}); rep.FirstBad != 257 {
+		t.Errorf("out of line: %+v", rep)
+	}
+}
+
+// TestClockIsAWarning: a time that goes backwards is a fact about a clock.
+func TestClockIsAWarning(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "eventlog.db")
+	now := time.Unix(1_800_000_000, 0)
+	write := func() {
+		l, err := Open(t.Context(), path, Options{Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = l.Append(t.Context(), fact(Truncated, Refs{}))
+		if err := errors.Join(err, l.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct {
+		by   time.Duration
+		warn bool
+	}{{0, false}, {-acrossWriters, false}, {time.Hour, false}, {-30 * time.Minute, true}} {
+		now = now.Add(step.by)
+		write()
+		rep := verifyFile(t, path, VerifyOptions{})
+		if !rep.OK() || (len(rep.Warnings) > 0) != step.warn {
+			t.Errorf("after %v: %+v", step.by, rep)
+		}
+	}
+}
+
+// TestWritersMeanwhile: while others append, what was there at the start verifies.
+func TestWritersMeanwhile(t *testing.T) {
+	v := newVictim(t, 2*blockEvents)
+	l, err := Open(t.Context(), v.path, Options{Context: "default", Keys: v.keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for i := range 20_000 { // not for ever: a reader may be slower
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if err := l.Record(fact(Truncated, Refs{})); err != nil {
+				t.Error(err)
+				return
+			}
+			if i%100 == 0 {
+				if _, err := l.Checkpoint(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}()
+	r := readerOf(t, v.path)
+	last := int64(0)
+	for range 10 {
+		rep, err := r.Verify(t.Context(), VerifyOptions{Keys: v.verifiers})
+		if err != nil || !rep.OK() || rep.Events < max(last, v.n) || rep.Unchecked > 0 {
+			t.Fatalf("%+v, %v", rep, err)
+		}
+		last = rep.Events
+	}
+	close(stop)
+	<-stopped
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if last == v.n {
+		t.Error("nothing was appended meanwhile")
+	}
+}
+
+// TestAnchorAlone: without stored checkpoints the anchor's own signatures are verified.
+func TestAnchorAlone(t *testing.T) {
+	v := newVictim(t, 50)
+	path := v.copy(t)
+	if err := execFile(path, loosen+`DELETE FROM checkpoints`); err != nil {
+		t.Fatal(err)
+	}
+	rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers})
+	if !rep.OK() || rep.Anchors != 5 || rep.Checkpoints != 0 || rep.Signed != 50 {
+		t.Errorf("%+v", rep)
+	}
+	stranger, err := MakeKeys(filepath.Join(v.dir, "stranger"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep = verifyFile(t, path, VerifyOptions{Keys: stranger.Verifiers(v.last.Origin)})
+	if !rep.OK() || rep.Signed != 0 || len(rep.Warnings) != 5 {
+		t.Errorf("with another's key: %+v", rep)
+	}
+	b, err := os.ReadFile(AnchorPath(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(b), "\n")
+	for name, tc := range map[string]struct {
+		text string
+		kind Damage // "": a warning
+	}{
+		"torn":               {string(b) + "50 AB", ""},
+		"not a line":         {string(b) + "hello\n", DamageAnchor},
+		"another root":       {strings.Replace(string(b), lines[1][:5], "21 AA", 1), DamageAnchor},
+		"another signature":  {lines[0] + lines[1][:len(lines[1])-4] + "AA==\n" + lines[2], DamageAnchor},
+		"more than there is": {string(b) + fmt.Sprintf("51 %s %s -\n", v.last.Root, v.last.Origin), DamageTruncated},
+		"of another log":     {string(b) + fmt.Sprintf("50 %s perlica/x -\n", v.last.Root), DamageAnchor},
+		"no root of ours":    {string(b) + fmt.Sprintf("33 %s %s -\n", v.last.Root, v.last.Origin), DamageAnchor},
+	} {
+		if err := os.WriteFile(AnchorPath(path), []byte(tc.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers})
+		if tc.kind == "" && (!rep.OK() || !strings.Contains(fmt.Sprint(rep.Warnings), "torn")) || tc.kind != "" && (rep.OK() || rep.Findings[0].Kind != tc.kind) {
+			t.Errorf("%s: %+v", name, rep)
+		}
+	}
+}
+
+// TestVerifyIsStopped: a context that ends it is an error, not a report.
+func TestVerifyIsStopped(t *testing.T) {
+	v := newVictim(t, 4*blockEvents)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := readerOf(t, v.path).Verify(ctx, VerifyOptions{Progress: func(int64) { cancel() }})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,194 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// poke makes the writer look at the queue.
+func (l *Log) poke() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// restAfter is how long after a checkpoint the log must be at rest before its write-ahead log
+// is emptied.
+const restAfter = time.Second
+
+// write is the writer goroutine: it writes what nobody waits for, and what those who wait
+// left.
+func (l *Log) write() {
+	defer close(l.done)
+	lazy := time.NewTimer(l.lazy)
+	lazy.Stop()
+	for {
+		due := false
+		var job func()
+		select {
+		case <-l.wake:
+		case <-lazy.C:
+			due = true
+		case <-l.rest.C:
+			job = l.batch.truncate
+		case done := <-l.reopen:
+			job = func() { done <- l.revive(l.batch) }
+		case p := <-l.prune:
+			job = func() { p.done <- l.remove(l.batch, p) }
+		}
+		if ended := l.work(job, due); ended {
+			return
+		}
+		if l.waiting() {
+			lazy.Reset(l.lazy)
+		}
+	}
+}
+
+// work takes the writer's turn. It reports whether it was the last: the log is closed.
+func (l *Log) work(job func(), due bool) (ended bool) {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	if job != nil {
+		job()
+	}
+	for l.step(due) {
+	}
+	if !l.over() {
+		return false
+	}
+	// The writer's connection is the last to go: it empties the write-ahead log.
+	l.ended = errors.Join(l.db.Close(), l.batch.close())
+	return true
+}
+
+// step writes the next batch, if one is due. Who calls it holds turn.
+func (l *Log) step(due bool) bool {
+	batch := l.take(due)
+	if batch == nil {
+		return false
+	}
+	err := l.batch.commit(batch)
+	late := l.finish(batch, l.batch.noted, err)
+	l.settle(l.batch)
+	for _, answer := range late {
+		answer()
+	}
+	return true
+}
+
+// over reports whether the log is closing and all is written.
+func (l *Log) over() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closing && len(l.queue) == 0
+}
+
+// settle anchors what was committed, after everybody knows that it was.
+func (l *Log) settle(w *batchWriter) {
+	if w.noted.Size == 0 || l.Err() != nil {
+		return
+	}
+	err := w.anchor()
+	l.mu.Lock()
+	l.anchor = err
+	l.mu.Unlock()
+	l.rest.Reset(restAfter)
+}
+
+// revive gives a dead log a new handle.
+func (l *Log) revive(w *batchWriter) error {
+	if l.Err() == nil {
+		return nil
+	}
+	if err := w.reopen(context.Background()); err != nil {
+		return fmt.Errorf("eventlog: reopen %s: %w", w.path, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err = nil
+	return nil
+}
+
+func (l *Log) waiting() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.queue) > 0
+}
+
+// take removes the next batch from the queue, or returns nil if nothing is due.
+func (l *Log) take(due bool) (batch []entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queue) == 0 || !(due || l.urgent || l.closing) {
+		return nil
+	}
+	n, events, bytes := 0, 0, 0
+	for n < len(l.queue) && (n == 0 || events < batchEvents && bytes < batchBytes) {
+		for i := range l.queue[n].events {
+			bytes += weight(&l.queue[n].events[i])
+			events++
+		}
+		n++
+	}
+	batch = l.queue[:n:n]
+	l.queue = l.queue[n:]
+	l.bytes -= bytes
+	if len(l.queue) == 0 {
+		l.queue, l.urgent, l.noting = nil, false, false
+	}
+	l.room.Broadcast()
+	return batch
+}
+
+// finish tells everybody in the batch what became of it. After a fault the log is
+// dead: what is still queued fails with the same error. Who waits for more than the commit
+// is told by the functions returned.
+func (l *Log) finish(batch []entry, noted Checkpoint, err error) (late []func()) {
+	l.mu.Lock()
+	if err != nil {
+		l.err = err
+		batch = append(batch, l.queue...)
+		l.queue, l.bytes, l.urgent, l.noting = nil, 0, false, false
+		l.room.Broadcast()
+		if l.loss == nil {
+			l.kept = l.settled
+		}
+		l.lost, l.loss = l.settled+Mark(len(batch)), err
+	}
+	l.settled += Mark(len(batch))
+	l.known.Broadcast()
+	l.mu.Unlock()
+	for _, e := range batch {
+		if e.wait == nil {
+			continue
+		}
+		r := result{note: noted, err: err}
+		if n := len(e.events); n > 0 && err == nil {
+			r.last = e.events[n-1].Seq
+			if r.last == 0 {
+				r.err = &ConflictError{Type: unique(e.events)}
+			}
+		}
+		if e.late {
+			late = append(late, func() { e.wait <- r })
+			continue
+		}
+		e.wait <- r
+	}
+	return late
+}
+
+// unique returns the type among events that a log may hold only once per reference.
+func unique(events []Event) Type {
+	for _, e := range events {
+		if e.Type == Requested || e.Type.Outcome() || e.Type == InteractionAnswered ||
+			e.Type == InteractionLapsed || e.Type == InteractionResolved {
+			return e.Type
+		}
+	}
+	return events[0].Type
+}

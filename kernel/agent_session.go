@@ -1,0 +1,375 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/provider"
+)
+
+// Setup is the agent session in which inputs are answered.
+type Setup struct {
+	Agent   Agent
+	Session eventlog.SessionID // empty: a new session, listed only on demand
+	Dir     string             // the agent's working directory, absolute
+	Model   string             // empty: the agent's own
+	Mode    string             // empty: the mode in which the agent asks
+	Servers []acp.McpServer
+	System  string // goes ahead of the first text of the agent's session
+	Budget  int    // tokens that history may take
+	Temp    []string
+	Home    string
+
+	options map[string]string // chosen in a conversation; never written to
+}
+
+// agentSession is an agent's process with its one ACP session, from start to end. It is what
+// the connection talks to: it passes lines and questions on to the turn under way.
+type agentSession struct {
+	r     *Runner
+	setup Setup
+
+	conn    *provider.Conn // set by start, before anything else is called
+	session *provider.Session
+	info    acp.InitializeResponse
+	mode    string            // chosen by open
+	options map[string]string // likewise
+	how     continuation      // of earlier turns
+	fed     bool              // it was prompted: system text and transcript have been said
+
+	closing    chan struct{} // closed when session/close is over; nil: it was not sent
+	closeErr   error         // what came of it, once closing is closed
+	closeNoted bool          // it is on record
+
+	stray sync.WaitGroup // answers to questions that belong to no turn
+
+	mu    sync.RWMutex // held for reading while the connection's reader is in a turn
+	turn  *client      // nil between the turns of a kept session
+	base  eventlog.Refs
+	state Offers
+}
+
+// Offers is what an agent offers in its session, and what is chosen.
+type Offers struct {
+	Mode     string // the present one
+	Modes    []acp.SessionMode
+	Options  []acp.SessionConfigOption
+	Commands []acp.AvailableCommand
+}
+
+// Models returns the id of the option by which a model is chosen, its values and the present
+// one; the id is empty if the agent has no such option.
+func (o Offers) Models() (id string, values []string, now string) {
+	for _, opt := range o.Options {
+		if opt.Select != nil && isModelOption(opt.Select) {
+			return string(opt.Select.Id), OptionValues(opt.Select.Options), string(opt.Select.CurrentValue)
+		}
+	}
+	return "", nil, ""
+}
+
+// newAgentSession returns the session whose events carry base, or, while there is one, what
+// the turn says.
+func newAgentSession(r *Runner, setup Setup, base eventlog.Refs, turn *client) *agentSession {
+	return &agentSession{r: r, setup: setup, base: base, turn: turn}
+}
+
+// start starts the agent's process. While it comes up there is time to read the keys.
+func (s *agentSession) start() (err error) {
+	a := s.setup.Agent
+	s.conn, err = provider.Start(a.Agent, provider.Options{
+		Recorder: s, Client: s,
+		Dir: s.setup.Dir, Environ: s.r.opt.Environ,
+		MaxLine: a.MaxLine, ConnectTimeout: a.ConnectTimeout, RequestTimeout: a.RequestTimeout,
+		Stderr: func(b []byte) {
+			s.r.opt.Trail.Info("agent stderr", "provider", a.ID, "run", string(s.refs().Run), "session", string(s.setup.Session), "text", string(b))
+		},
+	})
+	if err == nil {
+		s.r.readyKeys()
+	}
+	return err
+}
+
+// open brings the agent to the point where it can be prompted.
+func (s *agentSession) open(ctx context.Context, strategy string) (err error) {
+	if s.info, err = s.conn.Initialize(ctx, s.r.opt.Version); err != nil {
+		return s.noteTimeout(err)
+	}
+	if err := s.enter(ctx, strategy); err != nil {
+		return s.noteTimeout(err)
+	}
+	s.enterState()
+	if s.mode, s.options, err = choose(ctx, s.session, s.setup.Agent.Asking, s.setup.Mode, s.setup.Model); err != nil {
+		return s.noteTimeout(err)
+	}
+	s.chooseOptions(ctx)
+	s.settle(s.mode)
+	return s.r.log.Record(eventlog.NewFact(eventlog.SessionStarted, "perlica", s.refs(), fact.SessionStarted{
+		Strategy: strategy, Continued: string(s.how), Agent: s.info.AgentInfo, Capabilities: s.info.AgentCapabilities,
+		Mode: s.mode, Options: s.options,
+	}))
+}
+
+// chooseOptions sets again what was chosen in an earlier session of the agent. What it offers
+// no more is left as it is.
+func (s *agentSession) chooseOptions(ctx context.Context) {
+	for _, id := range slices.Sorted(maps.Keys(s.setup.options)) {
+		value := s.setup.options[id]
+		err := checkOption(s.session, id, value)
+		if err == nil {
+			err = s.session.SetOption(ctx, id, value)
+		}
+		if err != nil {
+			s.r.opt.Trail.Warn("the agent's option is not set again", "option", id, "value", value, "error", err.Error())
+			continue
+		}
+		s.options[id] = value
+	}
+}
+
+// enter opens a session of the agent, or continues the one that holds the latest turn.
+func (s *agentSession) enter(ctx context.Context, strategy string) (err error) {
+	s.how = continuedAnew
+	if strategy == strategyKeep {
+		ok, err := s.continueNatively(ctx)
+		if ok || err != nil {
+			return err
+		}
+	}
+	s.session, err = s.conn.NewSession(ctx, s.setup.Dir, s.setup.Servers)
+	if err == nil {
+		s.setConversation(s.session.ID)
+	}
+	return err
+}
+
+func (s *agentSession) setConversation(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.base.Conversation = eventlog.ConversationID(id)
+	if s.turn != nil {
+		s.turn.setConversation(id)
+	}
+}
+
+// enterState takes in what the agent offers.
+func (s *agentSession) enterState() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.session.Modes; m != nil {
+		s.state.Mode, s.state.Modes = string(m.CurrentModeId), m.AvailableModes
+	}
+	if s.state.Options == nil {
+		s.state.Options = s.session.Options
+	}
+}
+
+// settle takes in what was chosen; an empty mode is none.
+func (s *agentSession) settle(mode string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if mode != "" {
+		s.state.Mode = mode
+	}
+	s.state.Options = s.session.Options
+}
+
+// offers returns what the agent offers now.
+func (s *agentSession) offers() Offers {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	st := s.state
+	for _, o := range st.Options {
+		if id := s.session.ModeOption; id != "" && o.Select != nil && string(o.Select.Id) == id {
+			st.Mode = string(o.Select.CurrentValue)
+		}
+	}
+	st.Modes, st.Options, st.Commands = slices.Clone(st.Modes), slices.Clone(st.Options), slices.Clone(st.Commands)
+	return st
+}
+
+func (s *agentSession) noteTimeout(err error) error {
+	var e *provider.Error
+	if errors.As(err, &e) && e.Type == provider.TypeTimeout {
+		late := eventlog.NewFact(eventlog.RequestTimeout, "perlica", s.refs(), fact.RequestTimeout{Method: e.Method, After: e.Message})
+		return errors.Join(err, s.r.log.Record(late))
+	}
+	return err
+}
+
+// begin gives the session to a turn.
+func (s *agentSession) begin(c *client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn = c
+	c.setConversation(string(s.base.Conversation))
+}
+
+// finish takes it back. No goroutine of the connection is in the turn when it returns.
+func (s *agentSession) finish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn = nil
+}
+
+// refs are those of the turn under way; what happens between turns belongs to no run.
+func (s *agentSession) refs() eventlog.Refs {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.turn != nil {
+		return s.turn.refs()
+	}
+	return s.base
+}
+
+// Sent records a line that is about to be written.
+func (s *agentSession) Sent(f provider.Frame) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.turn != nil {
+		return s.turn.Sent(f)
+	}
+	return s.r.log.Record(sentEvent(f, s.base))
+}
+
+// Received records a line that has come.
+func (s *agentSession) Received(f provider.Frame) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.turn != nil {
+		return s.turn.Received(f)
+	}
+	return s.r.log.Record(s.r.receivedEvent(f, s.base))
+}
+
+// Update takes in what the agent says. What it says between turns is on record only: of a
+// session that was loaded it is all of the earlier turns.
+func (s *agentSession) Update(u provider.Update) {
+	s.noteState(u)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.turn != nil {
+		s.turn.Update(u)
+	}
+}
+
+func (s *agentSession) noteState(u provider.Update) {
+	if u.Commands == nil && u.Mode == "" && u.Options == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case u.Commands != nil:
+		s.state.Commands = u.Commands
+	case u.Mode != "":
+		s.state.Mode = u.Mode
+	default:
+		s.state.Options = u.Options
+	}
+}
+
+// RequestPermission hands a question to the turn. Between turns there is nobody to judge it
+// for, and the agent is told that it was cancelled.
+func (s *agentSession) RequestPermission(p *provider.PermissionRequest) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.turn != nil {
+		s.turn.RequestPermission(p)
+		return
+	}
+	refs := s.base
+	s.stray.Go(func() {
+		reply(s.r, p, "", "no turn is under way", refs)
+	})
+}
+
+// Blocked records a request that was refused.
+func (s *agentSession) Blocked(b provider.BlockedRequest) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.turn != nil {
+		s.turn.Blocked(b)
+		return
+	}
+	// An error kills the log, and with it the agent at its next line.
+	_ = s.r.log.Record(blockedEvents(b, s.base)...)
+}
+
+// Warning tells of a line that could not be acted upon.
+func (s *agentSession) Warning(w provider.Warning) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.turn != nil {
+		s.turn.Warning(w)
+		return
+	}
+	s.r.opt.Trail.Warn(w.Subtype, "session", string(s.setup.Session), "detail", w.Detail)
+}
+
+// beginClose asks the agent to free its session, if it offers that. The answer also tells
+// that nothing more of the turn is on its way: an agent writes its lines in order.
+func (s *agentSession) beginClose() {
+	if s.session == nil || s.conn.Err() != nil || s.info.AgentCapabilities.SessionCapabilities.Close == nil || s.closing != nil {
+		return
+	}
+	s.closing = make(chan struct{})
+	go func() { // end waits for it
+		defer close(s.closing)
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		s.closeErr = s.session.Close(ctx)
+	}()
+}
+
+// end waits for the closing, if it was begun, and ends the process. The error is the
+// closing's; it spoils nothing: what was answered is on disk.
+func (s *agentSession) end(ctx context.Context) error {
+	if s.closing != nil {
+		<-s.closing
+	}
+	if err := s.conn.End(ctx); err != nil {
+		s.r.opt.Trail.Warn("ending the agent", "provider", s.setup.Agent.ID, "error", err.Error())
+	}
+	s.stray.Wait()
+	if s.session != nil && !s.closeNoted {
+		_ = s.r.log.Record(s.closedFact()) // Close of the log tells
+	}
+	return s.closeErr
+}
+
+// closedInTime reports whether the agent has answered session/close already. The fact then
+// goes on record with the outcome, in one commit.
+func (s *agentSession) closedInTime() bool {
+	if s.closing == nil {
+		return false
+	}
+	select {
+	case <-s.closing:
+		s.closeNoted = true
+		return true
+	default:
+		return false
+	}
+}
+
+// closedFact says how the agent's session ended. The closing, if any, is over.
+func (s *agentSession) closedFact() eventlog.Event {
+	closed := fact.SessionClosed{Requested: s.closing != nil}
+	if s.closeErr != nil {
+		closed.Error = s.closeErr.Error()
+	}
+	return eventlog.NewFact(eventlog.SessionClosed, "perlica", s.refs(), closed)
+}
+
+// closeTimeout is how long an agent may take to free a session that is over.
+const closeTimeout = 3 * time.Second

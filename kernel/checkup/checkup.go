@@ -1,0 +1,132 @@
+// Package checkup looks at everything a run depends on, for people who wonder why something does
+// not work. It changes nothing.
+package checkup
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/config"
+)
+
+// Status says how bad the result of a check is.
+type Status string
+
+// What a check can come to.
+const (
+	OK   Status = "ok"
+	Warn Status = "warn" // works, and somebody should know
+	Fail Status = "fail" // broken
+)
+
+// Check is the result of looking at one thing.
+type Check struct {
+	Name   string `json:"name"`
+	Status Status `json:"status"`
+	Detail string `json:"detail"`
+	Hint   string `json:"hint,omitempty"` // what to do
+}
+
+// Checkup looks at everything a run depends on. It diagnoses and changes nothing: it opens
+// files read-only, makes no workspace, recovers no run and starts no agent. Where it tries
+// whether a folder can be written it makes a temporary folder there and removes it.
+type Checkup struct {
+	Dirs      config.Dirs
+	Workspace config.Workspace
+	Config    *config.Config // what was valid of it
+	Broken    error          // what was wrong with finding and loading it
+	Agents    kernel.Resolver
+	Auditor   func() eventlog.Auditor // judges what is on the log; nil: nobody does
+	// Held says that this process has the context's log open. Whoever asks the system for its
+	// locks would then give them up: see eventlog.WriteLockHolder.
+	Held bool
+}
+
+// Run calls report with one result after another, always in the same order. A thing that
+// depends on a broken one is not looked at; a check that crashes is a result too.
+func (c Checkup) Run(ctx context.Context, report func(Check)) {
+	e := &examination{Checkup: c, ctx: ctx, report: report}
+	if e.Config.ContextID == "" {
+		e.context = "default"
+	} else {
+		e.context = e.Config.ContextID
+	}
+	defer e.closeLog()
+	for _, check := range []struct {
+		name string
+		run  func(*examination)
+	}{
+		{"configuration", (*examination).configuration},
+		{"trust", (*examination).trust},
+		{"workspace", (*examination).workspace},
+		{"disk-space", (*examination).diskSpace},
+		{"log-writable", (*examination).logWritable},
+		{"log-lock", (*examination).logLock},
+		{"log", (*examination).openLog},
+		{"log-settings", (*examination).logSettings},
+		{"log-schema", (*examination).logSchema},
+		{"log-integrity", (*examination).logIntegrity},
+		{"log-tree", (*examination).logTree},
+		{"checkpoint-key", (*examination).checkpointKey},
+		{"views", (*examination).views},
+		{"unfinished-runs", (*examination).unfinished},
+		{"unfinished-prunings", (*examination).prunings},
+		{"locks", (*examination).leftoverLocks},
+		{"debug-trail", (*examination).debugTrail},
+		{"sockets", (*examination).sockets},
+		{"default-agent", (*examination).defaultAgent},
+		{"agents", (*examination).agents},
+		{"surviving-processes", (*examination).survivors},
+	} {
+		if ctx.Err() != nil {
+			report(Check{Name: check.name, Status: Warn, Detail: "not looked at: " + context.Cause(ctx).Error()})
+			continue
+		}
+		e.guarded(check.name, check.run)
+	}
+}
+
+// examination is a Checkup on its way.
+type examination struct {
+	Checkup
+	ctx    context.Context // of Run, which is the examination's whole life
+	report func(Check)
+
+	name    string // of the check that runs
+	context string // name of the context that is looked at
+	paths   config.ContextPaths
+	usable  bool             // the workspace is one; paths are set
+	log     *eventlog.Reader // nil: there is none, or it cannot be opened
+	size    int64            // of the log's file
+}
+
+// guarded runs one check. Whatever it is there to diagnose, it must not end the others.
+func (e *examination) guarded(name string, run func(*examination)) {
+	e.name = name
+	defer func() {
+		if r := recover(); r != nil {
+			e.fail("this is a fault of Perlica: please report it", "the check crashed: %v", r)
+		}
+	}()
+	run(e)
+}
+
+func (e *examination) ok(format string, args ...any) {
+	e.report(Check{Name: e.name, Status: OK, Detail: fmt.Sprintf(format, args...)})
+}
+
+func (e *examination) warn(hint, format string, args ...any) {
+	e.report(Check{Name: e.name, Status: Warn, Detail: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+func (e *examination) fail(hint, format string, args ...any) {
+	e.report(Check{Name: e.name, Status: Fail, Detail: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+func (e *examination) closeLog() {
+	if e.log != nil {
+		_ = e.log.Close() // read from only
+	}
+}

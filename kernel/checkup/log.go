@@ -1,0 +1,292 @@
+package checkup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
+)
+
+// What is looked through in full has limits, so that a doctor has time for everybody.
+const (
+	maxVerified  = 200_000   // events
+	maxIntegrity = 512 << 20 // bytes
+
+	// A write lock is held for the moment of a commit; one that is held at every look
+	// during this time is stuck.
+	lockLooks    = 10
+	lockInterval = 50 * time.Millisecond
+)
+
+// logLock looks for a process that keeps others from writing. It comes before the log is
+// opened, as eventlog.WriteLockHolder demands.
+func (e *examination) logLock() {
+	if !e.usable {
+		return
+	}
+	if e.Held {
+		e.ok("this process has the log open, and writes to it")
+		return
+	}
+	info, err := os.Stat(e.paths.EventLog)
+	if err != nil || !info.Mode().IsRegular() {
+		return // openLog says what is wrong
+	}
+	for range lockLooks {
+		pid, err := eventlog.WriteLockHolder(e.paths.EventLog)
+		switch {
+		case err != nil:
+			e.warn("", "who writes to the log cannot be told: %v", err)
+			return
+		case pid == 0:
+			e.ok("nobody keeps others from writing")
+			return
+		}
+		select {
+		case <-time.After(lockInterval):
+		case <-e.ctx.Done():
+			return
+		}
+	}
+	pid, _ := eventlog.WriteLockHolder(e.paths.EventLog) // for its number; the looks above have judged
+	who := "a process"
+	if pid > 0 {
+		who = fmt.Sprintf("process %d", pid)
+	}
+	e.fail("no run can start before it lets go; a database browser with unsaved changes does this", "%s keeps the log locked for writing", who)
+}
+
+func (e *examination) openLog() {
+	if !e.usable {
+		return
+	}
+	info, err := os.Stat(e.paths.EventLog)
+	if errors.Is(err, fs.ErrNotExist) {
+		e.ok("none yet; the first run makes it")
+		return
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		e.fail("move it away", "%s is not a file", e.paths.EventLog)
+		return
+	}
+	var events int64
+	log, err := eventlog.OpenReader(e.ctx, e.paths.EventLog)
+	if err == nil {
+		e.log, e.size = log, info.Size()
+		events, _, err = log.Head(e.ctx)
+	}
+	if err != nil {
+		e.fail(logHint(err), "%v", err)
+		return
+	}
+	e.ok("%s events, %s, %s", humanize.Comma(events), humanize.IBytes(uint64(info.Size())), e.paths.EventLog)
+}
+
+// logHint says what to do about a log that cannot be read.
+func logHint(err error) string {
+	switch {
+	case errors.Is(err, eventlog.ErrNewer):
+		return "use the newer version of Perlica that wrote it, or --context NAME for another log"
+	case errors.Is(err, eventlog.ErrBusy):
+		return "another program has locked it; end that program"
+	case errors.Is(err, eventlog.ErrReadOnly), errors.Is(err, fs.ErrPermission):
+		return "make the file and its folder readable and writable"
+	}
+	return "no run can start with it: move it away to start a new log, and keep it"
+}
+
+func (e *examination) logSettings() {
+	if e.log == nil {
+		return
+	}
+	err := e.log.CheckSettings(e.ctx)
+	var setting *eventlog.SettingError
+	switch {
+	case err == nil:
+		e.ok("as they must be")
+	case errors.As(err, &setting):
+		e.fail("another program has changed the file; the next run that can lock it sets this back", "%s is %s and must be %s", setting.Name, setting.Got, setting.Want)
+	default:
+		e.fail(logHint(err), "%v", err)
+	}
+}
+
+func (e *examination) logSchema() {
+	if e.log == nil {
+		return
+	}
+	faults, err := e.log.CheckSchema(e.ctx)
+	switch {
+	case err != nil:
+		e.fail(logHint(err), "%v", err)
+	case len(faults) > 0:
+		e.fail("another program has changed the file; 'perlica log verify' says whether events were changed, too", "%s", strings.Join(faults, "; "))
+	default:
+		e.ok("append-only, as it was made")
+	}
+}
+
+func (e *examination) logIntegrity() {
+	switch {
+	case e.log == nil:
+		return
+	case e.size > maxIntegrity:
+		e.ok("not looked at: the file has more than %s", humanize.IBytes(maxIntegrity))
+		return
+	}
+	if err := e.log.CheckIntegrity(e.ctx); err != nil {
+		e.fail(logHint(err), "%v", err)
+		return
+	}
+	e.ok("SQLite finds no damage")
+}
+
+func (e *examination) logTree() {
+	if e.log == nil {
+		return
+	}
+	events, _, err := e.log.Head(e.ctx)
+	if err != nil {
+		e.fail(logHint(err), "%v", err)
+		return
+	}
+	if events > maxVerified {
+		e.ok("not verified: there are more than %s events; 'perlica log verify' takes the time", humanize.Comma(maxVerified))
+		return
+	}
+	opt := eventlog.VerifyOptions{NoImport: true}
+	if e.Auditor != nil {
+		opt.Audit = e.Auditor()
+	}
+	// A key that cannot be read verifies nothing; what uses it says why.
+	if keys, err := eventlog.ReadKeys(e.Dirs.KeyDir()); err == nil && e.Dirs.State != "" {
+		if origin, err := e.log.Origin(e.ctx); err == nil {
+			opt.Keys = keys.Verifiers(origin)
+		}
+	}
+	rep, err := e.log.Verify(e.ctx, opt)
+	switch {
+	case err != nil:
+		e.fail(logHint(err), "%v", err)
+	case rep.OK() && len(rep.Warnings) > 0:
+		e.warn("'perlica log verify' says more", "all %s events are as they were written, but %s", humanize.Comma(rep.Events), rep.Warnings[0])
+	case rep.OK():
+		e.ok("all %s events are as they were written", humanize.Comma(rep.Events))
+	default:
+		e.fail("keep the file as it is: 'perlica log verify' says more", "%s", rep.Findings[0].What)
+	}
+}
+
+// checkpointKey looks at the key that signs checkpoints. Runs go on without it.
+func (e *examination) checkpointKey() {
+	dir := e.Dirs.KeyDir()
+	if e.Dirs.State == "" {
+		return
+	}
+	path := eventlog.KeyPath(dir)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := creatable(path); err != nil {
+			e.warn("make the folder writable; until then checkpoints are not signed, and nobody else can check the log by them", "no key can be made in %s: %v", dir, err)
+			return
+		}
+		e.ok("none yet; the first run makes it")
+		return
+	}
+	keys, err := eventlog.ReadKeys(dir)
+	if err != nil {
+		hint := "until it can be used checkpoints are not signed. If it is damaged, put back a copy of it, or move it away: the next run makes another"
+		if info, serr := os.Stat(path); serr == nil && info.Mode().Perm()&0o077 != 0 {
+			hint = "chmod 600 " + path
+		}
+		e.warn(hint, "%v", err)
+		return
+	}
+	if retired := len(keys.VerifierKeys("perlica")) - 1; retired > 0 {
+		e.ok("%s, and %s", path, english.Plural(retired, "retired key", ""))
+		return
+	}
+	e.ok("%s", path)
+}
+
+// views looks at the files that follow from the log.
+func (e *examination) views() {
+	if !e.usable {
+		return
+	}
+	seen := 0
+	for _, path := range []string{e.paths.Sessions, e.paths.Approvals} {
+		info, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil && !info.Mode().IsRegular() {
+			e.fail("move it away: it is made anew from the log", "%s is not a file", path)
+			continue
+		}
+		if err == nil {
+			_, err = eventlog.CheckView(e.ctx, path)
+		}
+		switch {
+		case err == nil:
+			seen++
+		case errors.Is(err, eventlog.ErrCorrupt):
+			e.warn("nothing is lost: its next use builds it anew from the log", "%s: %v", path, err)
+		default:
+			e.fail("delete it: it comes back from the log", "%s: %v", path, err)
+		}
+	}
+	if seen > 0 {
+		e.ok("%s in order", english.Plural(seen, "view", ""))
+	}
+}
+
+func (e *examination) unfinished() {
+	if e.log == nil {
+		return
+	}
+	list, err := kernel.ListUnfinished(e.ctx, e.log, e.paths.Locks)
+	if err != nil {
+		e.fail(logHint(err), "%v", err)
+		return
+	}
+	alive := 0
+	for _, u := range list {
+		if u.Alive {
+			alive++
+			continue
+		}
+		e.warn("nothing is sent again by itself; the next 'perlica run' puts on record that the outcome is unknown. What is known: perlica log show "+string(u.Run),
+			"run %s has no outcome and its process is gone", u.Run)
+	}
+	switch {
+	case alive > 0:
+		e.ok("%s under way", english.Plural(alive, "run", ""))
+	case len(list) == 0:
+		e.ok("none")
+	}
+}
+
+// leftoverLocks counts the lock files of processes that are gone. They do no harm.
+func (e *examination) leftoverLocks() {
+	if !e.usable {
+		return
+	}
+	held, left, err := kernel.CountLocks(e.paths.Locks)
+	if err != nil {
+		e.fail("no run can start without its lock; a log needs a disk with working locks", "%v", err)
+		return
+	}
+	if left > 0 {
+		e.ok("%s held; %s left behind by processes that are gone, which do no harm", english.Plural(held, "lock", ""), english.Plural(left, "file", ""))
+		return
+	}
+	e.ok("%s held", english.Plural(held, "lock", ""))
+}

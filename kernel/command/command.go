@@ -1,0 +1,141 @@
+// Package command is the slash commands that all front ends share: the chat, the phone, and
+// whatever comes.
+//
+// It promises that a typing mistake is never sent to an agent: what begins with a slash is a
+// command, or an error with a suggestion; "//x" says "/x". A command is carried out by a
+// [Host] and answers with text, and with an [Effect] where the front end itself has something
+// to do. It refuses to approve anything by free text: /choose takes a number, an option's id
+// or its exact label.
+package command
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agext/levenshtein"
+)
+
+// Line is what a person typed: a message to the agent, or a command.
+type Line struct {
+	Text string // of a message
+	Name string // of a command, without its slash; empty: it is a message
+	Args string // what stands behind the name
+}
+
+// Need is the right that a command takes. Front ends at which somebody else may sit give
+// fewer than all.
+type Need int
+
+// The rights.
+const (
+	Read    Need = iota // looking
+	Ask                 // sending inputs
+	Approve             // answering questions
+	Admin               // changing what stays
+)
+
+// Command describes one command.
+type Command struct {
+	Name string
+	Args string // as help shows them
+	Help string
+	Need Need
+}
+
+// Commands are all commands, in the order in which help lists them.
+func Commands() []Command {
+	return []Command{
+		{"help", "[COMMAND]", "what can be said here", Read},
+		{"pending", "", "the questions that wait for an answer", Read},
+		{"choose", "[ID] N|TEXT", "answer a question with one of its options: number, id or exact label", Approve},
+		{"allow", "[ID] [WORD]", "say yes to a question, this once", Approve},
+		{"deny", "[ID]", "say no to a question, this once", Approve},
+		{"cancel", "[RUN]", "stop the turn that is under way", Ask},
+		{"again", "", "put the last input back into the line; sending it is a new input", Ask},
+		{"attach", "PATH", "add a file to the next input", Ask},
+		{"session", "[list [--all]|new [NAME]|use REF|show [REF]|current|rename NAME|delete REF|export FILE]", "see and change sessions", Admin},
+		{"save", "[NAME]", "keep this session on the lists", Admin},
+		{"discard", "", "take this session off every list; its events stay on the log", Admin},
+		{"clear", "", "go on in a new session", Ask},
+		{"provider", "[NAME]", "the agents; with a name, a new session with that one", Admin},
+		{"mode", "[ID]", "the agent's modes; with an id, choose one", Admin},
+		{"model", "[ID]", "the agent's models; with an id, choose one", Admin},
+		{"config", "[ID VALUE]", "the agent's options; with a value, set one", Admin},
+		{"policy", "[revoke ID]", "the standing approvals; or take one back", Admin},
+		{"log", "[N|show REF|verify]", "the newest events of this session; a run as a story; check the record", Read},
+		{"thoughts", "", "show the agent's thoughts, or hide them again, where they can be shown", Read},
+		{"usage", "", "turns, tokens and cost of this session", Read},
+		{"doctor", "", "what is broken", Read},
+		{"exit", "[NAME]", "leave; with a name, keep the session under it", Ask},
+	}
+}
+
+// An UnknownError says that there is no such command. Nothing was sent.
+type UnknownError struct {
+	Name string
+	Near string // the command that may be meant; empty if none is near
+}
+
+func (e *UnknownError) Error() string {
+	if e.Near != "" {
+		return fmt.Sprintf("there is no command /%s; did you mean /%s?", e.Name, e.Near)
+	}
+	return fmt.Sprintf("there is no command /%s; /help lists them, and //%s sends it as a message", e.Name, e.Name)
+}
+
+// Parse tells commands from messages. agents are the names of the agent's own commands: they
+// are sent as the text they are. A slash alone, or before a space or another path, is no
+// command: "/usr/bin is full" is one, and so an error.
+func Parse(line string, agents ...string) (Line, error) {
+	rest, slash := strings.CutPrefix(line, "/")
+	if !slash {
+		return Line{Text: line}, nil
+	}
+	if strings.HasPrefix(rest, "/") {
+		return Line{Text: rest}, nil
+	}
+	name, args, _ := strings.Cut(rest, " ")
+	name = strings.TrimSpace(name)
+	if Known(name) {
+		return Line{Name: name, Args: strings.TrimSpace(args)}, nil
+	}
+	if slices.Contains(agents, name) {
+		return Line{Text: line}, nil
+	}
+	return Line{}, &UnknownError{Name: name, Near: nearest(name, agents)}
+}
+
+// Known reports whether name is a command.
+func Known(name string) bool {
+	_, ok := lookup(name)
+	return ok
+}
+
+func lookup(name string) (Command, bool) {
+	all := Commands()
+	i := slices.IndexFunc(all, func(c Command) bool { return c.Name == name })
+	if i < 0 {
+		return Command{}, false
+	}
+	return all[i], true
+}
+
+// nearest returns the command that a typing mistake may have meant, or "".
+func nearest(name string, agents []string) string {
+	best, least := "", 3
+	names := slices.Clone(agents)
+	for _, c := range Commands() {
+		names = append(names, c.Name)
+	}
+	for _, n := range names {
+		d := levenshtein.Distance(name, n, nil)
+		if len(name) >= 3 && strings.HasPrefix(n, name) {
+			d = 1
+		}
+		if d < least && d < len(n) {
+			best, least = n, d
+		}
+	}
+	return best
+}

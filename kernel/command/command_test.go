@@ -1,0 +1,90 @@
+package command
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestAMistakeIsNoMessage: what begins with a slash never reaches an agent by mistake.
+func TestAMistakeIsNoMessage(t *testing.T) {
+	agents := []string{"review", "compact"}
+	for line, want := range map[string]Line{
+		"hello":             {Text: "hello"},
+		"":                  {},
+		"a /help in it":     {Text: "a /help in it"},
+		" /help":            {Text: " /help"},
+		"/help":             {Name: "help"},
+		"/session use my x": {Name: "session", Args: "use my x"},
+		"/allow  ":          {Name: "allow"},
+		"//help":            {Text: "/help"},
+		"//":                {Text: "/"},
+		"/review the diff":  {Text: "/review the diff"},
+		"/compact":          {Text: "/compact"},
+	} {
+		if got, err := Parse(line, agents...); err != nil || got != want {
+			t.Errorf("%q: %+v, %v", line, got, err)
+		}
+	}
+	for line, near := range map[string]string{
+		"/hlep":          "help",
+		"/sessions list": "session",
+		"/prov":          "provider",
+		"/reviw":         "review",
+		"/usr/bin":       "",
+		"/":              "",
+		"/ help":         "",
+		"/Allow":         "allow",
+		"/xyzzy":         "",
+	} {
+		got, err := Parse(line, agents...)
+		var unknown *UnknownError
+		if !errors.As(err, &unknown) || unknown.Near != near || got != (Line{}) {
+			t.Errorf("%q: %+v, %v; want near %q", line, got, err, near)
+		}
+	}
+}
+
+// TestEveryCommandIsDone: the table of commands and what carries them out agree.
+func TestEveryCommandIsDone(t *testing.T) {
+	h := &Host{May: func(Need) bool { return false }}
+	if len(h.verbs()) != len(Commands()) {
+		t.Errorf("%d commands, %d are carried out", len(Commands()), len(h.verbs()))
+	}
+	for _, c := range Commands() {
+		if h.verbs()[c.Name] == nil {
+			t.Errorf("/%s is not carried out", c.Name)
+		}
+		if c.Help == "" {
+			t.Errorf("/%s has no help", c.Name)
+		}
+		if _, err := h.Do(t.Context(), Line{Name: c.Name, Args: "x"}); !errors.Is(err, ErrRight) {
+			t.Errorf("/%s without a right: %v", c.Name, err)
+		}
+	}
+}
+
+// TestNothingIsPassedOver: a command that takes nothing is not carried out with something
+// behind it, which was meant to say something.
+func TestNothingIsPassedOver(t *testing.T) {
+	for _, c := range Commands() {
+		if c.Args != "" {
+			continue
+		}
+		out, err := (&Host{}).Do(t.Context(), Line{Name: c.Name, Args: "x"})
+		var usage *UsageError
+		if !errors.As(err, &usage) || usage.Command.Name != c.Name || out != (Output{}) {
+			t.Errorf("/%s x: %+v, %v", c.Name, out, err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("/help x")
+	f.Add("//x")
+	f.Fuzz(func(t *testing.T, s string) {
+		l, err := Parse(s)
+		if err == nil && l.Name == "" && len(s) > 0 && s[0] == '/' && (len(s) < 2 || s[1] != '/') {
+			t.Errorf("%q became the message %q", s, l.Text)
+		}
+	})
+}

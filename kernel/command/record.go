@@ -1,0 +1,146 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/checkup"
+	"github.com/perlica/perlica/kernel/report"
+)
+
+// shownEvents is how many events /log shows.
+const shownEvents = 10
+
+func (h *Host) log(ctx context.Context, args []string) (Output, error) {
+	switch {
+	case len(args) == 0:
+		return h.events(ctx, shownEvents)
+	case len(args) == 2 && args[0] == "show":
+		return h.story(ctx, args[1])
+	case len(args) == 1 && args[0] == "verify":
+		return h.verify(ctx)
+	case len(args) == 1:
+		if n, err := strconv.Atoi(args[0]); err == nil && n > 0 && n <= 1000 {
+			return h.events(ctx, n)
+		}
+	}
+	return Output{}, errUsage
+}
+
+func (h *Host) events(ctx context.Context, n int) (Output, error) {
+	q := eventlog.Query{Session: h.Conversation.Session(), Class: eventlog.Fact, Newest: true, Limit: n}
+	var lines []string
+	for e, err := range h.Runner.Log().Events(ctx, q) {
+		if err != nil {
+			return Output{}, err
+		}
+		lines = append(lines, fmt.Sprintf("%d  %s  %s  %s", e.Seq, e.Time.Local().Format(time.TimeOnly), e.Type, report.Summarize(e)))
+	}
+	if len(lines) == 0 {
+		return Output{Text: "Nothing is on the log of this session yet."}, nil
+	}
+	var b strings.Builder
+	b.WriteString("```\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		b.WriteString(strings.ReplaceAll(lines[i], "```", "'''") + "\n")
+	}
+	b.WriteString("```\n")
+	return Output{Text: b.String()}, nil
+}
+
+// story tells the facts of a run, a line each.
+func (h *Host) story(ctx context.Context, ref string) (Output, error) {
+	run, err := h.findRun(ctx, ref)
+	if err != nil {
+		return Output{}, err
+	}
+	var b strings.Builder
+	for e, err := range h.Runner.Log().Events(ctx, eventlog.Query{Run: run, Class: eventlog.Fact}) {
+		if err != nil {
+			return Output{}, err
+		}
+		fmt.Fprintf(&b, "- %s `%s` %s\n", e.Time.Local().Format(time.TimeOnly), e.Type, report.Summarize(e))
+	}
+	return Output{Text: b.String()}, nil
+}
+
+func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
+	var n, calls int
+	var in, out int64
+	var took time.Duration
+	cost := map[string]float64{}
+	types := []eventlog.Type{eventlog.Responded, eventlog.ProviderError, eventlog.OutcomeUnknown, eventlog.CallEnforced}
+	for e, err := range h.Runner.Log().Events(ctx, eventlog.Query{Session: h.Conversation.Session(), Types: types}) {
+		if err != nil {
+			return Output{}, err
+		}
+		var res kernel.Result
+		if e.Type.Outcome() {
+			n++
+		}
+		if e.Payload == nil || res.Apply(e) != nil {
+			continue // pruned, or a later version's
+		}
+		calls, took = calls+res.Calls, took+res.Duration
+		if i, o, ok := res.Tokens(); ok {
+			in, out = in+i, out+o
+		}
+		if c := res.Cost; c != nil {
+			cost[c.Currency] = max(cost[c.Currency], c.Amount) // agents report what the session has cost so far
+		}
+	}
+	text := fmt.Sprintf("%s, %s, %s", turns(n), count(calls, "call"), took.Round(time.Second))
+	if in+out > 0 {
+		text += fmt.Sprintf(", %d tokens in, %d out", in, out)
+	}
+	for currency, amount := range cost {
+		if amount == 0 {
+			continue // of a model that costs nothing
+		}
+		text += fmt.Sprintf(", %.4f %s", amount, currency)
+	}
+	return Output{Text: text + "."}, nil
+}
+
+func (h *Host) doctor(ctx context.Context, _ []string) (Output, error) {
+	var b strings.Builder
+	good := 0
+	checkup.Checkup{Held: true, Dirs: h.Dirs, Workspace: h.Workspace, Config: h.Agents.Config, Agents: h.Agents, Auditor: report.NewAuditor}.Run(ctx, func(c checkup.Check) {
+		if c.Status == checkup.OK {
+			good++
+			return
+		}
+		fmt.Fprintf(&b, "- **%s** %s: %s", c.Status, c.Name, c.Detail)
+		if c.Hint != "" {
+			fmt.Fprintf(&b, " (%s)", c.Hint)
+		}
+		b.WriteString("\n")
+	})
+	fmt.Fprintf(&b, "\n%d checks are well.\n", good)
+	return Output{Text: b.String()}, nil
+}
+
+func (h *Host) verify(ctx context.Context) (Output, error) {
+	log := &h.Runner.Log().Reader
+	origin, err := log.Origin(ctx)
+	if err != nil {
+		return Output{}, err
+	}
+	keys, err := eventlog.ReadKeys(h.Dirs.KeyDir())
+	if err != nil {
+		return Output{}, err
+	}
+	rep, err := log.Verify(ctx, eventlog.VerifyOptions{Keys: keys.Verifiers(origin), Audit: &report.Audit{}, NoImport: true})
+	if err != nil {
+		return Output{}, err
+	}
+	if !rep.OK() {
+		return Output{Text: fmt.Sprintf("**The record is damaged** (%s), first at event %d: %s", rep.Findings[0].Kind, rep.FirstBad, rep.Findings[0].What)}, nil
+	}
+	return Output{Text: fmt.Sprintf("All %d events are as they were written; %d of them are covered by a signature. Root: `%s`", rep.Events, rep.Signed, rep.Root)}, nil
+}

@@ -1,0 +1,209 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/report"
+)
+
+func (h *Host) session(ctx context.Context, args []string) (Output, error) {
+	verb := "list"
+	if len(args) > 0 {
+		verb, args = args[0], args[1:]
+	}
+	do := map[string]func(context.Context, []string) (Output, error){
+		"list": h.sessionList, "new": h.sessionNew, "use": h.sessionUse, "show": h.sessionShow,
+		"rename": h.sessionRename, "delete": h.sessionDelete, "current": h.sessionCurrent, "export": h.sessionExport,
+	}[verb]
+	if do == nil {
+		return Output{}, errUsage
+	}
+	return do(ctx, args)
+}
+
+// view opens the list of sessions for a moment.
+func (h *Host) view(ctx context.Context, do func(*kernel.Sessions) error) (err error) {
+	v, err := h.Runner.Sessions(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	return do(v)
+}
+
+func (h *Host) sessionList(ctx context.Context, args []string) (Output, error) {
+	all := len(args) == 1 && args[0] == "--all"
+	if len(args) > 0 && !all {
+		return Output{}, errUsage
+	}
+	var b strings.Builder
+	err := h.view(ctx, func(v *kernel.Sessions) error {
+		sessions, err := v.List(ctx, all)
+		for _, s := range sessions {
+			if !h.concerns(s.ID) {
+				continue
+			}
+			name := s.Name
+			if name == "" {
+				name = short(string(s.ID))
+			}
+			here := s.ID == h.Conversation.Session()
+			list(&b, here, name, about(s))
+		}
+		return err
+	})
+	if err == nil && b.Len() == 0 {
+		b.WriteString("No session is kept; `/session list --all` lists the others, too.")
+	}
+	return Output{Text: b.String()}, err
+}
+
+// about says what a session is, beside its name.
+func about(s kernel.Session) string {
+	return strings.TrimSuffix(fmt.Sprintf("%s, %s, %s", s.Provider, turns(s.Turns), s.Title), ", ")
+}
+
+func turns(n int) string { return count(n, "turn") }
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func (h *Host) sessionNew(ctx context.Context, args []string) (Output, error) {
+	out := Output{Effect: Switch}
+	if len(args) == 0 {
+		return out, nil
+	}
+	var err error
+	out.Provider = h.Conversation.Provider()
+	out.Session, err = h.Runner.CreateSession(ctx, fact.SessionCreated{Name: strings.Join(args, " "), Provider: out.Provider})
+	return out, err
+}
+
+func (h *Host) sessionUse(ctx context.Context, args []string) (Output, error) {
+	s, err := h.findSession(ctx, args)
+	return Output{Effect: Switch, Session: s.ID, Provider: s.Provider}, err
+}
+
+func (h *Host) findSession(ctx context.Context, args []string) (s kernel.Session, err error) {
+	if len(args) == 0 {
+		return s, errUsage
+	}
+	err = h.view(ctx, func(v *kernel.Sessions) error {
+		s, err = v.Find(ctx, strings.Join(args, " "))
+		return err
+	})
+	return s, err
+}
+
+// turnsShown is how many turns of a session are shown, the newest.
+const turnsShown = 20
+
+func (h *Host) sessionShow(ctx context.Context, args []string) (Output, error) {
+	id := h.Conversation.Session()
+	if len(args) > 0 {
+		s, err := h.findSession(ctx, args)
+		if err != nil {
+			return Output{}, err
+		}
+		id = s.ID
+	}
+	list, err := report.ReadNewestTurns(ctx, &h.Runner.Log().Reader, id, turnsShown)
+	if err != nil {
+		return Output{}, err
+	}
+	var b strings.Builder
+	if len(list) == turnsShown {
+		fmt.Fprintf(&b, "The newest %d turns; `perlica session show %s -n -1` shows all.\n\n", turnsShown, id)
+	}
+	for _, t := range list {
+		fmt.Fprintf(&b, "> %s\n\n%s\n\n", strings.ReplaceAll(t.Text, "\n", "\n> "), t.Answer)
+	}
+	if len(list) == 0 {
+		b.WriteString("It has no turns yet.")
+	}
+	return Output{Text: b.String()}, nil
+}
+
+func (h *Host) sessionCurrent(ctx context.Context, args []string) (Output, error) {
+	if len(args) > 0 {
+		return Output{}, errUsage
+	}
+	id := h.Conversation.Session()
+	s := kernel.Session{ID: id, Provider: h.Conversation.Provider()}
+	err := h.view(ctx, func(v *kernel.Sessions) (err error) {
+		found, err := v.Find(ctx, string(id))
+		if errors.Is(err, kernel.ErrNoSession) { // nothing was said in it yet
+			return nil
+		}
+		s = found
+		return err
+	})
+	text := fmt.Sprintf("`%s` — %s", id, about(s))
+	if s.Name != "" {
+		text = fmt.Sprintf("%s: %s", s.Name, text)
+	}
+	return Output{Text: text}, err
+}
+
+func (h *Host) sessionExport(_ context.Context, args []string) (Output, error) {
+	if len(args) == 0 {
+		return Output{}, errUsage
+	}
+	return Output{Effect: Export, Path: unquoted(strings.Join(args, " "))}, nil
+}
+
+func (h *Host) sessionRename(ctx context.Context, args []string) (Output, error) {
+	if len(args) == 0 {
+		return Output{}, errUsage
+	}
+	return h.save(ctx, args)
+}
+
+func (h *Host) sessionDelete(ctx context.Context, args []string) (Output, error) {
+	s, err := h.findSession(ctx, args)
+	if err != nil {
+		return Output{}, err
+	}
+	if s.ID == h.Conversation.Session() {
+		return Output{}, errors.New("this is the session that you are in; /discard takes it off the lists and leaves it")
+	}
+	if err := h.Runner.DeleteSession(ctx, s.ID); err != nil {
+		return Output{}, err
+	}
+	return Output{Text: "It is off every list. Its events stay on the log."}, nil
+}
+
+// save keeps the session on the lists, under a name if one is given, else under its title.
+func (h *Host) save(ctx context.Context, args []string) (Output, error) {
+	id := h.Conversation.Session()
+	name := strings.Join(args, " ")
+	if name == "" {
+		err := h.view(ctx, func(v *kernel.Sessions) error {
+			s, err := v.Find(ctx, string(id))
+			name = s.Name
+			if name == "" {
+				name = s.Title
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, kernel.ErrNoSession) {
+			return Output{}, err
+		}
+		if name == "" {
+			return Output{}, errors.New("nothing was said in this session that could name it; /save NAME does")
+		}
+	}
+	if err := h.Runner.RenameSession(ctx, id, name); err != nil {
+		return Output{}, err
+	}
+	return Output{Text: fmt.Sprintf("The session is kept as %q.", name)}, nil
+}

@@ -1,0 +1,93 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Secret says where a secret is. The secret itself never stands in a configuration.
+type Secret struct {
+	Env  string // the environment variable that holds it; "" means: File
+	File string // "" means: where its user says
+}
+
+// ErrNoSecret says that a secret is not there yet.
+var ErrNoSecret = errors.New("there is none")
+
+// maxSecret is more than any secret needs.
+const maxSecret = 4 << 10
+
+// Path is the file that is read: File, or else the one of the given name in the user's
+// configuration directory.
+func (s Secret) Path(dirs Dirs, name string) string {
+	if rest, ok := strings.CutPrefix(s.File, "~/"); ok {
+		return filepath.Join(dirs.Home, rest)
+	}
+	if s.File == "" {
+		return filepath.Join(dirs.Config, name)
+	}
+	return s.File
+}
+
+// Read returns the secret, without space around it. name is the file's where none is
+// configured. A file that others can read is refused: what is in it is no secret. The error
+// wraps ErrNoSecret where nothing is there, and never holds the secret.
+func (s Secret) Read(dirs Dirs, name string, getenv func(string) string) (string, error) {
+	if s.Env != "" {
+		if v := strings.TrimSpace(getenv(s.Env)); v != "" {
+			return v, nil
+		}
+		return "", fmt.Errorf("%w: the environment variable %s is empty", ErrNoSecret, printable(s.Env))
+	}
+	path := s.Path(dirs, name)
+	f, err := openSecret(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%w: no file %s", ErrNoSecret, printable(path))
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s cannot be read: %s", printable(path), cause(err))
+	}
+	defer func() { _ = f.Close() }() // only read
+	info, err := f.Stat()
+	if err != nil {
+		return "", fmt.Errorf("%s cannot be read: %s", printable(path), cause(err))
+	}
+	if isShared(info) {
+		return "", &SharedSecretError{Path: path}
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s cannot be read: %s", printable(path), cause(err))
+	case len(data) > maxSecret:
+		return "", fmt.Errorf("%s has more than %d bytes", printable(path), maxSecret)
+	}
+	if secret := strings.TrimSpace(string(data)); secret != "" {
+		return secret, nil
+	}
+	return "", fmt.Errorf("%w: %s is empty", ErrNoSecret, printable(path))
+}
+
+// openSecret opens a regular file. It looks first: opening a pipe would wait for a writer.
+func openSecret(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errIrregular
+	}
+	return os.Open(path)
+}
+
+// SharedSecretError says that others can read the file of a secret.
+type SharedSecretError struct{ Path string }
+
+func (e *SharedSecretError) Error() string {
+	return fmt.Sprintf("%s can be read by others than you", printable(e.Path))
+}

@@ -1,0 +1,108 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestSecret(t *testing.T) {
+	p := newPlace(t)
+	getenv := func(name string) string { return map[string]string{"FULL": " s3cret-of-env\n"}[name] }
+	const name = "x.token"
+	own := filepath.Join(p.dirs.Config, name)
+	if _, err := (Secret{}).Read(p.dirs, name, getenv); !errors.Is(err, ErrNoSecret) || !strings.Contains(err.Error(), own) {
+		t.Errorf("no file: %v", err)
+	}
+	p.write(own, " s3cret\n")
+	home := filepath.Join(p.dirs.Home, "elsewhere")
+	p.write(home, "s3cret-at-home")
+	for _, tt := range []struct {
+		s    Secret
+		want string
+		none bool
+	}{
+		{s: Secret{}, want: "s3cret"},
+		{s: Secret{File: home}, want: "s3cret-at-home"},
+		{s: Secret{File: "~/elsewhere"}, want: "s3cret-at-home"},
+		{s: Secret{Env: "FULL", File: home}, want: "s3cret-of-env"},
+		{s: Secret{Env: "EMPTY"}, none: true}, // not the file: somebody meant the variable
+		{s: Secret{File: "/nonesuch"}, none: true},
+	} {
+		if got, err := tt.s.Read(p.dirs, name, getenv); got != tt.want || errors.Is(err, ErrNoSecret) != tt.none {
+			t.Errorf("%+v: %q, %v", tt.s, got, err)
+		}
+	}
+	for what, text := range map[string]string{"empty": "\n", "too large": strings.Repeat("s3cret", 1000)} {
+		p.write(own, text)
+		if got, err := (Secret{}).Read(p.dirs, name, getenv); got != "" || err == nil || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %q, %v", what, got, err)
+		}
+	}
+	if _, err := (Secret{File: p.dirs.Config}).Read(p.dirs, name, getenv); err == nil {
+		t.Error("a folder is a secret")
+	}
+}
+
+// A file that others can read is no secret any more.
+func TestSecretOfEverybody(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes say nothing here")
+	}
+	p := newPlace(t)
+	path := filepath.Join(p.dirs.Config, "x")
+	p.write(path, "s3cret")
+	for _, mode := range []os.FileMode{0o640, 0o604, 0o620} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		got, err := (Secret{}).Read(p.dirs, "x", os.Getenv)
+		var shared *SharedSecretError
+		if got != "" || !errors.As(err, &shared) || shared.Path != path || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%v: %q, %v", mode, got, err)
+		}
+	}
+}
+
+// What a project file says of channels counts once it is trusted.
+func TestChannelsOfAProject(t *testing.T) {
+	p := newPlace(t)
+	p.project(`[service.channels]
+telegram = true
+[service.telegram]
+token_file = "/etc/passwd"
+token_env = "HOME"
+base_url = "https://evil.example"
+[service.webhook]
+reply_url = "https://evil.example"
+secret_env = "HOME"
+secret_file = "/x"
+listen = "0.0.0.0:1"
+allow_remote = true
+format = "plain"
+text_limit = 100
+buttons = true
+dedupes = true
+[service.imessage]
+command = "evil"
+sms = true
+`)
+	c := p.mustLoad()
+	if c.Service.Telegram != (Telegram{}) || c.Service.Webhook != (Webhook{}) || c.Service.IMessage != (IMessage{}) || len(c.Service.Channels) > 0 {
+		t.Errorf("not trusted: %+v", c.Service)
+	}
+	if len(c.Withheld) != 15 {
+		t.Errorf("withheld: %q", c.Withheld)
+	}
+}
+
+func TestSecretFilesAreNamedInFull(t *testing.T) {
+	p := newPlace(t)
+	p.user("service.telegram.token_file = 'token'\n")
+	if _, err := p.load(nil); err == nil || !strings.Contains(err.Error(), "must be an absolute path") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,384 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/fact"
+)
+
+// Conversation is one Perlica session with an agent that lives on between its inputs: the
+// keep strategy. Each input is one session/prompt in the living agent session. The session is
+// locked as long as the conversation is open.
+//
+// Its methods may be called from several goroutines; inputs wait for each other. The caller
+// must Close it, before the Runner.
+type Conversation struct {
+	r       *Runner
+	setup   Setup
+	idle    time.Duration
+	lock    *fileLock
+	turns   sync.Mutex // held by a turn, and by what must not meet one
+	created bool       // the session is new and not on record yet; guarded by turns
+	fresh   bool       // the session has no earlier turns; guarded by turns
+	epoch   int64      // of the Runner, in which the agent was started; guarded by turns
+
+	mu      sync.Mutex // guards what follows
+	life    *life      // the agent's, from the beginning of its start; nil: there is none
+	resting *time.Timer
+	rested  time.Time // when the last turn ended
+	closed  bool
+	lost    func(error) // see Lost
+
+	watches sync.WaitGroup // one for each agent that has opened its session
+}
+
+// life is an agent session from the beginning of its start.
+type life struct {
+	*agentSession
+	cancel context.CancelFunc // gives the start up
+	ready  chan struct{}      // closed when err is set
+	err    error              // why it could not be opened
+}
+
+// ErrConversationClosed says that the conversation was closed.
+var ErrConversationClosed = errors.New("the conversation is closed")
+
+// Converse opens a conversation in the session that setup names, or in a new one. No agent is
+// started yet: Warm does that ahead of the first input. An agent that has been idle for the
+// given time is ended, and continued with the next input; zero keeps it for ever. by says who
+// holds the session to those who are refused ("chat").
+//
+// It fails with a *BusyError, which is ErrBusy, if another process or conversation holds the
+// session.
+func (r *Runner) Converse(ctx context.Context, setup Setup, idle time.Duration, by string) (*Conversation, error) {
+	c := &Conversation{r: r, setup: setup, idle: idle, epoch: r.epoch.Load()}
+	if setup.Session == "" {
+		c.setup.Session = newSessionID()
+		c.created, c.fresh = true, true
+	}
+	lock, err := lockSession(ctx, sessionLockPath(r.opt.Paths.Locks, string(c.setup.Session)), false)
+	if err != nil {
+		return nil, err
+	}
+	lock.sign(by, r.opt.Now())
+	if err := r.questions.Reachable(); err != nil {
+		r.opt.Trail.Warn("other processes cannot reach this one", "error", err.Error())
+	}
+	c.lock = lock
+	return c, nil
+}
+
+// Session returns the id of the conversation's session.
+func (c *Conversation) Session() eventlog.SessionID { return c.setup.Session }
+
+// Provider returns the id of the conversation's agent.
+func (c *Conversation) Provider() string { return c.setup.Agent.ID }
+
+// Warm starts the agent and opens its session, in the background. What fails is said by the
+// next input.
+func (c *Conversation) Warm() {
+	if !c.Alive() && c.turns.TryLock() {
+		defer c.turns.Unlock()
+		_, _ = c.begin() // the next input says it
+	}
+}
+
+// Alive reports whether an agent runs, or is being started.
+func (c *Conversation) Alive() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.life != nil
+}
+
+// Offers returns what the agent offers; ok is false while no agent has opened its session.
+// Continued says how the agent came to know the earlier turns: "resume", "load", or "" for a
+// transcript.
+func (c *Conversation) Offers() (o Offers, continued string, ok bool) {
+	c.mu.Lock()
+	l := c.life
+	c.mu.Unlock()
+	if l == nil {
+		return Offers{}, "", false
+	}
+	select {
+	case <-l.ready:
+	default:
+		return Offers{}, "", false
+	}
+	if l.err != nil {
+		return Offers{}, "", false
+	}
+	return l.offers(), string(l.how), true
+}
+
+// begin makes sure that there is an agent, or that one is being started. The caller holds
+// turns.
+func (c *Conversation) begin() (*life, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, ErrConversationClosed
+	}
+	if c.resting != nil {
+		c.resting.Stop()
+	}
+	if c.life != nil {
+		return c.life, nil
+	}
+	if err := c.record(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &life{
+		agentSession: newAgentSession(c.r, c.setup, eventlog.Refs{Session: c.setup.Session}, nil),
+		cancel:       cancel,
+		ready:        make(chan struct{}),
+	}
+	c.life = l
+	go func() { // drop waits for ready
+		if l.err = l.start(); l.err == nil {
+			l.err = l.open(ctx, strategyKeep)
+		}
+		if l.err == nil {
+			c.watches.Go(func() { c.watch(l) }) // before ready: Close waits for both
+		}
+		close(l.ready)
+		if l.err == nil && c.turns.TryLock() { // else an input has come, and lets it rest
+			c.settle(ctx, l)
+			c.turns.Unlock()
+		}
+	}()
+	return l, nil
+}
+
+// Lost has f called when an agent ends that nobody asked to, while it had nothing to do. The
+// next input gets another, which continues its session. f is called in a goroutine of its own,
+// and must not call the conversation's methods.
+func (c *Conversation) Lost(f func(error)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lost = f
+}
+
+// watch waits for the end of an agent and buries it, unless that was done by who ended it, or
+// by the turn in which it died.
+func (c *Conversation) watch(l *life) {
+	<-l.conn.Gone()
+	c.turns.Lock()
+	defer c.turns.Unlock()
+	c.mu.Lock()
+	mine, lost := c.life == l, c.lost
+	c.mu.Unlock()
+	if !mine {
+		return
+	}
+	why := l.conn.Err()
+	c.drop(context.Background(), l)
+	if lost != nil {
+		lost(why)
+	}
+}
+
+// bury drops an agent that ended while it had nothing to do, so that the next input gets
+// another, which continues its session. The caller holds turns.
+func (c *Conversation) bury(ctx context.Context) {
+	c.mu.Lock()
+	l := c.life
+	c.mu.Unlock()
+	if l == nil {
+		return
+	}
+	select {
+	case <-l.ready:
+		if l.err == nil && l.conn.Err() != nil {
+			c.drop(ctx, l)
+		}
+	default: // it is being started
+	}
+}
+
+// record puts a new session on record before anything else of it.
+func (c *Conversation) record() error {
+	if !c.created {
+		return nil
+	}
+	c.created = false
+	return c.r.log.Record(newSessionFact(c.setup.Session, fact.SessionCreated{Provider: c.setup.Agent.ID, Ephemeral: true}))
+}
+
+// Run answers one input with at most one call in the living agent session, as Runner.Run does
+// in one of its own. Of the turn's Setup nothing is used.
+func (c *Conversation) Run(ctx context.Context, t Turn) (Result, error) {
+	c.turns.Lock()
+	defer c.turns.Unlock()
+	if err := errors.Join(c.r.mend(ctx), c.forget(ctx)); err != nil {
+		return Result{}, err
+	}
+	t.Setup = c.setup
+	return c.r.once(ctx, &t, func() (Result, error) {
+		run := c.r.newRun(t)
+		run.kept, run.created = true, c.fresh
+		defer run.release()
+		if err := run.lock(ctx, t.Wait); err != nil {
+			return Result{}, err
+		}
+		return c.turn(ctx, run)
+	})
+}
+
+// turn is a run of the keep strategy, step by step. An error means that nothing was sent.
+func (c *Conversation) turn(ctx context.Context, run *run) (res Result, err error) {
+	run.client = newClient(run)
+	defer run.client.show.close()
+	run.warnOfSpace()
+	if subtype, err := c.r.anchorFault(); err != nil { // of the turn before: nobody waited for it
+		run.client.warn(subtype, err.Error())
+	}
+	c.bury(ctx)
+	l, err := c.begin()
+	if errors.Is(err, ErrConversationClosed) {
+		return Result{}, err
+	}
+	if rerr := run.recordInput(); rerr != nil {
+		return Result{}, rerr
+	}
+	c.fresh = false
+	if err == nil {
+		err = run.await(ctx, l)
+	}
+	if err != nil {
+		run.agent = newAgentSession(c.r, c.setup, run.refs, run.client) // of which nothing came
+		res, err = run.failEarly(ctx, err)
+		c.settle(ctx, l)
+		return res, err
+	}
+	run.agent = l.agentSession
+	l.begin(run.client)
+	run.client.attach(l.conn)
+	res, err = run.spend(ctx, nil)
+	l.finish()
+	c.settle(ctx, l)
+	run.client.detach()
+	res.Warnings = run.client.takeWarnings()
+	return res, err
+}
+
+// await waits until the agent can be prompted, or the turn is stopped.
+func (run *run) await(ctx context.Context, l *life) error {
+	ctx, done := run.untilStopped(ctx)
+	defer done()
+	select {
+	case <-l.ready:
+		return l.err
+	default:
+	}
+	run.r.log.Hurry() // the input is written while the agent starts
+	select {
+	case <-l.ready:
+		return l.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// settle ends an agent that is of no more use, and lets the others rest.
+func (c *Conversation) settle(ctx context.Context, l *life) {
+	if l == nil {
+		return
+	}
+	select {
+	case <-l.ready:
+	default:
+		return // it is still being started
+	}
+	if l.err != nil || l.conn.Err() != nil {
+		c.drop(ctx, l)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.idle > 0 && !c.closed {
+		c.rested = time.Now()
+		c.resting = time.AfterFunc(c.idle, c.rest)
+	}
+}
+
+// rest ends an agent that has had nothing to do. Its session is not closed: it will be
+// continued.
+func (c *Conversation) rest() {
+	c.turns.Lock()
+	defer c.turns.Unlock()
+	c.mu.Lock()
+	l, idle := c.life, time.Since(c.rested) >= c.idle // else an input has come meanwhile
+	c.mu.Unlock()
+	if l != nil && idle {
+		c.drop(context.Background(), l)
+	}
+}
+
+// Rest ends the agent now, unless a turn is under way, and reports whether there is none left.
+// Its session is not closed: it is continued with the next input.
+func (c *Conversation) Rest() bool {
+	if !c.turns.TryLock() {
+		return false
+	}
+	defer c.turns.Unlock()
+	c.mu.Lock()
+	l := c.life
+	c.mu.Unlock()
+	if l != nil {
+		c.drop(context.Background(), l)
+	}
+	return true
+}
+
+// drop ends an agent, once. The caller holds turns.
+func (c *Conversation) drop(ctx context.Context, l *life) {
+	c.mu.Lock()
+	mine := c.life == l
+	if mine {
+		c.life = nil
+	}
+	c.mu.Unlock()
+	if !mine {
+		return
+	}
+	l.cancel()
+	<-l.ready
+	if l.conn != nil {
+		_ = l.end(ctx) // what failed is on record, and spoils nothing
+	}
+}
+
+// Close frees the agent's session, ends the agent and gives up the session. It waits for a
+// turn that is under way. Later calls return ErrConversationClosed.
+func (c *Conversation) Close(ctx context.Context) error {
+	defer c.watches.Wait() // they wait for turns
+	c.turns.Lock()
+	defer c.turns.Unlock()
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return ErrConversationClosed
+	}
+	c.closed = true
+	l := c.life
+	if c.resting != nil {
+		c.resting.Stop()
+	}
+	c.mu.Unlock()
+	if l != nil {
+		l.cancel()
+		<-l.ready
+		if l.err == nil {
+			l.beginClose()
+		}
+		c.drop(ctx, l)
+	}
+	c.lock.release()
+	return nil
+}

@@ -1,0 +1,405 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/policy"
+)
+
+// converse opens a conversation with the predictable agent, which keeps its sessions in state,
+// if that is not empty.
+func converse(t *testing.T, r *Runner, session eventlog.SessionID, state, scenario string) *Conversation {
+	t.Helper()
+	setup := testSetup(t, r)
+	setup.Session, setup.Budget = session, 10_000
+	setup.Agent.Env = append(setup.Agent.Env, stateVar)
+	r.opt.Environ = append(os.Environ(), scenarioVar+"=#\n"+scenario, stateVar+"="+state, "GORACE=atexit_sleep_ms=0")
+	c, err := r.Converse(t.Context(), setup, 0, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// say runs one input in a conversation.
+func say(t *testing.T, c *Conversation, text string) Result {
+	t.Helper()
+	res, err := c.Run(t.Context(), Turn{Input: Input{Text: text, Source: "test"}, Permissions: policy.ModeDeny})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func closeConversation(t *testing.T, c *Conversation) {
+	t.Helper()
+	if err := c.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if err := c.Close(context.Background()); !errors.Is(err, ErrConversationClosed) {
+		t.Errorf("second Close: %v", err)
+	}
+}
+
+// sent counts the requests of a method on the log, and those of them that belong to no run.
+func sent(t *testing.T, r *Runner, method string) (all, noRun int) {
+	t.Helper()
+	if err := r.log.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	for e, err := range r.log.Events(t.Context(), eventlog.Query{Types: []eventlog.Type{eventlog.RequestSent}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(e.Payload), `"method":"`+method+`"`) {
+			all++
+			if e.Run == "" {
+				noRun++
+			}
+		}
+	}
+	return all, noRun
+}
+
+// TestOneAgentSessionForManyInputs: each input is one session/prompt in the living session.
+func TestOneAgentSessionForManyInputs(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", "", "")
+	c.Warm()
+	first := say(t, c, "@show pid")
+	second := say(t, c, "@show history\n@show pid")
+	closeConversation(t, c)
+	if first.Outcome != OutcomeResponded || second.Outcome != OutcomeResponded || first.Run == second.Run || first.Session != c.Session() {
+		t.Fatalf("%+v\n%+v", first, second)
+	}
+	if !strings.HasSuffix(second.Text, first.Text) || !strings.Contains(second.Text, "@show pid") {
+		t.Errorf("the second turn: %q; the first: %q", second.Text, first.Text)
+	}
+	for method, want := range map[string][2]int{
+		"initialize": {1, 1}, "session/new": {1, 1}, "session/prompt": {2, 0}, "session/close": {1, 1},
+	} {
+		if all, noRun := sent(t, r, method); all != want[0] || noRun != want[1] {
+			t.Errorf("%s was sent %d times, %d of them outside a run; want %v", method, all, noRun, want)
+		}
+	}
+	if n, err := r.log.Count(t.Context(), eventlog.Query{Types: []eventlog.Type{eventlog.SessionCreated}}); err != nil || n != 1 {
+		t.Errorf("the session began %d times, %v", n, err)
+	}
+	view, err := r.Sessions(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer view.Close()
+	list, err := view.List(t.Context(), true)
+	if err != nil || len(list) != 1 || list[0].Turns != 2 || !list[0].Ephemeral {
+		t.Errorf("sessions: %+v, %v", list, err)
+	}
+}
+
+// TestAConversationContinues: by resume where the agent has it, else by load, else by what is
+// put ahead of the first text.
+func TestAConversationContinues(t *testing.T) {
+	const noResume = "[initialize]\n@unset agentCapabilities.sessionCapabilities.resume\n"
+	const noLoad = noResume + "@unset agentCapabilities.loadSession\n"
+	for name, tc := range map[string]struct{ scenario, continued string }{
+		"resume":                 {"", "resume"},
+		"load":                   {noResume, "load"},
+		"transcript":             {noLoad, ""},
+		"resume is refused":      {"[session/resume]\n@error -32002 unknown\n", "load"},
+		"all of it is refused":   {"[session/resume]\n@error -32002 unknown\n[session/load]\n@error -32002 unknown\n", ""},
+		"what is said in a load": {noResume + "[session/load]\n@ask execute Sneaky command=rm\n", "load"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := openRunner(t)
+			state := t.TempDir()
+			c := converse(t, r, "", state, "")
+			say(t, c, "the first")
+			closeConversation(t, c)
+			c = converse(t, r, c.Session(), state, tc.scenario)
+			shown := 0
+			res, err := c.Run(t.Context(), Turn{
+				Input: Input{Text: "@show params\n@show history", Source: "test"},
+				Show: func(n Notice) {
+					if _, ok := n.(Updated); ok {
+						shown++
+					}
+				},
+			})
+			_, continued, ok := c.Offers()
+			if err != nil || !ok || continued != tc.continued || res.Outcome != OutcomeResponded {
+				t.Fatalf("continued %q, %v: %+v, %v", continued, ok, res, err)
+			}
+			if transcript := strings.Contains(res.Text, "earlier turns"); transcript != (tc.continued == "") {
+				t.Errorf("a transcript went ahead: %t", transcript)
+			}
+			if !strings.Contains(res.Text, "the first") || shown > 20 {
+				t.Errorf("%d updates were shown: %q", shown, res.Text)
+			}
+			say(t, c, "a third")
+			closeConversation(t, c)
+			e, ok, err := r.log.Last(t.Context(), eventlog.Query{Types: []eventlog.Type{eventlog.SessionStarted}})
+			if err != nil || !ok {
+				t.Fatal(err)
+			}
+			f, err := fact.Decode[fact.SessionStarted](e)
+			if err != nil || f.Strategy != strategyKeep || f.Continued != tc.continued {
+				t.Errorf("on record: %+v, %v", f, err)
+			}
+		})
+	}
+}
+
+// TestAFreshTurnInBetween: the agent's session then does not hold the latest turn.
+func TestAFreshTurnInBetween(t *testing.T) {
+	r := openRunner(t)
+	state := t.TempDir()
+	c := converse(t, r, "", state, "")
+	say(t, c, "the first")
+	closeConversation(t, c)
+	setup := c.setup
+	if _, err := r.Run(t.Context(), Turn{Input: Input{Text: "the second", Source: "test"}, Setup: setup}); err != nil {
+		t.Fatal(err)
+	}
+	c = converse(t, r, c.Session(), state, "")
+	res := say(t, c, "@show params")
+	if _, how, _ := c.Offers(); how != "" || !strings.Contains(res.Text, "the second") {
+		t.Errorf("continued %q: %q", how, res.Text)
+	}
+	closeConversation(t, c)
+}
+
+// TestTheSessionIsHeld: others hear who holds it.
+func TestTheSessionIsHeld(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", "", "")
+	setup := c.setup
+	_, err := r.Converse(t.Context(), setup, 0, "test")
+	var busy *BusyError
+	if !errors.As(err, &busy) || !errors.Is(err, ErrBusy) || busy.By != "test" || busy.PID == 0 {
+		t.Errorf("%v", err)
+	}
+	if _, err := r.Run(t.Context(), Turn{Input: Input{Text: "x"}, Setup: setup}); !errors.Is(err, ErrBusy) {
+		t.Errorf("a run: %v", err)
+	}
+	closeConversation(t, c)
+	if _, err := c.Run(t.Context(), Turn{Input: Input{Text: "x"}}); !errors.Is(err, ErrConversationClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	if n, _ := sent(t, r, "initialize"); n != 0 {
+		t.Errorf("%d agents were started", n)
+	}
+}
+
+// TestTheAgentDiesBetweenInputs: the next input has another one.
+func TestTheAgentDiesBetweenInputs(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", "", "")
+	if res := say(t, c, "@say half\n@exit 3"); res.Outcome != OutcomeUnknown {
+		t.Errorf("the first: %+v", res)
+	}
+	if res := say(t, c, "hello"); res.Outcome != OutcomeResponded || res.Text != "You said: hello" {
+		t.Errorf("the second: %+v", res)
+	}
+	closeConversation(t, c)
+	if all, _ := sent(t, r, "session/prompt"); all != 2 {
+		t.Errorf("%d prompts", all)
+	}
+}
+
+// TestAStopLeavesTheAgent: a turn is cancelled, its conversation lives on.
+func TestAStopLeavesTheAgent(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", "", "")
+	stop := make(chan Stop, 1)
+	res, err := c.Run(t.Context(), Turn{
+		Input: Input{Text: "@show pid\n@hang", Source: "test"}, Stop: stop,
+		Show: func(n Notice) {
+			if _, ok := n.(Updated); ok {
+				stop <- Stop{By: "user", Why: "test"}
+			}
+		},
+	})
+	if err != nil || res.StopReason != "cancelled" {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if again := say(t, c, "@show pid"); again.Text != res.Text {
+		t.Errorf("another process: %q, %q", again.Text, res.Text)
+	}
+	closeConversation(t, c)
+}
+
+// TestWhatComesBetweenTurns belongs to no run, and is answered with no.
+func TestWhatComesBetweenTurns(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", "", "")
+	res := say(t, c, "@answer\n@ask execute Late command=make wait=no\n@read /etc/passwd")
+	if res.Outcome != OutcomeResponded || res.Permissions.Allowed > 0 {
+		t.Errorf("%+v", res)
+	}
+	if res = say(t, c, "hello"); res.Outcome != OutcomeResponded {
+		t.Errorf("%+v", res)
+	}
+	closeConversation(t, c)
+}
+
+// TestAnIdleAgentIsEnded and its session continued with the next input.
+func TestAnIdleAgentIsEnded(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", t.TempDir(), "")
+	c.idle = time.Nanosecond
+	c.Lost(func(err error) { t.Errorf("an idle agent is lost: %v", err) })
+	say(t, c, "the first")
+	for c.Alive() { // the timer's goroutine is about to end it
+		runtime.Gosched()
+	}
+	c.turns.Lock()
+	c.idle = 0
+	c.turns.Unlock()
+	res := say(t, c, "@show history")
+	if _, how, _ := c.Offers(); how != "resume" || !strings.Contains(res.Text, "the first") {
+		t.Errorf("continued %q: %q", how, res.Text)
+	}
+	closeConversation(t, c)
+	if all, _ := sent(t, r, "session/close"); all != 1 {
+		t.Errorf("session/close was sent %d times: an idle agent's session is not closed", all)
+	}
+}
+
+// TestSettings: modes and options are the agent's own.
+func TestSettings(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", "", "")
+	if err := c.SetMode(t.Context(), "auto"); err != nil {
+		t.Fatal(err)
+	}
+	if o, _, ok := c.Offers(); !ok || o.Mode != "auto" || len(o.Modes) != 2 {
+		t.Errorf("%+v, %t", o, ok)
+	}
+	var input *InputError
+	if err := c.SetMode(t.Context(), "yolo"); !errors.As(err, &input) || !strings.Contains(err.Error(), "it has ask, auto") {
+		t.Errorf("%v", err)
+	}
+	if err := c.SetModel(t.Context(), "x"); !errors.As(err, &input) {
+		t.Errorf("%v", err)
+	}
+	if err := c.SetOption(t.Context(), "x", "y"); !errors.As(err, &input) {
+		t.Errorf("%v", err)
+	}
+	say(t, c, "@commands review test")
+	if o, _, _ := c.Offers(); len(o.Commands) != 2 || o.Commands[0].Name != "review" {
+		t.Errorf("%+v", o)
+	}
+	closeConversation(t, c)
+}
+
+// TestModesAsAnOption: an agent may offer its modes as a config option only. What was chosen
+// holds as long as the conversation, whatever becomes of the agent.
+func TestModesAsAnOption(t *testing.T) {
+	r := openRunner(t)
+	const offers = `@unset modes
+@set configOptions [{"id":"m","name":"Mode","category":"mode","type":"select","currentValue":"build","options":[{"value":"build","name":"Build"},{"value":"plan","name":"Plan"}]},{"id":"effort","name":"Effort","type":"select","currentValue":"low","options":[{"value":"low","name":"Low"},{"value":"high","name":"High"}]}]
+`
+	c := converse(t, r, "", t.TempDir(), "[session/new]\n"+offers+"[session/resume]\n"+offers)
+	present := func() (mode, effort string) {
+		o, _, _ := c.Offers()
+		for _, opt := range o.Options {
+			if opt.Select.Id == "effort" {
+				effort = string(opt.Select.CurrentValue)
+			}
+		}
+		return o.Mode, effort
+	}
+	say(t, c, "the first")
+	if o, _, _ := c.Offers(); o.Mode != "build" || len(o.Modes) != 2 || o.Modes[1].Name != "Plan" {
+		t.Errorf("%+v", o)
+	}
+	var input *InputError
+	if err := c.SetMode(t.Context(), "yolo"); !errors.As(err, &input) || !strings.Contains(err.Error(), "it has build, plan") {
+		t.Errorf("%v", err)
+	}
+	if err := errors.Join(c.SetOption(t.Context(), "m", "build"), c.SetMode(t.Context(), "plan"), c.SetOption(t.Context(), "effort", "high")); err != nil {
+		t.Fatal(err)
+	}
+	if mode, effort := present(); mode != "plan" || effort != "high" {
+		t.Errorf("%s, %s", mode, effort)
+	}
+	if !c.Rest() {
+		t.Fatal("it does not rest")
+	}
+	say(t, c, "the second")
+	if mode, effort := present(); mode != "plan" || effort != "high" {
+		t.Errorf("after a rest: %s, %s", mode, effort)
+	}
+	if err := c.SetOption(t.Context(), "m", "build"); err != nil {
+		t.Fatal(err)
+	}
+	c.Rest()
+	say(t, c, "the third")
+	if mode, effort := present(); mode != "build" || effort != "high" {
+		t.Errorf("after another: %s, %s", mode, effort)
+	}
+	closeConversation(t, c)
+}
+
+// TestTheAgentsOwnMode is not forgotten when something else is chosen.
+func TestTheAgentsOwnMode(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", "", `[session/new]
+@set configOptions [{"id":"effort","name":"Effort","type":"select","currentValue":"low","options":[{"value":"low","name":"Low"},{"value":"high","name":"High"}]}]
+`)
+	say(t, c, `@update {"sessionUpdate":"current_mode_update","currentModeId":"auto"}`)
+	if err := c.SetOption(t.Context(), "effort", "high"); err != nil {
+		t.Fatal(err)
+	}
+	if o, _, _ := c.Offers(); o.Mode != "auto" {
+		t.Errorf("%+v", o)
+	}
+	closeConversation(t, c)
+}
+
+// TestAnAgentThatDiedAtRest costs no input: it is continued, as after an idle time.
+func TestAnAgentThatDiedAtRest(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", t.TempDir(), "")
+	say(t, c, "the first")
+	c.mu.Lock()
+	l := c.life
+	c.mu.Unlock()
+	l.conn.Kill()
+	<-l.conn.Gone()
+	if res := say(t, c, "@show history"); res.Outcome != OutcomeResponded || !strings.Contains(res.Text, "the first") {
+		t.Errorf("%+v", res)
+	}
+
+	// Whoever asks is told, at once, and finds no agent.
+	lost := make(chan error, 2)
+	c.Lost(func(err error) { lost <- err })
+	c.mu.Lock()
+	l = c.life
+	c.mu.Unlock()
+	l.conn.Kill()
+	select {
+	case err := <-lost:
+		if !errors.Is(err, l.conn.Err()) {
+			t.Errorf("lost: %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("nobody is told")
+	}
+	if c.Alive() {
+		t.Error("the dead one is kept")
+	}
+	say(t, c, "the last")
+	closeConversation(t, c)
+	if len(lost) > 0 {
+		t.Errorf("an agent that was ended is lost: %v", <-lost)
+	}
+}

@@ -1,0 +1,182 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/policy"
+)
+
+// twoRunners are two processes on one context, as far as a test can tell: each has its own log
+// handle and, if they listen, a socket of its own.
+func twoRunners(t *testing.T, listen bool) (asker, other *Runner) {
+	t.Helper()
+	first := openRunner(t)
+	opt := first.opt
+	if listen {
+		dir, err := os.MkdirTemp("", "pk") // a path for sockets has to be short
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		opt.Runtime = dir
+	}
+	open := func() *Runner {
+		r, err := Open(t.Context(), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return r
+	}
+	return open(), open()
+}
+
+// underWay runs an input in a conversation and returns its notices and what becomes of it.
+func underWay(t *testing.T, c *Conversation, text string) (<-chan Notice, <-chan Result) {
+	t.Helper()
+	notices, done := make(chan Notice, 100), make(chan Result, 1)
+	go func() {
+		res, err := c.Run(t.Context(), Turn{
+			Input: Input{Text: text, Source: "test"}, Permissions: policy.ModeAsk, AnswerIn: time.Hour,
+			Show: func(n Notice) { notices <- n },
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- res
+	}()
+	return notices, done
+}
+
+// first waits for the first notice of a type.
+func first[T Notice](t *testing.T, notices <-chan Notice) T {
+	t.Helper()
+	for {
+		select {
+		case n := <-notices:
+			if v, ok := n.(T); ok {
+				return v
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("it never came")
+		}
+	}
+}
+
+const askOnce = "@ask execute Build command=make options=y:allow_once:Yes,n:reject_once:No"
+
+// TestAnswerFromElsewhere measures how long an answer takes to the agent's reply, and that one
+// whose giver was killed before it could wake the asker is seen within seconds.
+func TestAnswerFromElsewhere(t *testing.T) {
+	for name, tc := range map[string]struct {
+		listen bool
+		give   func(t *testing.T, other *Runner, q interaction.Question) error
+		most   time.Duration
+	}{
+		"woken": {true, func(t *testing.T, other *Runner, q interaction.Question) error {
+			return other.AnswerQuestion(t.Context(), q, interaction.Answer{Option: "y", By: "me"})
+		}, 500 * time.Millisecond},
+		"killed before it woke": {true, func(t *testing.T, other *Runner, q interaction.Question) error {
+			_, err := other.log.Append(t.Context(), eventlog.NewFact(eventlog.InteractionAnswered, "user", q.Refs, interaction.Answer{Option: "y", By: "me"}))
+			return err
+		}, 5 * time.Second},
+		"cannot wake": {false, func(t *testing.T, other *Runner, q interaction.Question) error {
+			return other.AnswerQuestion(t.Context(), q, interaction.Answer{Option: "y", By: "me"})
+		}, 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asker, other := twoRunners(t, tc.listen)
+			c := converse(t, asker, "", "", "")
+			notices, done := underWay(t, c, askOnce)
+			q := first[Asked](t, notices).Question
+			start := time.Now()
+			if err := tc.give(t, other, q); err != nil {
+				t.Error(err)
+			}
+			if n := first[Closed](t, notices); n.Answer == nil || n.Answer.By != "me" {
+				t.Errorf("%+v", n)
+			}
+			took := time.Since(start)
+			t.Logf("from the answer to the agent: %s", took)
+			if took > tc.most {
+				t.Errorf("it took %s", took)
+			}
+			if res := <-done; !strings.Contains(res.Text, "permission: y") {
+				t.Errorf("%+v", res)
+			}
+			closeConversation(t, c)
+		})
+	}
+}
+
+// TestCancelFromElsewhere: whether the process of the turn listens or not.
+func TestCancelFromElsewhere(t *testing.T) {
+	for name, listen := range map[string]bool{"woken": true, "by looking": false} {
+		t.Run(name, func(t *testing.T) {
+			asker, other := twoRunners(t, listen)
+			c := converse(t, asker, "", "", "")
+			notices, done := underWay(t, c, "@say begun\n@hang")
+			run := first[Started](t, notices).Run
+			first[Updated](t, notices)
+			start := time.Now()
+			if err := other.CancelRun(t.Context(), run, Stop{By: "user", Why: "from elsewhere"}); err != nil {
+				t.Fatal(err)
+			}
+			res := <-done
+			t.Logf("from the cancellation to the outcome: %s", time.Since(start))
+			if res.StopReason != "cancelled" || res.Stopped == nil || res.Stopped.Why != "from elsewhere" {
+				t.Errorf("%+v", res)
+			}
+			if err := other.CancelRun(t.Context(), run, Stop{By: "user"}); !errors.Is(err, ErrRunGone) {
+				t.Errorf("a run that is over: %v", err)
+			}
+			n, err := other.log.Count(t.Context(), eventlog.Query{Run: run, Types: []eventlog.Type{eventlog.CancelRequested}})
+			if err != nil || n != 1 {
+				t.Errorf("%d cancellations on record, %v", n, err)
+			}
+			closeConversation(t, c)
+		})
+	}
+}
+
+// TestCancelledBeforeThePrompt: a stop on record is followed by no call.
+func TestCancelledBeforeThePrompt(t *testing.T) {
+	asker, other := twoRunners(t, true)
+	c := converse(t, asker, "", "", "[session/new]\n@hang\n")
+	notices, done := underWay(t, c, "hello")
+	_ = notices
+	var run eventlog.RunID
+	for n, err := range other.Follow(t.Context(), c.Session(), 1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, ok := n.(Received); ok {
+			run = r.Run
+			break
+		}
+	}
+	if err := other.CancelRun(context.Background(), run, Stop{By: "user", Why: "too early"}); err != nil {
+		t.Fatal(err)
+	}
+	if res := <-done; res.Calls != 0 || res.Outcome != OutcomeProviderError || res.Stopped == nil {
+		t.Errorf("%+v", res)
+	}
+	if n, err := other.log.Count(t.Context(), eventlog.Query{Run: run, Types: []eventlog.Type{eventlog.Requested}}); n != 0 || err != nil {
+		t.Errorf("%d intents, %v", n, err)
+	}
+	if n, err := other.log.Count(t.Context(), eventlog.Query{Run: run, Types: []eventlog.Type{eventlog.CancelRequested}}); n != 1 || err != nil {
+		t.Errorf("%d cancellations, %v", n, err)
+	}
+	closeConversation(t, c)
+}

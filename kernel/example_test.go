@@ -1,0 +1,95 @@
+package kernel_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/provider"
+)
+
+// Example opens a session, streams an answer, says yes to a question and reads the record.
+func Example() {
+	home, project, environ, agent := exampleWorld() // see below
+	defer os.RemoveAll(home)
+
+	ctx := context.Background()
+	dirs, err := config.UserDirs(func(name string) string { return map[string]string{"PERLICA_HOME": home}[name] }) // os.Getenv
+	check(err)
+	ws, err := config.Find(project, dirs.Home)
+	check(err)
+	cfg, err := config.Load(ws, dirs, environ, nil)
+	check(err)
+	opt, err := kernel.NewOptions(cfg, ws, dirs, environ)
+	check(err)
+	r, err := kernel.Open(ctx, opt)
+	check(err)
+	defer r.Close()
+	_, err = r.Recover(ctx) // the outcomes of runs whose process was killed
+	check(err)
+
+	chat, err := r.Converse(ctx, kernel.Setup{Agent: agent, Dir: project}, 10*time.Minute, "example")
+	check(err)
+	defer chat.Close(ctx)
+	chat.Warm() // the agent starts while the person still types
+
+	res, err := chat.Run(ctx, kernel.Turn{
+		Input:       kernel.Input{Text: "@say Hello.\\n\n@ask execute Build command=make", Source: "example", Sender: "me"},
+		Permissions: policy.ModeAsk, AnswerIn: time.Minute,
+		Show: func(n kernel.Notice) {
+			switch n := n.(type) {
+			case kernel.Updated:
+				fmt.Print(n.Text)
+			case kernel.Asked:
+				yes, _ := n.First("allow_once")
+				check(r.Questions().Answer(ctx, n.ID, interaction.Answer{Option: yes.ID, By: "me", Where: "example"}))
+			}
+		},
+	})
+	check(err)
+	fmt.Println(res.Outcome)
+	for e, err := range r.Log().Events(ctx, eventlog.Query{Run: res.Run, Class: eventlog.Fact}) {
+		check(err)
+		fmt.Println(e.Type)
+	}
+	// Output:
+	// Hello.
+	// permission: allow-once
+	// responded
+	// inbound.message.received
+	// llm.requested
+	// interaction.requested
+	// interaction.answered
+	// acp.reply.sent
+	// interaction.resolved
+	// llm.responded
+	// llm.single_call.enforced
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// exampleWorld is a home, a project and an agent for the example: this test's own binary, which
+// does what its prompt says. A program takes kernel.Resolver{…}.Default or Named instead.
+func exampleWorld() (home, project string, environ []string, agent kernel.Agent) {
+	home, err := os.MkdirTemp("", "perlica-example")
+	check(err)
+	project = filepath.Join(home, "project")
+	check(os.Mkdir(project, 0o700))
+	self, err := os.Executable()
+	check(err)
+	return home, project, append(os.Environ(), "KERNEL_TEST_SCENARIO=#"), kernel.Agent{Agent: provider.Agent{
+		ID: "example", Command: []string{self, "-test.run=^TestAgentProcess$"}, Env: []string{"KERNEL_TEST_SCENARIO"},
+	}}
+}

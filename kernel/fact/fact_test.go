@@ -1,0 +1,71 @@
+package fact
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/provider"
+)
+
+// TestNamesStay: what was written under a name is read under it by every later version, and
+// a fact is the same to the byte. Lines may be added here, and fields; none may change.
+func TestNamesStay(t *testing.T) {
+	tool := ToolSeen{ID: "1", Title: "T", Kind: "edit", Status: "completed"}
+	const seen = `{"id":"1","title":"T","kind":"edit","status":"completed"}`
+	for _, c := range []struct {
+		fact any
+		want string
+	}{
+		{MessageReceived{Text: "t", Attachments: []string{"/a"}, Source: "run", Sender: "s", Dir: "/d", Provider: "p"},
+			`{"text":"t","attachments":["/a"],"source":"run","sender":"s","dir":"/d","provider":"p"}`},
+		{Truncated{Kept: 1, Dropped: 2, Budget: 3, Estimate: 4}, `{"kept_turns":1,"dropped_turns":2,"budget_tokens":3,"estimated_tokens":4}`},
+		{Requested{"p", []string{"a"}, "d", 5, 1, "keep"},
+			`{"provider":"p","agent":["a"],"prompt_sha256":"d","prompt_bytes":5,"llm_call_index":1,"strategy":"keep"}`},
+		{Requested{}, `{"provider":"","agent":null,"prompt_sha256":"","prompt_bytes":0,"llm_call_index":0}`},
+		{Responded{"p", "t", "end_turn", json.RawMessage(`{}`), &acp.Cost{Amount: 1, Currency: "EUR"}, 2, 3, []ToolSeen{tool}},
+			`{"provider":"p","text":"t","stop_reason":"end_turn","usage":{},"cost":{"amount":1,"currency":"EUR"},"duration_ms":2,"first_update_ms":3,"tool_calls":[` + seen + `]}`},
+		{Responded{}, `{"provider":"","text":"","stop_reason":"","duration_ms":0,"first_update_ms":0,"tool_calls":null}`},
+		{Failed{nil, 1, "t", []ToolSeen{tool}, "run", "k"},
+			`{"duration_ms":1,"text":"t","tool_calls":[` + seen + `],"noticed_by":"run","known":"k"}`},
+		{Failed{}, `{"duration_ms":0}`},
+		{Enforced{1, 2, 3, Permissions{4, 5, 6, 7}, 8},
+			`{"calls":1,"blocked_tool_calls":2,"debug_lines_lost":3,"permissions":{"asked":4,"allowed":5,"denied":6,"unanswered":7},"unasked_tools":8}`},
+		{UnaskedTool{tool, "w"}, `{"id":"1","title":"T","kind":"edit","status":"completed","why":"w"}`},
+		{ToolBlocked{"fs/x", "7", ReasonBlocked, json.RawMessage(`[1]`)},
+			`{"method":"fs/x","request_id":"7","reason":"single_call_mode_local_tool_dispatch_disabled","params":[1]}`},
+		{ToolResult{false, "fs/x", "7", "r"}, `{"ok":false,"method":"fs/x","request_id":"7","reason":"r"}`},
+		{SessionCreated{"n", "p", true}, `{"name":"n","provider":"p","ephemeral":true}`},
+		{SessionRenamed{"n"}, `{"name":"n"}`},
+		{SessionClosed{true, "e"}, `{"requested":true,"error":"e"}`},
+		{OversizedLine{9, "s", []byte("h")}, `{"length":9,"sha256":"s","head":"aA=="}`},
+		{RequestTimeout{"m", "1s"}, `{"method":"m","after":"1s"}`},
+		{PolicyDecided{"t", "allow", "rule", 1, "w", "o"}, `{"title":"t","effect":"allow","by":"rule","rule":1,"why":"w","option":"o"}`},
+		{ReplySent{"7", "selected", "o", "k", "b", "e"}, `{"request_id":"7","outcome":"selected","option":"o","kind":"k","by":"b","error":"e"}`},
+	} {
+		if e := eventlog.NewFact("x", "user", eventlog.Refs{}, c.fact); string(e.Payload) != c.want {
+			t.Errorf("%T:\n %s, want\n %s", c.fact, e.Payload, c.want)
+		}
+	}
+}
+
+// TestFactsOfOthers: of the error in a failure and of the answer in a rejection, the fields
+// lie beside those of the fact.
+func TestFactsOfOthers(t *testing.T) {
+	e := eventlog.NewFact(eventlog.ProviderError, "perlica", eventlog.Refs{}, Failed{Error: &provider.Error{Provider: "p", Message: "m"}, Known: "k"})
+	f, err := Decode[Failed](e)
+	if err != nil || f.Error == nil || f.Provider != "p" || f.Message != "m" || f.Known != "k" {
+		t.Errorf("%+v, %v", f, err)
+	}
+	e.Payload = []byte(`{"option":"o","by":"alice","why":"late"}`)
+	if r, err := Decode[Rejected](e); err != nil || r.Answer != (interaction.Answer{Option: "o", By: "alice"}) || r.Why != "late" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	e.Payload = []byte(`{"option":7}`)
+	if _, err := Decode[Rejected](e); err == nil {
+		t.Error("a number is an option")
+	}
+}

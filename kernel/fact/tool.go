@@ -1,0 +1,37 @@
+package fact
+
+import "encoding/json"
+
+// ToolSeen is a tool call as the agent reported it, in Responded, Failed and UnaskedTool.
+type ToolSeen struct {
+	ID     string `json:"id"`
+	Title  string `json:"title"`
+	Kind   string `json:"kind"`
+	Status string `json:"status"`
+}
+
+// UnaskedTool is the payload of policy.unasked_tool: an execute, edit, delete or move that
+// ran although nobody was asked.
+type UnaskedTool struct {
+	ToolSeen
+	Why string `json:"why"`
+}
+
+// ToolBlocked is the payload of tool.blocked: the agent asked Perlica to do something.
+type ToolBlocked struct {
+	Method    string          `json:"method"`
+	RequestID string          `json:"request_id"`
+	Reason    string          `json:"reason"` // ReasonBlocked
+	Params    json.RawMessage `json:"params,omitempty"`
+}
+
+// ToolResult is the payload of tool.result: what the agent was told instead.
+type ToolResult struct {
+	OK        bool   `json:"ok"`
+	Method    string `json:"method"`
+	RequestID string `json:"request_id"`
+	Reason    string `json:"reason"` // ReasonBlocked
+}
+
+// ReasonBlocked is why Perlica does nothing for an agent.
+const ReasonBlocked = "single_call_mode_local_tool_dispatch_disabled"

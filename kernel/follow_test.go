@@ -1,0 +1,220 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/policy"
+)
+
+// watched follows a session and tells each notice in a word or two.
+type watched struct {
+	t    *testing.T
+	told chan string
+}
+
+func watch(t *testing.T, r *Runner, session eventlog.SessionID, turns int) *watched {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &watched{t: t, told: make(chan string, 100)}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for n, err := range r.Follow(ctx, session, turns) {
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			w.told <- word(n)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	return w
+}
+
+func word(n Notice) string {
+	switch n := n.(type) {
+	case Received:
+		return "received " + n.Input.Text
+	case Started:
+		return "started by " + n.Provider
+	case Updated:
+		return "said " + n.Text
+	case Asked:
+		return fmt.Sprint("asked ", n.Title, " ", n.Answerable)
+	case Closed:
+		if n.Answer != nil {
+			return "answered " + n.Question.Title + ": " + n.Answer.Option + " by " + n.Answer.By
+		}
+		return "lapsed " + n.Question.Title + ": " + string(n.Reason)
+	case Decided:
+		return "decided " + n.Title + ": " + n.Effect
+	case Blocked:
+		return "blocked " + n.Method
+	case Stopping:
+		return "stopping: " + n.Why
+	case Finished:
+		return fmt.Sprintf("finished %s: %s, %d call", n.Outcome, n.Text, n.Calls)
+	case Held:
+		return "held by " + n.By
+	case Freed:
+		return "freed" + map[bool]string{true: " in a turn"}[n.Run != ""]
+	}
+	return fmt.Sprintf("%T", n)
+}
+
+// expect waits for the next notices.
+func (w *watched) expect(want ...string) {
+	w.t.Helper()
+	for _, s := range want {
+		select {
+		case got := <-w.told:
+			if got != s {
+				w.t.Fatalf("told %q, want %q", got, s)
+			}
+		case <-time.After(10 * time.Second):
+			w.t.Fatalf("never told %q", s)
+		}
+	}
+}
+
+// until passes over notices until one comes.
+func (w *watched) until(want string) {
+	w.t.Helper()
+	var passed []string
+	for {
+		select {
+		case got := <-w.told:
+			if got == want {
+				return
+			}
+			passed = append(passed, got)
+		case <-time.After(10 * time.Second):
+			w.t.Fatalf("never told %q, only %q", want, passed)
+		}
+	}
+}
+
+// TestFollow: who follows sees the turn under way from its beginning, what comes, and who holds
+// the session.
+func TestFollow(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", "", "")
+	say(t, c, "@say before")
+	now := watch(t, r, c.Session(), 0)
+	now.expect("held by test")
+	asked := make(chan interaction.Question, 1)
+	done := make(chan Result, 1)
+	go func() {
+		res, err := c.Run(t.Context(), Turn{
+			Input: Input{Text: "@say one\n@read /etc/passwd\n@ask execute Build command=make", Source: "test"}, Permissions: policy.ModeAsk, AnswerIn: time.Minute,
+			Show: func(n Notice) {
+				if q, ok := n.(Asked); ok {
+					asked <- q.Question
+				}
+			},
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- res
+	}()
+	q := <-asked
+	turn := []string{"received " + "@say one\n@read /etc/passwd\n@ask execute Build command=make", "started by test", "said one"}
+	late := watch(t, r, c.Session(), 1)
+	late.expect(turn...)
+	for _, w := range []*watched{now, late} {
+		if w == now {
+			w.expect(turn...)
+		}
+		w.until("asked Build true")
+	}
+	if err := r.AnswerQuestion(t.Context(), q, interaction.Answer{Option: q.Options[0].ID, By: "me"}); err != nil {
+		t.Fatal(err)
+	}
+	res := <-done
+	all := watch(t, r, c.Session(), 5)
+	all.expect("received @say before", "started by test", "said before", "finished responded: before, 1 call")
+	all.expect(turn...)
+	all.until("blocked fs/read_text_file")
+	all.until("asked Build false")
+	for _, w := range []*watched{now, late, all} {
+		w.until("answered Build: " + q.Options[0].ID + " by me")
+		w.until("finished responded: " + res.Text + ", 1 call")
+	}
+	all.expect("held by test")
+	closeConversation(t, c)
+	for _, w := range []*watched{now, late, all} {
+		w.expect("freed")
+	}
+}
+
+// TestFollowTheKilled: a turn whose process is gone is told, and later what recovery finds.
+func TestFollowTheKilled(t *testing.T) {
+	r := openRunner(t)
+	run := abandon(t, r, 5)
+	w := watch(t, r, "s", 1)
+	w.expect("received hi", "started by p", "said half an ", "asked may I? false", "freed in a turn")
+	if _, err := r.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.expect("lapsed may I?: "+string(interaction.Crashed), "finished outcome_unknown: half an , 1 call")
+	append1(t, r, eventlog.NewFact(eventlog.CancelRequested, "user", eventlog.Refs{Session: "s", Run: run}, Stop{By: "user", Why: "late"}))
+	w.expect("stopping: late")
+}
+
+// TestFollowTheQuietlyKilled: that a holder is gone is told although nothing was written, and
+// nobody has looked for a while.
+func TestFollowTheQuietlyKilled(t *testing.T) {
+	t.Parallel()
+	r := openRunner(t)
+	append1(t, r, newSessionFact("s", fact.SessionCreated{Provider: "p"}))
+	lock, err := acquire(sessionLockPath(r.opt.Paths.Locks, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock.sign("test", time.Now())
+	w := watch(t, r, "s", 1)
+	w.expect("held by test")
+	select {
+	case got := <-w.told:
+		t.Fatalf("told %q", got)
+	case <-time.After(3 * time.Second): // what is told at first is told because it is looked for
+	}
+	if err := lock.f.Close(); err != nil { // as the end of a process does
+		t.Fatal(err)
+	}
+	w.expect("freed")
+}
+
+// TestALookIsNoHolder: whoever looks whether a lock is held keeps nobody from taking it.
+func TestALookIsNoHolder(t *testing.T) {
+	path := t.TempDir() + "/x.lock"
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range 4 {
+		go func() {
+			for ctx.Err() == nil {
+				if _, err := isLocked(path); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}()
+	}
+	for range 500 {
+		l, err := acquire(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := acquire(path); err == nil {
+			t.Fatal("a lock was taken twice")
+		}
+		l.release()
+	}
+}

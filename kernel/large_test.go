@@ -1,0 +1,116 @@
+package kernel
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/fact"
+)
+
+// largeSession writes a session of n answered turns of a kept agent session, each with the
+// lines of a short answer, and returns its id.
+func largeSession(tb testing.TB, r *Runner, n int) eventlog.SessionID {
+	tb.Helper()
+	const id = "0199cccc-0000-7000-8000-000000000001"
+	record := func(events ...eventlog.Event) {
+		if err := r.log.Record(events...); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	refs := eventlog.Refs{Session: id, Conversation: "c"}
+	record(newSessionFact(id, fact.SessionCreated{Provider: "test"}),
+		eventlog.NewFact(eventlog.SessionStarted, "perlica", refs, fact.SessionStarted{Strategy: strategyKeep}))
+	for i := range n {
+		refs.Run, refs.Input = eventlog.RunID(fmt.Sprintf("0199dddd-0000-7000-8000-%012d", i)), eventlog.InputID(fmt.Sprint("i", i))
+		frame := func(ty eventlog.Type, line string) eventlog.Event {
+			return eventlog.Event{Type: ty, Class: eventlog.Frame, Actor: "agent", Refs: refs, Payload: []byte(line)}
+		}
+		events := []eventlog.Event{
+			eventlog.NewFact(eventlog.MessageReceived, "user", refs, fact.MessageReceived{Text: fmt.Sprintf("question %d: what is it that we were talking about?", i), Provider: "test", Sender: "me", Source: "chat"}),
+			eventlog.NewFact(eventlog.Requested, "perlica", refs, fact.Requested{Provider: "test", CallIndex: 1, Strategy: strategyKeep}),
+			frame(eventlog.RequestSent, `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{}}`),
+		}
+		for range 5 {
+			events = append(events, frame(eventlog.NotificationReceived, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"c","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a piece of the answer, which has some more words"}}}}`))
+		}
+		record(append(events,
+			frame(eventlog.ResponseReceived, `{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}`),
+			eventlog.NewFact(eventlog.Responded, "agent", refs, fact.Responded{Provider: "test", Text: "a piece of the answer, which has some more words", StopReason: "end_turn"}),
+			eventlog.NewFact(eventlog.CallEnforced, "perlica", refs, fact.Enforced{Calls: 1}))...)
+	}
+	if err := r.log.Sync(); err != nil {
+		tb.Fatal(err)
+	}
+	return id
+}
+
+// BenchmarkLargeSession is what opening and showing a session of 10,000 turns costs. The log is
+// kept in the folder that PERLICA_BENCH_LARGE names, if that is set, and else made anew.
+func BenchmarkLargeSession(b *testing.B) {
+	const id = "0199cccc-0000-7000-8000-000000000001"
+	dir := os.Getenv("PERLICA_BENCH_LARGE")
+	if dir == "" {
+		dir = b.TempDir()
+	}
+	paths := config.ContextPaths{
+		Dir: dir, EventLog: filepath.Join(dir, "eventlog.db"), Sessions: filepath.Join(dir, "sessions.db"),
+		Approvals: filepath.Join(dir, "approvals.db"), Locks: dir,
+	}
+	_, err := os.Stat(paths.EventLog)
+	made := err == nil
+	r, err := Open(b.Context(), Options{Paths: paths, Context: "default", Vouchers: NewVouchers(filepath.Join(dir, "vouchers"))})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if !made {
+		largeSession(b, r, 10_000)
+	}
+	b.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	b.Run("converse", func(b *testing.B) {
+		for b.Loop() {
+			c, err := r.Converse(b.Context(), Setup{Session: id}, 0, "bench")
+			if err == nil {
+				err = c.Close(b.Context())
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("native continuation", func(b *testing.B) {
+		for b.Loop() {
+			if c, err := r.keptConversation(b.Context(), id); err != nil || c != "c" {
+				b.Fatal(c, err)
+			}
+		}
+	})
+	b.Run("history", func(b *testing.B) {
+		for b.Loop() {
+			if h, err := r.history(b.Context(), id, "", 50_000); err != nil || h.dropped < 5000 {
+				b.Fatal(h.dropped, err)
+			}
+		}
+	})
+	b.Run("view", func(b *testing.B) {
+		for b.Loop() {
+			s, err := r.Sessions(b.Context())
+			if err == nil {
+				_, err = s.List(b.Context(), true)
+			}
+			if err == nil {
+				err = s.Close()
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,130 @@
+//go:build unix
+
+package kernel
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/perlica/perlica/eventlog"
+)
+
+// breakLog has every write to the runner's log fail until mended is called: its file is moved
+// away. What the disk may say to a commit is tried out in eventlog.
+func breakLog(t *testing.T, r *Runner) (mended func()) {
+	t.Helper()
+	path := r.opt.Paths.EventLog
+	move := func(from, to string) {
+		if err := os.Rename(from, to); err != nil {
+			t.Error(err)
+		}
+	}
+	move(path, path+".away")
+	return func() { move(path+".away", path) }
+}
+
+// failedBefore fails unless a turn ended with an error of the log, before anything was sent.
+func failedBefore(t *testing.T, res Result, err error) {
+	t.Helper()
+	var write *eventlog.WriteError
+	if !errors.As(err, &write) || res.Outcome != "" || res.Calls != 0 {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// TestALogThatFailedIsOpenedAgain: a process that lives on accepts the next input only when
+// the log can be written again, and all is in it that was acknowledged. A run whose outcome
+// could not be written has it then.
+func TestALogThatFailedIsOpenedAgain(t *testing.T) {
+	r := openRunner(t)
+	run := func(id eventlog.InputID, script string, show func(Notice)) (Result, error) {
+		return hostileTurn(t, r, script, func(t *Turn) { t.Input.ID, t.Show = id, show })
+	}
+	if res, err := run("first", "hello", nil); err != nil || res.Outcome != OutcomeResponded {
+		t.Fatal(res, err)
+	}
+	mended := breakLog(t, r)
+	for range 2 { // the second finds the log dead and opens it again, in vain
+		res, err := run("second", "hello", nil)
+		failedBefore(t, res, err)
+	}
+	mended()
+	if res, err := run("second", "hello", nil); err != nil || res.Outcome != OutcomeResponded || res.Replayed {
+		t.Errorf("put back: %+v, %v", res, err)
+	}
+	// In mid-turn: the prompt has left, and the answer cannot be recorded.
+	mended = nil
+	res, err := run("third", "@say begun\n@sleep 50ms\n@say more", func(n Notice) {
+		if _, ok := n.(Updated); ok && mended == nil {
+			mended = breakLog(t, r)
+		}
+	})
+	if err != nil || res.Outcome != OutcomeUnknown || res.Calls != 1 || r.log.Err() == nil {
+		t.Fatalf("%+v, %v; the log: %v", res, err, r.log.Err())
+	}
+	mended()
+	again, err := run("third", "hello", nil)
+	if err != nil || !again.Replayed || again.Outcome != OutcomeUnknown || again.Run != res.Run ||
+		again.Err == nil || again.Err.Subtype != "record_failed" {
+		t.Errorf("the same input again: %+v, %v", again, err)
+	}
+	if res, err := run("fourth", "hello", nil); err != nil || res.Outcome != OutcomeResponded {
+		t.Errorf("another: %+v, %v", res, err)
+	}
+	if all, _ := sent(t, r, "session/prompt"); all > 4 {
+		t.Errorf("%d prompts for four inputs", all)
+	}
+}
+
+// TestAConversationOutlivesItsLog: the agent whose lines are not on record is not prompted
+// again; another one is told what was said.
+func TestAConversationOutlivesItsLog(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", "", "")
+	first := say(t, c, "@show pid")
+	mended := breakLog(t, r)
+	res, err := c.Run(t.Context(), Turn{Input: Input{ID: "second", Text: "lost", Source: "test"}})
+	failedBefore(t, res, err)
+	if res, err := c.Run(t.Context(), Turn{Input: Input{ID: "second", Text: "lost", Source: "test"}}); err == nil {
+		t.Errorf("it was accepted: %+v", res)
+	}
+	mended()
+	third := say(t, c, "@show pid\n@show history")
+	if third.Outcome != OutcomeResponded || strings.HasPrefix(third.Text, first.Text) || !strings.Contains(third.Text, "@show pid") {
+		t.Errorf("%+v; the first: %q", third, first.Text)
+	}
+	if res := say(t, c, "a fourth"); res.Outcome != OutcomeResponded {
+		t.Errorf("%+v", res)
+	}
+	closeConversation(t, c)
+	if all, noRun := sent(t, r, "initialize"); all < 2 || noRun != all {
+		t.Errorf("%d agents were started", all)
+	}
+	view, err := r.Sessions(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer view.Close()
+	if list, err := view.List(t.Context(), true); err != nil || len(list) != 1 {
+		t.Errorf("sessions: %+v, %v", list, err)
+	}
+}
+
+// TestANewSessionOutlivesItsLog: a session whose beginning was lost is recorded again.
+func TestANewSessionOutlivesItsLog(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", "", "")
+	mended := breakLog(t, r)
+	if res, err := c.Run(t.Context(), Turn{Input: Input{Text: "lost", Source: "test"}}); err == nil {
+		t.Errorf("%+v", res)
+	}
+	mended()
+	say(t, c, "hello")
+	closeConversation(t, c)
+	e, ok, err := r.log.Last(t.Context(), eventlog.Query{Session: c.Session(), Types: []eventlog.Type{eventlog.SessionCreated}})
+	if err != nil || !ok {
+		t.Errorf("the session is not on record: %+v, %v", e, err)
+	}
+}

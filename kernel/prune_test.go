@@ -1,0 +1,196 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/fact"
+)
+
+// pruneRunner is a runner whose log may lose payloads, which Verify does not know of here.
+func pruneRunner(t *testing.T) *Runner {
+	t.Helper()
+	r := openAlone(t)
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// turns writes answered turns of a session.
+func turns(t *testing.T, r *Runner, runs ...string) {
+	t.Helper()
+	for _, run := range runs {
+		refs := eventlog.Refs{Session: "s", Run: eventlog.RunID(run), Input: eventlog.InputID("input " + run)}
+		append1(t, r,
+			eventlog.NewFact(eventlog.MessageReceived, "user", refs, fact.MessageReceived{Text: "ask " + run, Provider: "p"}),
+			eventlog.NewFact(eventlog.Requested, "perlica", refs, fact.Requested{Provider: "p"}),
+			eventlog.NewFact(eventlog.Responded, "agent", refs, fact.Responded{Text: "answer " + run}),
+			eventlog.NewFact(eventlog.CallEnforced, "perlica", refs, fact.Enforced{Calls: 1}))
+	}
+}
+
+// TestPruneAndRunsExcludeEachOther: whoever comes second is refused, or waits.
+func TestPruneAndRunsExcludeEachOther(t *testing.T) {
+	r := pruneRunner(t)
+	turns(t, r, "a")
+	all := eventlog.Pruning{Until: 1000}
+
+	run, err := r.accept(t.Context(), &Turn{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Prune(t.Context(), all); !errors.Is(err, ErrUnderWay) {
+		t.Errorf("pruned under a run: %v", err)
+	}
+	run.release()
+
+	lock, err := acquire(pruneLockPath(r.opt.Paths.Locks))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Prune(t.Context(), all); !errors.Is(err, ErrPruning) {
+		t.Errorf("pruned twice at once: %v", err)
+	}
+	if _, err := r.accept(t.Context(), &Turn{Setup: Setup{Session: "s"}}); !errors.Is(err, ErrPruning) {
+		t.Errorf("a run began while payloads are removed: %v", err)
+	}
+	if held, err := filepath.Glob(filepath.Join(r.opt.Paths.Locks, "run-*")); err != nil || len(held) > 0 {
+		t.Errorf("a refused run left %v, %v", held, err)
+	}
+	accepted := make(chan error, 1)
+	go func() {
+		run, err := r.accept(context.Background(), &Turn{Setup: Setup{Session: "s"}, Wait: true})
+		if err == nil {
+			run.release()
+		}
+		accepted <- err
+	}()
+	select {
+	case err := <-accepted:
+		t.Fatalf("it did not wait: %v", err)
+	case <-time.After(3 * lockPoll / 2): // it has looked twice
+	}
+	lock.release()
+	if err := <-accepted; err != nil {
+		t.Error(err)
+	}
+	if done, err := r.Prune(t.Context(), all); err != nil || done.Events != 4 {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
+
+// TestPruneTakesTheViewsAlong: they hold words of what is removed; they come back without.
+func TestPruneTakesTheViewsAlong(t *testing.T) {
+	r := pruneRunner(t)
+	append1(t, r, newSessionFact("s", fact.SessionCreated{Name: "kept", Provider: "p"}))
+	turns(t, r, "a", "b")
+	list := func() Session {
+		t.Helper()
+		view, err := r.Sessions(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer view.Close()
+		s, err := view.Find(t.Context(), "kept")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	before := list()
+	r.approvals() // opens the other view
+	for _, path := range r.opt.Paths.Views()[:2] {
+		if _, err := os.Stat(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.Prune(t.Context(), eventlog.Pruning{Until: 1000, Run: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range r.opt.Paths.Views() {
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is still there: %v", filepath.Base(path), err)
+		}
+	}
+	after := list()
+	if before.Title != "ask a" || after.Title != "ask b" || after.Turns != 2 || !after.Used.Equal(before.Used) {
+		t.Errorf("before %+v\nafter  %+v", before, after)
+	}
+	r.approvals()
+}
+
+// TestHistorySaysWhatIsGone: a turn that was pruned is neither repeated nor passed over
+// without a word, and does not cost the turns around it.
+func TestHistorySaysWhatIsGone(t *testing.T) {
+	r := pruneRunner(t)
+	turns(t, r, "a", "b", "c")
+	if _, err := r.Prune(t.Context(), eventlog.Pruning{Until: 1000, Run: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	h, err := r.history(t.Context(), "s", "", 1000)
+	if err != nil || len(h.turns) != 2 || h.turns[0].answer != "answer a" || h.turns[1].answer != "answer c" || h.gone != 1 || h.dropped != 0 {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
+
+func TestRecordedAfterPruning(t *testing.T) {
+	r := pruneRunner(t)
+	turns(t, r, "a")
+	append1(t, r, eventlog.NewFact(eventlog.CancelRequested, "timeout", eventlog.Refs{Run: "a"}, Stop{By: "timeout", Why: "it took too long"}))
+	if _, err := r.Prune(t.Context(), eventlog.Pruning{Until: 1000, Run: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	res, ok, err := r.Recorded(t.Context(), "input a")
+	if err != nil || !ok || res.Outcome != OutcomeResponded || !res.Pruned || !res.Replayed || res.Calls != 1 || res.Session != "s" ||
+		res.Stopped == nil || res.Stopped.By != "timeout" {
+		t.Errorf("%+v, %t, %v", res, ok, err)
+	}
+}
+
+func TestResolve(t *testing.T) {
+	r := pruneRunner(t)
+	run := abandon(t, r, 4)
+	turns(t, r, "fine")
+	append1(t, r, inputOnly("early"))
+	judge := func(id eventlog.RunID) error {
+		return r.Resolve(t.Context(), id, fact.Resolved{Sent: true, Note: "n", By: "alice"})
+	}
+
+	lock, err := acquire(runLockPath(r.opt.Paths.Locks, string(run)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := judge(run); !errors.Is(err, ErrUnderWay) {
+		t.Errorf("of a living run: %v", err)
+	}
+	lock.release()
+	for id, want := range map[eventlog.RunID]error{run: ErrNoOutcome, "fine": ErrOutcomeKnown, "early": ErrNoCall} {
+		if err := judge(id); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", id, err, want)
+		}
+	}
+	if _, err := r.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := judge(run); err != nil {
+			t.Error(err)
+		}
+	}
+	e, ok, err := r.log.Last(t.Context(), eventlog.Query{Run: run, Types: []eventlog.Type{eventlog.RunResolved}})
+	if err != nil || !ok || e.Session != "s" || e.Trace != "t" || e.Input != "i" {
+		t.Errorf("%+v, %v", e.Refs, err)
+	}
+}
+
+func inputOnly(run string) eventlog.Event {
+	return eventlog.NewFact(eventlog.MessageReceived, "user", eventlog.Refs{Run: eventlog.RunID(run)}, fact.MessageReceived{Text: "x"})
+}

@@ -1,0 +1,297 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/eventlog"
+)
+
+// Audit holds what is on a log against the contract: at most one call for an input and for a
+// run, exactly one outcome for an intent, nothing sent before its intent, every answer given
+// by somebody who is named, no reply before its answer, and the ids of a run its own in all
+// of its events. It is an eventlog.Auditor; the zero value is ready.
+//
+// It says nothing of events of types that it does not know, and nothing that depends on a
+// payload that is gone or on events that are missing.
+type Audit struct {
+	gap       bool // events were missing: what is not known may have been there
+	runs      map[eventlog.RunID]*auditedRun
+	inputs    map[eventlog.InputID]*auditedInput
+	questions map[eventlog.InteractionID]*auditedQuestion
+	last      *auditedRun // that of the event before, as it mostly is
+	broken    []string    // by the event that is being looked at
+}
+
+type auditedRun struct {
+	id      eventlog.RunID
+	trace   eventlog.TraceID
+	session eventlog.SessionID
+	input   eventlog.InputID
+
+	intent    eventlog.Seq
+	prompt    eventlog.Seq
+	outcome   eventlog.Seq
+	decided   int  // questions that a rule answered
+	replied   int  // to them
+	uncertain bool // a gap lies before its first event, or behind its intent
+}
+
+type auditedInput struct {
+	intent, prompt eventlog.Seq
+}
+
+type auditedQuestion struct {
+	run   eventlog.RunID
+	asked eventlog.Seq
+	ended eventlog.Seq // answered, or lapsed
+}
+
+// NewAuditor returns an Audit, for who asks for an Auditor.
+func NewAuditor() eventlog.Auditor { return &Audit{} }
+
+// Wants says that a request's method and an answer's giver are looked at.
+func (a *Audit) Wants(t eventlog.Type) bool {
+	return t == eventlog.RequestSent || t == eventlog.InteractionAnswered
+}
+
+// Gap says that events are missing.
+func (a *Audit) Gap() {
+	a.gap = true
+	for _, r := range a.runs {
+		if r.outcome == 0 {
+			r.uncertain = true
+		}
+	}
+}
+
+// Open returns the runs whose intent has no outcome, in the order of their intents. They are
+// no damage: they are under way, or the next start says what is known of them.
+func (a *Audit) Open() []eventlog.RunID {
+	var list []*auditedRun
+	for _, r := range a.runs {
+		if r.intent > 0 && r.outcome == 0 && !r.uncertain {
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(x, y *auditedRun) int { return int(x.intent - y.intent) })
+	ids := make([]eventlog.RunID, len(list))
+	for i, r := range list {
+		ids[i] = r.id
+	}
+	return ids
+}
+
+// Event takes an event in and says which rules it breaks.
+func (a *Audit) Event(e *eventlog.Event) []string {
+	a.broken = a.broken[:0]
+	if e.Class != eventlog.Fact && e.Class != eventlog.Frame {
+		a.breaks("%s is of the class %q, which does not exist", e.Type, e.Class)
+	}
+	var r *auditedRun
+	if e.Run != "" {
+		r = a.run(e)
+	}
+	switch e.Type {
+	case eventlog.Requested:
+		a.requested(e, r)
+	case eventlog.RequestSent:
+		if isPrompt(e.Payload) {
+			a.prompted(e, r)
+		}
+	case eventlog.Responded, eventlog.ProviderError, eventlog.OutcomeUnknown:
+		a.ended(e, r)
+	case eventlog.InteractionRequested, eventlog.InteractionAnswered, eventlog.InteractionLapsed:
+		a.question(e)
+	case eventlog.PolicyDecided:
+		if r != nil {
+			r.decided++
+		}
+	case eventlog.ReplySent, eventlog.ReplyFailed:
+		a.replied(e, r)
+	}
+	return a.broken
+}
+
+func (a *Audit) breaks(format string, args ...any) {
+	a.broken = append(a.broken, fmt.Sprintf(format, args...))
+}
+
+// run finds the event's run and compares its ids. An id that does not apply is empty.
+func (a *Audit) run(e *eventlog.Event) *auditedRun {
+	r := a.last
+	if r == nil || r.id != e.Run {
+		if r = a.runs[e.Run]; r == nil {
+			r = &auditedRun{id: e.Run, uncertain: a.gap}
+			if a.runs == nil {
+				a.runs = map[eventlog.RunID]*auditedRun{}
+			}
+			a.runs[e.Run] = r
+		}
+		a.last = r
+	}
+	if same(&r.trace, e.Trace) && same(&r.session, e.Session) && same(&r.input, e.Input) {
+		return r
+	}
+	a.breaks("%s has other ids than its run: trace %q instead of %q, session %q instead of %q, input %q instead of %q",
+		e.Type, e.Trace, r.trace, e.Session, r.session, e.Input, r.input)
+	return r
+}
+
+func same[T ~string](have *T, is T) bool {
+	if *have == "" {
+		*have = is
+	}
+	return is == "" || *have == is
+}
+
+func (a *Audit) input(id eventlog.InputID) *auditedInput {
+	in := a.inputs[id]
+	if in == nil {
+		in = &auditedInput{}
+		if a.inputs == nil {
+			a.inputs = map[eventlog.InputID]*auditedInput{}
+		}
+		a.inputs[id] = in
+	}
+	return in
+}
+
+// requested looks at an intent.
+func (a *Audit) requested(e *eventlog.Event, r *auditedRun) {
+	if r == nil {
+		a.breaks("an intent to call belongs to no run")
+		return
+	}
+	if r.intent > 0 {
+		a.breaks("run %s has a second intent to call; the first is event %d", r.id, r.intent)
+	} else {
+		r.intent = e.Seq
+	}
+	if r.prompt > 0 {
+		a.breaks("the intent comes behind its prompt, which is event %d", r.prompt)
+	}
+	if r.outcome > 0 {
+		a.breaks("the intent comes behind its outcome, which is event %d", r.outcome)
+	}
+	if e.Input == "" {
+		a.breaks("an intent to call has no input")
+		return
+	}
+	in := a.input(e.Input)
+	if in.intent > 0 {
+		a.breaks("input %s has a second intent to call; the first is event %d", e.Input, in.intent)
+		return
+	}
+	in.intent = e.Seq
+}
+
+// isPrompt reports whether a line is the request that makes a call.
+func isPrompt(line []byte) bool {
+	if !bytes.Contains(line, []byte("prompt")) { // most are not, and parsing costs
+		return false
+	}
+	var v struct{ Method string }
+	return json.Unmarshal(line, &v) == nil && v.Method == acp.AgentMethodSessionPrompt
+}
+
+// prompted looks at a call.
+func (a *Audit) prompted(e *eventlog.Event, r *auditedRun) {
+	if r == nil {
+		a.breaks("a prompt was sent that belongs to no run")
+		return
+	}
+	if r.prompt > 0 {
+		a.breaks("run %s sent a second prompt; the first is event %d", r.id, r.prompt)
+	} else {
+		r.prompt = e.Seq
+	}
+	if r.intent == 0 && !r.uncertain {
+		a.breaks("a prompt was sent before the intent to call was on record")
+	}
+	if r.input == "" {
+		return
+	}
+	in := a.input(r.input)
+	if in.prompt > 0 && in.prompt != r.prompt {
+		a.breaks("a second prompt was sent for input %s; the first is event %d", r.input, in.prompt)
+		return
+	}
+	in.prompt = e.Seq
+}
+
+// ended looks at an outcome. A provider may fail before there is an intent.
+func (a *Audit) ended(e *eventlog.Event, r *auditedRun) {
+	switch {
+	case r == nil:
+		a.breaks("%s belongs to no run", e.Type)
+		return
+	case r.outcome > 0:
+		a.breaks("run %s has a second outcome; the first is event %d", r.id, r.outcome)
+		return
+	case r.intent == 0 && !r.uncertain && e.Type != eventlog.ProviderError:
+		a.breaks("run %s has an outcome without an intent to call", r.id)
+	}
+	r.outcome = e.Seq
+}
+
+// question looks at a question and its end.
+func (a *Audit) question(e *eventlog.Event) {
+	if e.Interaction == "" {
+		a.breaks("%s belongs to no question", e.Type)
+		return
+	}
+	q := a.questions[e.Interaction]
+	if q == nil {
+		q = &auditedQuestion{run: e.Run}
+		if a.questions == nil {
+			a.questions = map[eventlog.InteractionID]*auditedQuestion{}
+		}
+		a.questions[e.Interaction] = q
+	}
+	if q.run != e.Run {
+		a.breaks("%s belongs to another run than its question", e.Type)
+	}
+	if e.Type == eventlog.InteractionRequested {
+		if q.asked > 0 {
+			a.breaks("the question was asked before, in event %d", q.asked)
+		}
+		q.asked = e.Seq
+		return
+	}
+	if q.asked == 0 && !a.gap {
+		a.breaks("%s comes before its question", e.Type)
+	}
+	if q.ended > 0 {
+		a.breaks("the question had ended already, in event %d", q.ended)
+	} else {
+		q.ended = e.Seq
+	}
+	if e.Type == eventlog.InteractionAnswered && e.Payload != nil {
+		var answer struct{ By string }
+		if err := json.Unmarshal(e.Payload, &answer); err != nil || answer.By == "" {
+			a.breaks("an answer was given by nobody")
+		}
+	}
+}
+
+// replied looks at what the agent was told. The reply to a question follows its end; one that
+// belongs to no question follows what a rule decided.
+func (a *Audit) replied(e *eventlog.Event, r *auditedRun) {
+	if e.Interaction != "" {
+		if q := a.questions[e.Interaction]; (q == nil || q.ended == 0) && !a.gap {
+			a.breaks("the agent was answered before the question was")
+		}
+		return
+	}
+	if r == nil {
+		return
+	}
+	if r.replied++; r.replied > r.decided && !r.uncertain {
+		a.breaks("the agent was answered, and neither a person nor a rule had decided")
+	}
+}

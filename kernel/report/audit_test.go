@@ -1,0 +1,174 @@
+package report_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/report"
+)
+
+const promptLine = `{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{}}`
+
+// story is a log in short: "type run [interaction]" with what differs from a sound one.
+type step struct {
+	t       eventlog.Type
+	run     eventlog.RunID
+	q       eventlog.InteractionID
+	payload string
+	change  func(*eventlog.Event)
+}
+
+func events(steps []step) []*eventlog.Event {
+	var list []*eventlog.Event
+	for i, s := range steps {
+		e := &eventlog.Event{Seq: eventlog.Seq(i + 1), Type: s.t, Class: eventlog.Fact, Refs: eventlog.Refs{
+			Session: "s", Run: s.run, Trace: eventlog.TraceID("t-" + s.run), Interaction: s.q,
+		}}
+		if s.t == eventlog.Requested || s.t == eventlog.MessageReceived {
+			e.Input = eventlog.InputID("i-" + s.run)
+		}
+		if s.t == eventlog.RequestSent {
+			e.Class = eventlog.Frame
+		}
+		if s.payload != "" {
+			e.Payload = []byte(s.payload)
+		}
+		if s.change != nil {
+			s.change(e)
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+// sound is a run in which nothing is wrong.
+func sound() []step {
+	return []step{
+		{t: eventlog.MessageReceived, run: "1"},
+		{t: eventlog.RequestSent, run: "1", payload: `{"method":"initialize","params":"session/prompt"}`},
+		{t: eventlog.Requested, run: "1"},
+		{t: eventlog.RequestSent, run: "1", payload: promptLine},
+		{t: eventlog.InteractionRequested, run: "1", q: "q"},
+		{t: eventlog.InteractionAnswered, run: "1", q: "q", payload: `{"option":"o","by":"alice"}`},
+		{t: eventlog.ReplySent, run: "1", q: "q"},
+		{t: eventlog.PolicyDecided, run: "1"},
+		{t: eventlog.ReplySent, run: "1"},
+		{t: eventlog.InteractionRequested, run: "1", q: "p"},
+		{t: eventlog.InteractionLapsed, run: "1", q: "p"},
+		{t: eventlog.ReplyFailed, run: "1", q: "p"},
+		{t: "future.type", run: "1"},
+		{t: eventlog.Responded, run: "1"},
+		{t: eventlog.CallEnforced, run: "1"},
+	}
+}
+
+func auditOf(list []*eventlog.Event, gapBefore int) (broken []string, open []eventlog.RunID) {
+	var a report.Audit
+	for i, e := range list {
+		if i == gapBefore {
+			a.Gap()
+		}
+		for _, b := range a.Event(e) {
+			broken = append(broken, fmt.Sprintf("%d: %s", e.Seq, b))
+		}
+	}
+	return broken, a.Open()
+}
+
+// TestAuditRules breaks each rule once. Each is a mutant of a sound run; without its rule the
+// audit says nothing.
+func TestAuditRules(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(s []step) []step
+		want   string // the only finding; "" is none
+	}{
+		"nothing":        {func(s []step) []step { return s }, ""},
+		"no outcome yet": {func(s []step) []step { return s[:13] }, ""},
+		"failed early":   {func(s []step) []step { return []step{s[0], {t: eventlog.ProviderError, run: "1"}} }, ""},
+		"two runs":       {func(s []step) []step { return append(s, step{t: eventlog.Requested, run: "2"}) }, ""},
+		"a second intent": {func(s []step) []step {
+			return append(s[:13:13], step{t: eventlog.Requested, run: "1", change: input("j")})
+		}, "second intent to call; the first is event 3"},
+		"an input twice":  {func(s []step) []step { return append(s, step{t: eventlog.Requested, run: "2", change: input("i-1")}) }, "16: input i-1 has a second intent"},
+		"a second prompt": {func(s []step) []step { return append(s[:13:13], s[3], s[13]) }, "14: run 1 sent a second prompt"},
+		"an input's second": {func(s []step) []step {
+			return append(s, step{t: eventlog.RequestSent, run: "2", payload: promptLine, change: input("i-1")})
+		}, "16: a prompt was sent before the intent|16: a second prompt was sent for input i-1"},
+		"a prompt too early":   {func(s []step) []step { s[2], s[3] = s[3], s[2]; return s }, "3: a prompt was sent before|4: the intent comes behind its prompt"},
+		"a second outcome":     {func(s []step) []step { return append(s, step{t: eventlog.OutcomeUnknown, run: "1"}) }, "16: run 1 has a second outcome; the first is event 14"},
+		"an outcome of nought": {func(s []step) []step { return []step{s[0], s[13]} }, "2: run 1 has an outcome without"},
+		"an intent too late":   {func(s []step) []step { return []step{s[0], {t: eventlog.ProviderError, run: "1"}, s[2]} }, "3: the intent comes behind its outcome"},
+		"an unnamed answer":    {func(s []step) []step { s[5].payload = `{"option":"o","by":""}`; return s }, "6: an answer was given by nobody"},
+		"no answer at all":     {func(s []step) []step { s[5].payload = `7`; return s }, "6: an answer was given by nobody"},
+		"a pruned answer":      {func(s []step) []step { s[5].payload = ""; return s }, ""},
+		"a pruned prompt":      {func(s []step) []step { s[3].payload = ""; return s }, ""},
+		"an unasked answer":    {func(s []step) []step { return append(s[:4:4], s[5:]...) }, "5: interaction.answered comes before its question"},
+		"answered twice":       {func(s []step) []step { return append(s, s[5]) }, "16: the question had ended already, in event 6"},
+		"answered and lapsed":  {func(s []step) []step { return append(s, step{t: eventlog.InteractionLapsed, run: "1", q: "q"}) }, "16: the question had ended already"},
+		"another's answer":     {func(s []step) []step { s[5].run = "3"; return s }, "6: interaction.answered belongs to another run"},
+		"asked twice":          {func(s []step) []step { return append(s, s[4]) }, "16: the question was asked before"},
+		"told too early":       {func(s []step) []step { s[5], s[6] = s[6], s[5]; return s }, "6: the agent was answered before the question was"},
+		"told by nobody":       {func(s []step) []step { return append(s[:7:7], s[8:]...) }, "8: the agent was answered, and neither"},
+		"told once too often":  {func(s []step) []step { return append(s, s[8]) }, "16: the agent was answered, and neither"},
+		"another trace":        {func(s []step) []step { s[14].change = func(e *eventlog.Event) { e.Trace = "x" }; return s }, `15: llm.single_call.enforced has other ids than its run: trace "x"`},
+		"another session":      {func(s []step) []step { s[14].change = func(e *eventlog.Event) { e.Session = "x" }; return s }, `session "x" instead of "s"`},
+		"another input":        {func(s []step) []step { s[2].change = input("j"); return s }, `3: llm.requested has other ids than its run`},
+		"no class":             {func(s []step) []step { s[12].change = func(e *eventlog.Event) { e.Class = "news" }; return s }, `13: future.type is of the class "news"`},
+		"an intent of no run":  {func(s []step) []step { return []step{{t: eventlog.Requested}} }, "1: an intent to call belongs to no run"},
+		"a prompt of no run":   {func(s []step) []step { return []step{{t: eventlog.RequestSent, payload: promptLine}} }, "1: a prompt was sent that belongs to no run"},
+		"no input":             {func(s []step) []step { s[0].t, s[2].change = eventlog.Truncated, input(""); return s }, "3: an intent to call has no input"},
+	} {
+		broken, _ := auditOf(events(tc.change(sound())), -1)
+		want := strings.Split(tc.want, "|")
+		if tc.want == "" {
+			want = nil
+		}
+		ok := len(broken) == len(want) || name == "a second intent"
+		for i, w := range want {
+			ok = ok && i < len(broken) && strings.Contains(strings.Join(broken, "|"), w)
+		}
+		if !ok {
+			t.Errorf("%s: %q, want %q", name, broken, want)
+		}
+	}
+}
+
+func input(id eventlog.InputID) func(*eventlog.Event) {
+	return func(e *eventlog.Event) { e.Input = id }
+}
+
+// TestAuditOpen: an intent without an outcome is listed, and is no damage.
+func TestAuditOpen(t *testing.T) {
+	list := events(append(sound()[:13], step{t: eventlog.Requested, run: "2"}))
+	broken, open := auditOf(list, -1)
+	if fmt.Sprint(open) != "[1 2]" || len(broken) > 0 {
+		t.Errorf("open %v, broken %q", open, broken)
+	}
+	if _, open := auditOf(list, 13); fmt.Sprint(open) != "[]" {
+		t.Errorf("behind a gap: %v", open)
+	}
+}
+
+// TestAuditBehindGaps: whatever is missing, nothing is said that depends on it.
+func TestAuditBehindGaps(t *testing.T) {
+	all := events(sound())
+	for from := range all {
+		for to := from + 1; to < len(all); to++ {
+			rest := append(append([]*eventlog.Event{}, all[:from]...), all[to:]...)
+			if broken, _ := auditOf(rest, from); len(broken) > 0 {
+				t.Errorf("without %d to %d: %q", from+1, to, broken)
+			}
+		}
+	}
+}
+
+// BenchmarkAudit is what an event costs.
+func BenchmarkAudit(b *testing.B) {
+	e := events([]step{{t: eventlog.NotificationReceived, run: "1"}})[0]
+	var a report.Audit
+	for range b.N {
+		a.Event(e)
+	}
+}

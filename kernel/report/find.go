@@ -1,0 +1,173 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/fact"
+)
+
+// What a reference to the log can lead to instead of something.
+var (
+	ErrNotFound     = errors.New("nothing on the log has that number, id or name")
+	ErrAmbiguousRef = errors.New("more than one thing on the log matches")
+)
+
+// Found is what a reference names: exactly one of its fields is set.
+type Found struct {
+	Event   *eventlog.Event
+	Run     eventlog.RunID
+	Session eventlog.SessionID
+}
+
+// FindRecord returns what ref names on the log: an event by its seq or its id; a run by its
+// id, by a unique beginning or end of it, or by its input's id; a session likewise or by its
+// name. Runs come before sessions: the two often have the same beginning. The error is
+// ErrNotFound or ErrAmbiguousRef.
+func FindRecord(ctx context.Context, log *eventlog.Reader, ref string) (Found, error) {
+	if e, ok, err := findEvent(ctx, log, ref); ok || err != nil {
+		return Found{Event: &e}, err
+	}
+	run, err := FindRun(ctx, log, ref)
+	if !errors.Is(err, ErrNotFound) {
+		return Found{Run: run}, err
+	}
+	session, err := FindSession(ctx, log, ref)
+	return Found{Session: session}, err
+}
+
+// findEvent finds an event by its number or its whole id.
+func findEvent(ctx context.Context, log *eventlog.Reader, ref string) (eventlog.Event, bool, error) {
+	if n, err := strconv.ParseInt(ref, 10, 64); err == nil && n > 0 && ref[0] != '0' && ref[0] != '+' {
+		return log.Last(ctx, eventlog.Query{After: eventlog.Seq(n - 1), Until: eventlog.Seq(n)})
+	}
+	if len(ref) != len("00000000-0000-0000-0000-000000000000") {
+		return eventlog.Event{}, false, nil
+	}
+	for _, q := range []eventlog.Query{{Run: eventlog.RunID(ref)}, {Session: eventlog.SessionID(ref)}} {
+		q.Class = eventlog.Fact
+		if _, ok, err := log.Last(ctx, q); ok || err != nil {
+			return eventlog.Event{}, false, err // the id of something larger, which is indexed
+		}
+	}
+	return log.Last(ctx, eventlog.Query{ID: ref})
+}
+
+// FindRun returns the run with this id, with this unique beginning or end of an id, or with
+// the input of this id. The error is ErrNotFound or ErrAmbiguousRef.
+func FindRun(ctx context.Context, log *eventlog.Reader, ref string) (eventlog.RunID, error) {
+	if ref == "" {
+		return "", ErrNotFound
+	}
+	if e, ok, err := log.Last(ctx, eventlog.Query{Run: eventlog.RunID(ref), Class: eventlog.Fact}); ok || err != nil {
+		return e.Run, err
+	}
+	// The intent's index knows inputs, and its outcome's the runs. Both are read before all
+	// inputs are, which takes long on a long log, and finds those that never got an intent.
+	intent := eventlog.Query{Types: []eventlog.Type{eventlog.Requested}, Input: eventlog.InputID(ref)}
+	if e, ok, err := log.Last(ctx, intent); ok || err != nil {
+		return e.Run, err
+	}
+	if len(ref) >= minShort {
+		found, err := log.FindRuns(ctx, ref)
+		if err != nil {
+			return "", err
+		}
+		if len(found) > 0 {
+			return matches[eventlog.RunID]{found}.one(ref)
+		}
+	}
+	return findInput(ctx, log, ref)
+}
+
+// findInput returns the run of an input, or what ref is a part of, from all inputs there are.
+func findInput(ctx context.Context, log *eventlog.Reader, ref string) (eventlog.RunID, error) {
+	inputs, parts := matches[eventlog.RunID]{}, matches[eventlog.RunID]{}
+	for e, err := range log.Events(ctx, eventlog.Query{Types: []eventlog.Type{eventlog.MessageReceived}}) {
+		if err != nil {
+			return "", err
+		}
+		inputs.add(e.Run, string(e.Input) == ref)
+		parts.add(e.Run, isShortFor(ref, string(e.Run)))
+	}
+	if len(inputs.ids) > 0 {
+		// An input may have been tried again after a failure before its call.
+		return inputs.ids[len(inputs.ids)-1], nil
+	}
+	return parts.one(ref)
+}
+
+// FindSession returns the session with this id, this name, or this unique beginning or end
+// of an id; also one that was deleted since. The error is ErrNotFound or ErrAmbiguousRef.
+func FindSession(ctx context.Context, log *eventlog.Reader, ref string) (eventlog.SessionID, error) {
+	if ref == "" {
+		return "", ErrNotFound
+	}
+	if e, ok, err := log.Last(ctx, eventlog.Query{Session: eventlog.SessionID(ref), Class: eventlog.Fact}); ok || err != nil {
+		return e.Session, err
+	}
+	names := map[eventlog.SessionID]string{}
+	parts := matches[eventlog.SessionID]{}
+	types := []eventlog.Type{eventlog.SessionCreated, eventlog.SessionRenamed, eventlog.SessionDeleted}
+	for e, err := range log.Events(ctx, eventlog.Query{Types: types}) {
+		if err != nil {
+			return "", err
+		}
+		parts.add(e.Session, isShortFor(ref, string(e.Session)))
+		switch e.Type {
+		case eventlog.SessionDeleted:
+			delete(names, e.Session) // the name is free again
+		default:
+			if f, err := fact.Decode[fact.SessionRenamed](e); err == nil && f.Name != "" {
+				names[e.Session] = f.Name
+			}
+		}
+	}
+	for id, name := range names {
+		if name == ref {
+			return id, nil
+		}
+	}
+	return parts.one(ref)
+}
+
+// matches collects the different ids that a reference could mean.
+type matches[T ~string] struct{ ids []T }
+
+func (m *matches[T]) add(id T, ok bool) {
+	if ok && (len(m.ids) == 0 || m.ids[len(m.ids)-1] != id) {
+		m.ids = append(m.ids, id)
+	}
+}
+
+func (m matches[T]) one(ref string) (id T, err error) {
+	for _, other := range m.ids {
+		if other != m.ids[0] {
+			return "", fmt.Errorf("%w: %s", ErrAmbiguousRef, ref)
+		}
+	}
+	if len(m.ids) == 0 {
+		return "", fmt.Errorf("%w: %s", ErrNotFound, ref)
+	}
+	return m.ids[0], nil
+}
+
+// minShort is the least that is taken for a part of an id, shown is how much people are shown of
+// one: its end.
+const (
+	minShort = 4
+	shown    = 8
+)
+
+// isShortFor reports whether ref is an id, or enough of its beginning, of its end, or of the
+// beginning of what is shown of it.
+func isShortFor(ref, id string) bool {
+	if len(ref) < minShort {
+		return false
+	}
+	return strings.HasPrefix(id, ref) || strings.HasSuffix(id, ref) || strings.HasPrefix(id[max(0, len(id)-shown):], ref)
+}

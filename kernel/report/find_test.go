@@ -1,0 +1,130 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/fact"
+)
+
+// logWith returns a log that holds the events.
+func logWith(t *testing.T, events ...eventlog.Event) *eventlog.Log {
+	t.Helper()
+	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "log.db"), eventlog.Options{Context: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := log.Append(t.Context(), events...); err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+func inputFact(session, run, input string) eventlog.Event {
+	return eventlog.NewFact(eventlog.MessageReceived, "user", eventlog.Refs{
+		Session: eventlog.SessionID(session), Run: eventlog.RunID(run), Input: eventlog.InputID(input),
+	}, fact.MessageReceived{Text: "hello", Sender: "alice"})
+}
+
+func sessionFact(t eventlog.Type, session, name string) eventlog.Event {
+	return eventlog.NewFact(t, "user", eventlog.Refs{Session: eventlog.SessionID(session)}, fact.SessionCreated{Name: name})
+}
+
+const (
+	sessionA = "0199aaaa-0000-7000-8000-00000000a001"
+	sessionB = "0199aaaa-0000-7000-8000-00000000b002"
+	runA     = "0199aaaa-0000-7000-8000-00000000c003"
+	runB     = "0199bbbb-0000-7000-8000-00000000d004"
+)
+
+func TestFindRecord(t *testing.T) {
+	log := logWith(t,
+		sessionFact(eventlog.SessionCreated, sessionA, "old name"),
+		sessionFact(eventlog.SessionRenamed, sessionA, "spine"),
+		inputFact(sessionA, runA, "job-1"),
+		sessionFact(eventlog.SessionCreated, sessionB, "gone"),
+		inputFact(sessionB, runB, "job-2"),
+		sessionFact(eventlog.SessionDeleted, sessionB, ""),
+	)
+	third, _, err := log.Last(t.Context(), eventlog.Query{Until: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		ref     string
+		seq     eventlog.Seq
+		run     eventlog.RunID
+		session eventlog.SessionID
+		err     error
+	}{
+		{ref: "3", seq: 3},
+		{ref: third.ID, seq: 3},
+		{ref: runA, run: runA},
+		{ref: "c003", run: runA},
+		{ref: "0199bbbb", run: runB},
+		{ref: "job-2", run: runB},
+		{ref: "0199aaaa", run: runA}, // a run comes before the sessions that begin alike
+		{ref: "0199", err: ErrAmbiguousRef},
+		{ref: sessionA, session: sessionA},
+		{ref: "a001", session: sessionA},
+		{ref: "spine", session: sessionA},
+		{ref: "b002", session: sessionB}, // deleted, but on the log
+		{ref: "old name", err: ErrNotFound},
+		{ref: "gone", err: ErrNotFound},
+		{ref: "003", err: ErrNotFound},
+		{ref: "7", err: ErrNotFound},
+		{ref: "-1", err: ErrNotFound},
+		{ref: "", err: ErrNotFound},
+		{ref: "0199aaaa-0000-7000-8000-000000000000", err: ErrNotFound},
+	} {
+		got, err := FindRecord(t.Context(), &log.Reader, c.ref)
+		if !errors.Is(err, c.err) {
+			t.Errorf("%q: error %v, want %v", c.ref, err, c.err)
+		}
+		if err != nil {
+			continue
+		}
+		if got.Run != c.run || got.Session != c.session || (got.Event != nil) != (c.seq > 0) || c.seq > 0 && got.Event.Seq != c.seq {
+			t.Errorf("%q: found %+v", c.ref, got)
+		}
+	}
+}
+
+// TestFindRunPrefersTheLastTry: an input that failed before its call may be tried again.
+func TestFindRunPrefersTheLastTry(t *testing.T) {
+	log := logWith(t, inputFact(sessionA, runA, "job"), inputFact(sessionA, runB, "job"))
+	run, err := FindRun(context.Background(), &log.Reader, "job")
+	if err != nil || run != runB {
+		t.Errorf("FindRun = %s, %v, want %s", run, err, runB)
+	}
+}
+
+// TestFindRunWithoutReadingInputs: runs with an intent or an outcome are found by what is
+// indexed, also where their inputs are gone.
+func TestFindRunWithoutReadingInputs(t *testing.T) {
+	refs := func(run, input string) eventlog.Refs {
+		return eventlog.Refs{Session: sessionA, Run: eventlog.RunID(run), Input: eventlog.InputID(input)}
+	}
+	log := logWith(t,
+		eventlog.NewFact(eventlog.Requested, "perlica", refs(runA, "job-1"), fact.Requested{}),
+		eventlog.NewFact(eventlog.Responded, "agent", refs(runA, "job-1"), fact.Responded{}),
+		eventlog.NewFact(eventlog.Requested, "perlica", refs(runB, "job-2"), fact.Requested{}),
+	)
+	for ref, want := range map[string]eventlog.RunID{
+		"job-1": runA, "job-2": runB, "c003": runA, "0000c": runA, "d004": runB, "0199b": runB, "0199aaaa-": runA,
+		"0199": "", "0000": "", "003": "", "b-0": "", "%003": "", "____": "",
+	} {
+		got, err := FindRun(t.Context(), &log.Reader, ref)
+		if got != want || (err == nil) != (want != "") || ref == "0199" && !errors.Is(err, ErrAmbiguousRef) {
+			t.Errorf("%q: %q, %v, want %q", ref, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,300 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/provider"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// storyLog is a log with one of everything: a run with tools and questions, in whose texts
+// stands what would be obeyed by a browser; one that failed, with a secret; one of which
+// nothing but hashes is left. Its clock goes on by a quarter of a second an event.
+func storyLog(t *testing.T) *eventlog.Log {
+	t.Helper()
+	now := time.Date(2026, 11, 21, 6, 30, 0, 0, time.UTC)
+	path := filepath.Join(t.TempDir(), "log.db")
+	log, err := eventlog.Open(t.Context(), path, eventlog.Options{Context: "default", Now: func() time.Time {
+		now = now.Add(250 * time.Millisecond)
+		return now
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, e := range slices.Concat(storyEvents(), failedEvents(), prunedEvents()) {
+		if _, err := log.Append(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, err := sqlx.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(`UPDATE events SET payload = NULL WHERE run_id = ?`, string(prunedRefs.Run)); err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+var (
+	storyRefs = eventlog.Refs{
+		Session: "spine", Conversation: "agent-1", Run: "run-1", Trace: "0af7651916cd43dd8448eb211c80319c", Input: "in-1",
+	}
+	failedRefs = eventlog.Refs{Session: "spine", Conversation: "agent-1", Run: "run-2", Trace: "no trace", Input: "in-2"}
+	prunedRefs = eventlog.Refs{Session: "spine", Conversation: "agent-1", Run: "run-3", Trace: "0bf7651916cd43dd8448eb211c80319c", Input: "in-3"}
+)
+
+func frame(r eventlog.Refs, update string) eventlog.Event {
+	line := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"agent-1","update":` + update + `}}`
+	return eventlog.Event{Type: eventlog.NotificationReceived, Class: eventlog.Frame, Actor: "agent", Refs: r, Payload: []byte(line)}
+}
+
+func storyEvents() []eventlog.Event {
+	r := storyRefs
+	asking := func(id eventlog.InteractionID) eventlog.Refs { q := r; q.Interaction = id; return q }
+	options := []interaction.Option{
+		{ID: "yes", Label: "Allow once", Kind: "allow_once"}, {ID: "no", Label: "Reject", Kind: "reject_once"},
+	}
+	return []eventlog.Event{
+		eventlog.NewFact(eventlog.SessionCreated, "user", eventlog.Refs{Session: r.Session}, fact.SessionCreated{Name: "my-session", Provider: "claude"}),
+		eventlog.NewFact(eventlog.MessageReceived, "user", r, fact.MessageReceived{
+			Text: "Fix <script>alert(1)</script> & the parser\nplease", Attachments: []string{"a.go"}, Source: "run", Sender: "alice", Dir: "/src", Provider: "claude",
+		}),
+		eventlog.NewFact(eventlog.Requested, "perlica", r, fact.Requested{Provider: "claude", Bytes: 40, CallIndex: 1}),
+		frame(r, `{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"How to begin"}}`),
+		frame(r, `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"I will </pre><img src=x onerror=alert(1)> run\u001b[31m the \u202etests"}}`),
+		frame(r, `{"sessionUpdate":"tool_call","toolCallId":"t1","title":"go test ./...","kind":"execute","status":"pending"}`),
+		eventlog.NewFact(eventlog.InteractionRequested, "agent", asking("q-1"), interaction.Question{
+			Title: "Run the tests", Options: options, Why: "no rule says anything of it",
+			Subject: interaction.Subject{
+				Provider: "claude", Kind: "execute", Commands: []string{"go test ./... && echo \"</article>\""},
+				Diffs: []interaction.Diff{{Path: "a.go", Old: "one\ntwo\n", New: "one\n<three>\n"}},
+			},
+		}),
+		eventlog.NewFact(eventlog.InteractionAnswered, "user", asking("q-1"), interaction.Answer{Option: "yes", By: "alice", Where: "terminal"}),
+		eventlog.NewFact(eventlog.InteractionRequested, "agent", asking("q-2"), interaction.Question{
+			Title: "Remove it", Options: options, Subject: interaction.Subject{Provider: "claude", Kind: "delete", Paths: []string{"/src/a.go"}},
+		}),
+		eventlog.NewFact(eventlog.InteractionLapsed, "perlica", asking("q-2"), interaction.Resolution{Reason: interaction.TimeUp}),
+		frame(r, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"completed"}`),
+		frame(r, `{"sessionUpdate":"tool_call","toolCallId":"t2","title":"Read b.go","kind":"read","status":"failed"}`),
+		eventlog.NewFact(eventlog.PolicyDecided, "policy", r, fact.PolicyDecided{Title: "Read b.go", Effect: "allow", By: "rule", Why: "reading is fine"}),
+		eventlog.NewFact(eventlog.PolicyUnasked, "agent", r, fact.UnaskedTool{ToolSeen: fact.ToolSeen{ID: "t3", Title: "rm -rf tmp", Kind: "execute", Status: "completed"}, Why: "nobody was asked"}),
+		{Type: eventlog.LineMalformed, Class: eventlog.Frame, Actor: "agent", Refs: r, Payload: []byte("\xff no message")},
+		{Type: eventlog.LineMalformed, Class: eventlog.Frame, Actor: "agent", Refs: r, Payload: []byte("plain text")},
+		eventlog.NewFact(eventlog.Responded, "agent", r, fact.Responded{
+			Provider: "claude", Text: "All 删除 done", StopReason: "end_turn", Usage: json.RawMessage(`{"inputTokens":1200,"outputTokens":34}`),
+			Cost: &acp.Cost{Amount: 0.0125, Currency: "USD"}, DurationMS: 3500, FirstMS: 500,
+		}),
+	}
+}
+
+func failedEvents() []eventlog.Event {
+	r := failedRefs
+	return []eventlog.Event{
+		eventlog.NewFact(eventlog.MessageReceived, "user", r, fact.MessageReceived{Text: "use token SECRET", Source: "run", Sender: "bob", Dir: "/src", Provider: "codex"}),
+		eventlog.NewFact(eventlog.ProviderError, "perlica", r, fact.Failed{
+			Error: &provider.Error{Provider: "codex", Message: "it does not know SECRET", Type: provider.TypeAgent}, DurationMS: 200,
+		}),
+	}
+}
+
+func prunedEvents() []eventlog.Event {
+	r := prunedRefs
+	return []eventlog.Event{
+		eventlog.NewFact(eventlog.MessageReceived, "user", r, fact.MessageReceived{Text: "gone", Provider: "claude"}),
+		eventlog.NewFact(eventlog.OutcomeUnknown, "perlica", r, fact.Failed{Known: "gone"}),
+	}
+}
+
+// What differs from log to log.
+var varies = []struct {
+	pattern *regexp.Regexp
+	with    string
+}{
+	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`), "UUID"},
+	{regexp.MustCompile(`("perlicaleaf":"|<code>)[^"<]{40,}=`), "${1}HASH"},
+}
+
+// golden compares what a writer writes with a file.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	for _, v := range varies {
+		got = v.pattern.ReplaceAll(got, []byte(v.with))
+	}
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want = bytes.ReplaceAll(want, []byte("\r\n"), []byte("\n")); !bytes.Equal(got, want) {
+		t.Errorf("%s is not what is written now; go test ./kernel/report -update rewrites it, then read the diff", path)
+	}
+}
+
+type formatWriter func(context.Context, io.Writer, *eventlog.Reader, eventlog.Query, FormatOptions) error
+
+func written(t *testing.T, write formatWriter, q eventlog.Query, mask bool) []byte {
+	t.Helper()
+	opt := FormatOptions{Version: "test"}
+	if mask {
+		opt.Mask = func(s string) string { return strings.ReplaceAll(s, "SECRET", "[redacted]") }
+	}
+	var b bytes.Buffer
+	if err := write(t.Context(), &b, &storyLog(t).Reader, q, opt); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestFormats(t *testing.T) {
+	for name, write := range map[string]formatWriter{"story.html": WriteHTML, "story.otel.jsonl": WriteOTel, "story.cloudevents.jsonl": WriteCloudEvents} {
+		masked := written(t, write, eventlog.Query{}, true)
+		golden(t, name, masked)
+		if bytes.Contains(masked, []byte("SECRET")) {
+			t.Errorf("%s: the secret is not masked", name)
+		}
+		if !bytes.Contains(written(t, write, eventlog.Query{}, false), []byte("SECRET")) {
+			t.Errorf("%s: without a mask there is no secret to be seen", name)
+		}
+		one := written(t, write, eventlog.Query{Run: "run-2"}, true)
+		if bytes.Contains(one, []byte("run-1")) || !bytes.Contains(one, []byte("run-2")) {
+			t.Errorf("%s: of one run there is %s", name, one)
+		}
+		if err := write(t.Context(), brokenWriter{}, &storyLog(t).Reader, eventlog.Query{}, FormatOptions{}); !errors.Is(err, errBroken) {
+			t.Errorf("%s: to what cannot be written: %v", name, err)
+		}
+	}
+}
+
+var errBroken = errors.New("broken pipe")
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
+
+// TestPageIsHarmless: the page's elements are the template's, closed as they were opened,
+// whatever stands in the texts; nothing is fetched from anywhere.
+func TestPageIsHarmless(t *testing.T) {
+	text := written(t, WriteHTML, eventlog.Query{}, false)
+	d := xml.NewDecoder(bytes.NewReader(text))
+	d.Strict, d.AutoClose, d.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
+	allowed := strings.Fields("html head meta title style body header main footer article h1 h2 p dl dt dd ol li time div pre span code details summary")
+	var open []string
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e := token.(type) {
+		case xml.StartElement:
+			open = append(open, e.Name.Local)
+			if !slices.Contains(allowed, e.Name.Local) {
+				t.Errorf("there is a <%s>", e.Name.Local)
+			}
+			for _, a := range e.Attr {
+				if !slices.Contains([]string{"lang", "charset", "name", "content", "http-equiv", "class", "id"}, a.Name.Local) {
+					t.Errorf("<%s> has the attribute %s", e.Name.Local, a.Name.Local)
+				}
+			}
+		case xml.EndElement:
+			if len(open) == 0 || open[len(open)-1] != e.Name.Local {
+				t.Fatalf("</%s> closes %v", e.Name.Local, open)
+			}
+			open = open[:len(open)-1]
+		}
+	}
+	if len(open) > 0 {
+		t.Errorf("%v are left open", open)
+	}
+	for _, bad := range []string{"\x1b", "\u202e", "<script", "<img", "url(", "@import"} {
+		if bytes.Contains(text, []byte(bad)) {
+			t.Errorf("there is %q on the page", bad)
+		}
+	}
+}
+
+// TestCloudEventsAreValid holds the names and values of attributes against the specification.
+func TestCloudEventsAreValid(t *testing.T) {
+	name := regexp.MustCompile(`^[a-z0-9]{1,20}$`)
+	ids := map[string]bool{}
+	for line := range bytes.Lines(written(t, WriteCloudEvents, eventlog.Query{}, true)) {
+		var v map[string]any
+		if err := json.Unmarshal(line, &v); err != nil {
+			t.Fatal(err)
+		}
+		for key, value := range v {
+			if _, text := value.(string); key != "data" && key != "data_base64" && (!name.MatchString(key) || !text || value == "") {
+				t.Errorf("attribute %s is %v", key, value)
+			}
+		}
+		_, data := v["data"]
+		_, raw := v["data_base64"]
+		if v["specversion"] != "1.0" || v["source"] == nil || ids[v["id"].(string)] || data && raw || (data || raw) == (v["perlicawithheld"] != nil) {
+			t.Errorf("%s", line)
+		}
+		ids[v["id"].(string)] = true
+	}
+	if len(ids) != len(storyEvents())+len(failedEvents())+len(prunedEvents()) {
+		t.Errorf("%d events", len(ids))
+	}
+}
+
+// TestSpansAreValid holds ids, parents and times of spans against what OTLP wants of them.
+func TestSpansAreValid(t *testing.T) {
+	hexID := regexp.MustCompile(`^[0-9a-f]+$`)
+	seen := map[string]bool{}
+	for line := range bytes.Lines(written(t, WriteOTel, eventlog.Query{}, true)) {
+		var req otelRequest
+		if err := json.Unmarshal(line, &req); err != nil {
+			t.Fatal(err)
+		}
+		spans := req.ResourceSpans[0].ScopeSpans[0].Spans
+		for i, s := range spans {
+			if len(s.TraceID) != 32 || len(s.SpanID) != 16 || !hexID.MatchString(s.TraceID+s.SpanID) || seen[s.SpanID] {
+				t.Errorf("ids of %s: %s %s", s.Name, s.TraceID, s.SpanID)
+			}
+			seen[s.SpanID] = true
+			if s.TraceID != spans[0].TraceID || (i == 0) != (s.Parent == "") || i > 0 && s.Parent != spans[0].SpanID {
+				t.Errorf("parent of %s is %q", s.Name, s.Parent)
+			}
+			if s.Start > s.End || s.Start < spans[0].Start {
+				t.Errorf("%s lasts from %s to %s", s.Name, s.Start, s.End)
+			}
+		}
+	}
+}

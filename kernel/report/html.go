@@ -1,0 +1,310 @@
+package report
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize/english"
+	"github.com/rogpeppe/go-internal/diff"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
+)
+
+// WriteHTML writes the runs whose inputs q selects as one page for people: each as the story
+// that Story tells, and at the end the log's root and its newest checkpoint. The page needs
+// nothing from elsewhere and has no scripts; whatever an agent wrote is text on it. It is
+// written run by run.
+func WriteHTML(ctx context.Context, w io.Writer, log *eventlog.Reader, q eventlog.Query, opt FormatOptions) error {
+	out := bufio.NewWriter(w)
+	p := pageWriter{page: markup{out}, log: log, opt: opt, costs: map[string]float64{}}
+	return errors.Join(p.write(ctx, q), out.Flush())
+}
+
+// pageWriter writes one page and counts what is on it.
+type pageWriter struct {
+	page markup
+	log  *eventlog.Reader
+	opt  FormatOptions
+
+	runs    int
+	in, out int64 // tokens
+	costs   map[string]float64
+}
+
+func (p *pageWriter) write(ctx context.Context, q eventlog.Query) error {
+	origin, err := p.log.Origin(ctx)
+	if err != nil {
+		return err
+	}
+	size, root, err := p.log.Head(ctx)
+	if err != nil {
+		return err
+	}
+	note, _, err := p.log.LastCheckpoint(ctx, 0)
+	if err != nil {
+		return err
+	}
+	first, _, err := p.log.Last(ctx, eventlog.Query{})
+	if err != nil {
+		return err
+	}
+	p.page.head(p.opt.Version, plain(origin), plain(first.Context), p.opt.Mask != nil)
+	for e, err := range inputs(ctx, p.log, q) {
+		if err != nil {
+			return err
+		}
+		if err := p.run(ctx, e); err != nil {
+			return err
+		}
+	}
+	counts := []string{english.Plural(p.runs, "run", "") + " on this page", tokens(p.in, p.out), p.cost()}
+	counts = slices.DeleteFunc(counts, func(s string) bool { return s == "" })
+	p.page.tail(strings.Join(counts, ", "), size, root.String(), strings.TrimSpace(plain(note.Note)))
+	return nil
+}
+
+func tokens(in, out int64) string {
+	if in+out == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d tokens in, %d out", in, out)
+}
+
+// cost is what the runs cost together, in each currency.
+func (p *pageWriter) cost() string {
+	var list []string
+	for currency, amount := range p.costs {
+		list = append(list, fmt.Sprintf("%.4f %s", amount, currency))
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+func (p *pageWriter) run(ctx context.Context, input eventlog.Event) error {
+	p.runs++
+	r := pageStory{p: p, start: input.Time, tools: map[string]time.Time{}}
+	r.Run = plain(string(input.Run))
+	r.Title = "An input that is no longer on record"
+	r.fact("when", input.Time.UTC().Format("2006-01-02 15:04:05")+" UTC")
+	for step, err := range Story(ctx, p.log, input.Run, eventlog.Query{}) {
+		if err != nil {
+			return err
+		}
+		r.tell(step)
+	}
+	if !r.ended {
+		r.fact("outcome", "none on record: the run is under way, or its process is gone")
+	}
+	r.fact("run", string(input.Run))
+	r.fact("session", string(input.Session))
+	r.fact("input", string(input.Input))
+	p.page.run(r.pageRun)
+	return p.page.w.Flush() // whoever reads it may have gone
+}
+
+// pageStory makes a run's story a part of the page.
+type pageStory struct {
+	pageRun
+	p     *pageWriter
+	start time.Time
+	tools map[string]time.Time // when they began
+	ended bool
+}
+
+// text makes a text fit for the page: masked, and with nothing in it that is not seen.
+func (r *pageStory) text(s string) string { return plain(r.p.opt.mask(s)) }
+
+// plain shows what a browser would hide: control characters, and those that turn the
+// direction in which a text is read.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r < ' ':
+			return '␀' + r // the picture of the character
+		case r == 0x7f:
+			return '␡'
+		case r >= 0x80 && r < 0xa0, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f, r == 0x61c:
+			return '\ufffd'
+		}
+		return r
+	}, s)
+}
+
+func (r *pageStory) fact(name, value string) {
+	if value != "" {
+		r.Facts = append(r.Facts, pageFact{name, r.text(value)})
+	}
+}
+
+func (r *pageStory) add(at time.Time, s pageStep) {
+	s.At = fmt.Sprintf("%+.3fs", at.Sub(r.start).Seconds())
+	s.Head, s.Note = r.text(s.Head), r.text(s.Note)
+	r.Steps = append(r.Steps, s)
+}
+
+// block is a text of its own, unless there is none.
+func (r *pageStory) block(s string) [][]pagePiece {
+	if s = strings.TrimRight(r.text(s), "\n"); s == "" {
+		return nil
+	}
+	return [][]pagePiece{{{Text: s}}}
+}
+
+func (r *pageStory) tell(step Step) {
+	at := step.At
+	switch w := step.What.(type) {
+	case StepInput:
+		r.input(at, w)
+	case StepSaid:
+		s := pageStep{Class: "said", Head: "The agent says:", Body: r.block(w.Text)}
+		if w.Thought {
+			s = pageStep{Class: "thought", Head: "The agent thinks", Body: s.Body, Hide: true}
+		}
+		r.add(at, s)
+	case StepTool:
+		r.tool(at, w)
+	case StepAsked:
+		r.add(at, pageStep{
+			Class: "question", Head: w.Subject.Provider + " asks: " + cmp.Or(w.Title, "use a tool"), Note: w.Why, Body: r.subject(w.Question),
+		})
+	case StepClosed:
+		r.closed(at, w)
+	case StepOutcome:
+		r.outcome(at, w)
+	case StepNote:
+		class := "note"
+		if w.Bad {
+			class = "bad"
+		}
+		r.ended = r.ended || w.Type.Outcome()
+		r.add(at, pageStep{Class: class, Head: w.Words() + ": " + w.Text})
+	}
+}
+
+func (r *pageStory) input(at time.Time, in StepInput) {
+	if in.Pruned {
+		r.add(at, pageStep{Class: "note", Head: "what was asked is no longer on record"})
+		return
+	}
+	r.Title = beginning(r.text(in.Text))
+	r.fact("asked by", in.Sender+" ("+in.Source+")")
+	r.fact("provider", in.Provider)
+	r.fact("in", in.Dir)
+	body := r.block(in.Text)
+	for _, path := range in.Attachments {
+		body = append(body, r.block("attached: "+path)...)
+	}
+	r.add(at, pageStep{Class: "input", Head: in.Sender + " asks:", Body: body})
+}
+
+func (r *pageStory) tool(at time.Time, t StepTool) {
+	s := pageStep{Class: "tool", Head: "• " + cmp.Or(t.Title, t.ID), Note: strings.TrimSpace(t.Kind + " " + words(t.Status))}
+	began, known := r.tools[t.ID]
+	if !known {
+		r.tools[t.ID] = at
+	}
+	switch t.Status {
+	case "completed":
+		s.Class, s.Head = "good", "✓ "+cmp.Or(t.Title, t.ID)
+	case "failed":
+		s.Class, s.Head = "bad", "✗ "+cmp.Or(t.Title, t.ID)
+	}
+	if known {
+		s.Note += ", after " + at.Sub(began).Round(time.Millisecond).String()
+	}
+	r.add(at, s)
+}
+
+// subject is what was to be judged.
+func (r *pageStory) subject(q interaction.Question) (body [][]pagePiece) {
+	for _, c := range q.Subject.Commands {
+		body = append(body, r.block(c)...)
+	}
+	for _, d := range q.Subject.Diffs {
+		var lines []pagePiece
+		text := string(diff.Diff(d.Path, []byte(d.Old), d.Path, []byte(d.New)))
+		for line := range strings.Lines(r.text(text)) {
+			class := ""
+			switch {
+			case strings.HasPrefix(line, "diff "):
+				continue
+			case strings.HasPrefix(line, "+"):
+				class = "add"
+			case strings.HasPrefix(line, "-"):
+				class = "del"
+			}
+			lines = append(lines, pagePiece{class, line})
+		}
+		body = append(body, lines)
+	}
+	for _, t := range q.Subject.Text {
+		body = append(body, r.block(t)...)
+	}
+	if len(q.Subject.Commands)+len(q.Subject.Diffs) == 0 {
+		body = append(body, r.block(strings.Join(q.Subject.Paths, "\n"))...)
+		if raw := string(q.Subject.RawInput); raw != "{}" && raw != "null" {
+			body = append(body, r.block(raw)...)
+		}
+	}
+	return body
+}
+
+func (r *pageStory) closed(at time.Time, c StepClosed) {
+	after := "after " + c.Took.Round(time.Millisecond).String()
+	if c.Answer == nil {
+		r.add(at, pageStep{Class: "bad", Head: "Nobody answered: " + words(string(c.Reason)), Note: after})
+		return
+	}
+	label, class := c.Answer.Option, "good"
+	for _, o := range c.Question.Options {
+		if o.ID == c.Answer.Option {
+			label = cmp.Or(o.Label, o.ID)
+			if !o.Allows() {
+				class = "bad"
+			}
+		}
+	}
+	r.add(at, pageStep{Class: class, Head: c.Answer.By + " answers: " + label, Note: "from " + c.Answer.Where + ", " + after})
+}
+
+func (r *pageStory) outcome(at time.Time, o StepOutcome) {
+	r.ended = true
+	r.fact("outcome", strings.TrimSpace(words(string(o.Outcome))+" "+o.StopReason))
+	if o.Pruned {
+		r.add(at, pageStep{Class: "outcome", Head: words(string(o.Outcome)) + ": what it said is no longer on record"})
+		return
+	}
+	r.fact("took", o.Duration.Round(time.Millisecond).String())
+	s := pageStep{Class: "outcome", Head: "Responded: " + o.StopReason + " after " + o.Duration.Round(time.Millisecond).String()}
+	if in, out, ok := o.Tokens(); ok {
+		r.p.in, r.p.out = r.p.in+in, r.p.out+out
+		s.Note = tokens(in, out)
+		r.fact("tokens", fmt.Sprintf("%d in, %d out", in, out))
+	}
+	if o.Cost != nil {
+		r.p.costs[r.text(o.Cost.Currency)] += o.Cost.Amount
+		r.fact("cost", fmt.Sprintf("%.4f %s", o.Cost.Amount, o.Cost.Currency))
+	}
+	if o.Outcome != kernel.OutcomeResponded {
+		why := "no more is known"
+		if o.Err != nil {
+			why = o.Err.Error()
+		}
+		s.Class, s.Head, s.Note = "outcome bad", words(string(o.Outcome))+": "+why, o.Known
+	}
+	if !o.Told {
+		s.Body = r.block(o.Text)
+	}
+	r.add(at, s)
+}

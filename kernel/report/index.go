@@ -1,0 +1,387 @@
+package report
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/policy"
+)
+
+// Kind says what a text on the log is.
+type Kind string
+
+// The kinds of texts. Their order is part of the index.
+const (
+	KindInput    Kind = "input"    // what was asked
+	KindAnswer   Kind = "answer"   // what came of it: the agent's text, or the error
+	KindTool     Kind = "tool"     // the tools the agent used, or wanted used
+	KindQuestion Kind = "question" // what a person was asked, with all that was to be judged
+	KindDecision Kind = "decision" // who or what said yes or no, and who stopped a run
+	KindSession  Kind = "session"  // a session's name
+)
+
+// Kinds returns every kind of text.
+func Kinds() []Kind {
+	return []Kind{KindInput, KindAnswer, KindTool, KindQuestion, KindDecision, KindSession}
+}
+
+// slots is how many texts an event can have in the index: at most one of a kind. A text's
+// number is seq times slots plus that of its kind, so that their order is that of the log.
+const slots = 8
+
+// maxText is how much of a text is indexed.
+const maxText = 1 << 20
+
+// passage is a text of an event.
+type passage struct {
+	kind Kind
+	text string
+}
+
+// asked is what the decision about a question is found by, beside who made it.
+type asked struct {
+	Title  string            `json:"title"`
+	Labels map[string]string `json:"labels"` // of the options, by id
+}
+
+// passages returns the texts of a fact. A fact that cannot be decoded, or was withheld, has
+// none. About a question that was answered, q tells what was asked.
+func passages(e eventlog.Event, q asked) []passage {
+	f, ok := texts[e.Type]
+	if !ok || e.Payload == nil {
+		return nil
+	}
+	list, err := f(e, q)
+	if err != nil {
+		return nil
+	}
+	kept := list[:0]
+	for _, p := range list {
+		if p.text = strings.TrimSpace(p.text); p.text == "" {
+			continue
+		}
+		if len(p.text) > maxText {
+			p.text = strings.ToValidUTF8(p.text[:maxText], "")
+		}
+		kept = append(kept, p)
+	}
+	return kept
+}
+
+// texts finds the texts of each type of fact that has some.
+var texts = map[eventlog.Type]func(eventlog.Event, asked) ([]passage, error){
+	eventlog.MessageReceived: one(KindInput, func(p fact.MessageReceived, _ asked) string {
+		return parts(p.Text, p.Attachments...)
+	}),
+	eventlog.Responded: func(e eventlog.Event, _ asked) ([]passage, error) {
+		p, err := fact.Decode[fact.Responded](e)
+		return []passage{{KindAnswer, p.Text}, {KindTool, toolTitles(p.Tools)}}, err
+	},
+	eventlog.ProviderError:  failedTexts,
+	eventlog.OutcomeUnknown: failedTexts,
+	eventlog.ToolBlocked: one(KindTool, func(p fact.ToolBlocked, _ asked) string {
+		return parts(p.Method, string(p.Params))
+	}),
+	eventlog.PolicyUnasked: one(KindTool, func(p fact.UnaskedTool, _ asked) string {
+		return parts(toolTitles([]fact.ToolSeen{p.ToolSeen}), p.Why)
+	}),
+	eventlog.InteractionRequested: one(KindQuestion, func(p interaction.Question, _ asked) string {
+		return questionText(p)
+	}),
+	eventlog.InteractionAnswered: one(KindDecision, func(p interaction.Answer, q asked) string {
+		return parts(answerSummary(p), q.Labels[p.Option], q.Title)
+	}),
+	eventlog.InteractionLapsed: one(KindDecision, func(p interaction.Resolution, q asked) string {
+		return parts("nobody answered: "+words(string(p.Reason)), q.Title)
+	}),
+	eventlog.InteractionAnswerRejected: one(KindDecision, func(p fact.Rejected, q asked) string {
+		return parts(answerSummary(p.Answer)+", which does not count: "+p.Why, q.Title)
+	}),
+	eventlog.PolicyDecided: one(KindDecision, func(p fact.PolicyDecided, _ asked) string {
+		return parts(p.Effect+": "+p.Title, p.Why, "by "+p.By)
+	}),
+	eventlog.ApprovalRemembered: one(KindDecision, func(p policy.Approval, _ asked) string {
+		return string(p.Effect) + " " + p.String() + ", said " + p.By
+	}),
+	eventlog.ApprovalRevoked: one(KindDecision, func(p policy.Revocation, _ asked) string { return "revoked by " + p.By }),
+	eventlog.CancelRequested: one(KindDecision, func(p kernel.Stop, _ asked) string { return "stopped by " + p.By + ": " + p.Why }),
+	eventlog.RunResolved: one(KindDecision, func(p fact.Resolved, _ asked) string {
+		return parts("resolved by "+p.By, p.Note)
+	}),
+	eventlog.SessionCreated: one(KindSession, func(p fact.SessionCreated, _ asked) string { return p.Name }),
+	eventlog.SessionRenamed: one(KindSession, func(p fact.SessionRenamed, _ asked) string { return p.Name }),
+}
+
+// one makes a function on a payload one that finds an event's only text.
+func one[T any](k Kind, f func(T, asked) string) func(eventlog.Event, asked) ([]passage, error) {
+	return func(e eventlog.Event, q asked) ([]passage, error) {
+		p, err := fact.Decode[T](e)
+		if err != nil {
+			return nil, err
+		}
+		return []passage{{k, f(p, q)}}, nil
+	}
+}
+
+func failedTexts(e eventlog.Event, _ asked) ([]passage, error) {
+	p, err := fact.Decode[fact.Failed](e)
+	if err != nil {
+		return nil, err
+	}
+	why := p.Known
+	if p.Error != nil {
+		why = parts(p.Error.Error(), why)
+	}
+	return []passage{{KindAnswer, parts(why, p.Text)}, {KindTool, toolTitles(p.Tools)}}, nil
+}
+
+func toolTitles(tools []fact.ToolSeen) string {
+	var b strings.Builder
+	for _, t := range tools {
+		b.WriteString(" · " + t.Title + " (" + t.Kind + ", " + t.Status + ")")
+	}
+	return strings.TrimPrefix(b.String(), " · ")
+}
+
+// questionText is all that was to be judged.
+func questionText(q interaction.Question) string {
+	s := q.Subject
+	list := append(append(append([]string{}, s.Commands...), s.Paths...), s.Text...)
+	for _, d := range s.Diffs {
+		list = append(list, d.Path, d.New, d.Old)
+	}
+	if len(s.Commands)+len(s.Diffs) == 0 {
+		list = append(list, string(s.RawInput))
+	}
+	return parts(q.Title, append(list, q.Why)...)
+}
+
+// parts joins what is not empty.
+func parts(first string, more ...string) string {
+	var b strings.Builder
+	b.WriteString(first)
+	for _, s := range more {
+		if s != "" && b.Len() > 0 {
+			b.WriteString(" · ")
+		}
+		b.WriteString(s)
+	}
+	return b.String()
+}
+
+// searchTypes are the facts that the index is made of.
+func searchTypes() (list []eventlog.Type) {
+	for _, t := range eventlog.Types() { // not the map: the order makes the query's text
+		if texts[t] != nil || t == eventlog.SessionDeleted {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// searchSchema: words has no copy of the texts, only where which word stands; what is shown
+// of a hit comes from the log. Provider, session and kind are words, too, in a column of
+// their own, so that a filter is one more word to find and no scan. stretches say of each
+// 512 events' texts from when they are: a clock may jump, so times are in no order.
+const searchSchema = `
+	CREATE VIRTUAL TABLE words USING fts5(
+		text, chars, tags,
+		content='', columnsize=0, tokenize="unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
+	);
+	CREATE TABLE texts (
+		id       INTEGER PRIMARY KEY, -- 8 * seq + kind
+		ts       INTEGER NOT NULL,
+		provider TEXT    NOT NULL
+	) STRICT;
+	CREATE TABLE stretches (
+		n      INTEGER PRIMARY KEY, -- id / 4096
+		oldest INTEGER NOT NULL,
+		newest INTEGER NOT NULL
+	) STRICT;
+	CREATE TABLE sessions (
+		id       TEXT PRIMARY KEY,
+		provider TEXT NOT NULL DEFAULT '',
+		name     TEXT NOT NULL DEFAULT '' -- of a living one
+	) STRICT, WITHOUT ROWID;
+	CREATE TABLE asked (
+		id       TEXT PRIMARY KEY, -- of a question that is open
+		question TEXT NOT NULL
+	) STRICT, WITHOUT ROWID;`
+
+const stretch = 4096
+
+// indexer makes the index. It lives as long as the view.
+type indexer struct {
+	progress func(eventlog.Seq)
+
+	tx    *sqlx.Tx // what the statements are prepared in; they end with it
+	stmts map[string]*sqlx.Stmt
+}
+
+func (x *indexer) projection() eventlog.Projection {
+	return eventlog.Projection{Name: "search", Version: 1, Schema: searchSchema, Types: searchTypes(), Apply: x.apply}
+}
+
+// stmt prepares a statement once for a transaction: a log is indexed in few.
+func (x *indexer) stmt(ctx context.Context, tx *sqlx.Tx, query string) (*sqlx.Stmt, error) {
+	if x.tx != tx {
+		x.tx, x.stmts = tx, map[string]*sqlx.Stmt{}
+	}
+	s, ok := x.stmts[query]
+	if !ok {
+		var err error
+		if s, err = tx.PreparexContext(ctx, query); err != nil {
+			return nil, err
+		}
+		x.stmts[query] = s
+	}
+	return s, nil
+}
+
+func (x *indexer) exec(ctx context.Context, tx *sqlx.Tx, query string, args ...any) error {
+	s, err := x.stmt(ctx, tx, query)
+	if err == nil {
+		_, err = s.ExecContext(ctx, args...)
+	}
+	return err
+}
+
+// apply passes over what it cannot decode, as the view of the sessions does.
+func (x *indexer) apply(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) error {
+	if x.progress != nil {
+		x.progress(e.Seq)
+	}
+	if err := x.remember(ctx, tx, e); err != nil {
+		return err
+	}
+	q, err := x.question(ctx, tx, e)
+	if err != nil {
+		return err
+	}
+	list := passages(e, q)
+	if len(list) == 0 {
+		return nil
+	}
+	provider, err := x.provider(ctx, tx, e)
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		if err := x.add(ctx, tx, e, p, provider); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *indexer) add(ctx context.Context, tx *sqlx.Tx, e eventlog.Event, p passage, provider string) error {
+	id, at := textID(e.Seq, p.kind), e.Time.UnixNano()
+	tokens, chars := segment(p.text)
+	tags := strings.Join([]string{kindTag(p.kind), providerTag(provider), sessionTag(e.Session)}, " ")
+	return errors.Join(
+		x.exec(ctx, tx, `INSERT INTO words (rowid, text, chars, tags) VALUES (?, ?, ?, ?)`, id, tokens, chars, tags),
+		x.exec(ctx, tx, `INSERT INTO texts (id, ts, provider) VALUES (?, ?, ?)`, id, at, provider),
+		x.exec(ctx, tx, `
+			INSERT INTO stretches (n, oldest, newest)
+			VALUES (?1, ?2, ?2)
+			ON CONFLICT DO UPDATE SET oldest = min(oldest, ?2), newest = max(newest, ?2)`, id/stretch, at),
+	)
+}
+
+// textID numbers the texts in the order of the log.
+func textID(seq eventlog.Seq, k Kind) int64 {
+	for i, kind := range Kinds() {
+		if kind == k {
+			return int64(seq)*slots + int64(i)
+		}
+	}
+	return int64(seq)*slots + slots - 1
+}
+
+// Tags are words that no text can hold by chance in their column.
+func kindTag(k Kind) string                   { return "k" + string(k) }
+func providerTag(name string) string          { return "p" + hex.EncodeToString([]byte(name)) }
+func sessionTag(id eventlog.SessionID) string { return "s" + hex.EncodeToString([]byte(id)) }
+
+// remember keeps what later facts are about: the provider of a session, what is asked.
+func (x *indexer) remember(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) error {
+	switch e.Type {
+	case eventlog.SessionCreated, eventlog.SessionRenamed, eventlog.MessageReceived:
+		// The three have the fields of the first, or fewer.
+		p, err := fact.Decode[fact.SessionCreated](e)
+		if err != nil {
+			return nil
+		}
+		return x.exec(ctx, tx, `
+			INSERT INTO sessions (id, provider, name)
+			VALUES (?1, ?2, ?3)
+			ON CONFLICT DO UPDATE SET
+				provider = CASE ?2 WHEN '' THEN provider ELSE ?2 END,
+				name = CASE ?3 WHEN '' THEN name ELSE ?3 END`, string(e.Session), p.Provider, p.Name)
+	case eventlog.SessionDeleted:
+		return x.exec(ctx, tx, `UPDATE sessions SET name = '' WHERE id = ?`, string(e.Session)) // it is free again
+	case eventlog.InteractionRequested:
+		p, err := fact.Decode[interaction.Question](e)
+		if err != nil {
+			return nil
+		}
+		text, err := json.Marshal(askedBy(p))
+		if err != nil {
+			return err
+		}
+		return x.exec(ctx, tx, `INSERT INTO asked (id, question) VALUES (?, ?) ON CONFLICT DO NOTHING`, string(e.Interaction), string(text))
+	}
+	return nil
+}
+
+func askedBy(p interaction.Question) asked {
+	q := asked{Title: p.Title, Labels: map[string]string{}}
+	for _, o := range p.Options {
+		q.Labels[o.ID] = o.Label
+	}
+	return q
+}
+
+// question returns what the question was that e is about, if e is about one.
+func (x *indexer) question(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) (q asked, err error) {
+	switch e.Type {
+	case eventlog.InteractionAnswered, eventlog.InteractionLapsed, eventlog.InteractionAnswerRejected:
+	default:
+		return q, nil
+	}
+	text, err := x.text(ctx, tx, `SELECT question FROM asked WHERE id = ?`, string(e.Interaction))
+	if text == "" || err != nil {
+		return q, err
+	}
+	if err := json.Unmarshal([]byte(text), &q); err != nil {
+		return q, err
+	}
+	return q, nil
+}
+
+// provider returns whose session an event belongs to.
+func (x *indexer) provider(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) (string, error) {
+	return x.text(ctx, tx, `SELECT provider FROM sessions WHERE id = ?`, string(e.Session))
+}
+
+// text returns one text that a query selects, or none.
+func (x *indexer) text(ctx context.Context, tx *sqlx.Tx, query, id string) (string, error) {
+	s, err := x.stmt(ctx, tx, query)
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	if err := s.SelectContext(ctx, &found, id); err != nil || len(found) == 0 {
+		return "", err
+	}
+	return found[0], nil
+}

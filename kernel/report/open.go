@@ -1,0 +1,119 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
+)
+
+// OpenRun is a run that has no outcome, or one that is unknown and that nobody has judged.
+type OpenRun struct {
+	Run       eventlog.RunID     `json:"run_id"`
+	Session   eventlog.SessionID `json:"session_id"`
+	Input     eventlog.InputID   `json:"input_id"`
+	At        time.Time          `json:"at"`
+	Provider  string             `json:"provider"`
+	Text      string             `json:"text"` // of the input
+	Alive     bool               `json:"alive"`
+	Outcome   kernel.Outcome     `json:"outcome"`       // empty: none yet
+	Sent      bool               `json:"prompt_logged"` // the prompt was put on record, just before it was written
+	Lines     int                `json:"lines"`         // of the agent, behind the prompt
+	Answered  bool               `json:"answered"`      // one of them was an answer to a request
+	Arrived   string             `json:"arrived"`       // text of the agent's messages
+	Questions []string           `json:"questions"`     // that were asked
+	Known     string             `json:"known"`         // in words
+	Pruned    bool               `json:"pruned,omitempty"`
+
+	first eventlog.Seq
+}
+
+// OpenRuns returns the runs that wait for an end or for a person's judgement, oldest first.
+// locks is the folder in which living runs hold their locks. It changes nothing.
+func OpenRuns(ctx context.Context, log *eventlog.Reader, locks string) ([]OpenRun, error) {
+	unfinished, err := kernel.ListUnfinished(ctx, log, locks)
+	if err != nil {
+		return nil, err
+	}
+	var list []OpenRun
+	for _, u := range unfinished {
+		list = append(list, OpenRun{Run: u.Run, Alive: u.Alive})
+	}
+	resolved := map[eventlog.RunID]bool{}
+	for e, err := range log.Events(ctx, eventlog.Query{Types: []eventlog.Type{eventlog.RunResolved}}) {
+		if err != nil {
+			return nil, err
+		}
+		resolved[e.Run] = true
+	}
+	for e, err := range log.Events(ctx, eventlog.Query{Types: []eventlog.Type{eventlog.OutcomeUnknown}}) {
+		if err != nil {
+			return nil, err
+		}
+		if !resolved[e.Run] {
+			list = append(list, OpenRun{Run: e.Run, Outcome: kernel.OutcomeUnknown})
+		}
+	}
+	for i := range list {
+		if err := list[i].read(ctx, log); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(list, func(a, b OpenRun) int { return cmp.Compare(a.first, b.first) })
+	return list, nil
+}
+
+// read adds what the run left on the log.
+func (o *OpenRun) read(ctx context.Context, log *eventlog.Reader) error {
+	for e, err := range log.Events(ctx, eventlog.Query{Run: o.Run, Class: eventlog.Fact}) {
+		if err != nil {
+			return err
+		}
+		if o.first == 0 {
+			o.first = e.Seq
+		}
+		o.apply(e)
+	}
+	t, err := kernel.ReadTraces(ctx, log, o.Run)
+	if err != nil {
+		return err
+	}
+	o.Sent, o.Lines, o.Answered, o.Pruned = t.Sent, t.Lines, t.Answered, t.Pruned
+	o.Arrived = cmp.Or(o.Arrived, t.Text)
+	o.Known = cmp.Or(o.Known, t.Known())
+	o.Questions = []string{}
+	for _, q := range t.Questions {
+		o.Questions = append(o.Questions, q.Title)
+	}
+	return nil
+}
+
+// apply adds what a fact says; one that cannot be read says nothing.
+func (o *OpenRun) apply(e eventlog.Event) {
+	switch e.Type {
+	case eventlog.MessageReceived:
+		o.At, o.Session, o.Input = e.Time, e.Session, e.Input
+		if m, err := fact.Decode[fact.MessageReceived](e); err == nil {
+			o.Text, o.Provider = m.Text, m.Provider
+		}
+	case eventlog.Requested: // there is no input on a log that was cut
+		o.Session, o.Input = e.Session, e.Input
+		if o.At.IsZero() {
+			o.At = e.Time
+		}
+		if p, err := fact.Decode[fact.Requested](e); err == nil {
+			o.Provider = cmp.Or(o.Provider, p.Provider)
+		}
+	case eventlog.OutcomeUnknown:
+		if f, err := fact.Decode[fact.Failed](e); err == nil {
+			o.Arrived, o.Known = f.Text, f.Known
+			if f.Error != nil {
+				o.Known = f.Error.Error() + "; " + f.Known
+			}
+		}
+	}
+}

@@ -1,0 +1,329 @@
+package report
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
+)
+
+// The parts of an OTLP request that are used here, in its JSON encoding: ids in hexadecimal,
+// 64-bit numbers as strings.
+type (
+	otelRequest struct {
+		ResourceSpans []otelResourceSpans `json:"resourceSpans"`
+	}
+	otelResourceSpans struct {
+		Resource   otelResource     `json:"resource"`
+		ScopeSpans []otelScopeSpans `json:"scopeSpans"`
+	}
+	otelResource struct {
+		Attributes otelAttributes `json:"attributes"`
+	}
+	otelScopeSpans struct {
+		Scope     otelScope  `json:"scope"`
+		Spans     []otelSpan `json:"spans"`
+		SchemaURL string     `json:"schemaUrl"`
+	}
+	otelScope struct {
+		Name    string `json:"name"`
+		Version string `json:"version,omitempty"`
+	}
+	otelSpan struct {
+		TraceID    string         `json:"traceId"`
+		SpanID     string         `json:"spanId"`
+		Parent     string         `json:"parentSpanId,omitempty"`
+		Name       string         `json:"name"`
+		Kind       int            `json:"kind"`
+		Start      string         `json:"startTimeUnixNano"`
+		End        string         `json:"endTimeUnixNano"`
+		Attributes otelAttributes `json:"attributes"`
+		Events     []otelEvent    `json:"events,omitempty"`
+		Status     otelStatus     `json:"status"`
+	}
+	otelEvent struct {
+		Time       string         `json:"timeUnixNano"`
+		Name       string         `json:"name"`
+		Attributes otelAttributes `json:"attributes,omitempty"`
+	}
+	otelStatus struct {
+		Message string `json:"message,omitempty"`
+		Code    int    `json:"code,omitempty"`
+	}
+	otelAttributes []otelAttribute
+	otelAttribute  struct {
+		Key   string         `json:"key"`
+		Value map[string]any `json:"value"`
+	}
+)
+
+// Kinds of spans and codes of a status, as OTLP numbers them.
+const (
+	otelInternal = 1
+	otelClient   = 3
+	otelError    = 2
+)
+
+// otelSchema is the version of the semantic conventions by which spans are named.
+const otelSchema = "https://opentelemetry.io/schemas/1.41.0"
+
+// text adds an attribute; one that is empty says nothing.
+func (a *otelAttributes) text(key, value string) {
+	if value != "" {
+		*a = append(*a, otelAttribute{key, map[string]any{"stringValue": value}})
+	}
+}
+
+func (a *otelAttributes) number(key string, value int64) {
+	*a = append(*a, otelAttribute{key, map[string]any{"intValue": strconv.FormatInt(value, 10)}})
+}
+
+func (a *otelAttributes) list(key string, values ...string) {
+	var list []map[string]any
+	for _, v := range values {
+		list = append(list, map[string]any{"stringValue": v})
+	}
+	*a = append(*a, otelAttribute{key, map[string]any{"arrayValue": map[string]any{"values": list}}})
+}
+
+func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
+
+// traceID is a run's trace as OpenTelemetry has it.
+func traceID(r eventlog.Refs) string {
+	if b, err := hex.DecodeString(string(r.Trace)); err == nil && len(b) == 16 && string(r.Trace) != "00000000000000000000000000000000" {
+		return hex.EncodeToString(b)
+	}
+	sum := sha256.Sum256([]byte("perlica trace\x00" + string(r.Run)))
+	return hex.EncodeToString(sum[:16])
+}
+
+// spanID follows from what the span is about, so that the same log gives the same spans.
+func spanID(run eventlog.RunID, what, id string) string {
+	sum := sha256.Sum256([]byte("perlica span\x00" + string(run) + "\x00" + what + "\x00" + id))
+	return hex.EncodeToString(sum[:8])
+}
+
+// WriteOTel writes the runs whose inputs q selects as OpenTelemetry traces: each line is an
+// OTLP request in JSON with the spans of one run, named by the semantic conventions for
+// generative AI: invoke_agent, below it execute_tool for what the agent reported, and a span
+// for each question, as long as it waited. It says how long, how much and by whom; not what
+// was asked and answered. Times are those of the events.
+func WriteOTel(ctx context.Context, w io.Writer, log *eventlog.Reader, q eventlog.Query, opt FormatOptions) error {
+	out := bufio.NewWriter(w)
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	for e, err := range inputs(ctx, log, q) {
+		if err != nil {
+			return errors.Join(err, out.Flush())
+		}
+		spans, err := runSpans(ctx, log, e, opt)
+		if err != nil {
+			return errors.Join(err, out.Flush())
+		}
+		res := otelResource{}
+		res.Attributes.text("service.name", "perlica")
+		res.Attributes.text("service.version", opt.Version)
+		res.Attributes.text("perlica.context", e.Context)
+		req := otelRequest{[]otelResourceSpans{{res, []otelScopeSpans{{
+			Scope: otelScope{"github.com/perlica/perlica", opt.Version}, Spans: spans, SchemaURL: otelSchema,
+		}}}}}
+		if err := enc.Encode(req); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// tracer makes spans of a run's story.
+type tracer struct {
+	opt   FormatOptions
+	run   eventlog.RunID
+	spans []otelSpan     // the run's is the first
+	open  map[string]int // of tools and questions, by span id
+	end   time.Time      // of what was last heard
+}
+
+// runSpans returns the spans of the run that has the input.
+func runSpans(ctx context.Context, log *eventlog.Reader, input eventlog.Event, opt FormatOptions) ([]otelSpan, error) {
+	t := tracer{opt: opt, run: input.Run, open: map[string]int{}, end: input.Time}
+	t.spans = []otelSpan{{
+		TraceID: traceID(input.Refs), SpanID: spanID(input.Run, "run", ""), Kind: otelClient, Start: nanos(input.Time),
+	}}
+	provider, conversation, err := t.identify(ctx, log, input)
+	if err != nil {
+		return nil, err
+	}
+	root := &t.spans[0]
+	root.Name = "invoke_agent " + provider
+	root.Attributes.text("gen_ai.operation.name", "invoke_agent")
+	root.Attributes.text("gen_ai.provider.name", cmp.Or(genAIProviders[provider], provider))
+	root.Attributes.text("gen_ai.agent.name", provider)
+	root.Attributes.text("gen_ai.conversation.id", conversation)
+	root.Attributes.text("perlica.run.id", string(input.Run))
+	root.Attributes.text("perlica.session.id", string(input.Session))
+	root.Attributes.text("perlica.input.id", string(input.Input))
+	for step, err := range Story(ctx, log, input.Run, eventlog.Query{}) {
+		if err != nil {
+			return nil, err
+		}
+		t.tell(step)
+	}
+	for i := range t.spans {
+		if t.spans[i].End == "" {
+			t.spans[i].End = nanos(t.end)
+		}
+	}
+	return t.spans, nil
+}
+
+// genAIProviders are the names of the conventions for those whose agents these are.
+var genAIProviders = map[string]string{"claude": "anthropic", "codex": "openai", "gemini": "gcp.gemini"}
+
+// identify finds who was called: in the intent, or in the input; and the agent's own session.
+func (t *tracer) identify(ctx context.Context, log *eventlog.Reader, input eventlog.Event) (provider, conversation string, err error) {
+	if m, err := fact.Decode[fact.MessageReceived](input); err == nil {
+		provider = m.Provider
+	}
+	last, _, err := log.Last(ctx, eventlog.Query{Run: t.run, Class: eventlog.Fact})
+	return cmp.Or(provider, "unknown"), string(last.Conversation), err
+}
+
+func (t *tracer) tell(step Step) {
+	if step.At.After(t.end) {
+		t.end = step.At
+	}
+	switch w := step.What.(type) {
+	case StepTool:
+		t.tool(step, w)
+	case StepAsked:
+		t.asked(step, w)
+	case StepClosed:
+		t.closed(step, w)
+	case StepOutcome:
+		t.outcome(step, w)
+	case StepNote:
+		t.note(step, w)
+	}
+}
+
+// child begins a span below the run's.
+func (t *tracer) child(name, id string, at time.Time) *otelSpan {
+	t.open[id] = len(t.spans)
+	t.spans = append(t.spans, otelSpan{
+		TraceID: t.spans[0].TraceID, SpanID: id, Parent: t.spans[0].SpanID, Name: name, Kind: otelInternal, Start: nanos(at),
+	})
+	return &t.spans[len(t.spans)-1]
+}
+
+func (t *tracer) tool(step Step, w StepTool) {
+	id := spanID(t.run, "tool", w.ID)
+	i, known := t.open[id]
+	if !known {
+		name := cmp.Or(w.Kind, "other")
+		s := t.child("execute_tool "+name, id, step.At)
+		s.Attributes.text("gen_ai.operation.name", "execute_tool")
+		s.Attributes.text("gen_ai.tool.name", name)
+		s.Attributes.text("gen_ai.tool.call.id", t.opt.mask(w.ID))
+		s.Attributes.text("gen_ai.tool.description", t.opt.mask(w.Title))
+		i = t.open[id]
+	}
+	s := &t.spans[i]
+	switch w.Status {
+	case "completed":
+		s.End = nanos(step.At)
+	case "failed":
+		s.End = nanos(step.At)
+		s.Attributes.text("error.type", "tool_failed")
+		s.Status.Code = otelError
+	}
+}
+
+func (t *tracer) asked(step Step, w StepAsked) {
+	s := t.child("ask_permission", spanID(t.run, "question", string(w.ID)), step.At)
+	s.Attributes.text("perlica.question.id", string(w.ID))
+	s.Attributes.text("perlica.question.title", t.opt.mask(w.Title))
+	s.Attributes.text("perlica.question.tool.kind", w.Subject.Kind)
+	s.Attributes.text("perlica.question.why", t.opt.mask(w.Why))
+}
+
+func (t *tracer) closed(step Step, w StepClosed) {
+	i, ok := t.open[spanID(t.run, "question", string(w.Question.ID))]
+	if !ok {
+		return // the question itself was withheld
+	}
+	s := &t.spans[i]
+	s.End = nanos(step.At)
+	if w.Answer == nil {
+		s.Attributes.text("perlica.question.lapsed", string(w.Reason))
+		return
+	}
+	s.Attributes.text("perlica.answer.by", w.Answer.By)
+	s.Attributes.text("perlica.answer.where", w.Answer.Where)
+	s.Attributes.text("perlica.answer.option", w.Answer.Option)
+	for _, o := range w.Question.Options {
+		if o.ID == w.Answer.Option {
+			s.Attributes.text("perlica.answer.kind", o.Kind)
+		}
+	}
+}
+
+func (t *tracer) outcome(step Step, w StepOutcome) {
+	s := &t.spans[0]
+	s.End = nanos(step.At)
+	s.Attributes.text("perlica.outcome", string(w.Outcome))
+	if w.StopReason != "" {
+		s.Attributes.list("gen_ai.response.finish_reasons", w.StopReason)
+	}
+	if in, out, ok := w.Tokens(); ok {
+		s.Attributes.number("gen_ai.usage.input_tokens", in)
+		s.Attributes.number("gen_ai.usage.output_tokens", out)
+	}
+	if w.Cost != nil {
+		s.Attributes = append(s.Attributes, otelAttribute{"perlica.cost.amount", map[string]any{"doubleValue": w.Cost.Amount}})
+		s.Attributes.text("perlica.cost.currency", w.Cost.Currency)
+	}
+	if w.Outcome == kernel.OutcomeResponded {
+		return
+	}
+	s.Status = otelStatus{Code: otelError}
+	kind := "_OTHER"
+	if w.Err != nil {
+		kind = cmp.Or(string(w.Err.Type), kind)
+		s.Status.Message = t.opt.mask(w.Err.Message)
+	}
+	if w.Outcome == kernel.OutcomeUnknown {
+		kind = "outcome_unknown"
+	}
+	s.Attributes.text("error.type", kind)
+}
+
+// note keeps what nobody should overlook, and who decided, as events of the run's span.
+func (t *tracer) note(step Step, w StepNote) {
+	if w.Type.Outcome() { // without its payload
+		t.spans[0].End = nanos(step.At)
+		t.spans[0].Attributes.text("perlica.outcome", strings.TrimPrefix(string(w.Type), "llm."))
+		if w.Type != eventlog.Responded {
+			t.spans[0].Status.Code = otelError
+		}
+		return
+	}
+	if !w.Bad && w.Type != eventlog.PolicyDecided && w.Type != eventlog.CancelRequested && w.Type != eventlog.Truncated {
+		return
+	}
+	e := otelEvent{Time: nanos(step.At), Name: "perlica." + string(w.Type)}
+	if w.Type != eventlog.LineMalformed { // whose text may be the answer's
+		e.Attributes.text("perlica.text", t.opt.mask(w.Text))
+	}
+	t.spans[0].Events = append(t.spans[0].Events, e)
+}

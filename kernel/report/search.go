@@ -1,0 +1,248 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/fact"
+)
+
+// Search is a view of the words on the log. It is made from facts alone, when somebody
+// searches; delete its file and it comes back.
+type Search struct {
+	view *eventlog.View
+	log  *eventlog.Reader
+}
+
+// OpenSearch opens the index in the file at path and applies what the log has since gained,
+// which is all of it the first time; progress, unless it is nil, is told how far that is. The
+// caller must Close it, before the log.
+func OpenSearch(ctx context.Context, log *eventlog.Reader, path string, progress func(eventlog.Seq)) (*Search, error) {
+	x := &indexer{progress: progress}
+	v, err := eventlog.OpenView(ctx, log, path, x.projection())
+	if err != nil {
+		return nil, err
+	}
+	return &Search{view: v, log: log}, nil
+}
+
+// Close releases the index's file.
+func (s *Search) Close() error { return s.view.Close() }
+
+// Wanted is what to search for. A field that is zero allows everything.
+type Wanted struct {
+	Phrases  []string // each must be in the text: its words, in this order
+	Kinds    []Kind   // one of these
+	Provider string
+	Session  eventlog.SessionID
+	Since    time.Time // not older than
+	Before   time.Time // older than
+	Width    int       // of an excerpt, in runes; 0 means 160
+}
+
+// Hit is a text that was found.
+type Hit struct {
+	Event    eventlog.Event // that holds it
+	Kind     Kind
+	Provider string // of the session; may be empty
+	Excerpt  []Piece
+}
+
+// ErrNoWords says that a phrase has no letter and no digit in it.
+var ErrNoWords = errors.New("there is no word in it that could be searched for")
+
+// Find yields the texts that have all that is wanted, newest first. Letters match whatever
+// their case and accents; what is neither letter nor digit only separates words. A text whose
+// event lost its payload since is not found. The error wraps ErrNoWords for such a phrase, or
+// for none at all.
+func (s *Search) Find(ctx context.Context, w Wanted) iter.Seq2[Hit, error] {
+	return func(yield func(Hit, error) bool) {
+		if err := s.find(ctx, w, func(h Hit) bool { return yield(h, nil) }); err != nil {
+			yield(Hit{}, err)
+		}
+	}
+}
+
+// findQuery: the words lead (CROSS JOIN), and come in the order of their numbers without being
+// sorted.
+const findQuery = `
+	SELECT texts.id, texts.provider
+	FROM words
+	CROSS JOIN texts ON texts.id = words.rowid
+	WHERE words MATCH ? AND words.rowid >= ? AND words.rowid < ? AND texts.ts >= ? AND texts.ts < ?
+	ORDER BY words.rowid DESC
+	LIMIT ?`
+
+func (s *Search) find(ctx context.Context, w Wanted, yield func(Hit) bool) error {
+	expr, err := w.expression()
+	if err != nil {
+		return err
+	}
+	since, before := w.times()
+	low, high, err := s.stretch(ctx, since, before)
+	if err != nil {
+		return err
+	}
+	for {
+		found, err := s.chunk(ctx, expr, low, high, since, before)
+		if err != nil {
+			return err
+		}
+		for _, f := range found {
+			h, ok, err := s.hit(ctx, f.ID, f.Provider, w)
+			if err != nil {
+				return err
+			}
+			if ok && !yield(h) {
+				return nil
+			}
+			high = f.ID
+		}
+		if len(found) < chunk {
+			return nil
+		}
+	}
+}
+
+// found is a text that has all that is wanted.
+type found struct {
+	ID       int64  `db:"id"`
+	Provider string `db:"provider"`
+}
+
+// chunk is how many texts are looked up at a time: while the caller looks at them, which may
+// take as long as a pager waits, nothing keeps another search from bringing the view up to date.
+const chunk = 128
+
+func (s *Search) chunk(ctx context.Context, expr string, low, high, since, before int64) (list []found, err error) {
+	if err = s.view.DB().SelectContext(ctx, &list, findQuery, expr, low, high, since, before, chunk); err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	return list, nil
+}
+
+// expression is what is wanted, as FTS5 has it.
+func (w Wanted) expression() (string, error) {
+	var terms []string
+	for _, p := range w.Phrases {
+		m := match(p)
+		if m == "" {
+			return "", fmt.Errorf("%w: %q", ErrNoWords, p)
+		}
+		terms = append(terms, m)
+	}
+	if len(terms) == 0 {
+		return "", ErrNoWords
+	}
+	tag := func(words ...string) { terms = append(terms, `(tags : ("`+strings.Join(words, `" OR "`)+`"))`) }
+	if len(w.Kinds) > 0 {
+		var kinds []string
+		for _, k := range w.Kinds {
+			kinds = append(kinds, kindTag(k))
+		}
+		tag(kinds...)
+	}
+	if w.Provider != "" {
+		tag(providerTag(w.Provider))
+	}
+	if w.Session != "" {
+		tag(sessionTag(w.Session))
+	}
+	return strings.Join(terms, " AND "), nil
+}
+
+func (w Wanted) times() (since, before int64) {
+	since, before = math.MinInt64, math.MaxInt64
+	if !w.Since.IsZero() {
+		since = w.Since.UnixNano()
+	}
+	if !w.Before.IsZero() {
+		before = w.Before.UnixNano()
+	}
+	return since, before
+}
+
+// stretch returns between which numbers the texts from a time must lie.
+func (s *Search) stretch(ctx context.Context, since, before int64) (low, high int64, err error) {
+	var first, last *int64
+	err = s.view.DB().QueryRowxContext(ctx, `
+		SELECT min(n), max(n)
+		FROM stretches
+		WHERE newest >= ? AND oldest < ?`, since, before).Scan(&first, &last)
+	if err != nil {
+		return 0, 0, fmt.Errorf("search: %w", err)
+	}
+	if first == nil {
+		return 0, 0, nil
+	}
+	return *first * stretch, (*last + 1) * stretch, nil
+}
+
+// hit reads what was found from the log; ok is false if it is not there any more.
+func (s *Search) hit(ctx context.Context, id int64, provider string, w Wanted) (h Hit, ok bool, err error) {
+	seq := eventlog.Seq(id / slots)
+	e, ok, err := s.log.Last(ctx, eventlog.Query{After: seq - 1, Until: seq})
+	if err != nil || !ok {
+		return h, false, err
+	}
+	var q asked
+	if e.Interaction != "" && e.Type != eventlog.InteractionRequested {
+		if q, err = s.asked(ctx, e.Interaction); err != nil {
+			return h, false, err
+		}
+	}
+	width := w.Width
+	if width <= 0 {
+		width = 160
+	}
+	for _, p := range passages(e, q) {
+		if textID(seq, p.kind) == id {
+			return Hit{Event: e, Kind: p.kind, Provider: provider, Excerpt: excerpt(p.text, w.Phrases, width)}, true, nil
+		}
+	}
+	return h, false, nil
+}
+
+// asked returns what a question was.
+func (s *Search) asked(ctx context.Context, id eventlog.InteractionID) (asked, error) {
+	e, ok, err := s.log.Last(ctx, eventlog.Query{Interaction: id, Types: []eventlog.Type{eventlog.InteractionRequested}})
+	if err != nil || !ok {
+		return asked{}, err
+	}
+	p, err := fact.Decode[interaction.Question](e)
+	if err != nil {
+		return asked{}, nil // withheld, or of a later version
+	}
+	return askedBy(p), nil
+}
+
+// FindSession is the function FindSession, without reading the log for it.
+func (s *Search) FindSession(ctx context.Context, ref string) (eventlog.SessionID, error) {
+	var ids []eventlog.SessionID
+	for _, where := range []string{
+		`id = ?1`,
+		`name = ?1`,
+		`length(?1) >= ?2 AND (substr(id, 1, length(?1)) = ?1 OR substr(id, -length(?1)) = ?1)`,
+	} {
+		err := s.view.DB().SelectContext(ctx, &ids, `SELECT id FROM sessions WHERE `+where, ref, minShort)
+		if err != nil {
+			return "", fmt.Errorf("search: %w", err)
+		}
+		if ref == "" || len(ids) == 0 {
+			continue
+		}
+		var found matches[eventlog.SessionID]
+		for _, id := range ids {
+			found.add(id, true)
+		}
+		return found.one(ref)
+	}
+	return "", fmt.Errorf("%w: %s", ErrNotFound, ref)
+}

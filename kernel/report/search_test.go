@@ -1,0 +1,245 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/fact"
+)
+
+// searchIn opens an index of the log that is thrown away with the test.
+func searchIn(t *testing.T, log *eventlog.Log) *Search {
+	t.Helper()
+	s, err := OpenSearch(t.Context(), &log.Reader, filepath.Join(t.TempDir(), "search.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// hits lists what is found, as seq and kind.
+func hits(t *testing.T, s *Search, w Wanted) string {
+	t.Helper()
+	var list []string
+	for h, err := range s.Find(t.Context(), w) {
+		if err != nil {
+			t.Fatalf("%+v: %v", w, err)
+		}
+		list = append(list, fmt.Sprintf("%d %s", h.Event.Seq, h.Kind))
+	}
+	return strings.Join(list, ", ")
+}
+
+func TestSearchFindsEveryKind(t *testing.T) {
+	s := searchIn(t, storyLog(t))
+	for phrase, want := range map[string]string{
+		"parser":           "2 input",
+		"a.go":             "9 question, 7 question, 2 input",
+		"go test":          "7 question",
+		"three":            "7 question",
+		"no rule says":     "7 question",
+		"alice":            "8 decision",
+		"Allow once":       "8 decision",
+		"run the tests":    "8 decision, 7 question",
+		"nobody answered":  "10 decision",
+		"remove it":        "10 decision, 9 question",
+		"reading is fine":  "13 decision",
+		"rm -rf":           "14 tool",
+		"删除":               "17 answer",
+		"my-session":       "1 session",
+		"it does not know": "19 answer",
+		"gone":             "", // its payload is
+		"onerror":          "", // a frame's
+		"end_turn":         "",
+		"claude":           "",
+		"kinput":           "", // a tag's
+	} {
+		if got := hits(t, s, Wanted{Phrases: []string{phrase}}); got != want {
+			t.Errorf("%q: %q, want %q", phrase, got, want)
+		}
+	}
+}
+
+func TestSearchFilters(t *testing.T) {
+	s := searchIn(t, storyLog(t))
+	at := func(seq int) time.Time { // of an event
+		return time.Date(2026, 11, 21, 6, 30, 0, 0, time.UTC).Add(time.Duration(seq) * 250 * time.Millisecond)
+	}
+	for _, c := range []struct {
+		w    Wanted
+		want string
+	}{
+		{Wanted{Phrases: []string{"a.go"}, Kinds: []Kind{KindInput}}, "2 input"},
+		{Wanted{Phrases: []string{"a.go"}, Kinds: []Kind{KindInput, KindQuestion}}, "9 question, 7 question, 2 input"},
+		{Wanted{Phrases: []string{"a.go"}, Kinds: []Kind{KindTool}}, ""},
+		{Wanted{Phrases: []string{"a.go"}, Provider: "claude"}, "9 question, 7 question, 2 input"},
+		{Wanted{Phrases: []string{"a.go"}, Provider: "clau"}, ""},
+		{Wanted{Phrases: []string{"secret"}, Provider: "codex"}, "19 answer, 18 input"},
+		{Wanted{Phrases: []string{"secret"}, Provider: `" OR "kinput`}, ""},
+		{Wanted{Phrases: []string{"a.go"}, Session: "spine"}, "9 question, 7 question, 2 input"},
+		{Wanted{Phrases: []string{"a.go"}, Session: "spin"}, ""},
+		{Wanted{Phrases: []string{"a.go"}, Since: at(7)}, "9 question, 7 question"},
+		{Wanted{Phrases: []string{"a.go"}, Since: at(7).Add(1)}, "9 question"},
+		{Wanted{Phrases: []string{"a.go"}, Before: at(7)}, "2 input"},
+		{Wanted{Phrases: []string{"a.go"}, Since: at(3), Before: at(9)}, "7 question"},
+		{Wanted{Phrases: []string{"a.go"}, Before: at(-1)}, ""},
+		{Wanted{Phrases: []string{"a.go", "judged", "remove"}}, ""},
+		{Wanted{Phrases: []string{"go", "remove"}}, "9 question"},
+	} {
+		if got := hits(t, s, c.w); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.w, got, c.want)
+		}
+	}
+	for _, w := range []Wanted{{}, {Phrases: []string{"a", "--"}}} {
+		for _, err := range s.Find(t.Context(), w) {
+			if !errors.Is(err, ErrNoWords) {
+				t.Errorf("%+v: %v", w, err)
+			}
+		}
+	}
+}
+
+// TestSearchByTimeOverStretches: a clock that jumps hides nothing.
+func TestSearchByTimeOverStretches(t *testing.T) {
+	start := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	clock := start
+	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "log.db"), eventlog.Options{Now: func() time.Time { return clock }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	refs := eventlog.Refs{Session: "s", Run: "r"}
+	for i := range 1500 { // three stretches
+		clock = start.Add(time.Duration(i) * time.Second)
+		text := "word"
+		switch i {
+		case 1200: // late on the log, early by the clock
+			clock, text = start.Add(-time.Hour), "word back"
+		case 100: // and the other way round
+			clock, text = start.Add(24*time.Hour), "word ahead"
+		}
+		if err := log.Record(eventlog.NewFact(eventlog.MessageReceived, "user", refs, fact.MessageReceived{Text: text})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	s := searchIn(t, log)
+	for _, c := range []struct {
+		w    Wanted
+		want string
+	}{
+		{Wanted{Before: start}, "1201 input"},
+		{Wanted{Since: start.Add(time.Hour)}, "101 input"},
+		{Wanted{Since: start.Add(10 * time.Second), Before: start.Add(12 * time.Second)}, "12 input, 11 input"},
+		{Wanted{Before: start.Add(-2 * time.Hour)}, ""},
+		{Wanted{}, everyInput(1500)},
+	} {
+		c.w.Phrases = []string{"word"}
+		if got := hits(t, s, c.w); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.w, got, c.want)
+		}
+	}
+}
+
+// everyInput is what a search finds that finds the only text of each event: more than are
+// looked up at a time.
+func everyInput(n int) string {
+	var list []string
+	for seq := n; seq > 0; seq-- {
+		list = append(list, fmt.Sprintf("%d input", seq))
+	}
+	return strings.Join(list, ", ")
+}
+
+// TestSearchCatchesUp: what was added since is found by the next search, and a question
+// that was asked before it is known by its answer.
+func TestSearchCatchesUp(t *testing.T) {
+	log := logWith(t)
+	path := filepath.Join(t.TempDir(), "search.db")
+	all := slices.Concat(storyEvents(), failedEvents())
+	var told []eventlog.Seq
+	for _, e := range all {
+		if _, err := log.Append(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		s, err := OpenSearch(t.Context(), &log.Reader, path, func(at eventlog.Seq) { told = append(told, at) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.IsSorted(told) || len(slices.Compact(told)) != len(told) || len(told) == 0 {
+		t.Errorf("told %v", told)
+	}
+	piecemeal, err := OpenSearch(t.Context(), &log.Reader, path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer piecemeal.Close()
+	for _, phrase := range []string{"Run the tests", "allow once", "secret", "a"} {
+		w := Wanted{Phrases: []string{phrase}}
+		if got, want := hits(t, piecemeal, w), hits(t, searchIn(t, log), w); got != want || got == "" && phrase != "a" {
+			t.Errorf("%q: %q, want %q", phrase, got, want)
+		}
+	}
+}
+
+func TestSearchFindSession(t *testing.T) {
+	log := logWith(t,
+		sessionFact(eventlog.SessionCreated, sessionA, "old name"),
+		sessionFact(eventlog.SessionRenamed, sessionA, "spine"),
+		inputFact(sessionA, runA, "job-1"),
+		sessionFact(eventlog.SessionCreated, sessionB, "gone"),
+		inputFact(sessionB, runB, "job-2"),
+		sessionFact(eventlog.SessionDeleted, sessionB, ""),
+	)
+	s := searchIn(t, log)
+	for _, ref := range []string{sessionA, sessionB, "spine", "old name", "gone", "a001", "b002", "0199", "0199aaaa-0000-7000-8000", "001", "", "nosuch"} {
+		got, gotErr := s.FindSession(t.Context(), ref)
+		want, wantErr := FindSession(t.Context(), &log.Reader, ref)
+		for _, kind := range []error{ErrNotFound, ErrAmbiguousRef} {
+			if got != want || errors.Is(gotErr, kind) != errors.Is(wantErr, kind) {
+				t.Errorf("%q: %q, %v, want %q, %v", ref, got, gotErr, want, wantErr)
+			}
+		}
+	}
+}
+
+// TestSearchAsksNoSort: SQLite takes the words in the order of the log, and does not scan.
+func TestSearchAsksNoSort(t *testing.T) {
+	s := searchIn(t, storyLog(t))
+	var plan []struct {
+		ID, Parent, NotUsed int
+		Detail              string
+	}
+	err := sqlx.SelectContext(context.Background(), s.view.DB(), &plan, `EXPLAIN QUERY PLAN `+findQuery, "text : a", 0, 9, 0, 9, 9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range plan {
+		if strings.Contains(p.Detail, "TEMP B-TREE") || strings.HasPrefix(p.Detail, "SCAN texts") {
+			t.Error(p.Detail)
+		}
+	}
+	if len(plan) != 2 {
+		t.Errorf("the plan is %v", plan)
+	}
+}

@@ -1,0 +1,304 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/provider"
+)
+
+// Step is one thing that happened in a run, as its events tell it.
+type Step struct {
+	Seq  eventlog.Seq // of the event with which it began
+	At   time.Time
+	What StepKind
+}
+
+// StepKind is one of the types below.
+type StepKind interface{ step() }
+
+// The kinds of steps.
+type (
+	// StepInput is what was asked, and by whom.
+	StepInput struct {
+		Run         eventlog.RunID
+		Session     eventlog.SessionID
+		Input       eventlog.InputID
+		Text        string
+		Attachments []string
+		Source      string
+		Sender      string
+		Dir         string
+		Provider    string
+		Pruned      bool // all but the ids
+	}
+	// StepSaid is a stretch of what the agent said or thought.
+	StepSaid struct {
+		Text    string
+		Thought bool
+	}
+	// StepTool is a tool call as the agent first reported it, or its end.
+	StepTool struct{ fact.ToolSeen }
+	// StepAsked is a question that was put to a person.
+	StepAsked struct{ interaction.Question }
+	// StepClosed says how a question ended and how long it took.
+	StepClosed struct {
+		Question interaction.Question
+		Answer   *interaction.Answer // nil if there was none
+		Reason   interaction.Reason  // why there was none
+		Took     time.Duration
+	}
+	// StepOutcome is the outcome of the run.
+	StepOutcome struct {
+		kernel.Result
+		Told  bool // the text was told by the steps before
+		First time.Duration
+		Known string // of an unknown outcome
+	}
+	// StepNote is any other fact, in words.
+	StepNote struct {
+		Type eventlog.Type
+		Text string
+		Bad  bool
+	}
+)
+
+func (StepInput) step()   {}
+func (StepSaid) step()    {}
+func (StepTool) step()    {}
+func (StepAsked) step()   {}
+func (StepClosed) step()  {}
+func (StepOutcome) step() {}
+func (StepNote) step()    {}
+
+// Story tells a run from its events, in the order in which they are on the log; q narrows
+// it further. Frames become what they mean; those that mean nothing to a reader, such as
+// the agent's start, are left out.
+func Story(ctx context.Context, log *eventlog.Reader, run eventlog.RunID, q eventlog.Query) iter.Seq2[Step, error] {
+	q.Run = run
+	return func(yield func(Step, error) bool) {
+		n := narrator{yield: yield, questions: map[eventlog.InteractionID]interaction.Question{}, tools: map[acp.ToolCallId]fact.ToolSeen{}}
+		for e, err := range log.Events(ctx, q) {
+			if err != nil {
+				yield(Step{}, err)
+				return
+			}
+			if !n.tell(e) {
+				return
+			}
+		}
+		n.flush()
+	}
+}
+
+// narrator turns events into steps.
+type narrator struct {
+	yield     func(Step, error) bool
+	said      strings.Builder // what is being said; pieces of it may follow
+	thought   bool            // whether that is a thought
+	saidAt    Step
+	spoken    strings.Builder // all messages so far
+	questions map[eventlog.InteractionID]interaction.Question
+	tools     map[acp.ToolCallId]fact.ToolSeen
+}
+
+// flush tells what has been said so far; it is false if nobody listens any more.
+func (n *narrator) flush() bool {
+	if n.said.Len() == 0 {
+		return true
+	}
+	step := n.saidAt
+	step.What = StepSaid{Text: n.said.String(), Thought: n.thought}
+	n.said.Reset()
+	return n.yield(step, nil)
+}
+
+func (n *narrator) put(e eventlog.Event, what StepKind) bool {
+	return n.flush() && n.yield(Step{Seq: e.Seq, At: e.Time, What: what}, nil)
+}
+
+func (n *narrator) tell(e eventlog.Event) bool {
+	if e.Class == eventlog.Frame && e.Type != eventlog.LineMalformed {
+		return n.frame(e)
+	}
+	what, err := n.fact(e)
+	if err != nil {
+		what = note(e)
+	}
+	return what == nil || n.put(e, what)
+}
+
+func note(e eventlog.Event) StepNote {
+	return StepNote{Type: e.Type, Text: Summarize(e), Bad: badNews[e.Type]}
+}
+
+// noteWords introduce the facts that speak for themselves.
+var noteWords = map[eventlog.Type]string{
+	eventlog.MessageReceived:           "the input",
+	eventlog.Responded:                 "the answer",
+	eventlog.ProviderError:             "provider error",
+	eventlog.OutcomeUnknown:            "outcome unknown",
+	eventlog.InteractionRequested:      "a question",
+	eventlog.InteractionAnswered:       "an answer to a question",
+	eventlog.RunResolved:               "judged",
+	eventlog.Truncated:                 "history cut",
+	eventlog.Requested:                 "the call is on record",
+	eventlog.CallEnforced:              "in all",
+	eventlog.CancelRequested:           "stopped",
+	eventlog.ToolBlocked:               "refused",
+	eventlog.RequestTimeout:            "timeout",
+	eventlog.LineMalformed:             "a line that is no message",
+	eventlog.LineOversized:             "over the limit",
+	eventlog.SessionStarted:            "the agent is ready",
+	eventlog.SessionClosed:             "the agent's session",
+	eventlog.ReplySent:                 "told the agent",
+	eventlog.InteractionAnswerRejected: "a late or wrong answer",
+	eventlog.PolicyDecided:             "policy",
+	eventlog.PolicyUnasked:             "ran unasked",
+	eventlog.ApprovalRemembered:        "remembered",
+	eventlog.ApprovalRevoked:           "no longer remembered",
+	eventlog.SessionCreated:            "a new session",
+}
+
+// Words introduce the text of a note.
+func (n StepNote) Words() string { return cmp.Or(noteWords[n.Type], string(n.Type)) }
+
+// badNews are the facts that nobody should overlook.
+var badNews = map[eventlog.Type]bool{
+	eventlog.PolicyUnasked: true, eventlog.ReplyFailed: true, eventlog.RequestTimeout: true,
+	eventlog.LineMalformed: true, eventlog.LineOversized: true, eventlog.ToolBlocked: true,
+}
+
+// fact returns what a fact tells, or nil if that is told elsewhere.
+func (n *narrator) fact(e eventlog.Event) (StepKind, error) {
+	if e.Payload == nil {
+		return n.withheld(e)
+	}
+	switch e.Type {
+	case eventlog.MessageReceived:
+		m, err := fact.Decode[fact.MessageReceived](e)
+		return StepInput{
+			Run: e.Run, Session: e.Session, Input: e.Input, Text: m.Text, Attachments: m.Attachments,
+			Source: m.Source, Sender: m.Sender, Dir: m.Dir, Provider: m.Provider,
+		}, err
+	case eventlog.InteractionRequested:
+		q, err := fact.Decode[interaction.Question](e)
+		q.ID, q.Refs, q.Asked, q.Writer = e.Interaction, e.Refs, e.Time, e.Writer
+		n.questions[q.ID] = q
+		return StepAsked{q}, err
+	case eventlog.InteractionAnswered:
+		a, err := fact.Decode[interaction.Answer](e)
+		q := n.questions[e.Interaction]
+		return StepClosed{Question: q, Answer: &a, Took: e.Time.Sub(q.Asked)}, err
+	case eventlog.InteractionLapsed:
+		l, err := fact.Decode[interaction.Resolution](e)
+		q := n.questions[e.Interaction]
+		return StepClosed{Question: q, Reason: l.Reason, Took: e.Time.Sub(q.Asked)}, err
+	case eventlog.Responded, eventlog.ProviderError, eventlog.OutcomeUnknown:
+		return n.outcome(e)
+	case eventlog.SessionClosed:
+		c, err := fact.Decode[fact.SessionClosed](e)
+		if c.Error == "" {
+			return nil, err
+		}
+	case eventlog.ToolResult, eventlog.InteractionResolved:
+		return nil, nil // tool.blocked and acp.reply.* have told it
+	}
+	return note(e), nil
+}
+
+// withheld returns what a fact tells without its payload.
+func (n *narrator) withheld(e eventlog.Event) (StepKind, error) {
+	switch {
+	case e.Type == eventlog.MessageReceived:
+		return StepInput{Run: e.Run, Session: e.Session, Input: e.Input, Pruned: true}, nil
+	case e.Type.Outcome():
+		return n.outcome(e)
+	}
+	return note(e), nil
+}
+
+func (n *narrator) outcome(e eventlog.Event) (StepKind, error) {
+	var o StepOutcome
+	err := o.Apply(e)
+	o.Run = e.Run
+	o.Told = strings.TrimSpace(n.spoken.String()) == strings.TrimSpace(o.Text)
+	switch e.Type {
+	case eventlog.Responded:
+		if p, err := fact.Decode[fact.Responded](e); err == nil {
+			o.First = time.Duration(p.FirstMS) * time.Millisecond
+		}
+	case eventlog.OutcomeUnknown:
+		if p, err := fact.Decode[fact.Failed](e); err == nil {
+			o.Known = p.Known
+		}
+	}
+	return o, err
+}
+
+// frame tells what a line of the agent means.
+func (n *narrator) frame(e eventlog.Event) bool {
+	if e.Type == eventlog.ResponseReceived || e.Type == eventlog.NotificationReceived {
+		if u, ok := provider.ParseUpdate(e.Payload); ok {
+			return n.update(e, u)
+		}
+	}
+	return true
+}
+
+func (n *narrator) update(e eventlog.Event, u provider.Update) bool {
+	switch {
+	case u.Kind == provider.AgentMessageChunk || u.Kind == provider.AgentThoughtChunk:
+		return n.say(e, StepSaid{Text: u.Text, Thought: u.Kind == provider.AgentThoughtChunk})
+	case u.Tool != nil:
+		return n.tool(e, *u.Tool)
+	}
+	return true
+}
+
+func (n *narrator) say(e eventlog.Event, s StepSaid) bool {
+	if s.Text == "" {
+		return true
+	}
+	if n.thought != s.Thought && !n.flush() {
+		return false
+	}
+	if n.said.Len() == 0 {
+		n.saidAt = Step{Seq: e.Seq, At: e.Time}
+	}
+	n.thought = s.Thought
+	n.said.WriteString(s.Text)
+	if !s.Thought {
+		n.spoken.WriteString(s.Text)
+	}
+	return true
+}
+
+// tool tells of a tool call when it is first reported and when it has ended.
+func (n *narrator) tool(e eventlog.Event, t provider.ToolCall) bool {
+	seen, known := n.tools[t.ID]
+	seen.ID = string(t.ID)
+	for _, f := range []struct {
+		to   *string
+		from string
+	}{{&seen.Title, t.Title}, {&seen.Kind, string(t.Kind)}, {&seen.Status, string(t.Status)}} {
+		if f.from != "" {
+			*f.to = f.from
+		}
+	}
+	n.tools[t.ID] = seen
+	ended := t.Status == acp.ToolCallStatusCompleted || t.Status == acp.ToolCallStatusFailed
+	if known && !ended {
+		return true
+	}
+	return n.put(e, StepTool{seen})
+}

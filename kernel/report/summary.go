@@ -1,0 +1,273 @@
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize/english"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/provider"
+)
+
+// Summarize says in a few words what an event holds. It never fails: of what it cannot
+// read it shows the beginning. The text may hold whatever an agent wrote; it is neither
+// cut to a width nor made fit for a terminal.
+func Summarize(e eventlog.Event) string {
+	if e.Payload == nil {
+		return fmt.Sprintf("payload withheld (%d bytes)", e.PayloadLen)
+	}
+	if e.Class == eventlog.Frame {
+		return summarizeFrame(e.Payload)
+	}
+	if f, ok := summaries[e.Type]; ok {
+		if text, err := f(e); err == nil {
+			return text
+		}
+	}
+	return beginning(string(e.Payload))
+}
+
+// summaries has the words for each type of fact.
+var summaries = map[eventlog.Type]func(eventlog.Event) (string, error){
+	eventlog.MessageReceived: summary(func(p fact.MessageReceived) string {
+		return fmt.Sprintf("%s (%s) to %s: %s", p.Sender, p.Source, p.Provider, beginning(p.Text))
+	}),
+	eventlog.Truncated: summary(func(p fact.Truncated) string {
+		text := fmt.Sprintf("%s of history kept, %d left out; the budget is %d tokens", english.Plural(p.Kept, "turn", ""), p.Dropped, p.Budget)
+		if p.Gone > 0 {
+			text += fmt.Sprintf("; %s no longer on record", english.Plural(p.Gone, "turn", ""))
+		}
+		return text
+	}),
+	eventlog.Requested: summary(func(p fact.Requested) string {
+		return fmt.Sprintf("%s is about to get a prompt of %s", p.Provider, english.Plural(p.Bytes, "byte", ""))
+	}),
+	eventlog.Responded: summary(func(p fact.Responded) string {
+		return fmt.Sprintf("%s after %s: %s", cmp.Or(p.StopReason, "no stop reason"), millis(p.DurationMS), beginning(p.Text))
+	}),
+	eventlog.ProviderError:  summary(failedSummary),
+	eventlog.OutcomeUnknown: summary(failedSummary),
+	eventlog.CallEnforced: summary(func(p fact.Enforced) string {
+		return fmt.Sprintf("%s, %s asked (%d allowed, %d denied, %d unanswered), %s refused, %d unasked",
+			english.Plural(p.Calls, "call", ""), english.Plural(p.Permissions.Asked, "question", ""), p.Permissions.Allowed, p.Permissions.Denied,
+			p.Permissions.Unanswered, english.Plural(p.Blocked, "request", ""), p.Unasked)
+	}),
+	eventlog.CancelRequested: summary(func(p kernel.Stop) string { return "by " + p.By + ": " + p.Why }),
+	eventlog.ToolBlocked:     summary(func(p fact.ToolBlocked) string { return p.Method + ": nothing runs here" }),
+	eventlog.ToolResult:      summary(func(p fact.ToolResult) string { return p.Method + " was not carried out" }),
+	eventlog.LineOversized:   summary(func(p fact.OversizedLine) string { return "a line of " + english.Plural(int(p.Length), "byte", "") }),
+	eventlog.RequestTimeout:  summary(func(p fact.RequestTimeout) string { return p.Method + ": " + p.After }),
+	eventlog.SessionStarted:  summary(startedSummary),
+	eventlog.SessionClosed: summary(func(p fact.SessionClosed) string {
+		text := "ended with its process"
+		if p.Requested {
+			text = "closed"
+		}
+		if p.Error != "" {
+			text = "closing it failed: " + p.Error
+		}
+		return text
+	}),
+	eventlog.ReplySent:   summary(replySummary),
+	eventlog.ReplyFailed: summary(func(p fact.ReplySent) string { return replySummary(p) + " could not leave: " + p.Error }),
+
+	eventlog.InteractionRequested: summary(func(p interaction.Question) string {
+		return fmt.Sprintf("%s (%s)", cmp.Or(p.Title, "use a tool"), optionIDs(p.Options))
+	}),
+	eventlog.InteractionAnswered: summary(answerSummary),
+	eventlog.InteractionLapsed:   summary(func(p interaction.Resolution) string { return words(string(p.Reason)) }),
+	eventlog.InteractionAnswerRejected: summary(func(p fact.Rejected) string {
+		return answerSummary(p.Answer) + ", which does not count: " + p.Why
+	}),
+	eventlog.InteractionResolved: summary(func(p interaction.Resolution) string {
+		text := cmp.Or(p.Option, "cancelled")
+		if !p.Sent {
+			text += ", not sent"
+		}
+		if p.Reason != "" {
+			text += " (" + words(string(p.Reason)) + ")"
+		}
+		return text
+	}),
+	eventlog.PolicyDecided: summary(func(p fact.PolicyDecided) string {
+		return fmt.Sprintf("%s: %s (%s)", p.Effect, cmp.Or(p.Title, "a tool"), p.Why)
+	}),
+	eventlog.PolicyUnasked: summary(func(p fact.UnaskedTool) string {
+		return fmt.Sprintf("%s (%s): %s", cmp.Or(p.Title, p.ID), p.Kind, p.Why)
+	}),
+	eventlog.ApprovalRemembered: summary(func(p policy.Approval) string {
+		return fmt.Sprintf("%s %s, said %s", p.Effect, p, p.By)
+	}),
+	eventlog.ApprovalRevoked: summary(func(p policy.Revocation) string { return p.ID + " by " + p.By }),
+
+	eventlog.SessionCreated: summary(func(p fact.SessionCreated) string {
+		return strings.TrimSpace(p.Name + " with " + p.Provider)
+	}),
+	eventlog.SessionRenamed:  summary(func(p fact.SessionRenamed) string { return "to " + p.Name }),
+	eventlog.SessionSelected: summary(func(struct{}) string { return "is the current one" }),
+	eventlog.SessionDeleted:  summary(func(struct{}) string { return "is off the lists" }),
+
+	eventlog.ServiceStarted:   summary(bridged.started),
+	eventlog.ServiceStopped:   summary(func(p bridged) string { return p.Why }),
+	eventlog.ChannelFailed:    summary(bridged.fault),
+	eventlog.ChannelRestored:  summary(bridged.fault),
+	eventlog.CursorMoved:      summary(func(p bridged) string { return p.Channel + " to " + beginning(p.Cursor) }),
+	eventlog.PairingOpened:    summary(bridged.opened),
+	eventlog.PairingAttempted: summary(bridged.who),
+	eventlog.ContactPaired:    summary(bridged.paired),
+	eventlog.ContactUnpaired:  summary(func(p bridged) string { return p.who() + " by " + p.By }),
+	eventlog.ContactSession:   summary(bridged.who),
+	eventlog.StrangerIgnored:  summary(bridged.ignored),
+	eventlog.BridgeReceived:   summary(bridged.message),
+	eventlog.BridgeFinished:   summary(bridged.finished),
+	eventlog.BridgeQueued:     summary(bridged.message),
+	eventlog.SendStarted:      summary(func(p bridged) string { return fmt.Sprintf("attempt %d", p.Attempt) }),
+	eventlog.BridgeSent:       summary(func(bridged) string { return "the platform has it" }),
+	eventlog.SendFailed:       summary(bridged.failed),
+	eventlog.CardClosed:       summary(func(p bridged) string { return beginning(p.How) }),
+
+	eventlog.RunResolved: summary(func(p fact.Resolved) string {
+		verdict := "was not sent"
+		if p.Sent {
+			verdict = "was sent"
+		}
+		return fmt.Sprintf("%s says that the prompt %s: %s", p.By, verdict, beginning(p.Note))
+	}),
+	eventlog.LogPruned: summary(func(p eventlog.Pruning) string {
+		text := fmt.Sprintf("%s of %s removed, by %s", english.Plural(int(p.Events), "payload", ""), english.Plural(int(p.Bytes), "byte", ""), p.By)
+		if p.Why != "" {
+			text += ": " + p.Why
+		}
+		return text
+	}),
+	eventlog.LogRewritten: summary(func(struct{}) string { return "nothing is left in the file of what was removed" }),
+}
+
+// summary makes a function on a payload one on its event.
+func summary[T any](f func(T) string) func(eventlog.Event) (string, error) {
+	return func(e eventlog.Event) (string, error) {
+		v, err := fact.Decode[T](e)
+		if err != nil {
+			return "", err
+		}
+		return f(v), nil
+	}
+}
+
+func failedSummary(p fact.Failed) string {
+	text := "no more is known"
+	if p.Error != nil {
+		text = p.Error.Error()
+	}
+	if p.Known != "" {
+		text += "; " + p.Known
+	}
+	if p.NoticedBy == "recovery" {
+		text += "; noticed by a later start"
+	}
+	return text
+}
+
+func startedSummary(p fact.SessionStarted) string {
+	var parts []string
+	if p.Agent != nil {
+		parts = append(parts, strings.TrimSpace(p.Agent.Name+" "+p.Agent.Version))
+	}
+	if p.Mode != "" {
+		parts = append(parts, "mode "+p.Mode)
+	}
+	return strings.Join(append(parts, "strategy "+p.Strategy), ", ")
+}
+
+func replySummary(p fact.ReplySent) string {
+	if p.Outcome != "selected" {
+		return p.Outcome + " (" + words(p.By) + ")"
+	}
+	return fmt.Sprintf("%s (%s), by %s", p.Option, p.Kind, words(p.By))
+}
+
+func answerSummary(a interaction.Answer) string {
+	text := a.By + ": " + a.Option
+	if a.Where != "" {
+		text += " (" + a.Where + ")"
+	}
+	return text
+}
+
+// optionIDs lists what could be chosen.
+func optionIDs(options []interaction.Option) string {
+	var ids []string
+	for _, o := range options {
+		ids = append(ids, o.ID)
+	}
+	return strings.Join(ids, ", ")
+}
+
+// summarizeFrame says what a line of the protocol is.
+func summarizeFrame(line []byte) string {
+	if u, ok := provider.ParseUpdate(line); ok {
+		return summarizeUpdate(u)
+	}
+	var v struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+		Result json.RawMessage `json:"result"`
+		Error  json.RawMessage `json:"error"`
+	}
+	if json.Unmarshal(line, &v) != nil {
+		return beginning(string(line))
+	}
+	switch {
+	case v.Method != "" && v.ID != nil:
+		return v.Method + " #" + string(v.ID)
+	case v.Method != "":
+		return v.Method
+	case v.Error != nil:
+		return "error to #" + string(v.ID) + ": " + beginning(string(v.Error))
+	case v.ID != nil:
+		return "answer to #" + string(v.ID) + ": " + beginning(string(v.Result))
+	}
+	return beginning(string(line))
+}
+
+func summarizeUpdate(u provider.Update) string {
+	switch {
+	case u.Text != "":
+		return u.Kind + ": " + beginning(u.Text)
+	case u.Tool != nil:
+		return u.Kind + ": " + strings.Join(strings.Fields(u.Tool.Title+" "+string(u.Tool.Status)), " ")
+	case u.Usage != nil:
+		return fmt.Sprintf("%s: %d of %d tokens", u.Kind, u.Usage.Used, u.Usage.Size)
+	case u.Plan != nil:
+		return u.Kind + ": " + english.Plural(len(u.Plan), "step", "")
+	}
+	return u.Kind
+}
+
+// summaryRunes is how much of a text a summary shows.
+const summaryRunes = 200
+
+// beginning is the beginning of a text, on one line.
+func beginning(text string) string {
+	if len(text) > 8*summaryRunes {
+		text = strings.ToValidUTF8(text[:8*summaryRunes], "") + "…"
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	if r := []rune(text); len(r) > summaryRunes {
+		return string(r[:summaryRunes-1]) + "…"
+	}
+	return text
+}
+
+func millis(n int64) string { return (time.Duration(n) * time.Millisecond).String() }
+
+// words makes a reason such as time_is_up readable.
+func words(reason string) string { return strings.ReplaceAll(reason, "_", " ") }

@@ -1,0 +1,65 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/perlica/perlica/eventlog"
+)
+
+// frames are the types whose payload is a line, which explains itself.
+var frames = []eventlog.Type{
+	eventlog.RequestSent, eventlog.NotificationSent, eventlog.ResponseSent, eventlog.NotificationReceived,
+	eventlog.ResponseReceived, eventlog.LineMalformed,
+}
+
+func TestSummarizeHasWordsForEveryFact(t *testing.T) {
+	for _, typ := range eventlog.Types() {
+		if _, ok := summaries[typ]; ok == slices.Contains(frames, typ) {
+			t.Errorf("%s: words: %v", typ, ok)
+		}
+	}
+}
+
+func TestSummarize(t *testing.T) {
+	frame := func(line string) eventlog.Event {
+		return eventlog.Event{Type: eventlog.NotificationReceived, Class: eventlog.Frame, Payload: []byte(line)}
+	}
+	event := func(typ eventlog.Type, payload string) eventlog.Event {
+		return eventlog.Event{Type: typ, Class: eventlog.Fact, Payload: []byte(payload)}
+	}
+	for _, c := range []struct {
+		e    eventlog.Event
+		want string
+	}{
+		{event(eventlog.Responded, `{"text":"a\n b","stop_reason":"end_turn","duration_ms":1500}`), "end_turn after 1.5s: a b"},
+		{event(eventlog.InteractionLapsed, `{"reason":"time_is_up"}`), "time is up"},
+		{event(eventlog.InteractionAnswered, `{"option":"ok","by":"alice","where":"terminal"}`), "alice: ok (terminal)"},
+		{event(eventlog.OutcomeUnknown, `{"known":"the prompt was sent","noticed_by":"recovery"}`), "no more is known; the prompt was sent; noticed by a later start"},
+		{event(eventlog.Responded, `not json`), "not json"},
+		{event("from.a.newer.version", `{"a":1}`), `{"a":1}`},
+		{eventlog.Event{Type: eventlog.Responded, Class: eventlog.Fact, PayloadLen: 7}, "payload withheld (7 bytes)"},
+		{frame(`{"jsonrpc":"2.0","id":3,"method":"session/prompt"}`), "session/prompt #3"},
+		{frame(`{"jsonrpc":"2.0","method":"_vendor/x"}`), "_vendor/x"},
+		{frame(`{"jsonrpc":"2.0","id":0,"result":{"a": 1}}`), `answer to #0: {"a": 1}`},
+		{frame(`{"jsonrpc":"2.0","id":"x","error":{"code":-1}}`), `error to #"x": {"code":-1}`},
+		{frame(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"notice"}}}`), "notice"},
+		{frame("loading\tplugins…"), "loading plugins…"},
+		{frame("[1]"), "[1]"},
+	} {
+		if got := Summarize(c.e); got != c.want {
+			t.Errorf("%s %s: %q, want %q", c.e.Type, c.e.Payload, got, c.want)
+		}
+	}
+}
+
+func TestSummarizeIsShortAndOneLine(t *testing.T) {
+	for _, text := range []string{strings.Repeat("ä", 10_000), strings.Repeat("word\n", 10_000), "\xff\xfe" + strings.Repeat("\xff", 5000)} {
+		got := beginning(text)
+		if n := utf8.RuneCountInString(got); n > summaryRunes || strings.ContainsAny(got, "\n\r") {
+			t.Errorf("%d runes: %q", n, got)
+		}
+	}
+}

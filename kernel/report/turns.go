@@ -1,0 +1,92 @@
+package report
+
+import (
+	"context"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
+)
+
+// Turn is an input of a session and what became of it.
+type Turn struct {
+	Run        eventlog.RunID   `json:"run_id"`
+	Input      eventlog.InputID `json:"input_id"`
+	At         time.Time        `json:"at"`
+	Sender     string           `json:"sender"`
+	Source     string           `json:"source"`
+	Text       string           `json:"text"`
+	Outcome    kernel.Outcome   `json:"outcome"` // empty: none yet
+	Answer     string           `json:"answer"`  // all that had arrived, if the outcome is an error
+	StopReason string           `json:"stop_reason,omitempty"`
+	Error      string           `json:"error,omitempty"`
+	DurationMS int64            `json:"duration_ms"`
+	Pruned     bool             `json:"pruned,omitempty"` // what is empty is no longer on record
+}
+
+// ReadTurns returns the turns of a session, oldest first.
+func ReadTurns(ctx context.Context, log *eventlog.Reader, s eventlog.SessionID) ([]Turn, error) {
+	return readTurns(ctx, log, eventlog.Query{Session: s})
+}
+
+// ReadNewestTurns returns the newest n turns of a session, oldest of them first, without reading
+// the others.
+func ReadNewestTurns(ctx context.Context, log *eventlog.Reader, s eventlog.SessionID, n int) ([]Turn, error) {
+	if n <= 0 {
+		return nil, nil
+	}
+	var first eventlog.Seq
+	q := eventlog.Query{Session: s, Types: []eventlog.Type{eventlog.MessageReceived}, Newest: true, Limit: n}
+	for e, err := range log.Events(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		first = e.Seq
+	}
+	if first == 0 {
+		return nil, nil
+	}
+	return readTurns(ctx, log, eventlog.Query{Session: s, After: first - 1})
+}
+
+func readTurns(ctx context.Context, log *eventlog.Reader, q eventlog.Query) ([]Turn, error) {
+	var turns []Turn
+	at := map[eventlog.RunID]int{}
+	q.Types = []eventlog.Type{eventlog.MessageReceived, eventlog.Responded, eventlog.ProviderError, eventlog.OutcomeUnknown}
+	for e, err := range log.Events(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := at[e.Run]; !ok {
+			if q.After > 0 && e.Type != eventlog.MessageReceived {
+				continue // an older turn, whose end recovery wrote late
+			}
+			at[e.Run] = len(turns)
+			turns = append(turns, Turn{Run: e.Run, Input: e.Input, At: e.Time})
+		}
+		if err := turns[at[e.Run]].apply(e); err != nil {
+			return nil, err
+		}
+	}
+	return turns, nil
+}
+
+func (t *Turn) apply(e eventlog.Event) error {
+	t.Pruned = t.Pruned || e.Payload == nil
+	if e.Type == eventlog.MessageReceived {
+		if e.Payload == nil {
+			return nil // that there was a turn is known all the same
+		}
+		m, err := fact.Decode[fact.MessageReceived](e)
+		t.Sender, t.Source, t.Text = m.Sender, m.Source, m.Text
+		return err
+	}
+	var res kernel.Result
+	err := res.Apply(e)
+	t.Outcome, t.Answer, t.StopReason, t.DurationMS = res.Outcome, res.Text, res.StopReason, res.Duration.Milliseconds()
+	if res.Err != nil {
+		t.Error = res.Err.Error()
+	}
+	return err
+}

@@ -1,0 +1,42 @@
+package report
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/fact"
+)
+
+// TestNewestTurns: an older turn's late end is none of the newest turns.
+func TestNewestTurns(t *testing.T) {
+	l, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "eventlog.db"), eventlog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	refs := func(run string) eventlog.Refs { return eventlog.Refs{Session: "s", Run: eventlog.RunID(run)} }
+	asked := func(run string) eventlog.Event {
+		return eventlog.NewFact(eventlog.MessageReceived, "user", refs(run), fact.MessageReceived{Text: run})
+	}
+	answered := func(run string) eventlog.Event {
+		return eventlog.NewFact(eventlog.Responded, "agent", refs(run), fact.Responded{Text: "to " + run})
+	}
+	if _, err := l.Append(t.Context(), asked("a"), asked("b"), answered("b"), asked("c"), answered("c"),
+		eventlog.NewFact(eventlog.OutcomeUnknown, "perlica", refs("a"), fact.Failed{})); err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range []string{"", "c", "bc", "abc", "abc"} {
+		turns, err := ReadNewestTurns(t.Context(), &l.Reader, "s", n)
+		got := ""
+		for _, turn := range turns {
+			got += string(turn.Run)
+			if turn.Outcome == "" {
+				t.Errorf("%d turns: %s has no outcome", n, turn.Run)
+			}
+		}
+		if err != nil || got != want {
+			t.Errorf("the newest %d turns: %q, %v; want %q", n, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package kernel
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestLowSpace: whoever asks is told while there is time, once for each run.
+func TestLowSpace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		free uint64
+		err  error
+		warn int
+	}{
+		"enough":       {LowSpace, nil, 0},
+		"little":       {LowSpace - 1, nil, 1},
+		"not known":    {0, errors.ErrUnsupported, 0},
+		"nothing left": {0, nil, 1},
+	} {
+		r := openRunner(t)
+		r.opt.FreeSpace = func(dir string) (uint64, error) {
+			if dir != r.opt.Paths.Dir {
+				t.Errorf("%s: of %s", name, dir)
+			}
+			return tc.free, tc.err
+		}
+		shown := 0
+		show := func(n Notice) {
+			if w, ok := n.(Warned); ok && w.Subtype == "disk_low" {
+				shown++
+			}
+		}
+		told := func(res Result) (n int) {
+			return len(slices.DeleteFunc(res.Warnings, func(w string) bool { return !strings.HasPrefix(w, "disk_low: only ") }))
+		}
+		res, err := hostileTurn(t, r, "hello", func(t *Turn) { t.Show = show })
+		if err != nil || res.Outcome != OutcomeResponded || shown != tc.warn || told(res) != tc.warn {
+			t.Errorf("%s: shown %d times, %+v, %v", name, shown, res, err)
+		}
+		c := converse(t, r, "", "", "")
+		for range 2 {
+			if res := say(t, c, "hello"); told(res) != tc.warn {
+				t.Errorf("%s: in a conversation: %+v", name, res)
+			}
+		}
+		closeConversation(t, c)
+	}
+}

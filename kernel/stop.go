@@ -1,0 +1,66 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
+)
+
+// CancelRun stops the turn of a run, of this process or another. When it returns nil the stop
+// is on disk, and the run's process sees it: at once if it listens, as conversations and
+// everything with an open question do, else within a second. The agent is asked to cancel, or
+// not prompted at all, and what comes of it is the run's to tell. It fails with ErrRunGone if
+// the run is over or its process is gone, and with interaction.ErrAskerAsleep if its process
+// listens and does not look: it may be suspended.
+func (r *Runner) CancelRun(ctx context.Context, id eventlog.RunID, s Stop) error {
+	input, ok, err := r.log.Last(ctx, eventlog.Query{Run: id, Types: []eventlog.Type{eventlog.MessageReceived}})
+	if err != nil {
+		return err
+	}
+	alive, err := isLocked(runLockPath(r.opt.Paths.Locks, string(id)))
+	if err != nil {
+		return err
+	}
+	if !ok || !alive {
+		return fmt.Errorf("%w: run %s is not under way", ErrRunGone, id)
+	}
+	if _, err := r.log.Append(ctx, eventlog.NewFact(eventlog.CancelRequested, s.By, input.Refs, s)); err != nil {
+		return err
+	}
+	if input.Writer == r.log.Writer() {
+		r.lookForStops()
+		return nil
+	}
+	err = r.questions.Wake(input.Writer)
+	if errors.Is(err, interaction.ErrAskerGone) {
+		return nil // it does not listen, but looks
+	}
+	return err
+}
+
+// lookForStops hands the runs of this process what stops them on the log.
+func (r *Runner) lookForStops() {
+	r.mu.Lock()
+	var live []*run
+	for _, run := range r.live {
+		live = append(live, run)
+	}
+	r.mu.Unlock()
+	for _, run := range live {
+		e, ok, err := r.log.Last(context.Background(), eventlog.Query{Run: run.refs.Run, Types: []eventlog.Type{eventlog.CancelRequested}})
+		if err != nil || !ok {
+			continue
+		}
+		var s Stop
+		if e.Decode(&s) != nil {
+			continue
+		}
+		select {
+		case run.told <- s:
+		default: // it knows
+		}
+	}
+}

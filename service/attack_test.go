@@ -1,0 +1,265 @@
+package service_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/local"
+)
+
+// TestACodeThatComesAgainIsNoInput: the message that paired its sender is known, too, also to
+// the next bridge.
+func TestACodeThatComesAgainIsNoInput(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits())
+	alice := w.phone("alice")
+	code, err := service.OpenPairing(t.Context(), s.r.Log(), service.DefaultRights(), "test", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := alice.say(code)
+	alice.expect("You are paired")
+	alice.Say(local.Message{ID: id, Text: code})
+	alice.say("one")
+	alice.expect("You said: one")
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.serve(local.DefaultLimits())
+	alice.Say(local.Message{ID: id, Text: code})
+	alice.say("two")
+	alice.expect("You said: two")
+	if n := alice.count("ACK"); n != 2 || strings.Contains(w.prompts(), code) {
+		t.Errorf("%d acknowledgements, prompts: %s", n, w.prompts())
+	}
+}
+
+// busy is a channel whose platform wants no cards for a while.
+type busy struct {
+	*local.Channel
+	refuses atomic.Bool
+	refused chan struct{}
+}
+
+func (b *busy) Send(ctx context.Context, m service.Outbound) (string, error) {
+	if strings.Contains(m.Text, "May I") && b.refuses.Load() {
+		select {
+		case b.refused <- struct{}{}:
+		default:
+		}
+		return "", service.ErrNotSent
+	}
+	return b.Channel.Send(ctx, m)
+}
+
+// TestACardThatDidNotArriveIsNotAnswered by a bare number: nobody has seen it.
+func TestACardThatDidNotArriveIsNotAnswered(t *testing.T) {
+	w := newWorld(t)
+	ch := &busy{refused: make(chan struct{}, 1)}
+	ch.refuses.Store(true)
+	s := w.serve(local.DefaultLimits(), func(o *service.Options) {
+		ch.Channel = o.Channels[0].(*local.Channel)
+		o.Channels[0] = ch
+	})
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	alice.say(`@ask execute "May I" command="make"`)
+	<-ch.refused
+	alice.say("1")
+	if err := alice.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if open, err := s.r.PendingQuestions(t.Context()); err != nil || len(open) != 1 {
+		t.Errorf("%d questions are open, %v", len(open), err)
+	}
+	ch.refuses.Store(false)
+	alice.expect("May I")
+	alice.say("3")
+	alice.expect("permission: reject")
+	alice.expect("You said: 1")
+}
+
+// TestANumberForSomethingElse: one that answers another message, or whose time lies ahead of
+// ours, is not bare.
+func TestANumberForSomethingElse(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits())
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	alice.say(`@ask execute "The first" command="make"`)
+	old := alice.expect("The first")
+	alice.say("3")
+	alice.expect("permission: reject")
+	alice.say("which one, 1 or 2?")
+	other := alice.expect("which one")
+	alice.say(`@ask execute "May I" command="make"`)
+	alice.expect("May I")
+	alice.Say(local.Message{Text: "1", ReplyTo: other.Key})
+	alice.expect("waits behind the question")
+	alice.Say(local.Message{Text: "1", ReplyTo: old.Key})
+	alice.expect("not open to you any more")
+	alice.Say(local.Message{Text: "99", ReplyTo: old.Key})
+	alice.expect("waits behind the question")
+	alice.Say(local.Message{Text: "1", Sent: time.Now().Add(time.Hour)})
+	alice.expect("waits behind the question")
+	if open, err := s.r.PendingQuestions(t.Context()); err != nil || len(open) != 1 {
+		t.Fatalf("%d questions are open, %v", len(open), err)
+	}
+	alice.say("3")
+	alice.expect("permission: reject")
+}
+
+// repair takes somebody's rights away and gives others.
+func (w *world) repair(s *serving, p *person, rights ...service.Right) {
+	w.t.Helper()
+	list, err := s.Records().Contacts(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, c := range list {
+		if c.ID == p.Contact {
+			if err := service.Unpair(w.t.Context(), s.r.Log(), c, "test"); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+	w.pair(s, p, rights...)
+}
+
+// TestRightsAreThoseOfTheMoment: whoever had more when a question was asked may not answer it
+// with less.
+func TestRightsAreThoseOfTheMoment(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits())
+	alice, bob := w.phone("alice"), w.phone("bob")
+	w.pair(s, alice)
+	w.pair(s, bob, service.Approve, service.Admin)
+	alice.say(`@ask execute "Alice's own" command="make"`)
+	alice.expect("Alice's own")
+	card := bob.expect("Alice's own")
+	w.repair(s, bob)
+	bob.Say(local.Message{Text: "1", ReplyTo: card.Key})
+	bob.expect("does not count")
+	bob.say("1")
+	bob.expect("does not count")
+	alice.say("3")
+	alice.expect("permission: reject")
+}
+
+// TestWhoeverIsPairedAgainBeginsAnew: a number may belong to somebody else by then.
+func TestWhoeverIsPairedAgainBeginsAnew(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits())
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	alice.say("a secret")
+	alice.expect("You said: a secret")
+	w.repair(s, alice)
+	alice.say("@show history\nEND")
+	if a := alice.expect("You said: END"); strings.Contains(a.Text, "secret") {
+		t.Errorf("the new session knows the old one: %s", a.Text)
+	}
+	contacts, err := s.Records().Contacts(t.Context())
+	if err != nil || len(contacts) != 1 || contacts[0].Session == "" {
+		t.Errorf("contacts: %+v, %v", contacts, err)
+	}
+}
+
+// forwarding is a channel on which whatever begins with "Fwd: " was handed on.
+type forwarding struct{ *local.Channel }
+
+func (f forwarding) Poll(ctx context.Context, cursor string) ([]service.Inbound, string, error) {
+	list, next, err := f.Channel.Poll(ctx, cursor)
+	for i := range list {
+		list[i].Text, list[i].Quoted = strings.CutPrefix(list[i].Text, "Fwd: ")
+	}
+	return list, next, err
+}
+
+// TestAnothersWordsSayNothing: what is handed on pairs nobody, answers nothing and commands
+// nothing.
+func TestAnothersWordsSayNothing(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits(), func(o *service.Options) {
+		o.Channels[0] = forwarding{o.Channels[0].(*local.Channel)}
+	})
+	alice, bob := w.phone("alice"), w.phone("bob")
+	w.pair(s, alice)
+	code, err := service.OpenPairing(t.Context(), s.r.Log(), service.DefaultRights(), "test", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bob.say("Fwd: " + code)
+	if err := bob.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := s.Records().Contacts(t.Context()); err != nil || len(list) != 1 {
+		t.Errorf("contacts: %+v, %v", list, err)
+	}
+	alice.say(`@ask execute "May I" command="make"`)
+	card := alice.expect("May I")
+	for _, m := range []local.Message{{Text: "Fwd: 1"}, {Text: "Fwd: 1", ReplyTo: card.Key}, {Text: "Fwd: /allow"}} {
+		alice.Say(m)
+		alice.expect("waits behind the question")
+	}
+	alice.say("3")
+	alice.expect("permission: reject")
+	alice.expect("You said: 1")
+	alice.expect("You said: 1")
+	alice.expect("You said: /allow")
+}
+
+// TestAnEndlessAnswerIsAFile: of its messages only so many come, with its end.
+func TestAnEndlessAnswerIsAFile(t *testing.T) {
+	limits := local.DefaultLimits()
+	limits.Text, limits.Files = 100, true
+	w := newWorld(t)
+	s := w.serve(limits)
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	alice.say("@stream 1000 20")
+	alice.expect("(1/")
+	alice.expect("(19/")
+	a := alice.expect("as a file")
+	if len(a.Content) != 20_000 || !strings.Contains(a.Text, "beginning and its end") {
+		t.Errorf("a file of %d bytes: %s", len(a.Content), a.Text)
+	}
+	alice.mu.Lock()
+	last := alice.arrived[len(alice.arrived)-2].Text
+	alice.mu.Unlock()
+	var i, of int
+	if _, err := fmt.Sscanf(last, "(%d/%d)", &i, &of); err != nil || i != of || of < 100 {
+		t.Errorf("the last one: %s", last)
+	}
+	if n := alice.count(fmt.Sprintf("/%d)", of)); n != 20 {
+		t.Errorf("%d messages", n)
+	}
+}
+
+// TestACodeCountsOnce, also where two channels took it at the same moment.
+func TestACodeCountsOnce(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits())
+	w.pair(s, w.phone("alice"))
+	first, ok, err := s.r.Log().Last(t.Context(), eventlog.Query{Types: []eventlog.Type{eventlog.ContactPaired}})
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	f := map[string]any{}
+	if err := first.Decode(&f); err != nil {
+		t.Fatal(err)
+	}
+	f["contact"], f["chat"], f["message"] = "bob", "bob", "bob/1"
+	if _, err := s.r.Log().Append(t.Context(), eventlog.NewFact(eventlog.ContactPaired, "user", eventlog.Refs{}, f)); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := s.Records().Contacts(t.Context()); err != nil || len(list) != 1 || list[0].ID != "alice" {
+		t.Errorf("contacts: %+v, %v", list, err)
+	}
+}

@@ -1,0 +1,312 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/policy"
+)
+
+// Settings are what may change while the bridge runs.
+type Settings struct {
+	Ack         string        // what a message is acknowledged with; empty: nothing
+	Agents      int           // that live at a time
+	Idle        time.Duration // after which an agent is ended
+	MaxAge      time.Duration // of a message that is answered
+	Grace       time.Duration // of a turn when the bridge stops
+	AnswerIn    time.Duration // how long a question stays open
+	Permissions policy.Mode
+}
+
+// Options of Open.
+type Options struct {
+	Runner   *kernel.Runner
+	Context  string // the context's name
+	Version  string // of Perlica
+	View     string // the file of the view
+	Lock     string // the file of the lock
+	Files    string // a private folder
+	Channels []Channel
+	Settings Settings
+	// Setup returns what answers in a session, or, if it is empty or not there, in a new one:
+	// with that provider, or with the default one.
+	Setup func(session eventlog.SessionID, provider string) (kernel.Setup, error)
+	// Host carries out slash commands; Conversation, By, Where, May, Cancel and Only are the
+	// bridge's to set.
+	Host    command.Host
+	Log     *slog.Logger // what happens, for whoever looks; nil: nobody
+	Serving func()       // called when Run has taken up what an earlier bridge left; may be nil
+	Now     func() time.Time
+	Backoff time.Duration // before the first further attempt to poll or send; doubled each time
+}
+
+// Bridge is the messaging bridge of a project. The caller must Close it, before the Runner.
+type Bridge struct {
+	opt      Options
+	channels map[string]Channel
+	records  *Records
+	lock     *flock.Flock
+	lanes    sync.WaitGroup
+	desks    sync.WaitGroup
+	slots    chan struct{} // taken by turns
+
+	// Set by Run before anything else happens.
+	turning context.Context // ends when no new turn may begin
+	hard    context.Context // ends when turns under way are given up
+	sending context.Context // ends when nothing more may be sent
+	fail    context.CancelCauseFunc
+
+	mu             sync.Mutex // guards what follows; never held during I/O
+	settings       Settings
+	desk           map[contactFact]*desk
+	lane           map[contactFact]*lane
+	asked          map[eventlog.InteractionID]*asked
+	faults         map[string]fault // of channels
+	lastErrors     []string
+	strangersSince time.Time
+	strangersTold  int
+	strangersLeft  int
+	closed         bool
+}
+
+// ErrClosed says that the bridge was closed.
+var ErrClosed = errors.New("the bridge is closed")
+
+// Open takes the project's lock and brings the view up to date. It fails with a *HeldError if
+// another bridge runs.
+func Open(ctx context.Context, opt Options) (*Bridge, error) {
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	if opt.Backoff == 0 {
+		opt.Backoff = time.Second
+	}
+	opt.Settings.Agents = max(opt.Settings.Agents, 1)
+	held, err := lock(opt.Lock, opt.Context, opt.Now())
+	if err != nil {
+		return nil, err
+	}
+	records, err := OpenRecords(ctx, &opt.Runner.Log().Reader, opt.View)
+	if err != nil {
+		return nil, errors.Join(err, held.Close())
+	}
+	b := &Bridge{
+		opt: opt, channels: map[string]Channel{}, records: records, lock: held, settings: opt.Settings,
+		slots: make(chan struct{}, opt.Settings.Agents),
+		desk:  map[contactFact]*desk{}, lane: map[contactFact]*lane{}, asked: map[eventlog.InteractionID]*asked{},
+		faults: map[string]fault{},
+	}
+	for _, c := range opt.Channels {
+		b.channels[c.Name()] = c
+	}
+	return b, nil
+}
+
+func (b *Bridge) log() *eventlog.Log { return b.opt.Runner.Log() }
+
+// Records is what the bridge knows.
+func (b *Bridge) Records() *Records { return b.records }
+
+// Set replaces the settings. How many agents live at a time stays until the next start.
+func (b *Bridge) Set(s Settings) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s.Agents = b.settings.Agents
+	b.settings = s
+}
+
+func (b *Bridge) set() Settings {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.settings
+}
+
+// note tells whoever looks what happened.
+func (b *Bridge) note(what string, args ...any) { b.opt.Log.Info(what, args...) }
+
+// warn is note for what went wrong; the last ones are shown in the state.
+func (b *Bridge) warn(what string, args ...any) {
+	b.opt.Log.Warn(what, args...)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	line := b.opt.Now().Local().Format(time.TimeOnly) + " " + what
+	for i := 1; i < len(args); i += 2 {
+		line += fmt.Sprintf(" %v", args[i])
+	}
+	if b.lastErrors = append(b.lastErrors, line); len(b.lastErrors) > 5 {
+		b.lastErrors = b.lastErrors[1:]
+	}
+}
+
+// Run serves until ctx ends, then drains: turns under way may go on for the grace, then they
+// are cancelled; what waits is answered after the next start. It returns nil if it ended in
+// order, and the error that made it give up otherwise: the log could not be written.
+func (b *Bridge) Run(ctx context.Context) error {
+	work, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	hard, give := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer give(nil)
+	sending, mute := context.WithCancel(context.WithoutCancel(ctx))
+	defer mute()
+	b.turning, b.hard, b.sending, b.fail = work, hard, sending, fail
+
+	if err := b.start(context.WithoutCancel(ctx)); err != nil {
+		mute()
+		fail(err)
+		b.desks.Wait()
+		b.lanes.Wait()
+		return err
+	}
+	var polls sync.WaitGroup
+	for _, c := range b.opt.Channels {
+		polls.Go(func() { b.poll(work, c) })
+	}
+	b.note("serving", "channels", len(b.opt.Channels))
+	if b.opt.Serving != nil {
+		b.opt.Serving()
+	}
+	<-work.Done()
+	err := context.Cause(work)
+	if ctx.Err() != nil {
+		err = nil
+	}
+	polls.Wait()
+	b.drain(give)
+	b.flush(mute)
+	if err == nil {
+		_, err = b.log().Append(context.WithoutCancel(ctx), eventlog.NewFact(eventlog.ServiceStopped, "perlica", eventlog.Refs{}, stoppedFact{"stopped in order"}))
+	}
+	return err
+}
+
+// start takes up what an earlier bridge left.
+func (b *Bridge) start(ctx context.Context) error {
+	names := []string{}
+	for _, c := range b.opt.Channels {
+		names = append(names, c.Name())
+	}
+	f := startedFact{os.Getpid(), b.opt.Version, names}
+	if _, err := b.log().Append(ctx, eventlog.NewFact(eventlog.ServiceStarted, "perlica", eventlog.Refs{}, f)); err != nil {
+		return err
+	}
+	// Before anything may be called: what an earlier process called gets its outcome.
+	recovered, err := b.opt.Runner.Recover(ctx)
+	if err != nil {
+		return err
+	}
+	for _, res := range recovered {
+		b.warn("the outcome of an earlier run is unknown", "run", string(res.Run))
+	}
+	if err := b.buryCards(ctx); err != nil {
+		return err
+	}
+	unsent, err := b.records.unsent(ctx)
+	if err != nil {
+		return err
+	}
+	for _, q := range unsent {
+		if b.channels[q.Channel] != nil { // else it stays for a bridge that serves it
+			b.send(q)
+		}
+	}
+	waiting, err := b.records.waiting(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range waiting {
+		if b.channels[m.Channel] == nil {
+			continue
+		}
+		b.deskOf(m.contactFact).take(m)
+	}
+	return nil
+}
+
+// drain lets the turns under way end, then asks them to, then ends their agents.
+func (b *Bridge) drain(give context.CancelCauseFunc) {
+	done := make(chan struct{})
+	go func() { // ends with the desks
+		b.desks.Wait()
+		close(done)
+	}()
+	stop := kernel.Stop{By: "terminated", Why: "the bridge was told to stop"}
+	for i, grace := range []time.Duration{b.set().Grace, cancelGrace} {
+		timer := time.NewTimer(grace)
+		select {
+		case <-done:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		if i == 0 {
+			b.mu.Lock()
+			for _, d := range b.desk {
+				d.stopTurn(stop)
+			}
+			b.mu.Unlock()
+		}
+	}
+	give(&kernel.StoppedError{Stop: stop})
+	<-done
+}
+
+// cancelGrace is how long a cancelled turn may take to end.
+const cancelGrace = 20 * time.Second
+
+// flushTime is how long the last messages may take to be sent when the bridge stops.
+const flushTime = 5 * time.Second
+
+// flush waits until what is queued has been sent, for a while. The rest is sent after the
+// next start.
+func (b *Bridge) flush(mute context.CancelFunc) {
+	deadline := time.NewTimer(flushTime)
+	defer deadline.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for b.unsentNow() {
+		select {
+		case <-tick.C:
+			continue
+		case <-deadline.C:
+		}
+		break
+	}
+	mute()
+	b.lanes.Wait()
+}
+
+// Close ends the agents and gives up the project. Run must have returned. Later calls return
+// ErrClosed.
+func (b *Bridge) Close(ctx context.Context) error {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return ErrClosed
+	}
+	b.closed = true
+	var desks []*desk
+	for _, d := range b.desk {
+		desks = append(desks, d)
+	}
+	b.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, d := range desks {
+		wg.Go(func() { d.close(ctx) })
+	}
+	wg.Wait()
+	_ = b.records.view.CatchUp(ctx) // whoever opens it next does it otherwise
+	return errors.Join(b.records.Close(), b.lock.Close())
+}

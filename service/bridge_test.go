@@ -1,0 +1,356 @@
+package service_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/local"
+)
+
+// TestAMessageIsAnsweredInOrder: acknowledged once, called once, answered in order.
+func TestAMessageIsAnsweredInOrder(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits())
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	for i := range 3 {
+		id := alice.say(fmt.Sprintf("number %d", i))
+		alice.Say(local.Message{ID: id, Text: "the same again"}) // whatever is delivered again
+	}
+	for i := range 3 {
+		if a := alice.expect(fmt.Sprintf("You said: number %d", i)); !strings.HasPrefix(a.ReplyTo, "alice/") {
+			t.Errorf("it answers %q", a.ReplyTo)
+		}
+	}
+	if n := alice.count("ACK"); n != 3 {
+		t.Errorf("%d acknowledgements", n)
+	}
+	if n := strings.Count(w.prompts(), "number"); n != 3 {
+		t.Errorf("%d prompts", n)
+	}
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	// In another process's life nothing is forgotten: not what was received, nor the session.
+	w.serve(local.DefaultLimits())
+	alice.say("@show history")
+	if a := alice.expect("number 2"); !strings.Contains(a.Text, "number 0") {
+		t.Errorf("the session was not continued: %s", a.Text)
+	}
+	if n := alice.count("ACK"); n != 4 {
+		t.Errorf("%d acknowledgements", n)
+	}
+}
+
+// TestAQuestionIsAnsweredFromThePhone: the run that asks goes on, and what comes meanwhile is
+// acknowledged at once.
+func TestAQuestionIsAnsweredFromThePhone(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits())
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	alice.say(`@ask execute "Run the tests" command="go test ./..."`)
+	card := alice.expect("Run the tests")
+	if !strings.Contains(card.Text, "go test ./...") {
+		t.Errorf("the card does not show what is asked: %s", card.Text)
+	}
+	begin := time.Now()
+	alice.say("and then this")
+	alice.expect("ACK")
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("acknowledged after %s", took)
+	}
+	alice.expect("waits behind the question")
+	alice.say("1")
+	alice.expect("answered at")
+	alice.expect("permission: allow")
+	alice.expect("You said: and then this")
+	if n := strings.Count(w.prompts(), `"text":"1"`); n != 0 {
+		t.Error("the answer was sent as an input")
+	}
+}
+
+// TestEveryWayToAnswer: a reply to the card, the question's id, a button.
+func TestEveryWayToAnswer(t *testing.T) {
+	limits := local.DefaultLimits()
+	limits.Buttons = true
+	w := newWorld(t)
+	s := w.serve(limits)
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	for name, answer := range map[string]func(card local.Arrived) local.Message{
+		"reply":  func(c local.Arrived) local.Message { return local.Message{ReplyTo: c.Key, Text: "1"} },
+		"button": func(c local.Arrived) local.Message { return local.Message{Button: c.Buttons[0].Data, Text: "x"} },
+		"id": func(c local.Arrived) local.Message {
+			_, id, _ := strings.Cut(c.Text, "with `#")
+			return local.Message{Text: "#" + id[:8] + " 1"}
+		},
+	} {
+		alice.say(`@ask execute "Do ` + name + `" command="make ` + name + `"`)
+		card := alice.expect("Do " + name)
+		alice.Say(answer(card))
+		alice.expect("permission: allow")
+		alice.Say(answer(card)) // once more
+		alice.expect("not open to you any more")
+	}
+	if n := strings.Count(w.prompts(), "session/prompt"); n != 3 {
+		t.Errorf("%d prompts", n)
+	}
+}
+
+// refusals are what people say who do not mean yes.
+var refusals = []string{
+	"don't allow", "do not allow", "not ok", "no, ok wait", "no", "No.", "nope", "never", "stop", "wait", "hold on", "not now", "not yet",
+	"don't", "please don't", "cancel", "abort", "deny", "reject", "refuse", "I said no", "why?", "what does it do?", "ok?", "yes?",
+	"allow?", "is that ok", "ok", "okay", "yes", "y", "sure", "go", "allow", "approve", "allow it", "yes but not now", "1?", "2?", "1 or 2",
+	"not 1", "1, no 2", "option 1", "no. 1", "1.", "#1", "# 1", "-1", "1 maybe", "maybe 1", "never 1", "allow once?", "don't allow once",
+	"Allow once please", "ALLOW ONCE", "allow_once", "10", "11", "0", "99",
+	"不", "不要", "不行", "不可以", "先别", "等等", "等一下", "不允许", "别执行", "不同意", "拒绝", "算了", "不是1", "可以吗", "好吗", "好的", "行", "可以",
+	"允许", "同意", "一", "选1", "1吗", "先别1", "👍", "👎", "",
+}
+
+// TestFreeTextApprovesNothing: whatever is said that is no option, by itself or as a reply to
+// the card, answers nothing.
+func TestFreeTextApprovesNothing(t *testing.T) {
+	if len(refusals) < 60 {
+		t.Fatalf("only %d", len(refusals))
+	}
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits())
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	alice.say(`@ask execute "Delete it all" command="make clean"`)
+	card := alice.expect("Delete it all")
+	_, id, _ := strings.Cut(card.Text, "with `#")
+	for _, text := range refusals {
+		alice.Say(local.Message{Text: text, ReplyTo: card.Key})
+		alice.say(text)
+		alice.say("#" + id[:8] + " " + text)
+	}
+	alice.say("the last one")
+	alice.expect("ACK")
+	if err := alice.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	open, err := s.r.PendingQuestions(t.Context())
+	if err != nil || len(open) != 1 {
+		t.Fatalf("%d questions are open, %v", len(open), err)
+	}
+	alice.say("/deny")
+	alice.expect("permission: reject")
+	alice.expect("You said: the last one")
+}
+
+// TestStrangersGetNoAnswer: nor do those who guess codes.
+func TestStrangersGetNoAnswer(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits())
+	mallory, alice := w.phone("mallory"), w.phone("alice")
+	code, err := service.OpenPairing(t.Context(), s.r.Log(), service.DefaultRights(), "test", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := "000000"
+	if code == wrong {
+		wrong = "000001"
+	}
+	mallory.say("hello")
+	mallory.say(wrong)
+	mallory.say(code) // at once after a wrong guess: not looked at
+	mallory.say("/help")
+	if err := mallory.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	alice.say(code[:3] + " " + code[3:]) // as it is shown
+	alice.expect("You are paired")
+	bob := w.phone("bob")
+	bob.say(code) // it counts once
+	if err := bob.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	alice.say("hi")
+	alice.expect("You said: hi")
+	contacts, err := s.Records().Contacts(t.Context())
+	if err != nil || len(contacts) != 1 || contacts[0].ID != "alice" {
+		t.Errorf("contacts: %+v, %v", contacts, err)
+	}
+	for _, p := range []*person{mallory, bob} {
+		if n := p.count(""); n != 0 {
+			t.Errorf("%s got %d messages", p.Name, n)
+		}
+	}
+	if err := service.Unpair(t.Context(), s.r.Log(), contacts[0], "test"); err != nil {
+		t.Fatal(err)
+	}
+	alice.say("still there?")
+	if err := alice.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(w.prompts(), "still there"); n != 0 {
+		t.Error("somebody who is not paired any more was served")
+	}
+}
+
+// TestRightsAreKept: another's question is no business of a contact without admin.
+func TestRightsAreKept(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits())
+	alice, bob, carol, dave := w.phone("alice"), w.phone("bob"), w.phone("carol"), w.phone("dave")
+	w.pair(s, alice)
+	w.pair(s, bob)
+	w.pair(s, carol, service.Approve, service.Admin)
+	w.pair(s, dave, service.Approve)
+	alice.say(`@ask execute "Alice's own" command="make"`)
+	card := alice.expect("Alice's own")
+	_, id, _ := strings.Cut(card.Text, "with `#")
+	bob.say("/allow " + id[:8])
+	bob.expect("may not do that")
+	bob.say("/session new x")
+	bob.expect("may not do that")
+	dave.say("hello")
+	dave.expect("may not send inputs")
+	carol.expect("Alice's own")
+	carol.say("3")
+	carol.expect("answered at")
+	a := alice.expect("answered at")
+	if !strings.Contains(a.Text, "CAROL (local:carol)") {
+		t.Errorf("it does not say who: %s", a.Text)
+	}
+	alice.expect("permission: reject")
+}
+
+// TestUnknownIsSaid: a call of which nobody knows what became is not made again.
+func TestUnknownIsSaid(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits())
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	alice.say("@say half an answer\n@kill")
+	if a := alice.expect("is not known"); !strings.Contains(a.Text, "half an answer") {
+		t.Errorf("what had come is not said: %s", a.Text)
+	}
+	alice.say("go on")
+	alice.expect("You said: go on")
+	if n := strings.Count(w.prompts(), "half an answer"); n != 1 {
+		t.Errorf("%d prompts", n)
+	}
+}
+
+// TestTheOldIsReported instead of answered.
+func TestTheOldIsReported(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits())
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	alice.Say(local.Message{Text: "yesterday", Sent: time.Now().Add(-25 * time.Hour)})
+	alice.expect("was not answered")
+	if w.prompts() != "" {
+		t.Error("it was sent")
+	}
+}
+
+// TestLongRepliesAreCut and numbered.
+func TestLongRepliesAreCut(t *testing.T) {
+	limits := local.DefaultLimits()
+	limits.Text, limits.Files = 400, true
+	w := newWorld(t)
+	s := w.serve(limits)
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	alice.say("@stream 100 20")
+	for _, part := range []string{"(1/", "(2/", "(3/"} {
+		if a := alice.expect(part); len(a.Text) > 400 {
+			t.Errorf("%d characters", len(a.Text))
+		}
+	}
+	if a := alice.expect("as a file"); len(a.Content) != 2000 {
+		t.Errorf("a file of %d bytes", len(a.Content))
+	}
+}
+
+// TestOneBridgeAProject: the second is told who the first is.
+func TestOneBridgeAProject(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits())
+	var held *service.HeldError
+	if _, err := service.Open(t.Context(), w.options(s.r)); !errors.As(err, &held) || held.PID != os.Getpid() {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestTheBridgeStops: a turn that does not end in time is cancelled, and its contact told;
+// what waits is answered by the next bridge.
+func TestTheBridgeStops(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits(), func(o *service.Options) { o.Settings.Grace = 50 * time.Millisecond })
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	alice.say("@say on my way\n@sleep 1m")
+	alice.say("later")
+	alice.expect("ACK")
+	alice.expect("ACK")
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	alice.expect("The turn was stopped: the bridge was told to stop")
+	if strings.Contains(w.prompts(), "later") {
+		t.Error("a turn began while the bridge was stopping")
+	}
+	w.serve(local.DefaultLimits())
+	alice.expect("You said: later")
+}
+
+// TestCommandsFromAPhone: they do not wait for the turn, unless they change its session.
+func TestCommandsFromAPhone(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits())
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	alice.say("@sleep 1m")
+	alice.expect("ACK")
+	alice.say("/usage")
+	alice.expect("turn")
+	alice.say("/cancl")
+	alice.expect("did you mean /cancel?")
+	alice.say("/cancel")
+	alice.expect("asked to stop")
+	alice.expect("/cancel by ALICE (local:alice)") // before the prompt was sent or behind it
+	alice.say("/clear")
+	alice.expect("another session")
+	alice.say("@show history\nEND")
+	if a := alice.expect("You said: END"); strings.Contains(a.Text, "sleep") {
+		t.Errorf("the new session knows the old one: %s", a.Text)
+	}
+}
+
+// TestAHundredContacts: all are acknowledged at once, while the first are being answered.
+func TestAHundredContacts(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits())
+	var people []*person
+	for i := range 100 {
+		p := w.phone(fmt.Sprintf("c%d", i))
+		w.pair(s, p)
+		people = append(people, p)
+	}
+	begin := time.Now()
+	for _, p := range people {
+		p.say("hello")
+	}
+	for _, p := range people {
+		p.expect("ACK")
+	}
+	took := time.Since(begin)
+	t.Logf("acknowledged after %s", took)
+	if took > 10*time.Second { // 2 s on a machine that does nothing else
+		t.Errorf("it took %s", took)
+	}
+	for _, p := range people {
+		p.expect("You said: hello")
+	}
+}

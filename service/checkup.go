@@ -1,0 +1,119 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/perlica/perlica/kernel/checkup"
+)
+
+// Checkup looks at a bridge from outside, for doctor. It changes nothing.
+type Checkup struct {
+	Records *Records // nil: there is no log yet, or it cannot be read
+	Lock    string   // the file of the lock
+	Setups  []Setup  // of the channels that are to be served
+}
+
+// Setup is whether all is there that a channel needs.
+type Setup struct {
+	Name string
+	Err  error  // what is missing
+	Hint string // what to do about it
+}
+
+// Run calls report with one result after another.
+func (c Checkup) Run(ctx context.Context, report func(checkup.Check)) {
+	tell := func(name string, status checkup.Status, hint, format string, args ...any) {
+		report(checkup.Check{Name: name, Status: status, Detail: fmt.Sprintf(format, args...), Hint: hint})
+	}
+	held, err := Holder(c.Lock)
+	if err != nil {
+		tell("bridge", checkup.Fail, "", "%v", err)
+		return
+	}
+	var s Status
+	if c.Records != nil {
+		if s, err = c.Records.Status(ctx); err != nil {
+			tell("bridge", checkup.Fail, "", "%v", err)
+			return
+		}
+	}
+	used := held != nil || !s.Since.IsZero() || len(s.Contacts) > 0
+	switch {
+	case held != nil:
+		tell("bridge", checkup.OK, "", "runs: process %d, since %s", held.PID, held.Since.Local().Format(time.DateTime))
+	case s.Waiting > 0:
+		tell("bridge", checkup.Warn, "start it with 'perlica service'", "does not run, and %s waiting for an answer", are(s.Waiting, "message"))
+	case used:
+		tell("bridge", checkup.OK, "", "does not run")
+	default:
+		tell("bridge", checkup.OK, "", "was never used here")
+	}
+	c.channels(s, used, tell)
+	if !used {
+		return
+	}
+	if len(s.Contacts) == 0 {
+		tell("bridge-contacts", checkup.Warn, "'perlica service pair' shows a code; send it to a channel", "nobody is paired")
+	} else {
+		tell("bridge-contacts", checkup.OK, "", "%s paired", are(len(s.Contacts), "contact"))
+	}
+	outbox(s, held != nil, tell)
+}
+
+// tell reports a result.
+type tell = func(name string, status checkup.Status, hint, format string, args ...any)
+
+// channels says how each channel is set up, and how it goes.
+func (c Checkup) channels(s Status, used bool, tell tell) {
+	faults := map[string]ChannelStatus{}
+	for _, ch := range s.Channels {
+		if ch.Error != "" {
+			faults[ch.Name] = ch
+		}
+	}
+	for _, ch := range c.Setups {
+		name := "channel-" + ch.Name
+		fault, ill := faults[ch.Name]
+		switch {
+		case ch.Err != nil:
+			tell(name, checkup.Fail, ch.Hint, "not set up: %v", ch.Err)
+		case ill:
+			tell(name, checkup.Warn, "it is tried again and again, at most five minutes apart, or as the platform wants",
+				"cannot be read since %s: %s", fault.Since.Local().Format(time.DateTime), fault.Error)
+		case used:
+			tell(name, checkup.OK, "", "enabled and set up")
+		}
+	}
+}
+
+// outbox says what waits to be sent, and what could not be.
+func outbox(s Status, running bool, tell tell) {
+	detail := are(s.Unsent, "message") + " waiting to be sent"
+	if s.Unknown > 0 {
+		detail += fmt.Sprintf(", of which %d may have been sent before", s.Unknown)
+	}
+	if s.LastWhy != "" {
+		detail += "; the last attempt failed: " + s.LastWhy
+	}
+	if s.Failed > 0 {
+		detail += fmt.Sprintf("; %d given up so far, see 'perlica service logs'", s.Failed)
+	}
+	switch {
+	case s.Unsent > 0 && !running:
+		tell("bridge-outbox", checkup.Warn, "start the bridge with 'perlica service'", "%s", detail)
+	case s.LastWhy != "":
+		tell("bridge-outbox", checkup.Warn, "it is tried again, at most five minutes apart, or as the platform wants", "%s", detail)
+	default:
+		tell("bridge-outbox", checkup.OK, "", "%s", detail)
+	}
+}
+
+// are counts things that do something: "1 message is".
+func are(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing + " is"
+	}
+	return fmt.Sprintf("%d %ss are", n, thing)
+}

@@ -1,0 +1,286 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
+)
+
+// desk is where the messages of one contact are worked off: what is to be called, in order;
+// and, ahead of that, answers and what only looks.
+type desk struct {
+	b   *Bridge
+	key contactFact
+
+	wake   chan struct{} // capacity 1: queue changed
+	urgent chan struct{} // capacity 1: first changed
+
+	// Used by the worker alone, but for Cancel and Alive of the conversation, under mu.
+	mu       sync.Mutex // guards what follows
+	queue    []received
+	first    []received // ahead of the queue
+	conv     *kernel.Conversation
+	opening  sync.Mutex // held while conv is being opened or replaced; taken before mu
+	now      *received  // the message under way
+	stop     chan kernel.Stop
+	status   *status
+	lastUsed time.Time
+}
+
+// deskOf returns the desk of a contact, and has it work.
+func (b *Bridge) deskOf(who contactFact) *desk {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d := b.desk[who]
+	if d == nil {
+		d = &desk{b: b, key: who, wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1)}
+		b.desk[who] = d
+		b.desks.Go(func() { d.work(d.wake, d.next, d.do) })
+		b.desks.Go(func() { d.work(d.urgent, d.nextFirst, d.do) })
+	}
+	return d
+}
+
+// take puts a message that is on disk into its line.
+func (d *desk) take(m received) {
+	line, bell := &d.queue, d.wake
+	if m.Kind == kindAnswer || m.Kind == kindRefused || m.Kind == kindCommand && isImmediate(m.Text) {
+		line, bell = &d.first, d.urgent
+	}
+	d.mu.Lock()
+	*line = append(*line, m)
+	d.mu.Unlock()
+	select {
+	case bell <- struct{}{}:
+	default:
+	}
+}
+
+func (d *desk) next() *received      { return d.peek(&d.queue) }
+func (d *desk) nextFirst() *received { return d.peek(&d.first) }
+
+func (d *desk) peek(line *[]received) *received {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(*line) == 0 {
+		return nil
+	}
+	m := (*line)[0]
+	*line = (*line)[1:]
+	return &m
+}
+
+// work does what is in a line until the bridge stops. What is not finished then is taken up
+// by the next start.
+func (d *desk) work(bell chan struct{}, next func() *received, do func(received)) {
+	for {
+		if d.b.turning.Err() != nil {
+			return
+		}
+		if m := next(); m != nil {
+			do(*m)
+			continue
+		}
+		select {
+		case <-bell:
+		case <-d.b.turning.Done():
+			return
+		}
+	}
+}
+
+// do works off one message.
+func (d *desk) do(m received) {
+	c, paired, err := d.b.records.contact(d.b.hard, d.key.Channel, d.key.Contact)
+	switch {
+	case err != nil:
+		d.b.fail(err)
+	case !paired: // it was taken away meanwhile; nobody else gets an answer
+		d.finish(m, eventlog.Refs{}, finishedFact{endRefused, "the contact is not paired any more"}, "")
+	case m.Kind == kindRefused:
+		d.finish(m, eventlog.Refs{}, finishedFact{How: endRefused}, m.Word)
+	case m.Kind == kindAnswer:
+		d.answer(c, m)
+	case m.Kind == kindCommand:
+		d.command(c, m)
+	default:
+		d.turn(c, m)
+	}
+}
+
+// mostParts is how many messages an answer makes that is sent as a file, too: what is cut into
+// a thousand would hold up all that comes behind it. They are its beginning and its end.
+const mostParts = 20
+
+// finish records what became of a message together with what its sender is told.
+func (d *desk) finish(m received, refs eventlog.Refs, f finishedFact, text string, more ...queuedFact) {
+	refs.Input = m.input
+	events := []eventlog.Event{eventlog.NewFact(eventlog.BridgeFinished, "perlica", refs, f)}
+	kind := outNote
+	if f.How == endAnswered || f.How == endFailed || f.How == endUnknown {
+		kind = outReply
+	}
+	if text != "" {
+		parts := d.b.cut(d.key.Channel, text)
+		if len(more) > 0 && len(parts) > mostParts { // it is in the file as a whole
+			parts = append(parts[:mostParts-1], parts[len(parts)-1])
+		}
+		for i, part := range parts {
+			q := queuedFact{contactFact: d.key, Chat: m.Chat, Kind: kind, Text: part}
+			if i == 0 {
+				q.ReplyTo = m.Message
+			}
+			events = append(events, d.b.queueEvent(m.input, q))
+		}
+	}
+	for _, q := range more {
+		events = append(events, d.b.queueEvent(m.input, q))
+	}
+	d.b.note("finished", "from", d.key.Channel+":"+d.key.Contact, "how", string(f.How), "id", m.Message)
+	_ = d.b.commit(d.b.hard, events...) // it ends the bridge
+}
+
+// chat is where the message under way came from.
+func (d *desk) chat() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.now == nil {
+		return ""
+	}
+	return d.now.Chat
+}
+
+// input is the id of the message under way.
+func (d *desk) input() eventlog.InputID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.now == nil {
+		return ""
+	}
+	return d.now.input
+}
+
+// stopTurn asks the turn under way to end, and reports whether there is one.
+func (d *desk) stopTurn(s kernel.Stop) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stop == nil {
+		return false
+	}
+	select {
+	case d.stop <- s:
+	default: // it was asked already
+	}
+	return true
+}
+
+// conversation returns the contact's, opening it if need be. No agent is started by that.
+func (d *desk) conversation(ctx context.Context, c Contact) (*kernel.Conversation, error) {
+	d.opening.Lock()
+	defer d.opening.Unlock()
+	d.mu.Lock()
+	conv, busy := d.conv, d.now != nil
+	d.mu.Unlock()
+	if conv == nil {
+		return d.open(ctx, c.Session, "")
+	}
+	// Whoever was unpaired and paired again meanwhile begins anew. What c says may be older than
+	// the conversation.
+	c, paired, err := d.b.records.contact(ctx, d.key.Channel, d.key.Contact)
+	if err != nil || busy || !paired || c.Session == conv.Session() {
+		return conv, err
+	}
+	anew, err := d.open(ctx, c.Session, "")
+	if err != nil {
+		return nil, err
+	}
+	return anew, conv.Close(ctx)
+}
+
+// open opens a conversation in a session, or in a new one, and puts on record that the contact
+// talks there. The caller holds opening.
+func (d *desk) open(ctx context.Context, session eventlog.SessionID, provider string) (*kernel.Conversation, error) {
+	setup, err := d.b.opt.Setup(session, provider)
+	if err != nil {
+		return nil, err
+	}
+	conv, err := d.b.opt.Runner.Converse(ctx, setup, d.b.set().Idle, "service")
+	if err != nil {
+		return nil, err
+	}
+	if id := conv.Session(); id != session || provider != "" {
+		fact := eventlog.NewFact(eventlog.ContactSession, "perlica", eventlog.Refs{Session: id}, d.key)
+		if err := d.b.commit(ctx, fact); err != nil {
+			return nil, errors.Join(err, conv.Close(ctx))
+		}
+	}
+	d.mu.Lock()
+	d.conv = conv
+	d.mu.Unlock()
+	return conv, nil
+}
+
+// move goes on in another session, or, if that is empty, in a new one.
+func (d *desk) move(ctx context.Context, session eventlog.SessionID, provider string) error {
+	d.opening.Lock()
+	defer d.opening.Unlock()
+	d.mu.Lock()
+	old := d.conv
+	d.mu.Unlock()
+	if old != nil && old.Session() == session {
+		return nil
+	}
+	if provider == "" && old != nil {
+		provider = old.Provider()
+	}
+	if _, err := d.open(ctx, session, provider); err != nil {
+		return err // it stays where it was
+	}
+	if old != nil {
+		return old.Close(ctx)
+	}
+	return nil
+}
+
+func (d *desk) close(ctx context.Context) {
+	d.mu.Lock()
+	conv := d.conv
+	d.mu.Unlock()
+	if conv != nil {
+		_ = conv.Close(ctx) // what failed is on record
+	}
+}
+
+// makeRoom ends the agents that have been idle longest, until there is room for one more.
+func (b *Bridge) makeRoom(me *desk) {
+	for {
+		b.mu.Lock()
+		alive := 0
+		var oldest *desk
+		for _, d := range b.desk {
+			d.mu.Lock()
+			if d != me && d.conv != nil && d.conv.Alive() {
+				alive++
+				if d.now == nil && (oldest == nil || d.lastUsed.Before(oldest.lastUsed)) {
+					oldest = d
+				}
+			}
+			d.mu.Unlock()
+		}
+		room := alive < b.settings.Agents
+		b.mu.Unlock()
+		if room || oldest == nil {
+			return
+		}
+		oldest.mu.Lock()
+		conv := oldest.conv
+		oldest.mu.Unlock()
+		if !conv.Rest() {
+			return // a turn has come: it is its slot now
+		}
+	}
+}

@@ -1,0 +1,117 @@
+// Package imessage carries messages over Messages on macOS, through the imsg command.
+//
+// It promises that imsg runs at most once at a time and for a limited time, that no message is on
+// its command line (texts go to the standard input of "imsg rpc"), and that a cursor never passes
+// a message that was not returned. It refuses systems other than macOS, and, unless told
+// otherwise, SMS, whose senders can be forged.
+//
+// The one idea: Messages numbers what it stores, in whatever chat, by one growing row id. That is
+// the cursor. Its chats are listed until one changes; then what is new in all that are active is
+// read twice, and of the second reading only what is as old as the first is returned: anything
+// between is complete, and has come to rest.
+//
+// It was tried against a stand-in only, not on macOS.
+package imessage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/perlica/perlica/service"
+)
+
+// ErrSystem says that this is not macOS.
+var ErrSystem = errors.New("imessage: Messages exists on macOS only")
+
+// ErrNoCommand says that imsg is not installed.
+var ErrNoCommand = errors.New("imessage: there is no command imsg")
+
+const (
+	defaultCommand = "imsg"
+	defaultEvery   = 2 * time.Second
+	defaultTimeout = 30 * time.Second
+	defaultSettle  = 500 * time.Millisecond
+	maxText        = 10_000 // Messages names no limit; nobody reads more in a bubble
+	maxMine        = 256
+)
+
+// Options are what Messages needs.
+type Options struct {
+	Command string        // the program; empty: imsg, looked up in PATH
+	SMS     bool          // take messages that are no iMessages, too
+	Every   time.Duration // how often it looks for new messages; 0: 2 s
+	Timeout time.Duration // of one run of imsg; 0: 30 s
+	Settle  time.Duration // how long a message is left to come to rest; 0: 500 ms
+	System  string        // as runtime.GOOS, for tests; empty: the one that this is
+}
+
+// Channel is the account that Messages is signed in with. Its methods may be called from several
+// goroutines, Poll from one at a time.
+type Channel struct {
+	opt  Options
+	env  []string      // of imsg
+	turn chan struct{} // holds one element while imsg runs
+
+	// Of Poll alone.
+	seen map[int64]time.Time // when the last message of each chat was, as last listed
+
+	mu   sync.Mutex
+	mine []string // ids of what was sent, the last ones
+}
+
+var _ service.Channel = (*Channel)(nil)
+
+// New returns the channel. It looks for imsg and runs nothing yet.
+func New(opt Options) (*Channel, error) {
+	if system := cmp.Or(opt.System, runtime.GOOS); system != "darwin" {
+		return nil, fmt.Errorf("%w; this is %s", ErrSystem, system)
+	}
+	return prepare(opt, environment())
+}
+
+func prepare(opt Options, env []string) (*Channel, error) {
+	if opt.Command == "" {
+		opt.Command = defaultCommand
+	}
+	path, err := exec.LookPath(opt.Command)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoCommand, err)
+	}
+	opt.Command = path
+	if opt.Every <= 0 {
+		opt.Every = defaultEvery
+	}
+	if opt.Timeout <= 0 {
+		opt.Timeout = defaultTimeout
+	}
+	if opt.Settle <= 0 {
+		opt.Settle = defaultSettle
+	}
+	return &Channel{opt: opt, env: env, turn: make(chan struct{}, 1), seen: map[int64]time.Time{}}, nil
+}
+
+// Name is "imessage".
+func (c *Channel) Name() string { return "imessage" }
+
+// Probe runs imsg once.
+func (c *Channel) Probe(ctx context.Context) (string, error) {
+	out, err := c.run(ctx, nil, "chats", "--limit", "1", "--json")
+	if err == nil {
+		_, err = lines[chat](out)
+	}
+	if err != nil {
+		return "", fmt.Errorf("imessage: %w", err)
+	}
+	return "Messages", nil
+}
+
+// Limits are those of Messages: no buttons, no formatting.
+func (c *Channel) Limits() service.Limits {
+	return service.Limits{Text: maxText, Files: true, Format: service.Plain}
+}

@@ -1,0 +1,239 @@
+package imessage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perlica/perlica/service"
+)
+
+// Which chats are looked at: those that changed, and whatever moves at all when one did. A
+// message that comes late does not always change its chat's last date.
+const (
+	active = 24 * time.Hour     // before the newest message
+	past   = 7 * 24 * time.Hour // before the cursor, for chats that were not listed before
+)
+
+const (
+	firstChats   = 50
+	mostChats    = 10_000
+	firstHistory = 50
+	mostHistory  = 50_000
+)
+
+// chat and message are what imsg prints, as far as it is used.
+type chat struct {
+	ID      int64     `json:"id"`
+	Service string    `json:"service"`
+	Last    time.Time `json:"last_message_at"`
+}
+
+type message struct {
+	ID          int64        `json:"id"` // the row
+	Chat        int64        `json:"chat_id"`
+	GUID        string       `json:"guid"`
+	ReplyTo     string       `json:"reply_to_guid"`
+	Sender      string       `json:"sender"`
+	SenderName  string       `json:"sender_name"`
+	FromMe      bool         `json:"is_from_me"`
+	Text        string       `json:"text"`
+	Created     time.Time    `json:"created_at"`
+	Reaction    bool         `json:"is_reaction"`
+	Attachments []attachment `json:"attachments"`
+}
+
+type attachment struct {
+	Name    string `json:"transfer_name"`
+	MIME    string `json:"mime_type"`
+	Missing bool   `json:"missing"`
+	Path    string `json:"original_path"`
+	Path2   string `json:"path"` // as its documentation calls it
+}
+
+// Poll returns what was written behind the cursor, when there is something. The empty cursor is
+// now, not the beginning: what people wrote for years was not written to the bridge.
+func (c *Channel) Poll(ctx context.Context, cursor string) ([]service.Inbound, string, error) {
+	row, since, err := parse(cursor)
+	if err != nil {
+		return nil, cursor, fmt.Errorf("imessage: %w", err)
+	}
+	for {
+		list, end, newest, err := c.look(ctx, row, since)
+		if err != nil {
+			return nil, cursor, fmt.Errorf("imessage: %w", err)
+		}
+		if cursor == "" {
+			return nil, fmt.Sprintf("%d@%d", end, newest.Unix()), nil
+		}
+		if end > row {
+			return c.inbound(list), fmt.Sprintf("%d@%d", end, newest.Unix()), nil
+		}
+		if err := pause(ctx, c.opt.Every); err != nil {
+			return nil, cursor, fmt.Errorf("imessage: %w", err)
+		}
+	}
+}
+
+// parse is what a cursor says: the last row, and when the newest message was.
+func parse(cursor string) (row int64, since time.Time, err error) {
+	if cursor == "" {
+		return 0, time.Time{}, nil
+	}
+	a, b, ok := strings.Cut(cursor, "@")
+	row, err = strconv.ParseInt(a, 10, 64)
+	unix, err2 := strconv.ParseInt(b, 10, 64)
+	if !ok || err != nil || err2 != nil || row < 0 {
+		return 0, since, fmt.Errorf("%.40q is no cursor of this channel", cursor)
+	}
+	return row, time.Unix(unix, 0), nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// look returns the messages of rows behind row up to end, all of them, in their order; end is row
+// where there are none. newest is when the newest of all messages was.
+func (c *Channel) look(ctx context.Context, row int64, since time.Time) (list []message, end int64, newest time.Time, err error) {
+	chats, err := c.chats(ctx, since)
+	if err != nil || len(chats) == 0 {
+		return nil, row, since, err
+	}
+	newest = slices.MaxFunc(chats, func(a, b chat) int { return a.Last.Compare(b.Last) }).Last
+	if !slices.ContainsFunc(chats, c.changed) {
+		return nil, row, newest, nil
+	}
+	found := map[int64]message{}
+	if err := c.read(ctx, chats, row, since, newest, found); err != nil {
+		return nil, row, newest, err
+	}
+	end = row
+	for id := range found {
+		end = max(end, id)
+	}
+	if end > row && !since.IsZero() {
+		// What was stored while the chats were read one after the other may lie in one that was
+		// read before. All rows up to end are there by now: a second reading has them, and the
+		// corrections that Messages makes within moments.
+		if err := pause(ctx, c.opt.Settle); err != nil {
+			return nil, row, newest, err
+		}
+		again, err := c.chats(ctx, since)
+		if err != nil {
+			return nil, row, newest, err
+		}
+		if err := c.read(ctx, again, row, since, newest, found); err != nil {
+			return nil, row, newest, err
+		}
+	}
+	// As they were listed first: what changed since then is looked at next time.
+	for _, ch := range chats {
+		c.seen[ch.ID] = ch.Last
+	}
+	for _, id := range slices.Sorted(maps.Keys(found)) {
+		if id > row && id <= end {
+			list = append(list, found[id])
+		}
+	}
+	return list, end, newest, nil
+}
+
+func (c *Channel) changed(ch chat) bool {
+	last, ok := c.seen[ch.ID]
+	return !ok || !last.Equal(ch.Last)
+}
+
+// chats lists the chats, the newest first, as far back as they matter.
+func (c *Channel) chats(ctx context.Context, since time.Time) ([]chat, error) {
+	for limit := firstChats; ; limit *= 4 {
+		out, err := c.run(ctx, nil, "chats", "--limit", strconv.Itoa(limit), "--json")
+		if err != nil {
+			return nil, err
+		}
+		list, err := lines[chat](out)
+		if err != nil {
+			return nil, err
+		}
+		if len(list) < limit || limit >= mostChats || since.IsZero() || list[len(list)-1].Last.Before(since.Add(-past)) {
+			return list, nil
+		}
+	}
+}
+
+// read adds to found what the chats that matter hold behind row.
+func (c *Channel) read(ctx context.Context, chats []chat, row int64, since, newest time.Time, found map[int64]message) error {
+	for _, ch := range chats {
+		_, known := c.seen[ch.ID]
+		moves := !ch.Last.Before(newest.Add(-active)) || known && c.changed(ch) || !known && !ch.Last.Before(since.Add(-past))
+		if !moves || !c.opt.SMS && !strings.EqualFold(ch.Service, "iMessage") {
+			continue
+		}
+		list, err := c.history(ctx, ch.ID, row, since)
+		if err != nil {
+			return err
+		}
+		for _, m := range list {
+			m.Chat = ch.ID
+			found[m.ID] = m
+		}
+	}
+	return nil
+}
+
+// history reads a chat back to row.
+func (c *Channel) history(ctx context.Context, id, row int64, since time.Time) ([]message, error) {
+	for limit := firstHistory; ; limit *= 4 {
+		out, err := c.run(ctx, nil, "history", "--chat-id", strconv.FormatInt(id, 10), "--limit", strconv.Itoa(limit), "--attachments", "--json")
+		if err != nil {
+			return nil, err
+		}
+		list, err := lines[message](out)
+		if err != nil {
+			return nil, err
+		}
+		reaches := len(list) < limit || slices.MinFunc(list, func(a, b message) int { return cmp.Compare(a.ID, b.ID) }).ID <= row
+		if reaches || limit >= mostHistory || since.IsZero() {
+			return list, nil
+		}
+	}
+}
+
+// inbound is what the bridge gets of messages.
+func (c *Channel) inbound(list []message) (in []service.Inbound) {
+	for _, m := range list {
+		one := service.Inbound{
+			ID: m.GUID, Chat: strconv.FormatInt(m.Chat, 10), Contact: m.Sender, Name: m.SenderName, ReplyTo: m.ReplyTo,
+			Text: strings.TrimSpace(strings.ReplaceAll(m.Text, "\ufffc", "")), // which stands where a file is shown
+			Sent: m.Created, Own: m.FromMe || c.isMine(m.GUID),
+		}
+		if one.ID == "" {
+			one.ID = fmt.Sprintf("row:%d", m.ID)
+		}
+		for _, a := range m.Attachments {
+			path := cmp.Or(a.Path, a.Path2)
+			if a.Missing || path == "" {
+				one.Text = strings.TrimSpace(fmt.Sprintf("%s\n\n[%s is not on this Mac]", one.Text, cmp.Or(a.Name, "a file")))
+				continue
+			}
+			one.Files = append(one.Files, service.File{Name: a.Name, Path: path, MIME: a.MIME})
+		}
+		if m.Reaction || m.Sender == "" && !one.Own || one.Text == "" && len(one.Files) == 0 {
+			continue // a thumb, a group's new name
+		}
+		in = append(in, one)
+	}
+	return in
+}

@@ -1,0 +1,118 @@
+package imessage
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"unicode/utf16"
+
+	"github.com/perlica/perlica/service"
+)
+
+// What imsg rpc says of itself: codes of JSON-RPC.
+const (
+	parseError     = -32700
+	invalidRequest = -32600
+	noSuchMethod   = -32601
+	invalidParams  = -32602
+)
+
+// Send sends a text, a file, or both. Its id is Messages' own, or empty: imsg cannot always tell.
+// Buttons and ReplyTo are left out, Messages has neither.
+func (c *Channel) Send(ctx context.Context, m service.Outbound) (string, error) {
+	chat, err := strconv.ParseInt(m.Chat, 10, 64)
+	if err != nil {
+		return "", &service.RejectedError{Why: fmt.Sprintf("%.40q is no chat of Messages", m.Chat)}
+	}
+	if n := len(utf16.Encode([]rune(m.Text))); n > maxText {
+		return "", &service.RejectedError{Why: fmt.Sprintf("its text has %d characters, and %d are allowed", n, maxText)}
+	}
+	params := map[string]any{"chat_id": chat, "text": m.Text}
+	if m.File != nil {
+		info, err := os.Stat(m.File.Path)
+		if err == nil && !info.Mode().IsRegular() {
+			err = fs.ErrInvalid
+		}
+		if err != nil {
+			return "", &service.RejectedError{Why: "its file cannot be read: " + err.Error()}
+		}
+		params["file"] = m.File.Path
+	}
+	id, err := c.call(ctx, params)
+	if err != nil {
+		return "", fmt.Errorf("imessage: %w", err)
+	}
+	c.remember(id)
+	return id, nil
+}
+
+// call makes one request to an imsg rpc of its own, which ends with its input.
+func (c *Channel) call(ctx context.Context, params any) (id string, err error) {
+	request, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": "1", "method": "send", "params": params})
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", service.ErrNotSent, err)
+	}
+	out, runErr := c.run(ctx, append(request, '\n'), "rpc")
+	type response struct {
+		ID     any `json:"id"`
+		Result *struct {
+			OK   bool   `json:"ok"`
+			GUID string `json:"guid"`
+		} `json:"result"`
+		Error *struct {
+			Code    int    `json:"code"`
+			Message string `json:"message"`
+			Data    string `json:"data"`
+		} `json:"error"`
+	}
+	// What it answered counts, however it ended then.
+	list, err := lines[response](out)
+	for _, r := range list {
+		switch {
+		case r.ID != "1":
+		case r.Result != nil && r.Result.OK:
+			return r.Result.GUID, nil
+		case r.Error != nil:
+			return "", judge(r.Error.Code, fmt.Sprintf("%d %s: %.*s", r.Error.Code, r.Error.Message, maxWords, r.Error.Data))
+		}
+	}
+	if err := errors.Join(runErr, err); err != nil {
+		return "", err
+	}
+	return "", errors.New("imsg rpc ends without an answer")
+}
+
+func judge(code int, said string) error {
+	switch code {
+	case invalidParams:
+		return &service.RejectedError{Why: said}
+	case parseError, invalidRequest, noSuchMethod:
+		return fmt.Errorf("%w: this imsg does not understand it (%s)", service.ErrNotSent, said)
+	}
+	return fmt.Errorf("imsg says %s", said)
+}
+
+// remember keeps the id of a message that was sent: Messages may show it, for a moment, as
+// somebody else's.
+func (c *Channel) remember(id string) {
+	if id == "" {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mine = append(c.mine, id)
+	if len(c.mine) > maxMine {
+		c.mine = c.mine[1:]
+	}
+}
+
+func (c *Channel) isMine(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Contains(c.mine, id)
+}

@@ -1,0 +1,380 @@
+// Package local is the bridge's own channel: a Unix socket, and phones that connect to it.
+//
+// It promises that a message is accepted only once the bridge has it on disk, that nobody but
+// the user can connect, and that what is sent twice arrives once. It refuses nothing else: who
+// may do what is the bridge's to judge.
+//
+// The one idea: JSON lines, one object each. A phone says "hello", then "message" until it is
+// "accepted"; the bridge says "send" or "edit" until the phone has "got" it.
+package local
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/perlica/perlica/service"
+)
+
+// Name is the channel's name.
+const Name = "local"
+
+// Message is what a phone says.
+type Message struct {
+	ID      string    `json:"id"`
+	Text    string    `json:"text"`
+	Sent    time.Time `json:"sent"`
+	ReplyTo string    `json:"reply_to,omitempty"`
+	Button  string    `json:"button,omitempty"`
+	Files   []string  `json:"files,omitempty"` // paths
+}
+
+// Arrived is what a phone is sent.
+type Arrived struct {
+	Key     string           `json:"key"` // its id
+	Text    string           `json:"text"`
+	Buttons []service.Button `json:"buttons,omitempty"`
+	ReplyTo string           `json:"reply_to,omitempty"`
+	File    string           `json:"file,omitempty"` // its name
+	Content []byte           `json:"content,omitempty"`
+	Edits   string           `json:"edits,omitempty"` // the key of the message that it replaces
+}
+
+// line is one line in either direction; one field of it is set.
+type line struct {
+	Hello    *hello   `json:"hello,omitempty"`
+	Message  *Message `json:"message,omitempty"`
+	Accepted string   `json:"accepted,omitempty"`
+	Send     *Arrived `json:"send,omitempty"`
+	Got      string   `json:"got,omitempty"`
+	Typing   bool     `json:"typing,omitempty"`
+}
+
+type hello struct {
+	Contact string `json:"contact"`
+	Name    string `json:"name"`
+}
+
+// maxLine is the longest line that is read.
+const maxLine = 8 << 20
+
+// maxSocketPath is the longest path that every system takes for a socket.
+const maxSocketPath = 103
+
+// Path is where the bridge of a project listens: in the user's folder for sockets, or, where
+// its path is too long, in one of the system's folder for temporary files.
+func Path(runtime, root string) string {
+	name := "phone-" + hashed(root) + ".sock"
+	if path := filepath.Join(runtime, name); len(path) <= maxSocketPath {
+		return path
+	}
+	return filepath.Join(os.TempDir(), "perlica-"+hashed(runtime), name)
+}
+
+func hashed(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Channel is the channel. The caller must Close it, after the bridge.
+type Channel struct {
+	limits   service.Limits
+	instance string // of the cursor: messages are numbered anew by each process
+	listener net.Listener
+	wg       sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows; never held during I/O
+	change  chan struct{}
+	count   int
+	waiting []numbered
+	phones  map[string]*phone
+	got     map[string]chan struct{}
+	conns   map[*phone]bool
+}
+
+// numbered is a message that the bridge has not confirmed.
+type numbered struct {
+	n    int
+	from *phone
+	Message
+}
+
+// phone is one connection.
+type phone struct {
+	hello
+	conn net.Conn
+	gone chan struct{}
+
+	writing sync.Mutex
+}
+
+// DefaultLimits are those of a phone in a terminal.
+func DefaultLimits() service.Limits {
+	return service.Limits{Text: 16_000, Format: service.Plain, Dedupes: true}
+}
+
+// Listen opens the socket. Nobody but the user can enter its folder.
+func Listen(path string, limits service.Limits) (*Channel, error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("local: the folder for sockets: %w", err)
+	}
+	// Only its owner may change a folder's mode: this fails in somebody else's.
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("local: the folder for sockets: %w", err)
+	}
+	if conn, err := net.DialTimeout("unix", path, time.Second); err == nil {
+		_ = conn.Close() // nothing was written
+		return nil, fmt.Errorf("local: another process listens on %s", path)
+	}
+	_ = os.Remove(path) // of a process that was killed
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("local: %w", err)
+	}
+	c := &Channel{
+		limits: limits, instance: rand.Text(), listener: l, change: make(chan struct{}),
+		phones: map[string]*phone{}, got: map[string]chan struct{}{}, conns: map[*phone]bool{},
+	}
+	c.wg.Go(c.accept)
+	return c, nil
+}
+
+// Close ends all connections. Later calls do nothing.
+func (c *Channel) Close() error {
+	err := c.listener.Close()
+	c.mu.Lock()
+	for p := range c.conns {
+		_ = p.conn.Close() // its reader tells
+	}
+	c.mu.Unlock()
+	c.wg.Wait()
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// Name is "local".
+func (c *Channel) Name() string { return Name }
+
+// Limits are those given to Listen.
+func (c *Channel) Limits() service.Limits { return c.limits }
+
+// changed wakes whoever waits. The caller holds mu.
+func (c *Channel) changed() {
+	close(c.change)
+	c.change = make(chan struct{})
+}
+
+func (c *Channel) accept() {
+	for {
+		conn, err := c.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			time.Sleep(50 * time.Millisecond) // too many open files
+			continue
+		}
+		p := &phone{conn: conn, gone: make(chan struct{})}
+		c.mu.Lock()
+		c.conns[p] = true
+		c.mu.Unlock()
+		c.wg.Go(func() { c.serve(p) })
+	}
+}
+
+// serve reads from one phone until it is gone.
+func (c *Channel) serve(p *phone) {
+	defer func() {
+		_ = p.conn.Close() // it may be closed already
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.conns, p)
+		if c.phones[p.Contact] == p {
+			delete(c.phones, p.Contact)
+		}
+		close(p.gone)
+	}()
+	in := bufio.NewScanner(p.conn)
+	in.Buffer(nil, maxLine)
+	for in.Scan() {
+		var l line
+		if json.Unmarshal(in.Bytes(), &l) != nil {
+			return
+		}
+		c.mu.Lock()
+		switch {
+		case l.Hello != nil && l.Hello.Contact != "" && !strings.Contains(l.Hello.Contact, "/"):
+			p.hello = *l.Hello
+			c.phones[p.Contact] = p
+			c.changed()
+		case p.Contact == "": // it has to say who it is
+			c.mu.Unlock()
+			return
+		case l.Message != nil:
+			c.count++
+			c.waiting = append(c.waiting, numbered{c.count, p, *l.Message})
+			c.changed()
+		case l.Got != "":
+			if done := c.got[p.Contact+"/"+l.Got]; done != nil {
+				close(done)
+				delete(c.got, p.Contact+"/"+l.Got)
+			}
+		}
+		c.mu.Unlock()
+	}
+}
+
+// write sends a line to a phone, or loses it.
+func (p *phone) write(l line) error {
+	b, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	if err := p.conn.SetWriteDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return err
+	}
+	_, err = p.conn.Write(append(b, '\n'))
+	return err
+}
+
+// Poll confirms the messages up to the cursor to their phones: the bridge has them. Then it
+// waits for others.
+func (c *Channel) Poll(ctx context.Context, cursor string) ([]service.Inbound, string, error) {
+	c.confirm(cursor)
+	for {
+		c.mu.Lock()
+		change := c.change
+		var list []service.Inbound
+		for _, m := range c.waiting {
+			list = append(list, m.inbound())
+		}
+		last := c.count
+		c.mu.Unlock()
+		if len(list) > 0 {
+			return list, c.instance + "/" + strconv.Itoa(last), nil
+		}
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return nil, cursor, ctx.Err()
+		}
+	}
+}
+
+func (c *Channel) confirm(cursor string) {
+	instance, number, _ := strings.Cut(cursor, "/")
+	n, err := strconv.Atoi(number)
+	if instance != c.instance || err != nil {
+		return
+	}
+	c.mu.Lock()
+	var done []numbered
+	for len(c.waiting) > 0 && c.waiting[0].n <= n {
+		done = append(done, c.waiting[0])
+		c.waiting = c.waiting[1:]
+	}
+	c.mu.Unlock()
+	for _, m := range done {
+		_ = m.from.write(line{Accepted: m.ID}) // if it is lost the phone says it again, and it is known
+	}
+}
+
+func (m numbered) inbound() service.Inbound {
+	in := service.Inbound{
+		ID: m.from.Contact + "/" + m.ID, Chat: m.from.Contact, Contact: m.from.Contact, Name: m.from.Name,
+		Text: m.Text, Sent: m.Sent, ReplyTo: m.ReplyTo, Button: m.Button,
+	}
+	for _, path := range m.Files {
+		in.Files = append(in.Files, service.File{Name: filepath.Base(path), Path: path})
+	}
+	return in
+}
+
+// Send waits for the contact's phone, however long that takes, and until it has the message.
+// The message's id is its key.
+func (c *Channel) Send(ctx context.Context, m service.Outbound) (string, error) {
+	a := Arrived{Key: m.Key, Text: m.Text, Buttons: m.Buttons, ReplyTo: m.ReplyTo}
+	if m.File != nil {
+		b, err := os.ReadFile(m.File.Path)
+		if err != nil {
+			return "", errors.Join(service.ErrNotSent, err)
+		}
+		a.File, a.Content = m.File.Name, b
+	}
+	return m.Key, c.hand(ctx, m.Chat, a)
+}
+
+// Edit replaces the text of a message.
+func (c *Channel) Edit(ctx context.Context, id string, m service.Outbound) error {
+	return c.hand(ctx, m.Chat, Arrived{Key: m.Key + "/edit/" + hashed(m.Text), Text: m.Text, Edits: id})
+}
+
+// Typing shows that somebody is typing.
+func (c *Channel) Typing(_ context.Context, chat string) error {
+	c.mu.Lock()
+	p := c.phones[chat]
+	c.mu.Unlock()
+	if p == nil {
+		return service.ErrNotSent
+	}
+	return p.write(line{Typing: true})
+}
+
+// hand gives a phone a message until it has it.
+func (c *Channel) hand(ctx context.Context, chat string, a Arrived) error {
+	written := false
+	for {
+		c.mu.Lock()
+		p, change := c.phones[chat], c.change
+		var got chan struct{}
+		if p != nil {
+			if got = c.got[chat+"/"+a.Key]; got == nil {
+				got = make(chan struct{})
+				c.got[chat+"/"+a.Key] = got
+			}
+		}
+		c.mu.Unlock()
+		if p == nil {
+			select {
+			case <-change:
+				continue
+			case <-ctx.Done():
+				if !written {
+					return errors.Join(service.ErrNotSent, ctx.Err())
+				}
+				return ctx.Err()
+			}
+		}
+		written = true
+		if p.write(line{Send: &a}) != nil {
+			_ = p.conn.Close() // it is of no more use; its reader takes it off the list
+		}
+		select {
+		case <-got:
+			return nil
+		case <-p.gone:
+			if !c.limits.Dedupes {
+				return errors.New("the phone went away before it said that it has the message")
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package local
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"net"
+	"sync"
+	"time"
+)
+
+// Phone is the other end of the channel: it connects, again and again, keeps what it says until
+// the bridge has it, and is shown what it is sent once, whatever is sent twice.
+type Phone struct {
+	Path    string
+	Contact string
+	Name    string
+	// Show is called with what arrives, one at a time.
+	Show func(Arrived)
+	// Typing is called when the bridge shows that somebody is typing, Online when the phone is
+	// connected or is not any more. Both may be nil.
+	Typing func()
+	Online func(bool)
+
+	mu   sync.Mutex // guards what follows
+	out  []Message
+	conn net.Conn
+	seen map[string]bool
+	idle chan struct{} // closed when out becomes empty
+}
+
+// retryEvery is how often a phone looks for a bridge.
+const retryEvery = 100 * time.Millisecond
+
+// Say queues a message for the bridge and returns its id; one that has an id keeps it.
+func (p *Phone) Say(m Message) string {
+	if m.ID == "" {
+		m.ID = rand.Text()
+	}
+	if m.Sent.IsZero() {
+		m.Sent = time.Now()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.out = append(p.out, m)
+	if p.idle == nil {
+		p.idle = make(chan struct{})
+	}
+	if p.conn != nil {
+		p.write(line{Message: &m})
+	}
+	return m.ID
+}
+
+// Flush waits until the bridge has all that was said.
+func (p *Phone) Flush(ctx context.Context) error {
+	p.mu.Lock()
+	idle := p.idle
+	p.mu.Unlock()
+	if idle == nil {
+		return nil
+	}
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Run keeps the phone connected until ctx ends.
+func (p *Phone) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", p.Path)
+		if err == nil {
+			p.serve(ctx, conn)
+		}
+		t := time.NewTimer(retryEvery)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		t.Stop()
+	}
+}
+
+// write loses the line if the bridge is gone: what is kept is said again. The caller holds mu.
+func (p *Phone) write(l line) {
+	b, err := json.Marshal(l)
+	if err == nil {
+		_ = p.conn.SetWriteDeadline(time.Now().Add(10 * time.Second)) // the write tells
+		_, err = p.conn.Write(append(b, '\n'))
+	}
+	if err != nil {
+		_ = p.conn.Close() // the reader sees it
+	}
+}
+
+func (p *Phone) serve(ctx context.Context, conn net.Conn) {
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // the reader sees it
+	defer stop()
+	p.mu.Lock()
+	if p.seen == nil {
+		p.seen = map[string]bool{}
+	}
+	p.conn = conn
+	p.write(line{Hello: &hello{p.Contact, p.Name}})
+	for _, m := range p.out {
+		p.write(line{Message: &m})
+	}
+	p.mu.Unlock()
+	if p.Online != nil {
+		p.Online(true)
+	}
+	in := bufio.NewScanner(conn)
+	in.Buffer(nil, maxLine)
+	for in.Scan() {
+		var l line
+		if json.Unmarshal(in.Bytes(), &l) != nil {
+			break
+		}
+		p.take(l)
+	}
+	p.mu.Lock()
+	p.conn = nil
+	p.mu.Unlock()
+	_ = conn.Close() // it may be closed already
+	if p.Online != nil {
+		p.Online(false)
+	}
+}
+
+func (p *Phone) take(l line) {
+	switch {
+	case l.Typing && p.Typing != nil:
+		p.Typing()
+	case l.Accepted != "":
+		p.mu.Lock()
+		for i, m := range p.out {
+			if m.ID == l.Accepted {
+				p.out = append(p.out[:i], p.out[i+1:]...)
+				break
+			}
+		}
+		if len(p.out) == 0 && p.idle != nil {
+			close(p.idle)
+			p.idle = nil
+		}
+		p.mu.Unlock()
+	case l.Send != nil:
+		p.mu.Lock()
+		known := p.seen[l.Send.Key]
+		p.seen[l.Send.Key] = true
+		p.mu.Unlock()
+		if !known && p.Show != nil {
+			p.Show(*l.Send)
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.conn != nil {
+			p.write(line{Got: l.Send.Key})
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/perlica/perlica/eventlog"
+)
+
+// repeatedMark goes ahead of a message that the platform may have taken before.
+const repeatedMark = "(possibly repeated)\n"
+
+// maxBackoff is the longest wait before a further attempt.
+const maxBackoff = 5 * time.Minute
+
+// queueEvent is the event that a message is to be sent. It gets an id, which is also its key.
+func (b *Bridge) queueEvent(input eventlog.InputID, f queuedFact) eventlog.Event {
+	if f.ID == "" {
+		f.ID = uuid.Must(uuid.NewV7()).String()
+	}
+	return eventlog.NewFact(eventlog.BridgeQueued, "perlica", eventlog.Refs{Input: input, Interaction: f.Question}, f)
+}
+
+// commit puts events on disk, all or none, and then hands on what they say is to be sent and
+// to be answered. An error ends the bridge: what it cannot record it may not do.
+func (b *Bridge) commit(ctx context.Context, events ...eventlog.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	if _, err := b.log().Append(context.WithoutCancel(ctx), events...); err != nil {
+		b.fail(err)
+		return err
+	}
+	for _, e := range events {
+		switch e.Type {
+		case eventlog.BridgeQueued:
+			q := &queued{input: e.Input, state: "queued"}
+			if err := e.Decode(&q.queuedFact); err != nil {
+				return err
+			}
+			b.send(q)
+		case eventlog.BridgeReceived:
+			m := received{input: e.Input}
+			if err := e.Decode(&m.receivedFact); err != nil {
+				return err
+			}
+			b.deskOf(m.contactFact).take(m)
+		}
+	}
+	return nil
+}
+
+// lane sends the messages to one contact, in order.
+type lane struct {
+	b    *Bridge
+	wake chan struct{} // capacity 1
+
+	mu    sync.Mutex // guards what follows
+	queue []*queued
+}
+
+func (b *Bridge) send(q *queued) {
+	b.mu.Lock()
+	l := b.lane[q.contactFact]
+	if l == nil {
+		l = &lane{b: b, wake: make(chan struct{}, 1)}
+		b.lane[q.contactFact] = l
+		b.lanes.Go(l.run)
+	}
+	b.mu.Unlock()
+	l.mu.Lock()
+	l.queue = append(l.queue, q)
+	l.mu.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// unsentNow reports whether a message waits to be sent.
+func (b *Bridge) unsentNow() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, l := range b.lane {
+		l.mu.Lock()
+		n := len(l.queue)
+		l.mu.Unlock()
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *lane) run() {
+	for {
+		l.mu.Lock()
+		var q *queued
+		if len(l.queue) > 0 {
+			q = l.queue[0]
+		}
+		l.mu.Unlock()
+		if q == nil {
+			select {
+			case <-l.wake:
+				continue
+			case <-l.b.sending.Done():
+				return
+			}
+		}
+		if !l.b.deliver(l.b.sending, q) {
+			return
+		}
+		l.mu.Lock()
+		l.queue = l.queue[1:]
+		l.mu.Unlock()
+	}
+}
+
+// deliver sends one message, however often that takes. It returns false if the bridge ends
+// before that is decided.
+func (b *Bridge) deliver(ctx context.Context, q *queued) bool {
+	ch := b.channels[q.Channel]
+	if ch == nil {
+		return true // it stays on record for a bridge that serves its channel
+	}
+	if q.state == "started" { // a crash came between the attempt and its end
+		if done, ok := b.undecided(ctx, ch, q, errors.New("the bridge died while it was being sent")); done || !ok {
+			return ok
+		}
+	}
+	for wait := b.opt.Backoff; ; wait = min(2*wait, maxBackoff) {
+		if ctx.Err() != nil {
+			return false
+		}
+		// Whoever was unpaired meanwhile is a stranger, and is told nothing.
+		if _, paired, err := b.records.contact(ctx, q.Channel, q.Contact); err == nil && !paired {
+			return b.record(q, eventlog.SendFailed, sendFact{ID: q.ID, Error: "the contact is not paired any more", Final: true}) == nil
+		} else if err != nil {
+			if ctx.Err() == nil {
+				b.fail(err)
+			}
+			return false
+		}
+		q.attempts++
+		started := b.opt.Now()
+		// If we die behind this, whether it was sent is not known.
+		if b.record(q, eventlog.SendStarted, sendFact{ID: q.ID, Attempt: q.attempts}) != nil {
+			return false
+		}
+		b.cardSent(q, started, time.Time{})
+		id, err := b.attempt(ctx, ch, q)
+		if err == nil {
+			b.cardSent(q, started, b.opt.Now())
+		} else {
+			b.cardSent(q, time.Time{}, time.Time{})
+		}
+		var limit *RateLimitError
+		var rejected *RejectedError
+		switch {
+		case err == nil:
+			q.platform = id
+			return b.record(q, eventlog.BridgeSent, sendFact{ID: q.ID, Platform: id}) == nil
+		case errors.As(err, &rejected):
+			b.warn("the platform refuses a message", "channel", q.Channel, "error", err.Error())
+			return b.record(q, eventlog.SendFailed, sendFact{ID: q.ID, Error: err.Error(), Final: true}) == nil
+		case errors.Is(err, ErrNotSent):
+			if b.record(q, eventlog.SendFailed, sendFact{ID: q.ID, Error: err.Error()}) != nil {
+				return false
+			}
+			if errors.As(err, &limit) {
+				wait = max(wait, limit.After)
+			}
+		default:
+			if ctx.Err() != nil {
+				return false // what is on record says that nobody knows
+			}
+			if done, ok := b.undecided(ctx, ch, q, err); done || !ok {
+				return ok
+			}
+		}
+		if ctx.Err() == nil {
+			b.warn("a message could not be sent", "channel", q.Channel, "error", err.Error())
+		}
+		if !sleep(ctx, wait) {
+			return false
+		}
+	}
+}
+
+// undecided takes in that nobody knows whether a message was sent. done: it is given up,
+// because it is better lost than sent twice.
+func (b *Bridge) undecided(_ context.Context, ch Channel, q *queued, why error) (done, ok bool) {
+	f := sendFact{ID: q.ID, Error: why.Error(), Unknown: true}
+	if ch.Limits().Dedupes || q.Kind == outEdit { // once more changes nothing
+		f.Unknown = false
+	} else if q.Kind.once() {
+		f.Final = true
+	}
+	q.repeated = q.repeated || f.Unknown && !f.Final
+	return f.Final, b.record(q, eventlog.SendFailed, f) == nil
+}
+
+func (b *Bridge) record(q *queued, t eventlog.Type, f sendFact) error {
+	_, err := b.log().Append(context.Background(), eventlog.NewFact(t, "perlica", eventlog.Refs{Input: q.input, Interaction: q.Question}, f))
+	if err != nil {
+		b.fail(err)
+	}
+	return err
+}
+
+// attempt sends a message, or edits one.
+func (b *Bridge) attempt(ctx context.Context, ch Channel, q *queued) (id string, err error) {
+	m := Outbound{Chat: q.Chat, Text: q.Text, Buttons: q.Buttons, ReplyTo: q.ReplyTo, Key: q.ID}
+	if q.repeated && q.Kind != outEdit {
+		m.Text = repeatedMark + m.Text
+	}
+	if q.Kind == outEdit {
+		editor, ok := ch.(Editor)
+		target, err := b.records.byID(ctx, q.Target)
+		if err != nil || !ok || target == nil || target.platform == "" {
+			return "", &RejectedError{Why: "there is nothing to edit"}
+		}
+		return "", editor.Edit(ctx, target.platform, m)
+	}
+	if q.File != "" {
+		m.File, err = b.writeFile(ctx, q)
+		if err != nil {
+			return "", errors.Join(ErrNotSent, err)
+		}
+		defer func() { _ = os.Remove(m.File.Path) }() // it is made anew for another attempt
+	}
+	return ch.Send(ctx, m)
+}
+
+// writeFile puts the whole answer into a file of its own: on the log it is there once.
+func (b *Bridge) writeFile(ctx context.Context, q *queued) (*File, error) {
+	res, _, err := b.opt.Runner.Recorded(ctx, q.input)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(b.opt.Files, q.ID+".md")
+	if err := os.WriteFile(path, []byte(res.Text), 0o600); err != nil {
+		return nil, err
+	}
+	return &File{Name: q.File, Path: path, MIME: "text/markdown"}, nil
+}
+
+// sleep waits, and reports whether ctx is still alive.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

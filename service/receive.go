@@ -1,0 +1,165 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+)
+
+// fault is why a channel cannot be polled.
+type fault struct {
+	text  string
+	since time.Time
+}
+
+// InputID is the id of the input that a message is: the same message has always the same one.
+func InputID(channel, message string) eventlog.InputID {
+	id := channel + ":" + message
+	if len(id) <= 120 && strings.IndexFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) < 0 {
+		return eventlog.InputID(id)
+	}
+	sum := sha256.Sum256([]byte(id))
+	return eventlog.InputID(channel + ":sha256:" + hex.EncodeToString(sum[:]))
+}
+
+// poll takes messages from a channel until ctx ends.
+func (b *Bridge) poll(ctx context.Context, ch Channel) {
+	wait := b.opt.Backoff
+	cursor, err := b.records.cursor(ctx, ch.Name())
+	if err != nil {
+		b.fail(err)
+		return
+	}
+	for ctx.Err() == nil {
+		messages, next, err := ch.Poll(ctx, cursor)
+		if err == nil {
+			b.healthy(ctx, ch.Name())
+			wait = b.opt.Backoff
+			if err = b.receive(ctx, ch, messages, cursor, next); err != nil {
+				if ctx.Err() == nil {
+					b.fail(fmt.Errorf("service: receive from %s: %w", ch.Name(), err))
+				}
+				return
+			}
+			cursor = next
+			continue
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		b.ill(ctx, ch.Name(), err)
+		var limit *RateLimitError
+		if errors.As(err, &limit) {
+			wait = max(wait, limit.After)
+		}
+		if !sleep(ctx, wait) {
+			return
+		}
+		wait = min(2*wait, maxBackoff)
+	}
+}
+
+// ill records that a channel cannot be polled, once.
+func (b *Bridge) ill(ctx context.Context, name string, err error) {
+	b.mu.Lock()
+	_, known := b.faults[name]
+	b.faults[name] = fault{err.Error(), b.opt.Now()}
+	b.mu.Unlock()
+	if !known {
+		b.warn("the channel cannot be read", "channel", name, "error", err.Error())
+		_ = b.commit(ctx, eventlog.NewFact(eventlog.ChannelFailed, "perlica", eventlog.Refs{}, channelFact{name, err.Error()})) // it ends the bridge
+	}
+}
+
+func (b *Bridge) healthy(ctx context.Context, name string) {
+	b.mu.Lock()
+	_, ill := b.faults[name]
+	delete(b.faults, name)
+	b.mu.Unlock()
+	if ill {
+		b.note("the channel can be read again", "channel", name)
+		_ = b.commit(ctx, eventlog.NewFact(eventlog.ChannelRestored, "perlica", eventlog.Refs{}, channelFact{Channel: name})) // likewise
+	}
+}
+
+// receive puts what came on disk, and the cursor behind it: a message that is not on record
+// when the bridge dies is fetched again.
+func (b *Bridge) receive(ctx context.Context, ch Channel, messages []Inbound, cursor, next string) error {
+	for i, m := range messages {
+		var events []eventlog.Event
+		if !m.Own {
+			var err error
+			if events, err = b.judge(ctx, ch, m); err != nil {
+				return err
+			}
+		}
+		if i == len(messages)-1 && next != cursor {
+			events = append(events, eventlog.NewFact(eventlog.CursorMoved, "perlica", eventlog.Refs{}, cursorFact{ch.Name(), next}))
+		}
+		if err := b.commit(ctx, events...); err != nil {
+			return err
+		}
+	}
+	if len(messages) == 0 && next != cursor {
+		return b.commit(ctx, eventlog.NewFact(eventlog.CursorMoved, "perlica", eventlog.Refs{}, cursorFact{ch.Name(), next}))
+	}
+	return nil
+}
+
+// judge makes the events of one message.
+func (b *Bridge) judge(ctx context.Context, ch Channel, m Inbound) ([]eventlog.Event, error) {
+	name := ch.Name()
+	// This also brings the view up to date, with all that was committed before.
+	c, paired, err := b.records.contact(ctx, name, m.Contact)
+	if err != nil {
+		return nil, err
+	}
+	input := InputID(name, m.ID)
+	if known, err := b.records.known(ctx, input, name, m.ID); known || err != nil {
+		return nil, err
+	}
+	if !paired {
+		return b.stranger(ctx, name, m)
+	}
+	f := receivedFact{contactFact: c.key(), Chat: m.Chat, Name: m.Name, Message: m.ID, Text: m.Text, Sent: m.Sent}
+	for _, file := range m.Files {
+		f.Files = append(f.Files, file.Path)
+	}
+	if age := b.opt.Now().Sub(m.Sent); !m.Sent.IsZero() && age > b.set().MaxAge {
+		f.Kind = kindRefused
+		f.Word = fmt.Sprintf("This message is %s old and was not answered: nothing older than %s is. Send it again if it still matters.",
+			age.Round(time.Minute), b.set().MaxAge)
+	} else if err := b.classify(ctx, c, m, &f); err != nil {
+		return nil, err
+	}
+	b.note("message", "from", c.Label(), "kind", string(f.Kind), "id", m.ID)
+	events := []eventlog.Event{eventlog.NewFact(eventlog.BridgeReceived, "user", eventlog.Refs{Input: input, Interaction: f.Question}, f)}
+	if f.Kind != kindInput {
+		return events, nil
+	}
+	if ack := b.set().Ack; ack != "" {
+		events = append(events, b.queueEvent(input, queuedFact{
+			ID: "ack:" + string(input), contactFact: c.key(), Chat: m.Chat, Kind: outAck, Text: b.render(name, ack), ReplyTo: m.ID,
+		}))
+	}
+	if n := len(b.openTo(c.key())); n > 0 {
+		events = append(events, b.queueEvent(input, queuedFact{
+			contactFact: c.key(), Chat: m.Chat, Kind: outNote, Text: b.render(name, hint(n)), ReplyTo: m.ID,
+		}))
+	}
+	return events, nil
+}
+
+// hint says why a message was taken for none of the answers.
+func hint(open int) string {
+	if open == 1 {
+		return "This waits behind the question above; it does not answer it. Answer with an option's number, or by replying to the question."
+	}
+	return fmt.Sprintf("This waits behind %d open questions; it answers none of them. Answer with `#id` and an option's number, or by replying to the question.", open)
+}

@@ -1,0 +1,190 @@
+package service
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+)
+
+// Records is what the bridge knows, read from its view. Its methods may be called from several
+// goroutines.
+type Records struct{ view *eventlog.View }
+
+// OpenRecords opens the view in the file at path and brings it up to date. The caller must
+// Close it, before the log.
+func OpenRecords(ctx context.Context, r *eventlog.Reader, path string) (*Records, error) {
+	v, err := eventlog.OpenView(ctx, r, path, view)
+	if err != nil {
+		return nil, err
+	}
+	return &Records{v}, nil
+}
+
+// Close releases the view's file.
+func (r *Records) Close() error { return r.view.Close() }
+
+// Contacts returns the contacts that are paired, in the order in which they were.
+func (r *Records) Contacts(ctx context.Context) ([]Contact, error) {
+	return r.contacts(ctx, `ORDER BY paired, channel, contact`)
+}
+
+func (r *Records) contacts(ctx context.Context, rest string, args ...any) ([]Contact, error) {
+	if err := r.view.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	rows, err := r.view.DB().QueryxContext(ctx, `SELECT channel, contact, chat, name, rights, paired, session FROM contacts `+rest, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err below tells
+	var list []Contact
+	for rows.Next() {
+		var c Contact
+		var rights string
+		var paired int64
+		if err := rows.Scan(&c.Channel, &c.ID, &c.Chat, &c.Name, &rights, &paired, &c.Session); err != nil {
+			return nil, err
+		}
+		c.Rights, c.Paired = readRights(rights), time.Unix(0, paired)
+		list = append(list, c)
+	}
+	return list, rows.Err()
+}
+
+// contact returns one contact; ok is false if it is not paired.
+func (r *Records) contact(ctx context.Context, channel, id string) (c Contact, ok bool, err error) {
+	list, err := r.contacts(ctx, `WHERE channel = ? AND contact = ?`, channel, id)
+	if err != nil || len(list) == 0 {
+		return Contact{}, false, err
+	}
+	return list[0], true, nil
+}
+
+// Paired reports whether a contact is paired.
+func (r *Records) Paired(ctx context.Context, channel, id string) (bool, error) {
+	_, ok, err := r.contact(ctx, channel, id)
+	return ok, err
+}
+
+// cursor returns how far a channel has been read.
+func (r *Records) cursor(ctx context.Context, channel string) (string, error) {
+	if err := r.view.CatchUp(ctx); err != nil {
+		return "", err
+	}
+	var cursor string
+	err := r.view.DB().GetContext(ctx, &cursor, `SELECT cursor FROM channels WHERE name = ?`, channel)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return cursor, err
+}
+
+// known reports whether a message was received before, or is one that was sent.
+func (r *Records) known(ctx context.Context, input eventlog.InputID, channel, platform string) (bool, error) {
+	var n int
+	err := r.view.DB().GetContext(ctx, &n, `
+		SELECT (SELECT count(*) FROM inbox WHERE input = ?) + (SELECT count(*) FROM outbox WHERE channel = ? AND platform = ?)`,
+		string(input), channel, platform)
+	return n > 0, err
+}
+
+// cardOf returns the question to which a message that was sent belongs.
+func (r *Records) cardOf(ctx context.Context, channel, platform string) (eventlog.InteractionID, error) {
+	var q string
+	err := r.view.DB().GetContext(ctx, &q, `
+		SELECT question FROM outbox WHERE channel = ? AND platform = ? AND kind = 'card'`, channel, platform)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return eventlog.InteractionID(q), err
+}
+
+// received is a message that waits.
+type received struct {
+	receivedFact
+	input eventlog.InputID
+	seq   eventlog.Seq
+}
+
+// waiting returns the messages that are not finished, in the order in which they came.
+func (r *Records) waiting(ctx context.Context) (list []received, err error) {
+	if err := r.view.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	rows, err := r.view.DB().QueryxContext(ctx, `SELECT input, seq, fact FROM inbox WHERE finished = '' ORDER BY seq`)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err below tells
+	for rows.Next() {
+		var m received
+		var fact string
+		if err := rows.Scan(&m.input, &m.seq, &fact); err != nil {
+			return nil, err
+		}
+		if json.Unmarshal([]byte(fact), &m.receivedFact) == nil { // else its text was removed from the log
+			list = append(list, m)
+		}
+	}
+	return list, rows.Err()
+}
+
+// queued is a message that is to be sent.
+type queued struct {
+	queuedFact
+	input    eventlog.InputID
+	state    string
+	attempts int
+	repeated bool   // the platform may have taken it before
+	platform string // its id there, once it is sent
+}
+
+const selectQueued = `SELECT fact, input, state, attempts, repeated, platform FROM outbox `
+
+// unsent returns the messages that are not known to be sent or given up, in order.
+func (r *Records) unsent(ctx context.Context) ([]*queued, error) {
+	return r.outbox(ctx, selectQueued+`WHERE state IN ('queued', 'started') ORDER BY seq`)
+}
+
+// orphans returns the cards of questions of which nobody was told how they ended.
+func (r *Records) orphans(ctx context.Context) ([]*queued, error) {
+	return r.outbox(ctx, selectQueued+`
+		WHERE kind = 'card' AND question IN (SELECT id FROM questions WHERE how = '')
+		ORDER BY seq`)
+}
+
+// byID returns one message.
+func (r *Records) byID(ctx context.Context, id string) (*queued, error) {
+	list, err := r.outbox(ctx, selectQueued+`WHERE id = ?`, id)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+func (r *Records) outbox(ctx context.Context, query string, args ...any) (list []*queued, err error) {
+	if err := r.view.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	rows, err := r.view.DB().QueryxContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err below tells
+	for rows.Next() {
+		q := &queued{}
+		var fact string
+		if err := rows.Scan(&fact, &q.input, &q.state, &q.attempts, &q.repeated, &q.platform); err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal([]byte(fact), &q.queuedFact); err != nil {
+			return nil, err
+		}
+		list = append(list, q)
+	}
+	return list, rows.Err()
+}

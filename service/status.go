@@ -1,0 +1,122 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Status is how a bridge is, as far as it is on record.
+type Status struct {
+	Running  bool            `json:"running"` // as far as is on record; the lock tells whether it lives
+	Since    time.Time       `json:"since"`
+	Why      string          `json:"why,omitempty"` // it ended
+	Channels []ChannelStatus `json:"channels"`
+	Contacts []Contact       `json:"contacts"`
+	Waiting  int             `json:"waiting"`   // messages without an outcome
+	Unsent   int             `json:"unsent"`    // messages to contacts
+	Unknown  int             `json:"unknown"`   // of these: that the platform may have taken before
+	Failed   int             `json:"failed"`    // that were given up
+	Ignored  int             `json:"ignored"`   // strangers, as far as is on record
+	LastWhy  string          `json:"last_fail"` // why the last attempt to send failed, while it waits
+}
+
+// ChannelStatus is how a channel is.
+type ChannelStatus struct {
+	Name   string    `json:"name"`
+	Served bool      `json:"served"`
+	Error  string    `json:"error,omitempty"` // it cannot be read
+	Since  time.Time `json:"since,omitzero"`
+}
+
+// Status reads how the bridge is.
+func (r *Records) Status(ctx context.Context) (s Status, err error) {
+	if s.Contacts, err = r.Contacts(ctx); err != nil {
+		return s, err
+	}
+	db := r.view.DB()
+	err = db.QueryRowxContext(ctx, `
+		SELECT
+			(SELECT count(*) FROM inbox WHERE finished = ''),
+			(SELECT count(*) FROM outbox WHERE state IN ('queued', 'started')),
+			(SELECT count(*) FROM outbox WHERE state IN ('queued', 'started') AND repeated),
+			(SELECT count(*) FROM outbox WHERE state = 'failed'),
+			(SELECT coalesce(sum(ignored), 0) FROM strangers),
+			(SELECT coalesce((SELECT error FROM outbox WHERE state = 'queued' AND error <> '' ORDER BY seq DESC LIMIT 1), ''))`).
+		Scan(&s.Waiting, &s.Unsent, &s.Unknown, &s.Failed, &s.Ignored, &s.LastWhy)
+	if err != nil {
+		return s, err
+	}
+	var rows []struct {
+		Running  bool   `db:"running"`
+		Channels string `db:"channels"`
+		At       int64  `db:"at"`
+		Why      string `db:"why"`
+	}
+	if err := db.SelectContext(ctx, &rows, `SELECT running, channels, at, why FROM bridge`); err != nil {
+		return s, err
+	}
+	var served []string
+	for _, row := range rows {
+		s.Running, s.Since, s.Why = row.Running, time.Unix(0, row.At), row.Why
+		_ = json.Unmarshal([]byte(row.Channels), &served) // the view wrote it
+	}
+	for _, name := range served {
+		s.Channels = append(s.Channels, ChannelStatus{Name: name, Served: true})
+	}
+	var channels []struct {
+		Name  string `db:"name"`
+		Error string `db:"error"`
+		Since int64  `db:"since"`
+	}
+	if err := db.SelectContext(ctx, &channels, `SELECT name, error, since FROM channels ORDER BY name`); err != nil {
+		return s, err
+	}
+	for _, c := range channels {
+		i := slices.IndexFunc(s.Channels, func(o ChannelStatus) bool { return o.Name == c.Name })
+		if i < 0 {
+			s.Channels = append(s.Channels, ChannelStatus{Name: c.Name})
+			i = len(s.Channels) - 1
+		}
+		if s.Channels[i].Error = c.Error; c.Error != "" {
+			s.Channels[i].Since = time.Unix(0, c.Since)
+		}
+	}
+	return s, nil
+}
+
+// Live is what a bridge of this process does now, beside what is on record.
+type Live struct {
+	Status
+	Turns     []string // under way: who, and the beginning of what
+	Queued    int      // messages behind them
+	Questions []string // that wait
+	Errors    []string // the last ones
+}
+
+// Live returns what the bridge does now.
+func (b *Bridge) Live(ctx context.Context) (l Live, err error) {
+	if l.Status, err = b.records.Status(ctx); err != nil {
+		return l, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, d := range b.desk {
+		d.mu.Lock()
+		if d.now != nil {
+			text, _, _ := strings.Cut(strings.TrimSpace(d.now.Text), "\n")
+			l.Turns = append(l.Turns, d.key.Channel+":"+d.key.Contact+"  "+text)
+		}
+		l.Queued += len(d.queue)
+		d.mu.Unlock()
+	}
+	for _, a := range b.asked {
+		l.Questions = append(l.Questions, shortID(a.ID)+"  "+a.Title)
+	}
+	slices.Sort(l.Turns)
+	slices.Sort(l.Questions)
+	l.Errors = slices.Clone(b.lastErrors)
+	return l, nil
+}

@@ -1,0 +1,106 @@
+package telegram
+
+import "encoding/json"
+
+// The limits of the Bot API, in UTF-16 code units and bytes.
+const (
+	maxText    = 4096
+	maxCaption = 1024
+	maxData    = 64
+)
+
+// answer is what every method returns.
+type answer struct {
+	OK          bool            `json:"ok"`
+	Result      json.RawMessage `json:"result"`
+	Description string          `json:"description"`
+	ErrorCode   int             `json:"error_code"`
+	Parameters  struct {
+		RetryAfter int   `json:"retry_after"`
+		MigrateTo  int64 `json:"migrate_to_chat_id"`
+	} `json:"parameters"`
+}
+
+// update is one thing that happened. Of the Bot API's objects only what is used is named here:
+// what Telegram adds later is no reason to fail.
+type update struct {
+	ID       int64     `json:"update_id"`
+	Message  *message  `json:"message"`
+	Callback *callback `json:"callback_query"`
+}
+
+type message struct {
+	ID       int64     `json:"message_id"`
+	From     *user     `json:"from"`
+	Sender   *chat     `json:"sender_chat"` // who speaks is hidden behind a chat
+	Chat     chat      `json:"chat"`
+	Date     int64     `json:"date"`
+	Text     string    `json:"text"`
+	Caption  string    `json:"caption"`
+	ReplyTo  *message  `json:"reply_to_message"`
+	Forward  *struct{} `json:"forward_origin"` // there for a message that is handed on
+	Forward6 int64     `json:"forward_date"`   // the same before version 7 of the Bot API
+	Document *file     `json:"document"`
+	Photo    []file    `json:"photo"` // one picture in several sizes
+	Voice    *file     `json:"voice"`
+	Audio    *file     `json:"audio"`
+	Video    *file     `json:"video"`
+	Keyboard *keyboard `json:"reply_markup"`
+}
+
+type user struct {
+	ID        int64  `json:"id"`
+	FirstName string `json:"first_name"`
+	LastName  string `json:"last_name"`
+	Username  string `json:"username"`
+}
+
+type chat struct {
+	ID int64 `json:"id"`
+}
+
+type file struct {
+	ID   string `json:"file_id"`
+	Name string `json:"file_name"`
+	MIME string `json:"mime_type"`
+	Size int64  `json:"file_size"`
+	Path string `json:"file_path"` // in the answer to getFile
+}
+
+type callback struct {
+	ID      string   `json:"id"`
+	From    user     `json:"from"`
+	Message *message `json:"message"`
+	Data    string   `json:"data"`
+}
+
+type keyboard struct {
+	Rows [][]button `json:"inline_keyboard"`
+}
+
+type button struct {
+	Text string `json:"text"`
+	Data string `json:"callback_data"`
+}
+
+// outgoing are the parameters of sendMessage and editMessageText.
+type outgoing struct {
+	Chat      string    `json:"chat_id"`
+	Message   int64     `json:"message_id,omitempty"` // that is edited
+	Text      string    `json:"text"`
+	ParseMode string    `json:"parse_mode,omitempty"`
+	ReplyTo   *reply    `json:"reply_parameters,omitempty"`
+	Keyboard  *keyboard `json:"reply_markup,omitempty"`
+	Preview   preview   `json:"link_preview_options"`
+}
+
+type reply struct {
+	Message int64 `json:"message_id"`
+	// A message that was deleted meanwhile is answered all the same.
+	Anyway bool `json:"allow_sending_without_reply"`
+}
+
+// preview is turned off: a link in an agent's words must not make Telegram's servers fetch it.
+type preview struct {
+	Disabled bool `json:"is_disabled"`
+}

@@ -1,0 +1,174 @@
+package telegram
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/perlica/perlica/service"
+)
+
+// maxAnswer is more than the server has to say: a hundred updates.
+const maxAnswer = 16 << 20
+
+// badRequest is an answer 400: the server has understood and will not do it.
+type badRequest struct {
+	*service.RejectedError
+}
+
+// Unwrap makes it a *service.RejectedError.
+func (e *badRequest) Unwrap() error { return e.RejectedError }
+
+// call makes one request with JSON parameters and decodes its result into result, unless that
+// is nil. Its errors are of the kinds that service.Channel names.
+func (c *Channel) call(ctx context.Context, method string, params, result any) error {
+	body, err := json.Marshal(params)
+	if err != nil {
+		return fmt.Errorf("telegram: %s: %w: %w", method, service.ErrNotSent, err)
+	}
+	return c.post(ctx, method, "application/json", bytes.NewReader(body), int64(len(body)), result)
+}
+
+func (c *Channel) post(ctx context.Context, method, kind string, body io.Reader, size int64, result any) error {
+	err := c.try(ctx, method, kind, body, size, result)
+	if err == nil {
+		return nil
+	}
+	return c.clean(fmt.Errorf("telegram: %s: %w", method, err))
+}
+
+func (c *Channel) try(ctx context.Context, method, kind string, body io.Reader, size int64, result any) error {
+	// Before there is a connection nothing can have been sent.
+	var connected atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/bot"+string(c.opt.Token)+"/"+method, body)
+	if err != nil {
+		return fmt.Errorf("%w: %w", service.ErrNotSent, withoutURL(err))
+	}
+	req.ContentLength = size
+	req.Header.Set("Content-Type", kind)
+	resp, err := c.client.Do(req)
+	if err != nil {
+		err = withoutURL(err)
+		if !connected.Load() {
+			err = fmt.Errorf("%w: %w", service.ErrNotSent, err)
+		}
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return fmt.Errorf("the answer breaks off: %w", withoutURL(err))
+	}
+	if len(text) > maxAnswer {
+		return fmt.Errorf("the answer has more than %d bytes", maxAnswer)
+	}
+	var a answer
+	if err := json.Unmarshal(text, &a); err != nil || !a.OK {
+		return refusal(resp, a)
+	}
+	if result == nil {
+		return nil
+	}
+	if err := json.Unmarshal(a.Result, result); err != nil {
+		return fmt.Errorf("the answer is not as it should be: %w", err)
+	}
+	return nil
+}
+
+// refusal is the error of an answer that is no yes, perhaps of something between here and the
+// server, which does not speak its language.
+func refusal(resp *http.Response, a answer) error {
+	code := a.ErrorCode
+	if code == 0 {
+		code = resp.StatusCode
+	}
+	said := strconv.Itoa(code)
+	if a.Description != "" {
+		const most = 300
+		said = fmt.Sprintf("%d %.*s", code, most, a.Description)
+	}
+	switch {
+	case code == http.StatusTooManyRequests:
+		return &service.RateLimitError{After: retryAfter(resp, a)}
+	case code == http.StatusUnauthorized, code == http.StatusNotFound:
+		return fmt.Errorf("%w: the server does not accept the token (%s)", service.ErrNotSent, said)
+	case code == http.StatusConflict:
+		return fmt.Errorf("%w: another program polls with this token, or a webhook is set (%s)", service.ErrNotSent, said)
+	case code == http.StatusBadRequest:
+		if a.Parameters.MigrateTo != 0 {
+			said += fmt.Sprintf("; the group is now %d", a.Parameters.MigrateTo)
+		}
+		return &badRequest{&service.RejectedError{Why: said}}
+	case code == http.StatusForbidden, code == http.StatusRequestEntityTooLarge:
+		return &service.RejectedError{Why: said}
+	case code >= 300 && code < 400:
+		return fmt.Errorf("%w: the server redirects, which is not followed (%s)", service.ErrNotSent, said)
+	}
+	return fmt.Errorf("the server answers %s", said)
+}
+
+func retryAfter(resp *http.Response, a answer) time.Duration {
+	seconds := a.Parameters.RetryAfter
+	if seconds <= 0 {
+		seconds, _ = strconv.Atoi(resp.Header.Get("Retry-After")) // 0 if it is none
+	}
+	return time.Duration(max(seconds, 1)) * time.Second
+}
+
+// withoutURL takes the URL, which holds the token, off an error of net/http.
+func withoutURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// clean returns err, or, if the token is in its text after all (a proxy's words, a transport of
+// the caller's own), an error of the same kind without it.
+func (c *Channel) clean(err error) error {
+	if !strings.Contains(err.Error(), c.secret) {
+		return err
+	}
+	text := c.hide(err.Error())
+	var bad *badRequest
+	var rejected *service.RejectedError
+	var kind error
+	switch {
+	case errors.As(err, &bad):
+		return &badRequest{&service.RejectedError{Why: c.hide(bad.Why)}}
+	case errors.As(err, &rejected):
+		return &service.RejectedError{Why: c.hide(rejected.Why)}
+	case errors.Is(err, context.Canceled):
+		kind = context.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		kind = context.DeadlineExceeded
+	}
+	if errors.Is(err, service.ErrNotSent) {
+		kind = errors.Join(kind, service.ErrNotSent)
+	}
+	return &cleaned{text, kind}
+}
+
+func (c *Channel) hide(text string) string { return strings.ReplaceAll(text, c.secret, "(token)") }
+
+// cleaned is an error whose text held the token.
+type cleaned struct {
+	text string
+	kind error
+}
+
+func (e *cleaned) Error() string { return e.text }
+
+func (e *cleaned) Unwrap() error { return e.kind }

@@ -1,0 +1,149 @@
+package telegram
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/attachment"
+)
+
+// files are what a message brings, a picture in its largest size only.
+func (m *message) files() (list []file) {
+	for _, f := range []struct {
+		f    *file
+		name string
+		mime string
+	}{
+		{m.Document, "document", ""}, {m.largest(), "photo.jpg", "image/jpeg"}, {m.Voice, "voice.ogg", "audio/ogg"},
+		{m.Audio, "audio", ""}, {m.Video, "video.mp4", "video/mp4"},
+	} {
+		if f.f == nil {
+			continue
+		}
+		one := *f.f
+		if one.Name == "" {
+			one.Name = f.name
+		}
+		one.Name = attachment.Name(one.Name)
+		if one.MIME == "" {
+			one.MIME = f.mime
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+func (m *message) largest() *file {
+	if len(m.Photo) == 0 {
+		return nil
+	}
+	return &m.Photo[len(m.Photo)-1]
+}
+
+// final reports whether a file will not be had by trying again.
+func final(err error) bool {
+	var refused *service.RejectedError
+	return errors.Is(err, attachment.ErrTooLarge) || errors.As(err, &refused)
+}
+
+// why is an error in words for the person who sent the file.
+func why(err error) string {
+	if errors.Is(err, attachment.ErrTooLarge) {
+		return "it is too large"
+	}
+	var refused *service.RejectedError
+	if errors.As(err, &refused) {
+		return refused.Why
+	}
+	return "the download failed"
+}
+
+// fetch brings the n-th file of a message into the private folder.
+func (c *Channel) fetch(ctx context.Context, message string, n int, f file) (string, error) {
+	if f.Size > c.opt.MaxFile {
+		return "", attachment.ErrTooLarge
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
+	defer cancel()
+	var at file
+	if err := c.call(ctx, "getFile", map[string]string{"file_id": f.ID}, &at); err != nil {
+		return "", err
+	}
+	// A server in local mode names a file of its own disk. What a server says is no reason to
+	// open a file of ours.
+	if at.Path == "" || path.IsAbs(at.Path) || strings.Contains(at.Path, "..") || strings.ContainsAny(at.Path, `\:`) {
+		return "", &service.RejectedError{Why: "the server does not hand it out over HTTP"}
+	}
+	saved, err := c.download(ctx, message, n, f.Name, at.Path)
+	if err != nil {
+		return "", c.clean(fmt.Errorf("telegram: a file: %w", err))
+	}
+	return saved, nil
+}
+
+func (c *Channel) download(ctx context.Context, message string, n int, name, at string) (string, error) {
+	parts := strings.Split(at, "/")
+	for i, p := range parts {
+		parts[i] = url.PathEscape(p)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/file/bot"+string(c.opt.Token)+"/"+strings.Join(parts, "/"), nil)
+	if err != nil {
+		return "", withoutURL(err)
+	}
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return "", withoutURL(err)
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read, or is of no use
+	if resp.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("the server answers %d", resp.StatusCode)
+	}
+	return attachment.Save(c.opt.Files, message, n, name, resp.Body, c.opt.MaxFile)
+}
+
+// sendDocument sends m's file with a caption.
+func (c *Channel) sendDocument(ctx context.Context, m service.Outbound, o outgoing) (id string, err error) {
+	f, err := os.Open(m.File.Path)
+	if err != nil {
+		return "", &service.RejectedError{Why: "its file cannot be read: " + err.Error()}
+	}
+	defer func() { _ = f.Close() }() // only read
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return "", &service.RejectedError{Why: "its file is none"}
+	}
+	// All but the file is made first, so that the length is known and nothing has to be
+	// written by another goroutine.
+	var form bytes.Buffer
+	w := multipart.NewWriter(&form)
+	fields := [][2]string{{"chat_id", o.Chat}, {"caption", o.Text}, {"parse_mode", o.ParseMode}, {"reply_parameters", asJSON(o.ReplyTo)}, {"reply_markup", asJSON(o.Keyboard)}}
+	for _, field := range fields {
+		if field[1] != "" {
+			err = errors.Join(err, w.WriteField(field[0], field[1]))
+		}
+	}
+	_, werr := w.CreateFormFile("document", attachment.Name(m.File.Name))
+	head := form.Len()
+	if err := errors.Join(err, werr, w.Close()); err != nil {
+		return "", fmt.Errorf("telegram: sendDocument: %w: %w", service.ErrNotSent, err)
+	}
+	b := form.Bytes()
+	body := io.MultiReader(bytes.NewReader(b[:head]), io.LimitReader(f, info.Size()), bytes.NewReader(b[head:]))
+	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
+	defer cancel()
+	var sent message
+	if err := c.post(ctx, "sendDocument", w.FormDataContentType(), body, int64(len(b))+info.Size(), &sent); err != nil {
+		return "", err
+	}
+	return messageID(&sent), nil
+}

@@ -1,0 +1,141 @@
+// Package telegram carries messages over the Telegram Bot API, by long polling.
+//
+// It promises that an update is confirmed to the server only by the Poll whose cursor lies
+// behind it, so that none is lost between the server and the caller's disk; that the token
+// appears in no error and no text that it returns; and that a message is sent at most once for
+// each Send, unless the server has refused its formatting, in which case it goes as plain text.
+// It refuses redirects, since an address that holds the token must not be handed on.
+//
+// The one idea: the offset of getUpdates is the cursor. Libraries for the Bot API keep it to
+// themselves and move it ahead when an update is taken from the wire, or cannot give up a long
+// poll; hence the few methods that are needed are called over net/http here.
+package telegram
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/perlica/perlica/service"
+)
+
+// DefaultBaseURL is Telegram's own server.
+const DefaultBaseURL = "https://api.telegram.org"
+
+// What Options leave open.
+const (
+	defaultMaxFile = 20 << 20 // what Telegram's own server hands out
+	defaultPollFor = 50 * time.Second
+	defaultTimeout = 30 * time.Second
+)
+
+// Token is a bot's secret. However it is printed, it does not show.
+type Token string
+
+// Format writes something else than the token, for every verb.
+func (Token) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(token)") }
+
+// MarshalText writes something else than the token.
+func (Token) MarshalText() ([]byte, error) { return []byte("(token)"), nil }
+
+// LogValue is something else than the token.
+func (Token) LogValue() slog.Value { return slog.StringValue("(token)") }
+
+// Options are what a bot needs.
+type Options struct {
+	Token   Token
+	BaseURL string        // of a Bot API server; empty: DefaultBaseURL
+	Files   string        // the private folder for files that come; empty: they are not fetched
+	MaxFile int64         // of a file that comes, in bytes; 0: 20 MiB
+	PollFor time.Duration // how long the server holds a poll open; 0: 50 s
+	Timeout time.Duration // of any other request; 0: 30 s
+	Client  *http.Client  // nil: one of its own. Its CheckRedirect is not used
+	// Accept says whose files are fetched; nil: everybody's. It is called by Poll. A stranger
+	// should not be able to fill the disk.
+	Accept func(contact string) bool
+}
+
+// Channel is a bot. Its methods may be called from several goroutines, Poll from one at a time.
+type Channel struct {
+	opt    Options
+	client *http.Client
+	base   string // without a slash at its end
+	self   string // the bot's own id
+	secret string // the part of the token that must not be seen
+	now    func() time.Time
+
+	// Of Poll alone.
+	presses  []press       // buttons whose sign of waiting is to be ended
+	failures map[int64]int // how often the files of an update could not be fetched
+}
+
+var _ interface {
+	service.Channel
+	service.Editor
+	service.Typist
+} = (*Channel)(nil)
+
+var tokenForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([0-9]+):([A-Za-z0-9_-]+)$`)
+})
+
+// New returns the channel of a bot. It contacts nobody yet.
+func New(opt Options) (*Channel, error) {
+	m := tokenForm().FindStringSubmatch(string(opt.Token))
+	if m == nil {
+		return nil, errors.New("telegram: the token is not one of a bot: digits, a colon, letters")
+	}
+	if opt.BaseURL == "" {
+		opt.BaseURL = DefaultBaseURL
+	}
+	u, err := url.Parse(opt.BaseURL)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		// The text is not repeated: people paste tokens into it.
+		return nil, errors.New("telegram: the base URL is no address of an HTTP server")
+	}
+	if opt.MaxFile <= 0 {
+		opt.MaxFile = defaultMaxFile
+	}
+	if opt.PollFor <= 0 {
+		opt.PollFor = defaultPollFor
+	}
+	if opt.Timeout <= 0 {
+		opt.Timeout = defaultTimeout
+	}
+	client := &http.Client{}
+	if opt.Client != nil {
+		*client = *opt.Client
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Channel{
+		opt: opt, client: client, base: strings.TrimRight(opt.BaseURL, "/"), self: m[1], secret: m[2],
+		now: time.Now, failures: map[int64]int{},
+	}, nil
+}
+
+// Name is "telegram".
+func (c *Channel) Name() string { return "telegram" }
+
+// Probe asks the server who the bot is.
+func (c *Channel) Probe(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
+	defer cancel()
+	var me user
+	if err := c.call(ctx, "getMe", struct{}{}, &me); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("@%s (%s)", me.Username, name(&me)), nil
+}
+
+// Limits are those of the Bot API.
+func (c *Channel) Limits() service.Limits {
+	return service.Limits{Text: maxText, Buttons: true, Files: true, Format: service.HTML}
+}

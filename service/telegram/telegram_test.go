@@ -1,0 +1,264 @@
+package telegram_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/telegram"
+	"github.com/perlica/perlica/service/telegram/telegramtest"
+)
+
+const (
+	secret = "AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
+	token  = "4711:" + secret
+)
+
+// world is a bot and its server.
+type world struct {
+	*telegramtest.Server
+	bot *telegram.Channel
+	url string
+}
+
+// start starts a server and a bot; faults may be nil.
+func start(t *testing.T, faults func(method string, n int) telegramtest.Fault, change ...func(*telegram.Options)) *world {
+	t.Helper()
+	s := telegramtest.New(token)
+	s.Fault = faults
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	opt := telegram.Options{
+		Token: token, BaseURL: h.URL, Files: filepath.Join(t.TempDir(), "files"), PollFor: time.Second, Timeout: 10 * time.Second,
+		Client: &http.Client{Transport: &http.Transport{}},
+	}
+	for _, f := range change {
+		f(&opt)
+	}
+	bot, err := telegram.New(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{s, bot, h.URL}
+}
+
+func (w *world) poll(t *testing.T, cursor string) ([]service.Inbound, string) {
+	t.Helper()
+	list, next, err := w.bot.Poll(t.Context(), cursor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list, next
+}
+
+// only misbehaves in the first calls of one method.
+func only(method string, faults ...telegramtest.Fault) func(string, int) telegramtest.Fault {
+	return func(m string, n int) telegramtest.Fault {
+		if m == method && n < len(faults) {
+			return faults[n]
+		}
+		return telegramtest.Fault{}
+	}
+}
+
+// holdsToken fails if an error shows the token in any way of printing.
+func holdsToken(t *testing.T, err error) {
+	t.Helper()
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if text := fmt.Sprintf("%v %+v %#v", e, e, e); strings.Contains(text, secret) {
+			t.Errorf("the token shows in %s", text)
+		}
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for _, opt := range []telegram.Options{
+		{}, {Token: secret}, {Token: "12:a/b"}, {Token: token + "\n"},
+		{Token: token, BaseURL: "ftp://x"}, {Token: token, BaseURL: "https://x/?y"}, {Token: token, BaseURL: "https://u:" + secret + "@x"}, {Token: token, BaseURL: ":" + secret},
+	} {
+		_, err := telegram.New(opt)
+		if err == nil {
+			t.Errorf("a bot of %q", opt.BaseURL)
+		}
+		holdsToken(t, err)
+	}
+}
+
+func TestTokenDoesNotPrint(t *testing.T) {
+	opt := telegram.Options{Token: token}
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "opt", struct{ Token telegram.Token }{token}, "token", opt.Token)
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "opt", struct{ Token telegram.Token }{token}, "token", opt.Token)
+	b, err := json.Marshal(opt.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("%v %+v %#v %s %q %x %s %s", opt, opt, opt, opt.Token, opt.Token, opt.Token, log.String(), b)
+	if strings.Contains(text, secret) || strings.Contains(text, fmt.Sprintf("%x", secret)) {
+		t.Errorf("the token shows: %s", text)
+	}
+}
+
+func TestMessagesArrive(t *testing.T) {
+	w := start(t, nil)
+	w.Say(42, 7, "Ada", "hello")
+	w.SayMore(-100, 7, "Ada", map[string]any{"text": "to you", "reply_to_message": map[string]any{"message_id": 9, "chat": map[string]any{"id": -100}}})
+	w.SayMore(42, 4711, "bot", map[string]any{"text": "echo"})
+	w.SayMore(42, 7, "Ada", map[string]any{"sticker": map[string]any{"file_id": "x"}})
+	w.SayMore(-100, 1087968824, "Group", map[string]any{"text": "who am I?", "sender_chat": map[string]any{"id": -100}})
+	w.Push(map[string]any{"message": "of another form"})
+	w.Push(map[string]any{"channel_post": map[string]any{"text": "x"}})
+	w.Say(42, 7, "Ada", "last")
+	list, next := w.poll(t, "")
+	if len(list) != 4 {
+		t.Fatalf("%d messages: %+v", len(list), list)
+	}
+	if m := list[0]; m.ID != "42:1" || m.Chat != "42" || m.Contact != "7" || m.Name != "Ada" || m.Text != "hello" || m.Own || m.Sent.Unix() != 1700000000 {
+		t.Errorf("got %+v", m)
+	}
+	if m := list[1]; m.Chat != "-100" || m.ReplyTo != "-100:9" || m.ID != "-100:2" {
+		t.Errorf("got %+v", m)
+	}
+	if !list[2].Own || list[3].Text != "last" {
+		t.Errorf("got %+v", list[2:])
+	}
+	if w.Unconfirmed() != 8 {
+		t.Errorf("%d updates are unconfirmed before the cursor has come back", w.Unconfirmed())
+	}
+	w.Say(42, 7, "Ada", "more")
+	if list, _ := w.poll(t, next); len(list) != 1 || list[0].Text != "more" || w.Unconfirmed() != 1 {
+		t.Errorf("then %+v, %d unconfirmed", list, w.Unconfirmed())
+	}
+}
+
+// TestRedelivered: until the cursor is given back, and whenever the server forgets an offset,
+// the same messages come with the same ids.
+// TestForwarded: they are somebody else's words, as every version of the Bot API says it.
+func TestForwarded(t *testing.T) {
+	w := start(t, nil)
+	w.SayMore(42, 7, "Ada", map[string]any{"text": "1", "forward_origin": map[string]any{"type": "user", "date": 1}})
+	w.SayMore(42, 7, "Ada", map[string]any{"text": "1", "forward_date": 1})
+	w.Say(42, 7, "Ada", "1")
+	list, _ := w.poll(t, "")
+	if len(list) != 3 || !list[0].Quoted || !list[1].Quoted || list[2].Quoted {
+		t.Errorf("got %+v", list)
+	}
+}
+
+func TestRedelivered(t *testing.T) {
+	w := start(t, only("getUpdates", telegramtest.Fault{}, telegramtest.Fault{}, telegramtest.Fault{}, telegramtest.Fault{Forget: true}))
+	w.Say(42, 7, "Ada", "one")
+	first, _ := w.poll(t, "")
+	again, next := w.poll(t, "")
+	w.Say(42, 7, "Ada", "two")
+	second, last := w.poll(t, next)
+	forgot, end := w.poll(t, last)
+	if len(first) != 1 || len(again) != 1 || first[0].ID != again[0].ID || len(second) != 1 {
+		t.Fatalf("%+v, %+v, %+v", first, again, second)
+	}
+	if len(forgot) != 2 || forgot[0].ID != first[0].ID || forgot[1].ID != second[0].ID {
+		t.Errorf("after a missing offset %+v", forgot)
+	}
+	if list, _ := w.poll(t, end); len(list) != 0 {
+		t.Errorf("nothing is new, but %+v", list)
+	}
+}
+
+func TestPollEndsWithItsContext(t *testing.T) {
+	w := start(t, nil, func(o *telegram.Options) { o.PollFor = 50 * time.Second })
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := w.bot.Poll(ctx, "")
+		done <- err
+	}()
+	if err := w.Wait(t.Context(), func() bool { return w.Calls("getUpdates") == 1 }); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("a poll that was given up: %v", err)
+	}
+}
+
+func TestPollFaults(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fault telegramtest.Fault
+		check func(error) bool
+	}{
+		{"429", telegramtest.Fault{Status: 429, Say: "Too Many Requests", RetryAfter: 17}, func(err error) bool {
+			var limit *service.RateLimitError
+			return errors.As(err, &limit) && limit.After == 17*time.Second
+		}},
+		{"409", telegramtest.Fault{Status: 409, Say: "Conflict"}, func(err error) bool { return strings.Contains(err.Error(), "another program polls") }},
+		{"502", telegramtest.Fault{Status: 502, Raw: true, Say: "<html>" + token}, func(err error) bool { return strings.Contains(err.Error(), "502") }},
+		{"half", telegramtest.Fault{Half: true}, func(err error) bool { return strings.Contains(err.Error(), "breaks off") }},
+		{"drop", telegramtest.Fault{Drop: true}, func(err error) bool { return true }},
+		{"no JSON", telegramtest.Fault{Status: 200, Raw: true, Say: "{"}, func(err error) bool { return true }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := start(t, only("getUpdates", c.fault))
+			w.Say(42, 7, "Ada", "hello")
+			list, next, err := w.bot.Poll(t.Context(), "")
+			if err == nil || !c.check(err) || len(list) != 0 || next != "" {
+				t.Errorf("%+v, %q, %v", list, next, err)
+			}
+			holdsToken(t, err)
+			if list, _ := w.poll(t, next); len(list) != 1 {
+				t.Errorf("afterwards %+v", list)
+			}
+		})
+	}
+	w := start(t, nil)
+	if _, _, err := w.bot.Poll(t.Context(), "no cursor"); err == nil {
+		t.Error("a cursor of another channel is taken")
+	}
+}
+
+// TestPress: the sign of waiting ends when the caller has the press, not before.
+func TestPress(t *testing.T) {
+	w := start(t, only("answerCallbackQuery", telegramtest.Fault{Status: 500}))
+	id, err := w.bot.Send(t.Context(), service.Outbound{Chat: "42", Text: "May I?", Buttons: []service.Button{{Label: "Yes", Data: "q1 1"}, {Label: "No", Data: "q1 2"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Press(7, "Ada", w.Messages()[0].ID, "q1 2")
+	list, next := w.poll(t, "")
+	if len(list) != 1 {
+		t.Fatalf("got %+v", list)
+	}
+	if m := list[0]; m.Button != "q1 2" || m.Text != "No" || m.ReplyTo != id || m.Contact != "7" || m.Chat != "42" || m.ID == "" {
+		t.Errorf("got %+v", m)
+	}
+	if w.Calls("answerCallbackQuery") != 0 {
+		t.Error("the press was answered before it was taken")
+	}
+	for n := 1; n <= 2; n++ { // the first fails
+		done := make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			defer close(done)
+			_, _, _ = w.bot.Poll(ctx, next)
+		}()
+		if err := w.Wait(t.Context(), func() bool { return w.Calls("answerCallbackQuery") == n }); err != nil {
+			t.Fatal(err)
+		}
+		<-done
+		cancel()
+	}
+	w.poll(t, next)
+	if n := w.Calls("answerCallbackQuery"); n != 2 {
+		t.Errorf("the press was answered %d times", n)
+	}
+}

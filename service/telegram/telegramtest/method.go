@@ -1,0 +1,327 @@
+package telegramtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf16"
+)
+
+// Fault is how the server misbehaves in one call.
+type Fault struct {
+	// Status, if not 0, is answered instead of doing anything, with RetryAfter seconds for 429;
+	// with Late, when all was done.
+	Status     int
+	RetryAfter int
+	Late       bool
+	// Say is the description or, with Raw, the whole answer.
+	Say string
+	Raw bool
+	// Drop cuts the connection without doing anything. Lose cuts it when all was done, Half
+	// in the middle of the answer.
+	Drop, Lose, Half bool
+	// Forget takes getUpdates' offset for missing: updates come again.
+	Forget bool
+}
+
+// request is what a method is given, whatever form it came in.
+type request struct {
+	values map[string]any
+	file   *File
+}
+
+// problem is an answer that is no.
+type problem struct {
+	code int
+	text string
+}
+
+// ServeHTTP serves the methods that the bridge uses, and files.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if at, ok := strings.CutPrefix(r.URL.Path, "/file/bot"+s.token+"/"); ok {
+		s.serveFile(w, at)
+		return
+	}
+	method, ok := strings.CutPrefix(r.URL.Path, "/bot"+s.token+"/")
+	if !ok {
+		answer(w, nil, &problem{http.StatusUnauthorized, "Unauthorized"}, 0)
+		return
+	}
+	f := s.count(method)
+	switch {
+	case f.Drop:
+		panic(http.ErrAbortHandler) // net/http's way of cutting a connection
+	case f.Late:
+	case f.Status != 0 && f.Raw:
+		w.WriteHeader(f.Status)
+		_, _ = io.WriteString(w, f.Say) // whoever left does not mind
+		return
+	case f.Status != 0:
+		answer(w, nil, &problem{f.Status, f.Say}, f.RetryAfter)
+		return
+	}
+	req, err := read(r)
+	if err != nil {
+		answer(w, nil, &problem{http.StatusBadRequest, "Bad Request: " + err.Error()}, 0)
+		return
+	}
+	result, p := s.do(r, method, req, f)
+	switch {
+	case f.Lose:
+		panic(http.ErrAbortHandler)
+	case f.Late:
+		result, p = nil, &problem{f.Status, f.Say}
+	case f.Half:
+		w.Header().Set("Content-Length", "1000")
+		_, _ = io.WriteString(w, `{"ok":true,"result":{"mess`)
+		_ = http.NewResponseController(w).Flush() // the cut comes anyway
+		panic(http.ErrAbortHandler)
+	}
+	answer(w, result, p, 0)
+}
+
+func (s *Server) count(method string) (f Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.calls[method]
+	s.calls[method]++
+	close(s.changed)
+	s.changed = make(chan struct{})
+	if s.Fault != nil {
+		f = s.Fault(method, n)
+	}
+	return f
+}
+
+func answer(w http.ResponseWriter, result any, p *problem, retryAfter int) {
+	body := map[string]any{"ok": p == nil, "result": result}
+	w.Header().Set("Content-Type", "application/json")
+	if p != nil {
+		body = map[string]any{"ok": false, "error_code": p.code, "description": p.text}
+		if retryAfter > 0 {
+			body["parameters"] = map[string]any{"retry_after": retryAfter}
+		}
+		w.WriteHeader(p.code)
+	}
+	_ = json.NewEncoder(w).Encode(body) // whoever left does not mind
+}
+
+func read(r *http.Request) (req request, err error) {
+	if !strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
+		b, err := io.ReadAll(r.Body) // to its end, or nobody sees the client leave
+		if err != nil {
+			return req, err
+		}
+		d := json.NewDecoder(bytes.NewReader(b))
+		d.UseNumber()
+		return req, d.Decode(&req.values)
+	}
+	if err := r.ParseMultipartForm(64 << 20); err != nil {
+		return req, err
+	}
+	req.values = map[string]any{}
+	for k, v := range r.MultipartForm.Value {
+		req.values[k] = v[0]
+	}
+	for _, h := range r.MultipartForm.File["document"] {
+		f, err := h.Open()
+		if err != nil {
+			return req, err
+		}
+		b, err := io.ReadAll(f)
+		if err != nil {
+			return req, err
+		}
+		req.file = &File{Name: h.Filename, Data: b}
+	}
+	return req, nil
+}
+
+func (r request) text(name string) string {
+	switch v := r.values[name].(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	default:
+		b, _ := json.Marshal(v) // it was JSON a moment ago
+		return string(b)
+	}
+}
+
+func (r request) number(name string) int64 {
+	n, _ := strconv.ParseInt(r.text(name), 10, 64) // 0 is refused where it matters
+	return n
+}
+
+func (s *Server) do(r *http.Request, method string, req request, f Fault) (any, *problem) {
+	switch method {
+	case "getMe":
+		return map[string]any{"id": 1, "is_bot": true, "first_name": "Test Bot", "username": "test_bot"}, nil
+	case "getUpdates":
+		return s.updates(r, req, f)
+	case "sendMessage", "sendDocument", "editMessageText":
+		return s.send(method, req)
+	case "answerCallbackQuery", "sendChatAction":
+		return true, nil
+	case "getFile":
+		return s.file(req.text("file_id"))
+	}
+	return nil, &problem{http.StatusNotFound, "Not Found"}
+}
+
+// updates waits for updates as long as it is asked to.
+func (s *Server) updates(r *http.Request, req request, f Fault) (any, *problem) {
+	late := time.NewTimer(time.Duration(req.number("timeout")) * time.Second)
+	defer late.Stop()
+	offset := req.number("offset")
+	if f.Forget {
+		offset = 0
+	}
+	for {
+		s.mu.Lock()
+		if offset > s.Confirmed {
+			s.change(record{Confirmed: offset})
+		}
+		from := s.Confirmed
+		if f.Forget {
+			from = 1
+		}
+		list := []map[string]json.RawMessage{}
+		for _, u := range s.Updates {
+			if u.ID < from || len(list) == 100 {
+				continue
+			}
+			one := map[string]json.RawMessage{}
+			_ = json.Unmarshal(u.Body, &one) // it was made here
+			one["update_id"] = json.RawMessage(strconv.FormatInt(u.ID, 10))
+			list = append(list, one)
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		if len(list) > 0 {
+			return list, nil
+		}
+		select {
+		case <-changed:
+		case <-late.C:
+			return list, nil
+		case <-r.Context().Done():
+			panic(http.ErrAbortHandler)
+		}
+	}
+}
+
+// send keeps a message or a change of one.
+func (s *Server) send(method string, req request) (any, *problem) {
+	m := Sent{Chat: req.number("chat_id"), Text: req.text("text") + req.text("caption"), ParseMode: req.text("parse_mode"), File: req.file}
+	most := 4096
+	if method == "sendDocument" {
+		most = 1024
+	}
+	var replyTo struct {
+		ID int64 `json:"message_id"`
+	}
+	_ = json.Unmarshal([]byte(req.text("reply_parameters")), &replyTo) // none is none
+	m.ReplyTo = replyTo.ID
+	var markup struct {
+		Rows [][]Button `json:"inline_keyboard"`
+	}
+	_ = json.Unmarshal([]byte(req.text("reply_markup")), &markup)
+	for _, row := range markup.Rows {
+		m.Buttons = append(m.Buttons, row...)
+	}
+	switch {
+	case m.Chat == 0:
+		return nil, &problem{400, "Bad Request: chat not found"}
+	case m.Text == "" && m.File == nil:
+		return nil, &problem{400, "Bad Request: message text is empty"}
+	case m.ParseMode == "HTML" && !parses(m.Text):
+		return nil, &problem{400, "Bad Request: can't parse entities: Unsupported start tag at byte offset 0"}
+	case len(utf16.Encode([]rune(m.Text))) > most:
+		return nil, &problem{400, "Bad Request: message is too long"}
+	case slices.ContainsFunc(m.Buttons, func(b Button) bool { return len(b.Data) > 64 }):
+		return nil, &problem{400, "Bad Request: BUTTON_DATA_INVALID"}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.ID = s.Last + 1
+	if method == "editMessageText" {
+		i := slices.IndexFunc(s.Sent, func(old Sent) bool { return old.ID == req.number("message_id") && old.Chat == m.Chat })
+		if i < 0 {
+			return nil, &problem{400, "Bad Request: message to edit not found"}
+		}
+		old := s.Sent[i]
+		if old.Text == m.Text && slices.Equal(old.Buttons, m.Buttons) {
+			return nil, &problem{400, "Bad Request: message is not modified"}
+		}
+		m.ID, m.ReplyTo, m.Edits = old.ID, old.ReplyTo, append(slices.Clone(old.Edits), old.Text)
+	}
+	s.change(record{Sent: []Sent{m}, Last: m.ID})
+	return map[string]any{"message_id": m.ID, "date": 1700000000, "chat": map[string]any{"id": m.Chat}, "text": m.Text}, nil
+}
+
+var (
+	tag    = regexp.MustCompile(`<(/?)(b|i|code|pre|a)(\s[^<>]*)?>`)
+	entity = regexp.MustCompile(`&(lt|gt|amp|quot|#\d+);`)
+)
+
+// parses reports whether a text is of the HTML that Telegram takes, as far as the bridge uses it.
+func parses(text string) bool {
+	var open []string
+	for _, m := range tag.FindAllStringSubmatch(text, -1) {
+		if m[1] == "" {
+			open = append(open, m[2])
+			continue
+		}
+		if len(open) == 0 || open[len(open)-1] != m[2] {
+			return false
+		}
+		open = open[:len(open)-1]
+	}
+	return len(open) == 0 && !strings.ContainsAny(entity.ReplaceAllString(tag.ReplaceAllString(text, ""), ""), "<&")
+}
+
+func (s *Server) file(id string) (any, *problem) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, ok := s.Files[id]
+	most := s.MaxFile
+	if most == 0 {
+		most = 20 << 20
+	}
+	switch {
+	case !ok:
+		return nil, &problem{400, "Bad Request: wrong file_id"}
+	case int64(len(f.Data)) > most:
+		return nil, &problem{400, "Bad Request: file is too big"}
+	}
+	return map[string]any{"file_id": id, "file_size": len(f.Data), "file_path": "documents/" + id}, nil
+}
+
+func (s *Server) serveFile(w http.ResponseWriter, at string) {
+	if f := s.count("file"); f.Drop || f.Lose {
+		panic(http.ErrAbortHandler)
+	} else if f.Status != 0 {
+		http.Error(w, f.Say, f.Status)
+		return
+	}
+	s.mu.Lock()
+	f, ok := s.Files[strings.TrimPrefix(at, "documents/")]
+	s.mu.Unlock()
+	if !ok {
+		http.Error(w, "not found", http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Length", fmt.Sprint(len(f.Data)))
+	_, _ = w.Write(f.Data) // whoever left does not mind
+}

@@ -1,0 +1,264 @@
+// Package telegramtest is a Bot API server for tests: real HTTP, no Telegram.
+//
+// It promises what the bridge depends on: updates are numbered and kept until an offset beyond
+// them confirms them, a poll is held open, formatting that cannot be parsed is refused, and what
+// was sent is remembered; with a journal all of it outlives the server's process, however that
+// ends. It refuses what Telegram refuses, as far as the bridge meets it. It misbehaves on
+// request, see [Fault].
+package telegramtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+)
+
+// Server is a Bot API server with one bot. It is an http.Handler; its methods may be called
+// from several goroutines.
+type Server struct {
+	// Fault is asked ahead of each call: the method, and how often it was called before, from
+	// 0. It is set before the first request and must be safe to call from several goroutines.
+	Fault func(method string, n int) Fault
+	// MaxFile is the largest file that it hands out; 0: 20 MiB.
+	MaxFile int64
+
+	token   string
+	journal *os.File // nil: nothing is kept
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced with every change
+	calls   map[string]int
+	record
+}
+
+// record is what the journal holds, whole or a change of it a line.
+type record struct {
+	Updates   []Update        `json:"updates,omitempty"`
+	Confirmed int64           `json:"confirmed,omitempty"` // the next update that is not
+	Sent      []Sent          `json:"sent,omitempty"`
+	Files     map[string]File `json:"files,omitempty"`
+	Last      int64           `json:"last,omitempty"` // the last message's number
+}
+
+// Update is an update as it goes to the bot.
+type Update struct {
+	ID   int64           `json:"update_id"`
+	Body json.RawMessage `json:"body"` // the other members
+}
+
+// Sent is a message of the bot.
+type Sent struct {
+	ID        int64    `json:"id"`
+	Chat      int64    `json:"chat"`
+	Text      string   `json:"text"` // of a file: its caption
+	ParseMode string   `json:"parse_mode,omitempty"`
+	ReplyTo   int64    `json:"reply_to,omitempty"`
+	Buttons   []Button `json:"buttons,omitempty"`
+	File      *File    `json:"file,omitempty"`
+	Edits     []string `json:"edits,omitempty"` // the texts that it had before
+}
+
+// Button is a button below a message.
+type Button struct {
+	Text string `json:"text"`
+	Data string `json:"callback_data"`
+}
+
+// File is a file that goes either way.
+type File struct {
+	Name string `json:"name"`
+	Data []byte `json:"data"`
+}
+
+// New returns a server that keeps nothing.
+func New(token string) *Server {
+	return &Server{token: token, changed: make(chan struct{}), calls: map[string]int{}, record: record{Files: map[string]File{}, Confirmed: 1}}
+}
+
+// Open returns a server that goes on where the journal ends; without the file it is a new one.
+func Open(token, journal string) (*Server, error) {
+	s := New(token)
+	b, err := os.ReadFile(journal)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for line := range bytes.Lines(b) {
+		var r record
+		if err := json.Unmarshal(line, &r); err == nil {
+			s.apply(r)
+		} else if bytes.HasSuffix(line, []byte("\n")) {
+			return nil, fmt.Errorf("telegramtest: %s: %w", journal, err)
+		} // else the last change was cut off by a kill: nobody was told of it
+	}
+	// Half a line must not spoil the next one.
+	whole, err := json.Marshal(s.record)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(journal+".new", append(whole, '\n'), 0o600); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(journal+".new", journal); err != nil {
+		return nil, err
+	}
+	s.journal, err = os.OpenFile(journal, os.O_WRONLY|os.O_APPEND, 0o600)
+	return s, err
+}
+
+// Close closes the journal.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.journal == nil {
+		return nil
+	}
+	return s.journal.Close()
+}
+
+// apply takes over a change.
+func (s *Server) apply(r record) {
+	for _, u := range r.Updates {
+		if !slices.ContainsFunc(s.Updates, func(old Update) bool { return old.ID == u.ID }) {
+			s.Updates = append(s.Updates, u)
+		}
+	}
+	for _, m := range r.Sent {
+		if i := slices.IndexFunc(s.Sent, func(old Sent) bool { return old.ID == m.ID }); i >= 0 {
+			s.Sent[i] = m
+		} else {
+			s.Sent = append(s.Sent, m)
+		}
+	}
+	for id, f := range r.Files {
+		s.Files[id] = f
+	}
+	s.Confirmed = max(s.Confirmed, r.Confirmed)
+	s.Last = max(s.Last, r.Last)
+}
+
+// change applies and keeps a change; the caller holds mu.
+func (s *Server) change(r record) {
+	s.apply(r)
+	close(s.changed)
+	s.changed = make(chan struct{})
+	if s.journal == nil {
+		return
+	}
+	b, err := json.Marshal(r)
+	if err == nil {
+		_, err = s.journal.Write(append(b, '\n'))
+	}
+	if err != nil {
+		panic(fmt.Sprintf("telegramtest: the journal: %v", err)) // a test that goes on would lie
+	}
+}
+
+// Say is a message of a person. It returns the message's number in its chat.
+func (s *Server) Say(chat, contact int64, name, text string) (message int64) {
+	return s.SayMore(chat, contact, name, map[string]any{"text": text})
+}
+
+// SayMore is a message of a person with members of the Bot API's Message.
+func (s *Server) SayMore(chat, contact int64, name string, members map[string]any) (message int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := map[string]any{
+		"message_id": s.Last + 1, "date": 1700000000 + s.Last, "chat": map[string]any{"id": chat, "type": "private"},
+		"from": map[string]any{"id": contact, "first_name": name},
+	}
+	for k, v := range members {
+		m[k] = v
+	}
+	s.push(map[string]any{"message": m}, record{Last: s.Last + 1})
+	return s.Last
+}
+
+// Press is a person's press of a button below a message of the bot.
+func (s *Server) Press(contact int64, name string, message int64, data string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.Sent {
+		if m.ID != message {
+			continue
+		}
+		var rows [][]Button
+		for _, b := range m.Buttons {
+			rows = append(rows, []Button{b})
+		}
+		s.push(map[string]any{"callback_query": map[string]any{
+			"id": strconv.Itoa(len(s.Updates) + 1000), "from": map[string]any{"id": contact, "first_name": name}, "data": data,
+			"message": map[string]any{
+				"message_id": m.ID, "date": 1700000000, "chat": map[string]any{"id": m.Chat}, "reply_markup": map[string]any{"inline_keyboard": rows},
+			},
+		}}, record{})
+	}
+}
+
+// Push is any update; body holds its members but for the id.
+func (s *Server) Push(body map[string]any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.push(body, record{})
+}
+
+func (s *Server) push(body map[string]any, r record) {
+	b, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	r.Updates = []Update{{ID: int64(len(s.Updates)) + 1, Body: b}}
+	s.change(r)
+}
+
+// AddFile makes a file that getFile knows by id.
+func (s *Server) AddFile(id string, f File) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.change(record{Files: map[string]File{id: f}})
+}
+
+// Messages are what the bot has sent, in that order.
+func (s *Server) Messages() []Sent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.Sent)
+}
+
+// Unconfirmed is how many updates the bot has not confirmed.
+func (s *Server) Unconfirmed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.Updates) + 1 - int(s.Confirmed)
+}
+
+// Calls is how often a method was called.
+func (s *Server) Calls(method string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[method]
+}
+
+// Wait returns when ok, asked after every change and every call, returns true; or with ctx's
+// error.
+func (s *Server) Wait(ctx context.Context, ok func() bool) error {
+	for {
+		s.mu.Lock()
+		changed := s.changed
+		s.mu.Unlock()
+		if ok() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,385 @@
+package service_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/local"
+	"github.com/perlica/perlica/service/telegram"
+	"github.com/perlica/perlica/service/telegram/telegramtest"
+)
+
+// The own variables of the processes that are going to be killed: where their world is, and
+// their seed.
+const dirVar, seedVar = "PERLICA_SERVICE_DIR", "PERLICA_SERVICE_SEED"
+
+const botToken = "4711:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
+
+func processSeed() uint64 {
+	seed, _ := strconv.ParseUint(os.Getenv(seedVar), 10, 64) // the test wrote it
+	return seed
+}
+
+// flaky is a channel as a bad platform has it: messages come twice and in another order,
+// sending is slow and fails, before the platform has the message or behind that.
+type flaky struct {
+	full
+	mu  sync.Mutex // guards what follows
+	rng *rand.Rand
+	old []service.Inbound
+}
+
+type full interface {
+	service.Channel
+	service.Editor
+	service.Typist
+}
+
+func (f *flaky) chance(percent int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.rng.IntN(100) < percent
+}
+
+func (f *flaky) Poll(ctx context.Context, cursor string) ([]service.Inbound, string, error) {
+	if f.chance(10) {
+		return nil, "", errors.New("the platform is down")
+	}
+	list, next, err := f.full.Poll(ctx, cursor)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.old = append(f.old, list...)
+	for _, m := range f.old {
+		if f.rng.IntN(100) < 20 {
+			at := f.rng.IntN(len(list) + 1)
+			list = append(list[:at:at], append([]service.Inbound{m}, list[at:]...)...)
+		}
+	}
+	return list, next, err
+}
+
+func (f *flaky) Send(ctx context.Context, m service.Outbound) (string, error) {
+	switch {
+	case f.chance(10):
+		return "", errors.Join(service.ErrNotSent, errors.New("no connection"))
+	case f.chance(5):
+		return "", &service.RateLimitError{After: 10 * time.Millisecond}
+	case f.chance(20):
+		t := time.NewTimer(30 * time.Millisecond)
+		<-t.C
+	}
+	id, err := f.full.Send(ctx, m)
+	if err == nil && f.chance(10) {
+		return "", errors.New("the connection was lost behind the request")
+	}
+	return id, err
+}
+
+// bridgeProcess is a bridge that is going to be killed. It ends in order when its standard
+// input does.
+func bridgeProcess() int {
+	err := (&world{dir: os.Getenv(dirVar)}).runBridge()
+	for begin := time.Now(); err != nil && time.Since(begin) < 10*time.Second; { // as a supervisor does
+		pause(20 * time.Millisecond)
+		err = (&world{dir: os.Getenv(dirVar)}).runBridge()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bridge:", err)
+		return 1
+	}
+	return 0
+}
+
+func (w *world) runBridge() (err error) {
+	r, err := w.openRunner(context.Background())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	// For a moment a child of the bridge that was killed may still hold its socket.
+	ch, err := local.Listen(w.socket(), local.DefaultLimits())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ch.Close()) }()
+	bot, err := w.bot()
+	if err != nil {
+		return err
+	}
+	opt := w.options(r,
+		&flaky{full: ch, rng: rand.New(rand.NewPCG(processSeed(), 2))},
+		&flaky{full: bot, rng: rand.New(rand.NewPCG(processSeed(), 3))})
+	if point := os.Getenv(dieVar); point != "" {
+		opt = w.options(r, &mortal{full: ch, point: point})
+		opt.Log = slog.New(mortalLog(point))
+	}
+	opt.Host.Runner, opt.Backoff = r, 5*time.Millisecond
+	b, err := service.Open(context.Background(), opt)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // its end is the sign
+		cancel()
+	}()
+	return errors.Join(b.Run(ctx), b.Close(context.Background()))
+}
+
+// dieSomeTime kills every third agent of a torture at some moment, whatever it does then.
+func dieSomeTime() {
+	name := os.Getenv(countVar) + ".starts"
+	starts, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if processSeed() == 0 || err != nil {
+		return
+	}
+	_, _ = starts.WriteString(".") // how many there were makes each another
+	at, _ := starts.Seek(0, io.SeekCurrent)
+	rng := rand.New(rand.NewPCG(processSeed(), uint64(at)))
+	if self, err := os.FindProcess(os.Getpid()); err == nil && rng.IntN(3) == 0 {
+		time.AfterFunc(time.Duration(rng.IntN(400))*time.Millisecond, func() { _ = self.Kill() })
+	}
+}
+
+// toPlatform reaches the platform of this world, whatever address is called.
+func (w *world) toPlatform() *http.Client {
+	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", w.path("run/platform.sock"))
+	}}}
+}
+
+func (w *world) bot() (*telegram.Channel, error) {
+	return telegram.New(telegram.Options{
+		Token: botToken, BaseURL: "http://platform", PollFor: 2 * time.Second, Timeout: 10 * time.Second, Client: w.toPlatform(),
+	})
+}
+
+// platformProcess is a Bot API server that is going to be killed. Beside the bot's, it has two
+// methods of the test's own, see platform.
+func platformProcess() int {
+	w := &world{dir: os.Getenv(dirVar)}
+	rng := rand.New(rand.NewPCG(processSeed(), 4))
+	s, err := telegramtest.Open(botToken, w.path("platform"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "platform:", err)
+		return 1
+	}
+	s.Fault = func(method string, _ int) telegramtest.Fault { return mishap(rng, method) } // asked one at a time
+	_ = os.Remove(w.path("run/platform.sock"))                                             // of a process that was killed
+	l, err := net.Listen("unix", w.path("run/platform.sock"))
+	if err == nil {
+		people := &telegramPeople{s: s}
+		mux := http.NewServeMux()
+		mux.Handle("/", s)
+		mux.HandleFunc("/say", people.say)
+		mux.HandleFunc("/sent", people.sent)
+		err = http.Serve(l, mux)
+	}
+	fmt.Fprintln(os.Stderr, "platform:", err)
+	return 1
+}
+
+// mishap is what goes wrong in one call.
+func mishap(rng *rand.Rand, method string) (f telegramtest.Fault) {
+	switch p := rng.IntN(100); {
+	case p < 5:
+		f.Drop = true
+	case p < 10:
+		f.Status, f.Say, f.Late = http.StatusInternalServerError, "Internal Server Error", p < 8
+	case p < 13:
+		f.Status, f.Say, f.Raw = http.StatusBadGateway, "<html>bad gateway</html>", true
+	case p < 15:
+		f.Status, f.Say, f.RetryAfter = http.StatusTooManyRequests, "Too Many Requests: retry after 1", 1
+	case p < 21:
+		f.Lose = true
+	case p < 25:
+		f.Half = true
+	case p < 50:
+		f.Forget = method == "getUpdates"
+	}
+	return f
+}
+
+// utterance is a person's message, or one to a person.
+type utterance struct {
+	Contact int64
+	Text    string
+	ReplyTo string // the first line of the message that it answers
+}
+
+// telegramPeople are the people of a platform, as far as they live in its process.
+type telegramPeople struct {
+	s *telegramtest.Server
+
+	mu sync.Mutex // held while updates are made or read
+}
+
+// said are the texts that people wrote, by their numbers.
+func (p *telegramPeople) said() map[int64]string {
+	texts := map[int64]string{}
+	for _, up := range p.s.Updates {
+		var body struct {
+			Message struct {
+				ID   int64 `json:"message_id"`
+				Text string
+			}
+		}
+		_ = json.Unmarshal(up.Body, &body) // it was made here
+		texts[body.Message.ID] = body.Message.Text
+	}
+	return texts
+}
+
+// say takes a message, once.
+func (p *telegramPeople) say(_ http.ResponseWriter, r *http.Request) {
+	var u utterance
+	if json.NewDecoder(r.Body).Decode(&u) != nil {
+		panic(http.ErrAbortHandler)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.Contains(slices.Collect(maps.Values(p.said())), u.Text) {
+		p.s.SayMore(u.Contact, u.Contact, fmt.Sprint("P", u.Contact), map[string]any{"text": u.Text, "date": time.Now().Unix()})
+	}
+}
+
+// sent waits until there are more messages to people than the caller has, and returns those.
+func (p *telegramPeople) sent(w http.ResponseWriter, r *http.Request) {
+	have, _ := strconv.Atoi(r.FormValue("have")) // the test wrote it
+	if p.s.Wait(r.Context(), func() bool { return len(p.s.Messages()) > have }) != nil {
+		return
+	}
+	p.mu.Lock()
+	said := p.said()
+	p.mu.Unlock()
+	var list []utterance
+	for _, m := range p.s.Messages()[have:] {
+		line, _, _ := strings.Cut(said[m.ReplyTo], "\n")
+		list = append(list, utterance{m.Chat, m.Text, line})
+	}
+	_ = json.NewEncoder(w).Encode(list) // whoever left asks again
+}
+
+// platform is the test's end of a platform process, whichever lives.
+type platform struct {
+	*victim
+	w      *world
+	client *http.Client
+
+	mu     sync.Mutex // guards people
+	people map[int64]*person
+}
+
+// platform starts a platform and hands people what they are sent, until the test ends.
+func (w *world) platform(seed uint64) *platform {
+	p := &platform{victim: w.spawn("platform", seed), w: w, client: w.toPlatform(), people: map[int64]*person{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { p.run(ctx) })
+	w.t.Cleanup(func() { cancel(); wg.Wait(); p.kill() })
+	return p
+}
+
+// again kills the platform and starts it anew.
+func (p *platform) again(seed uint64) {
+	p.kill()
+	p.victim = p.w.spawn("platform", seed)
+}
+
+// join gives the platform another person.
+func (p *platform) join(contact int64) *person {
+	who := newPerson(p.w.t, "", fmt.Sprint(contact))
+	who.deliver = func(m local.Message) string {
+		p.do(p.w.t.Context(), "/say", utterance{Contact: contact, Text: m.Text}, nil)
+		return m.ID
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.people[contact] = who
+	return who
+}
+
+// do asks the platform until there is an answer, or ctx ends.
+func (p *platform) do(ctx context.Context, path string, question, answer any) {
+	b, err := json.Marshal(question)
+	if err != nil {
+		panic(err)
+	}
+	for ; ctx.Err() == nil; pause(5 * time.Millisecond) { // it was killed, and comes back
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://platform"+path, bytes.NewReader(b))
+		if err != nil {
+			panic(err)
+		}
+		resp, err := p.client.Do(req)
+		if err != nil {
+			continue
+		}
+		b, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close() // it was read
+		if err == nil && (answer == nil || json.Unmarshal(b, answer) == nil) {
+			return
+		}
+	}
+}
+
+// run hands people what they are sent, until ctx ends.
+func (p *platform) run(ctx context.Context) {
+	for have := 0; ctx.Err() == nil; {
+		var list []utterance
+		p.do(ctx, fmt.Sprintf("/sent?have=%d", have), nil, &list)
+		for i, u := range list {
+			p.mu.Lock()
+			who := p.people[u.Contact]
+			p.mu.Unlock()
+			who.Show(local.Arrived{Key: fmt.Sprint(have + i), Text: u.Text, ReplyTo: who.Contact + "/" + u.ReplyTo})
+		}
+		have += len(list)
+	}
+}
+
+// victim is a process that is going to be killed.
+type victim struct {
+	*exec.Cmd
+	stdin io.Closer
+}
+
+func (w *world) spawn(role string, seed uint64, env ...string) *victim {
+	self, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), roleVar+"="+role, dirVar+"="+w.dir, fmt.Sprintf("%s=%d", seedVar, seed), "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(cmd.Env, env...)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	return &victim{cmd, stdin}
+}
+
+func (v *victim) kill() {
+	_ = v.Process.Kill() // it may have ended
+	_ = v.Wait()         // it was killed
+}

@@ -1,0 +1,302 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog"
+)
+
+// view is service_bridge.db: what the bridge knows, as tables.
+var view = eventlog.Projection{
+	Name:    "bridge",
+	Version: 1,
+	Schema: `
+		CREATE TABLE bridge (
+			id       INTEGER PRIMARY KEY CHECK (id = 1),
+			running  INTEGER NOT NULL, -- a crash leaves it; the lock tells
+			pid      INTEGER NOT NULL,
+			channels TEXT    NOT NULL,
+			at       INTEGER NOT NULL, -- nanoseconds since the Unix epoch, as all times
+			why      TEXT    NOT NULL
+		) STRICT;
+		CREATE TABLE channels (
+			name   TEXT    PRIMARY KEY,
+			cursor TEXT    NOT NULL DEFAULT '',
+			error  TEXT    NOT NULL DEFAULT '',
+			since  INTEGER NOT NULL DEFAULT 0
+		) STRICT;
+		CREATE TABLE contacts (
+			channel TEXT    NOT NULL,
+			contact TEXT    NOT NULL,
+			chat    TEXT    NOT NULL,
+			name    TEXT    NOT NULL,
+			rights  TEXT    NOT NULL,
+			paired  INTEGER NOT NULL,
+			session TEXT    NOT NULL DEFAULT '',
+			PRIMARY KEY (channel, contact)
+		) STRICT;
+		CREATE TABLE pairing ( -- the last one that was opened
+			id       TEXT    PRIMARY KEY,
+			salt     BLOB    NOT NULL,
+			hash     BLOB    NOT NULL,
+			rights   TEXT    NOT NULL,
+			expires  INTEGER NOT NULL,
+			attempts INTEGER NOT NULL DEFAULT 0,
+			used     INTEGER NOT NULL DEFAULT 0
+		) STRICT;
+		CREATE TABLE strangers (
+			channel  TEXT    NOT NULL,
+			contact  TEXT    NOT NULL,
+			attempts INTEGER NOT NULL DEFAULT 0,
+			last     INTEGER NOT NULL DEFAULT 0,
+			ignored  INTEGER NOT NULL DEFAULT 0,
+			PRIMARY KEY (channel, contact)
+		) STRICT;
+		CREATE TABLE inbox (
+			input    TEXT    PRIMARY KEY,
+			seq      INTEGER NOT NULL,
+			received INTEGER NOT NULL,
+			fact     TEXT    NOT NULL, -- the payload of service.message_received
+			channel  TEXT    NOT NULL,
+			contact  TEXT    NOT NULL,
+			finished TEXT    NOT NULL DEFAULT '',
+			run      TEXT    NOT NULL DEFAULT ''
+		) STRICT;
+		CREATE INDEX inbox_waiting ON inbox (seq) WHERE finished = '';
+		CREATE TABLE outbox (
+			id       TEXT    PRIMARY KEY,
+			seq      INTEGER NOT NULL,
+			fact     TEXT    NOT NULL, -- the payload of service.message_queued
+			input    TEXT    NOT NULL, -- that it is about
+			channel  TEXT    NOT NULL,
+			contact  TEXT    NOT NULL,
+			kind     TEXT    NOT NULL,
+			question TEXT    NOT NULL,
+			state    TEXT    NOT NULL, -- queued, started, sent, failed
+			attempts INTEGER NOT NULL DEFAULT 0,
+			platform TEXT    NOT NULL DEFAULT '',
+			error    TEXT    NOT NULL DEFAULT '',
+			repeated INTEGER NOT NULL DEFAULT 0, -- the platform may have taken it before
+			started  INTEGER NOT NULL DEFAULT 0
+		) STRICT;
+		CREATE INDEX outbox_waiting ON outbox (seq) WHERE state IN ('queued', 'started');
+		CREATE INDEX outbox_platform ON outbox (channel, platform) WHERE platform <> '';
+		CREATE TABLE questions ( -- that were put to contacts
+			id  TEXT PRIMARY KEY,
+			how TEXT NOT NULL DEFAULT '' -- it ended; empty: nobody was told
+		) STRICT`,
+	Types: []eventlog.Type{
+		eventlog.ServiceStarted, eventlog.ServiceStopped, eventlog.ChannelFailed, eventlog.ChannelRestored, eventlog.CursorMoved,
+		eventlog.PairingOpened, eventlog.PairingAttempted, eventlog.ContactPaired, eventlog.ContactUnpaired, eventlog.ContactSession,
+		eventlog.StrangerIgnored, eventlog.BridgeReceived, eventlog.BridgeFinished,
+		eventlog.BridgeQueued, eventlog.SendStarted, eventlog.BridgeSent, eventlog.SendFailed, eventlog.CardClosed,
+	},
+	Withheld: true, // a message counts as received when its text is gone
+	Apply:    apply,
+}
+
+// applier writes one event into the tables.
+type applier struct {
+	ctx context.Context
+	tx  *sqlx.Tx
+	e   eventlog.Event
+}
+
+func (a applier) exec(query string, args ...any) error {
+	_, err := a.tx.ExecContext(a.ctx, query, args...)
+	return err
+}
+
+// decode reports whether the payload could be read. One that could not is passed over: a fact
+// of a later version must not keep the bridge from starting.
+func (a applier) decode(v any) bool { return a.e.Payload != nil && a.e.Decode(v) == nil }
+
+func apply(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) error {
+	a := applier{ctx, tx, e}
+	switch e.Type {
+	case eventlog.ServiceStarted, eventlog.ServiceStopped:
+		return a.bridge()
+	case eventlog.ChannelFailed, eventlog.ChannelRestored, eventlog.CursorMoved:
+		return a.channel()
+	case eventlog.PairingOpened, eventlog.PairingAttempted, eventlog.StrangerIgnored:
+		return a.pairing()
+	case eventlog.ContactPaired, eventlog.ContactUnpaired, eventlog.ContactSession:
+		return a.contact()
+	case eventlog.BridgeReceived, eventlog.BridgeFinished:
+		return a.inbox()
+	case eventlog.BridgeQueued, eventlog.SendStarted, eventlog.BridgeSent, eventlog.SendFailed:
+		return a.outbox()
+	case eventlog.CardClosed:
+		var f cardFact
+		if !a.decode(&f) || f.How == "" {
+			f.How = "closed"
+		}
+		return a.exec(`
+			INSERT INTO questions (id, how) VALUES (?, ?)
+			ON CONFLICT DO UPDATE SET how = excluded.how`, string(e.Interaction), f.How)
+	}
+	return nil
+}
+
+func (a applier) bridge() error {
+	const set = `
+		INSERT INTO bridge (id, running, pid, channels, at, why) VALUES (1, ?, ?, ?, ?, ?)
+		ON CONFLICT DO UPDATE SET running = excluded.running, pid = excluded.pid, channels = excluded.channels, at = excluded.at, why = excluded.why`
+	var f startedFact
+	var s stoppedFact
+	if a.e.Type == eventlog.ServiceStarted && a.decode(&f) {
+		list, _ := json.Marshal(f.Channels) // strings
+		return a.exec(set, 1, f.PID, string(list), a.e.Time.UnixNano(), "")
+	}
+	if a.e.Type == eventlog.ServiceStopped && a.decode(&s) {
+		return a.exec(set, 0, 0, "[]", a.e.Time.UnixNano(), s.Why)
+	}
+	return nil
+}
+
+func (a applier) channel() error {
+	if a.e.Type == eventlog.CursorMoved {
+		var f cursorFact
+		if !a.decode(&f) {
+			return nil
+		}
+		return a.exec(`
+			INSERT INTO channels (name, cursor) VALUES (?, ?)
+			ON CONFLICT DO UPDATE SET cursor = excluded.cursor`, f.Channel, f.Cursor)
+	}
+	var f channelFact
+	if !a.decode(&f) {
+		return nil
+	}
+	return a.exec(`
+		INSERT INTO channels (name, error, since) VALUES (?, ?, ?)
+		ON CONFLICT DO UPDATE SET error = excluded.error, since = excluded.since`, f.Channel, f.Error, a.e.Time.UnixNano())
+}
+
+func (a applier) pairing() error {
+	switch a.e.Type {
+	case eventlog.PairingOpened:
+		var f pairingFact
+		if !a.decode(&f) {
+			return nil
+		}
+		if err := a.exec(`DELETE FROM pairing`); err != nil {
+			return err
+		}
+		return a.exec(`INSERT INTO pairing (id, salt, hash, rights, expires) VALUES (?, ?, ?, ?, ?)`,
+			f.ID, f.Salt, f.Hash, string(f.Rights.text()), f.Expires.UnixNano())
+	case eventlog.PairingAttempted:
+		var f attemptFact
+		if !a.decode(&f) {
+			return nil
+		}
+		if err := a.exec(`UPDATE pairing SET attempts = attempts + 1 WHERE id = ?`, f.Pairing); err != nil {
+			return err
+		}
+		return a.exec(`
+			INSERT INTO strangers (channel, contact, attempts, last) VALUES (?, ?, 1, ?)
+			ON CONFLICT DO UPDATE SET attempts = attempts + 1, last = excluded.last`, f.Channel, f.Contact, a.e.Time.UnixNano())
+	}
+	var f strangerFact
+	if !a.decode(&f) {
+		return nil
+	}
+	return a.exec(`
+		INSERT INTO strangers (channel, contact, ignored) VALUES (?, ?, ?)
+		ON CONFLICT DO UPDATE SET ignored = ignored + excluded.ignored`, f.Channel, f.Contact, 1+f.Since)
+}
+
+func (a applier) contact() error {
+	switch a.e.Type {
+	case eventlog.ContactPaired:
+		var f pairedFact
+		if !a.decode(&f) {
+			return nil
+		}
+		// A code counts once, whichever channels it came by at one moment: the log says who was first.
+		used, err := a.tx.ExecContext(a.ctx, `UPDATE pairing SET used = 1 WHERE id = ? AND used = 0`, f.Pairing)
+		if err != nil {
+			return err
+		}
+		if n, err := used.RowsAffected(); err != nil || n == 0 && f.Pairing != "" {
+			return err
+		}
+		if err := a.exec(`DELETE FROM strangers WHERE channel = ? AND contact = ?`, f.Channel, f.Contact); err != nil {
+			return err
+		}
+		// The message with the code is no input, however often it comes again.
+		if f.Message != "" {
+			if err := a.exec(`
+				INSERT INTO inbox (input, seq, received, fact, channel, contact, finished) VALUES (?, ?, ?, '{}', ?, ?, 'paired')
+				ON CONFLICT DO NOTHING`,
+				string(InputID(f.Channel, f.Message)), int64(a.e.Seq), a.e.Time.UnixNano(), f.Channel, f.Contact); err != nil {
+				return err
+			}
+		}
+		return a.exec(`
+			INSERT INTO contacts (channel, contact, chat, name, rights, paired) VALUES (?, ?, ?, ?, ?, ?)
+			ON CONFLICT DO UPDATE SET chat = excluded.chat, name = excluded.name, rights = excluded.rights, paired = excluded.paired`,
+			f.Channel, f.Contact, f.Chat, f.Name, f.Rights.text(), a.e.Time.UnixNano())
+	case eventlog.ContactUnpaired:
+		var f unpairedFact
+		if !a.decode(&f) {
+			return nil
+		}
+		return a.exec(`DELETE FROM contacts WHERE channel = ? AND contact = ?`, f.Channel, f.Contact)
+	}
+	var f contactFact
+	if !a.decode(&f) {
+		return nil
+	}
+	return a.exec(`UPDATE contacts SET session = ? WHERE channel = ? AND contact = ?`, string(a.e.Session), f.Channel, f.Contact)
+}
+
+func (a applier) inbox() error {
+	if a.e.Type == eventlog.BridgeFinished {
+		f := finishedFact{}
+		if !a.decode(&f) || f.How == "" {
+			f.How = "pruned"
+		}
+		return a.exec(`UPDATE inbox SET finished = ?, run = ? WHERE input = ? AND finished = ''`, string(f.How), string(a.e.Run), string(a.e.Input))
+	}
+	var f receivedFact
+	_ = a.decode(&f) // its id is in the header: it is never received again
+	return a.exec(`
+		INSERT INTO inbox (input, seq, received, fact, channel, contact) VALUES (?, ?, ?, ?, ?, ?)
+		ON CONFLICT DO NOTHING`, string(a.e.Input), int64(a.e.Seq), a.e.Time.UnixNano(), string(a.e.Payload), f.Channel, f.Contact)
+}
+
+func (a applier) outbox() error {
+	if a.e.Type == eventlog.BridgeQueued {
+		var f queuedFact
+		if !a.decode(&f) {
+			return nil
+		}
+		if f.Kind == outCard {
+			if err := a.exec(`INSERT INTO questions (id) VALUES (?) ON CONFLICT DO NOTHING`, string(f.Question)); err != nil {
+				return err
+			}
+		}
+		return a.exec(`
+			INSERT INTO outbox (id, seq, fact, input, channel, contact, kind, question, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'queued')
+			ON CONFLICT DO NOTHING`, f.ID, int64(a.e.Seq), string(a.e.Payload), string(a.e.Input), f.Channel, f.Contact, string(f.Kind), string(f.Question))
+	}
+	var f sendFact
+	if !a.decode(&f) {
+		return nil
+	}
+	switch a.e.Type {
+	case eventlog.SendStarted:
+		return a.exec(`UPDATE outbox SET state = 'started', attempts = attempts + 1, started = ? WHERE id = ?`, a.e.Time.UnixNano(), f.ID)
+	case eventlog.BridgeSent:
+		return a.exec(`UPDATE outbox SET state = 'sent', platform = ?, error = '' WHERE id = ?`, f.Platform, f.ID)
+	}
+	state := "queued"
+	if f.Final {
+		state = "failed"
+	}
+	return a.exec(`UPDATE outbox SET state = ?, error = ?, repeated = max(repeated, ?) WHERE id = ?`, state, f.Error, f.Unknown, f.ID)
+}

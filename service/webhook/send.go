@@ -1,0 +1,202 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"time"
+	"unicode/utf16"
+
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/attachment"
+)
+
+// post is the body of what is posted.
+type post struct {
+	Type    string   `json:"type"`         // "message" or "edit"
+	ID      string   `json:"id,omitempty"` // of the message that is edited, as its receiver named it
+	Chat    string   `json:"chat"`
+	Text    string   `json:"text"`
+	Format  string   `json:"format"`
+	ReplyTo string   `json:"reply_to,omitempty"`
+	Buttons []button `json:"buttons,omitempty"`
+	File    *file    `json:"file,omitempty"`
+	Key     string   `json:"key,omitempty"`
+}
+
+type button struct {
+	Label string `json:"label"`
+	Data  string `json:"data"`
+}
+
+const (
+	maxPosted = 32 << 20        // of a file
+	maxAnswer = 64 << 10        // more than a receiver has to say
+	moment    = 5 * time.Second // where it does not say how long
+)
+
+// Send posts a message. Its id is what the receiver names it, else its key.
+func (c *Channel) Send(ctx context.Context, m service.Outbound) (string, error) {
+	p, err := c.compose("message", m)
+	if err != nil {
+		return "", err
+	}
+	if m.File != nil {
+		if p.File, err = load(m.File); err != nil {
+			return "", &service.RejectedError{Why: err.Error()}
+		}
+	}
+	id, err := c.post(ctx, p)
+	if err == nil && id == "" {
+		id = m.Key
+	}
+	return id, err
+}
+
+// Edit posts a message's new text and buttons with its id. A receiver that cannot edit refuses it.
+func (c *Channel) Edit(ctx context.Context, id string, m service.Outbound) error {
+	p, err := c.compose("edit", m)
+	if err != nil {
+		return err
+	}
+	p.ID = id
+	_, err = c.post(ctx, p)
+	return err
+}
+
+func (c *Channel) compose(kind string, m service.Outbound) (p post, err error) {
+	if n := len(utf16.Encode([]rune(m.Text))); c.opt.Text > 0 && n > c.opt.Text {
+		return p, &service.RejectedError{Why: fmt.Sprintf("its text has %d characters, and %d are allowed", n, c.opt.Text)}
+	}
+	p = post{Type: kind, Chat: m.Chat, Text: m.Text, Format: string(c.opt.Format), ReplyTo: m.ReplyTo, Key: m.Key}
+	for _, b := range m.Buttons {
+		p.Buttons = append(p.Buttons, button{b.Label, b.Data})
+	}
+	return p, nil
+}
+
+// load reads a file that is to be posted.
+func load(f *service.File) (*file, error) {
+	r, err := os.Open(f.Path)
+	if err != nil {
+		return nil, fmt.Errorf("its file cannot be read: %w", err)
+	}
+	defer func() { _ = r.Close() }() // only read
+	b, err := io.ReadAll(io.LimitReader(r, maxPosted+1))
+	if err != nil {
+		return nil, fmt.Errorf("its file cannot be read: %w", err)
+	}
+	if len(b) > maxPosted {
+		return nil, fmt.Errorf("its file has more than %d bytes", maxPosted)
+	}
+	return &file{Name: attachment.Name(f.Name), MIME: f.MIME, Data: b}, nil
+}
+
+func (c *Channel) post(ctx context.Context, p post) (id string, err error) {
+	body, err := json.Marshal(p)
+	if err != nil {
+		return "", fmt.Errorf("webhook: %w: %w", service.ErrNotSent, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
+	defer cancel()
+	// Before there is a connection nothing can have been sent.
+	var connected atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.opt.ReplyURL, bytes.NewReader(body))
+	if err != nil {
+		return "", fmt.Errorf("webhook: %w: %w", service.ErrNotSent, withoutURL(err))
+	}
+	c.sign(req, p, body)
+	resp, err := c.client.Do(req)
+	if err != nil {
+		err = withoutURL(err)
+		if !connected.Load() {
+			err = fmt.Errorf("%w: %w", service.ErrNotSent, err)
+		}
+		return "", fmt.Errorf("webhook: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read
+	// What cannot be read of an answer 2xx is an id that is not known; the message was taken.
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err := judge(resp, text); err != nil {
+		return "", fmt.Errorf("webhook: %w", err)
+	}
+	var said struct {
+		ID string `json:"id"`
+	}
+	_ = json.Unmarshal(text, &said) // an answer needs no body
+	return said.ID, nil
+}
+
+func (c *Channel) sign(req *http.Request, p post, body []byte) {
+	stamp := strconv.FormatInt(c.now().Unix(), 10)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(TimestampHeader, stamp)
+	req.Header.Set(SignatureHeader, Sign(c.opt.Secret, stamp, body))
+	if p.Key != "" {
+		req.Header.Set(KeyHeader, p.Key)
+	}
+	// With this header net/http takes a POST for repeatable, and repeats it by itself when a
+	// connection that it used before breaks. Whether it is, is for the caller to say. A
+	// connection of its own for each request has no such past, and its errors are plain.
+	req.GetBody = nil
+	req.Close = true
+}
+
+// judge is the error of an answer, of the kinds that service.Channel names.
+func judge(resp *http.Response, text []byte) error {
+	const most = 200
+	code := resp.StatusCode
+	said := fmt.Sprintf("%d %.*q", code, most, text)
+	switch {
+	case code >= 200 && code < 300:
+		return nil
+	case code == http.StatusTooManyRequests:
+		return &service.RateLimitError{After: retryAfter(resp, moment)}
+	case code == http.StatusServiceUnavailable && retryAfter(resp, 0) > 0:
+		// One that says when to come again has not taken it. Without that word it may be a
+		// proxy's, whose receiver is busy with the message.
+		return &service.RateLimitError{After: retryAfter(resp, 0)}
+	case code >= 300 && code < 400:
+		return fmt.Errorf("%w: the receiver redirects, which is not followed (%s)", service.ErrNotSent, said)
+	case code == http.StatusUnauthorized, code == http.StatusProxyAuthRequired:
+		return fmt.Errorf("%w: the receiver does not accept the signature (%s)", service.ErrNotSent, said)
+	case code == http.StatusRequestTimeout, code == http.StatusConflict:
+		// It gave up reading, or is busy with the same key.
+	case code >= 400 && code < 500, code == http.StatusNotImplemented:
+		return &service.RejectedError{Why: said}
+	}
+	return fmt.Errorf("the receiver answers %s", said)
+}
+
+// retryAfter is what the header says, in seconds or as a date; otherwise if it says nothing.
+func retryAfter(resp *http.Response, otherwise time.Duration) time.Duration {
+	const most = 24 * time.Hour
+	text := resp.Header.Get("Retry-After")
+	if n, err := strconv.Atoi(text); err == nil && n >= 0 && n <= int(most/time.Second) {
+		return max(time.Duration(n)*time.Second, time.Second)
+	}
+	date, err := http.ParseTime(resp.Header.Get("Date"))
+	if at, err2 := http.ParseTime(text); err == nil && err2 == nil {
+		return min(max(at.Sub(date), time.Second), most)
+	}
+	return otherwise
+}
+
+// withoutURL takes the URL off an error of net/http: addresses of gateways hold secrets.
+func withoutURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}

@@ -1,0 +1,199 @@
+package webhook_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/webhook"
+)
+
+// receiver takes replies.
+type receiver struct {
+	*httptest.Server
+	mu     sync.Mutex
+	posts  []map[string]any
+	bodies []string
+	heads  []http.Header
+}
+
+func receive(t *testing.T, answer func(w http.ResponseWriter, n int)) *receiver {
+	t.Helper()
+	r := &receiver{}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		b, _ := io.ReadAll(req.Body)
+		var p map[string]any
+		if err := json.Unmarshal(b, &p); err != nil {
+			t.Error(err)
+		}
+		r.mu.Lock()
+		r.posts, r.bodies, r.heads = append(r.posts, p), append(r.bodies, string(b)), append(r.heads, req.Header)
+		n := len(r.posts)
+		r.mu.Unlock()
+		answer(w, n)
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *receiver) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.posts)
+}
+
+func to(url string) func(*webhook.Options) { return func(o *webhook.Options) { o.ReplyURL = url } }
+
+func TestPosts(t *testing.T) {
+	r := receive(t, func(w http.ResponseWriter, n int) {
+		if n == 1 {
+			_, _ = io.WriteString(w, `{"id":"r1"}`)
+		}
+	})
+	c := open(t, to(r.URL))
+	name := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(name, []byte("data"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := service.Outbound{
+		Chat: "desk", Text: "**hi**", ReplyTo: "m1", Key: "k1",
+		Buttons: []service.Button{{Label: "Yes", Data: "q 1"}}, File: &service.File{Name: "/x/f.txt", Path: name, MIME: "text/plain"},
+	}
+	id, err := c.Send(t.Context(), m)
+	if err != nil || id != "r1" {
+		t.Fatalf("%q, %v", id, err)
+	}
+	if id, err := c.Send(t.Context(), service.Outbound{Chat: "desk", Text: "x", Key: "k2"}); err != nil || id != "k2" {
+		t.Errorf("without a name of its own: %q, %v", id, err)
+	}
+	if err := c.Edit(t.Context(), "r1", service.Outbound{Chat: "desk", Text: "done", Key: "k3"}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"map[buttons:[map[data:q 1 label:Yes]] chat:desk file:map[data:ZGF0YQ== mime:text/plain name:f.txt] format:markdown key:k1 reply_to:m1 text:**hi** type:message]",
+		"map[chat:desk format:markdown key:k2 text:x type:message]",
+		"map[chat:desk format:markdown id:r1 key:k3 text:done type:edit]",
+	}
+	for i, p := range r.posts {
+		if got := fmt.Sprint(p); got != want[i] {
+			t.Errorf("posted %s\nwant   %s", got, want[i])
+		}
+		h := r.heads[i]
+		if h.Get(webhook.SignatureHeader) != webhook.Sign(secret, h.Get(webhook.TimestampHeader), []byte(r.bodies[i])) || h.Get(webhook.KeyHeader) != p["key"] {
+			t.Errorf("the headers are %v", h)
+		}
+	}
+	// What we posted, sent back as it is, is no message.
+	back := send(t, c, r.bodies[0], func(req *http.Request) {
+		req.Header.Set(webhook.TimestampHeader, r.heads[0].Get(webhook.TimestampHeader))
+		req.Header.Set(webhook.SignatureHeader, r.heads[0].Get(webhook.SignatureHeader))
+	})
+	if a := <-back; a.status != http.StatusBadRequest {
+		t.Errorf("our own reply is answered %+v", a)
+	}
+}
+
+func TestJudgement(t *testing.T) {
+	const notSent, refused, unknown, sent = "not sent", "refused", "unknown", "sent"
+	for _, x := range []struct {
+		status int
+		after  string
+		want   string
+		wait   time.Duration
+	}{
+		{200, "", sent, 0}, {204, "", sent, 0},
+		{429, "7", notSent, 7 * time.Second}, {429, "", notSent, 5 * time.Second}, {429, "0", notSent, time.Second},
+		{503, "3", notSent, 3 * time.Second}, {503, "", unknown, 0},
+		{401, "", notSent, 0}, {302, "", notSent, 0},
+		{400, "", refused, 0}, {404, "", refused, 0}, {413, "", refused, 0}, {501, "", refused, 0},
+		{408, "", unknown, 0}, {409, "", unknown, 0}, {500, "", unknown, 0}, {502, "", unknown, 0},
+	} {
+		r := receive(t, func(w http.ResponseWriter, _ int) {
+			if x.after != "" {
+				w.Header().Set("Retry-After", x.after)
+			}
+			if x.status == 302 {
+				w.Header().Set("Location", "/elsewhere")
+			}
+			w.WriteHeader(x.status)
+		})
+		_, err := open(t, to(r.URL)).Send(t.Context(), service.Outbound{Chat: "a", Text: "x", Key: "k"})
+		var limit *service.RateLimitError
+		var rejected *service.RejectedError
+		got := unknown
+		switch {
+		case err == nil:
+			got = sent
+		case errors.As(err, &rejected):
+			got = refused
+		case errors.Is(err, service.ErrNotSent):
+			got = notSent
+		}
+		if got != x.want || r.count() != 1 || errors.As(err, &limit) != (x.wait > 0) || limit != nil && limit.After != x.wait {
+			t.Errorf("%d %q: %s, %v, posted %d times", x.status, x.after, got, err, r.count())
+		}
+	}
+}
+
+// TestPostedOnce: net/http repeats a request with an idempotency key by itself when a connection
+// that was used before is cut.
+func TestPostedOnce(t *testing.T) {
+	r := receive(t, func(_ http.ResponseWriter, n int) {
+		if n == 2 {
+			panic(http.ErrAbortHandler)
+		}
+	})
+	c := open(t, to(r.URL))
+	if _, err := c.Send(t.Context(), service.Outbound{Chat: "a", Text: "x", Key: "k1"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Send(t.Context(), service.Outbound{Chat: "a", Text: "x", Key: "k2"})
+	if err == nil || errors.Is(err, service.ErrNotSent) || r.count() != 2 {
+		t.Errorf("%v; posted %d times", err, r.count())
+	}
+}
+
+func TestNobodyTakesReplies(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, to("http://"+l.Addr().String()+"/hook-secret"))
+	_, err = c.Send(t.Context(), service.Outbound{Chat: "a", Text: "x"})
+	if !errors.Is(err, service.ErrNotSent) || strings.Contains(err.Error(), "hook-secret") {
+		t.Errorf("a refused connection: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Edit(ctx, "1", service.Outbound{Chat: "a", Text: "x"}); !errors.Is(err, service.ErrNotSent) || !errors.Is(err, context.Canceled) {
+		t.Errorf("given up before it began: %v", err)
+	}
+}
+
+func TestRefusedHere(t *testing.T) {
+	c := open(t, func(o *webhook.Options) { o.Text = 3 })
+	var rejected *service.RejectedError
+	for _, m := range []service.Outbound{{Text: "1234"}, {Text: "😀😀"}, {File: &service.File{Path: filepath.Join(t.TempDir(), "none")}}} {
+		if _, err := c.Send(t.Context(), m); !errors.As(err, &rejected) {
+			t.Errorf("%+v: %v", m, err)
+		}
+	}
+	if got := c.Limits(); got.Text != 3 || got.Format != service.Markdown || got.Dedupes || got.Buttons {
+		t.Errorf("limits %+v", got)
+	}
+}

@@ -1,0 +1,248 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/attachment"
+)
+
+// message is the body of a request. Fields that are not listed are refused: that is also why a
+// reply that is sent back to us, with our own signature, is no message.
+type message struct {
+	ID      string    `json:"id"`
+	Chat    string    `json:"chat"`
+	Contact string    `json:"contact"`
+	Name    string    `json:"name"`
+	Text    string    `json:"text"`
+	Sent    time.Time `json:"sent"`
+	ReplyTo string    `json:"reply_to"`
+	Button  string    `json:"button"`
+	Files   []file    `json:"files"`
+}
+
+// file goes either way.
+type file struct {
+	Name string `json:"name"`
+	MIME string `json:"mime,omitempty"`
+	Data []byte `json:"data"` // base64
+}
+
+// maxID is the longest id of anything.
+const maxID = 256
+
+// refusal is an answer that is not 202.
+type refusal struct {
+	status int
+	why    string
+}
+
+func (r *refusal) Error() string { return r.why }
+
+// take is POST /messages.
+func (c *Channel) take(w http.ResponseWriter, r *http.Request) {
+	m, err := c.read(w, r)
+	if err == nil {
+		err = c.handOver(r.Context(), m)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	var no *refusal
+	switch {
+	case err == nil:
+		w.WriteHeader(http.StatusAccepted)
+		_ = json.NewEncoder(w).Encode(map[string]string{"id": m.ID}) // whoever left repeats
+	case errors.As(err, &no):
+		if no.status == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", "2")
+		}
+		w.WriteHeader(no.status)
+		_ = json.NewEncoder(w).Encode(map[string]string{"error": no.why})
+	}
+}
+
+// read takes a message from a request: signature first, then what it says.
+func (c *Channel) read(w http.ResponseWriter, r *http.Request) (in service.Inbound, err error) {
+	stamp := r.Header.Get(TimestampHeader)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, c.opt.MaxBody))
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return in, &refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", c.opt.MaxBody)}
+	}
+	if err != nil {
+		return in, &refusal{http.StatusBadRequest, "the body could not be read"}
+	}
+	if !hmac.Equal([]byte(r.Header.Get(SignatureHeader)), []byte(Sign(c.opt.Secret, stamp, body))) {
+		return in, &refusal{http.StatusUnauthorized, "the signature does not match"}
+	}
+	// Only those who know the secret learn more than that.
+	unix, err := strconv.ParseInt(stamp, 10, 64)
+	if age := c.now().Sub(time.Unix(unix, 0)); err != nil || age > window || age < -window {
+		return in, &refusal{http.StatusUnauthorized, fmt.Sprintf("%s is not within %s of the time here", TimestampHeader, window)}
+	}
+	var m message
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil {
+		return in, &refusal{http.StatusBadRequest, "the body is no message: " + err.Error()}
+	}
+	if err := m.check(); err != nil {
+		return in, err
+	}
+	if m.Sent.IsZero() {
+		m.Sent = time.Unix(unix, 0)
+	}
+	in = service.Inbound{
+		ID: m.ID, Chat: m.Chat, Contact: m.Contact, Name: m.Name, Text: m.Text, Sent: m.Sent, ReplyTo: m.ReplyTo, Button: m.Button,
+	}
+	in.Files, err = c.keep(m)
+	return in, err
+}
+
+func (m *message) check() error {
+	for _, f := range []struct {
+		name, value string
+		must        bool
+	}{{"id", m.ID, true}, {"chat", m.Chat, true}, {"contact", m.Contact, true}, {"name", m.Name, false}, {"reply_to", m.ReplyTo, false}, {"button", m.Button, false}} {
+		if f.must && strings.TrimSpace(f.value) == "" {
+			return &refusal{http.StatusBadRequest, "the message has no " + f.name}
+		}
+		if len(f.value) > maxID {
+			return &refusal{http.StatusBadRequest, fmt.Sprintf("its %s has more than %d bytes", f.name, maxID)}
+		}
+	}
+	if m.Text == "" && m.Button == "" && len(m.Files) == 0 {
+		return &refusal{http.StatusBadRequest, "the message has no text, no button and no files"}
+	}
+	return nil
+}
+
+// keep puts a message's files into the private folder.
+func (c *Channel) keep(m message) (list []service.File, err error) {
+	if len(m.Files) > 0 && c.opt.Files == "" {
+		return nil, &refusal{http.StatusBadRequest, "files are not taken"}
+	}
+	if c.opt.Accept != nil && !c.opt.Accept(m.Contact) {
+		return nil, nil
+	}
+	for i, f := range m.Files {
+		path, err := attachment.Save(c.opt.Files, m.ID, i, f.Name, bytes.NewReader(f.Data), c.opt.MaxBody)
+		if err != nil {
+			return nil, &refusal{http.StatusServiceUnavailable, "a file could not be kept"} // why is no business of the sender's
+		}
+		list = append(list, service.File{Name: attachment.Name(f.Name), Path: path, MIME: f.MIME})
+	}
+	return list, nil
+}
+
+// handOver waits until the caller of Poll has the message.
+func (c *Channel) handOver(ctx context.Context, m service.Inbound) error {
+	h, err := c.join(m)
+	if err != nil {
+		return err
+	}
+	defer c.leave(h)
+	late := time.NewTimer(c.opt.Handover)
+	defer late.Stop()
+	select {
+	case <-h.taken:
+		return nil
+	case <-late.C:
+	case <-c.closed:
+	case <-ctx.Done():
+	}
+	// It may have been taken all the same: then it comes again, and is known by its id.
+	return &refusal{http.StatusServiceUnavailable, "the message was not taken in time: send it again"}
+}
+
+func (c *Channel) join(m service.Inbound) (*handover, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.waiting) >= maxWaiting {
+		return nil, &refusal{http.StatusServiceUnavailable, "too many messages wait"}
+	}
+	c.last++
+	h := &handover{c.last, m, make(chan struct{})}
+	c.waiting = append(c.waiting, h)
+	close(c.arrived)
+	c.arrived = make(chan struct{})
+	return h, nil
+}
+
+func (c *Channel) leave(h *handover) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, w := range c.waiting {
+		if w == h {
+			c.waiting = append(c.waiting[:i:i], c.waiting[i+1:]...)
+			return
+		}
+	}
+}
+
+// Poll returns the messages whose senders wait. The cursor that it is given says which of them
+// the caller has: these are accepted, which their senders take for an end. A cursor of another
+// process is like none.
+func (c *Channel) Poll(ctx context.Context, cursor string) ([]service.Inbound, string, error) {
+	c.accept(c.number(cursor))
+	for {
+		list, next, arrived := c.pending(cursor)
+		if len(list) > 0 {
+			return list, next, nil
+		}
+		select {
+		case <-arrived:
+		case <-ctx.Done():
+			return nil, cursor, fmt.Errorf("webhook: %w", ctx.Err())
+		case <-c.closed:
+			return nil, cursor, ErrClosed
+		}
+	}
+}
+
+// number is the last message that a cursor covers.
+func (c *Channel) number(cursor string) int64 {
+	epoch, digits, _ := strings.Cut(cursor, ":")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if epoch != c.epoch || err != nil {
+		return 0
+	}
+	return n
+}
+
+// accept ends the waiting of those that the caller has.
+func (c *Channel) accept(upTo int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rest := c.waiting[:0:0]
+	for _, h := range c.waiting {
+		if h.number <= upTo {
+			close(h.taken)
+		} else {
+			rest = append(rest, h)
+		}
+	}
+	c.waiting = rest
+}
+
+// pending are the messages that wait, the cursor behind them, and what is closed when the next
+// one comes.
+func (c *Channel) pending(cursor string) (list []service.Inbound, next string, arrived <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next = cursor
+	for _, h := range c.waiting {
+		list = append(list, h.message)
+		next = fmt.Sprintf("%s:%d", c.epoch, h.number)
+	}
+	return list, next, c.arrived
+}

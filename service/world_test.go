@@ -1,0 +1,293 @@
+package service_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/predictable"
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/local"
+)
+
+// What this binary is besides a test: an agent that counts its prompts, a bridge and a platform
+// to be killed.
+const roleVar, countVar = "PERLICA_SERVICE_ROLE", "PERLICA_SERVICE_COUNT"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(roleVar) {
+	case "agent":
+		os.Exit(countingAgent())
+	case "bridge":
+		os.Exit(bridgeProcess())
+	case "platform":
+		os.Exit(platformProcess())
+	}
+	os.Exit(m.Run())
+}
+
+// countingAgent is the predictable agent; each prompt that reaches it is written to a file
+// before it is looked at.
+func countingAgent() int {
+	count, err := os.OpenFile(os.Getenv(countVar), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 1
+	}
+	dieSomeTime()
+	r, w := io.Pipe()
+	go func() {
+		in := bufio.NewReader(os.Stdin)
+		for {
+			line, err := in.ReadString('\n')
+			if strings.Contains(line, `"session/prompt"`) {
+				_, _ = count.WriteString(line)
+				if os.Getenv(dieVar) == "prompt" {
+					killParent()
+				}
+			}
+			if _, werr := io.WriteString(w, line); err != nil || werr != nil {
+				_ = w.Close()
+				return
+			}
+		}
+	}()
+	if predictable.Serve(context.Background(), r, os.Stdout, os.Stderr, predictable.Options{State: os.Getenv(countVar) + ".state"}) != nil {
+		return 1
+	}
+	return 0
+}
+
+// world is a project on disk.
+type world struct {
+	t   testing.TB
+	dir string
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "bridge") // short: sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	for _, d := range []string{"locks", "files", "run", "agent"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &world{t: t, dir: dir}
+}
+
+func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
+func (w *world) socket() string          { return w.path("run/phone.sock") }
+
+func (w *world) openRunner(ctx context.Context) (*kernel.Runner, error) {
+	return kernel.Open(ctx, kernel.Options{
+		Paths: config.ContextPaths{
+			Dir: w.dir, EventLog: w.path("eventlog.db"), Sessions: w.path("sessions.db"), Approvals: w.path("approvals.db"), Locks: w.path("locks"),
+		},
+		Context: "default", Vouchers: kernel.NewVouchers(w.path("vouchers")), Runtime: w.path("run"),
+		Environ: append(os.Environ(), roleVar+"=agent", countVar+"="+w.path("prompts"), "GORACE=atexit_sleep_ms=0"),
+	})
+}
+
+func (w *world) options(r *kernel.Runner, channels ...service.Channel) service.Options {
+	self, _ := os.Executable() // it runs
+	return service.Options{
+		Runner: r, Context: "default", View: w.path("service_bridge.db"), Lock: w.path("service.lock"), Files: w.path("files"),
+		Channels: channels, Backoff: 20 * time.Millisecond,
+		Settings: service.Settings{
+			Ack: "ACK", Agents: 4, MaxAge: time.Hour, Grace: 10 * time.Second, AnswerIn: time.Minute, Permissions: "ask",
+		},
+		Setup: func(session eventlog.SessionID, _ string) (kernel.Setup, error) {
+			return kernel.Setup{
+				Agent: kernel.Agent{
+					Agent:          provider.Agent{ID: "test", Command: []string{self}, Env: []string{roleVar, countVar, seedVar, dieVar, "GORACE"}},
+					ConnectTimeout: 20 * time.Second, RequestTimeout: 20 * time.Second,
+				},
+				Session: session, Dir: w.path("agent"), Budget: 10_000,
+			}, nil
+		},
+	}
+}
+
+// serving is a bridge of this process.
+type serving struct {
+	*service.Bridge
+	r       *kernel.Runner
+	channel *local.Channel
+	stop    func() error
+}
+
+// serve runs a bridge until the test ends or stop is called.
+func (w *world) serve(limits service.Limits, change ...func(*service.Options)) *serving {
+	t := w.t
+	t.Helper()
+	r, err := w.openRunner(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ch, err := local.Listen(w.socket(), limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt := w.options(r, ch)
+	opt.Host.Runner = r
+	for _, f := range change {
+		f(&opt)
+	}
+	b, err := service.Open(t.Context(), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	s := &serving{Bridge: b, r: r, channel: ch}
+	s.stop = sync.OnceValue(func() error {
+		cancel()
+		err := <-done
+		for _, close := range []func() error{func() error { return b.Close(context.Background()) }, ch.Close} {
+			if cerr := close(); err == nil {
+				err = cerr
+			}
+		}
+		if rep, verr := r.Log().Verify(context.Background(), eventlog.VerifyOptions{}); verr != nil || !rep.OK() {
+			t.Errorf("the log: %+v, %v", rep, verr)
+		}
+		if cerr := r.Close(); err == nil {
+			err = cerr
+		}
+		return err
+	})
+	t.Cleanup(func() {
+		if err := s.stop(); err != nil {
+			t.Errorf("the bridge: %v", err)
+		}
+	})
+	return s
+}
+
+// person is somebody with a phone.
+type person struct {
+	*local.Phone
+	t testing.TB
+
+	mu      sync.Mutex
+	arrived []local.Arrived
+	at      []time.Time
+	change  chan struct{}
+	read    int
+	also    func(local.Arrived) // what is done with what arrives
+
+	deliver func(local.Message) string // Say, or what takes its place on another channel
+}
+
+// phone gives somebody a phone.
+func (w *world) phone(name string) *person {
+	p := newPerson(w.t, w.socket(), name)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { p.Run(ctx) })
+	w.t.Cleanup(func() { cancel(); wg.Wait() })
+	return p
+}
+
+func newPerson(t testing.TB, socket, name string) *person {
+	p := &person{t: t, change: make(chan struct{})}
+	p.Phone = &local.Phone{Path: socket, Contact: name, Name: strings.ToUpper(name), Show: func(a local.Arrived) {
+		p.mu.Lock()
+		p.arrived = append(p.arrived, a)
+		p.at = append(p.at, time.Now())
+		close(p.change)
+		p.change = make(chan struct{})
+		also := p.also
+		p.mu.Unlock()
+		if also != nil {
+			also(a)
+		}
+	}}
+	p.deliver = p.Say
+	return p
+}
+
+func (p *person) say(text string) string { return p.deliver(local.Message{Text: text}) }
+
+// expect waits for something that holds the text, behind what was expected before, and returns
+// it.
+func (p *person) expect(text string) local.Arrived {
+	p.t.Helper()
+	timeout := time.After(30 * time.Second)
+	for {
+		p.mu.Lock()
+		change := p.change
+		for i := p.read; i < len(p.arrived); i++ {
+			if strings.Contains(p.arrived[i].Text, text) {
+				p.read = i + 1
+				a := p.arrived[i]
+				p.mu.Unlock()
+				return a
+			}
+		}
+		got := fmt.Sprintf("%q", p.arrived)
+		p.mu.Unlock()
+		select {
+		case <-change:
+		case <-timeout:
+			p.t.Fatalf("%s never got %q; got %s", p.Name, text, got)
+		}
+	}
+}
+
+// count is how many of what arrived hold the text.
+func (p *person) count(text string) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, a := range p.arrived {
+		if strings.Contains(a.Text, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// pair pairs somebody.
+func (w *world) pair(s *serving, p *person, rights ...service.Right) {
+	w.t.Helper()
+	if len(rights) == 0 {
+		rights = service.DefaultRights()
+	}
+	code, err := service.OpenPairing(w.t.Context(), s.r.Log(), rights, "test", time.Now())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	p.say(code)
+	p.expect("You are paired")
+}
+
+// prompts are the texts that reached agents.
+func (w *world) prompts() string {
+	b, err := os.ReadFile(w.path("prompts"))
+	if err != nil && !os.IsNotExist(err) {
+		w.t.Fatal(err)
+	}
+	return string(b)
+}
+
+// seeded returns numbers that come again with their seed.
+func seeded(t testing.TB, seed uint64) *rand.Rand {
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 1))
+}
