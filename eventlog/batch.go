@@ -78,6 +78,11 @@ func (w *batchWriter) try(batch []entry) (conflict int, err error) {
 	if err := w.patiently(ctx, func() error { return w.connect(ctx) }); err != nil {
 		return -1, &WriteError{Op: "connect", Err: explain(err)}
 	}
+	if e := w.single(batch); e != nil {
+		if done, err := w.trySingle(ctx, e); done || err != nil {
+			return -1, err
+		}
+	}
 	if err := w.failpoint("begin"); err != nil {
 		return -1, &WriteError{Op: "begin", Err: explain(err)}
 	}

@@ -1,0 +1,67 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// single returns the event of a batch that needs no transaction around it, or nil: one event
+// that one statement inserts, because it completes no node, opens no run and ends none.
+func (w *batchWriter) single(batch []entry) *Event {
+	var only *Event
+	for i := range batch {
+		events := batch[i].events
+		if batch[i].store != nil || batch[i].noted() || len(events) > 1 || len(events) == 1 && only != nil {
+			return nil
+		}
+		if len(events) == 1 {
+			only = &events[0]
+		}
+	}
+	if only == nil || only.Type == Requested || only.Type.Outcome() {
+		return nil
+	}
+	if w.tree.size == 0 || (w.tree.size+1)%(1<<nodeHeight) == 0 {
+		return nil
+	}
+	return only
+}
+
+// trySingle inserts one event by a statement that commits itself, which saves two statements of
+// three. It reports whether it did: if not, the log was changed by others, or the event
+// conflicts with it, and a transaction finds out. Any error is final.
+func (w *batchWriter) trySingle(ctx context.Context, e *Event) (done bool, err error) {
+	for _, point := range []string{"begin", "insert", "commit"} {
+		if err := w.failpoint(point); err != nil {
+			return false, &WriteError{Op: point, Err: explain(err)}
+		}
+	}
+	e.Seq = Seq(w.tree.size + 1)
+	e.LeafHash = e.Leaf()
+	// If somebody else has appended, that number is taken.
+	err = w.patiently(ctx, func() error { return w.insert(ctx, insertOne, e) })
+	if isConstraint(err) {
+		e.Seq = 0
+		return false, nil
+	}
+	if err := explain(err); err != nil {
+		return false, &WriteError{Op: "commit", Unknown: !errors.Is(err, ErrBusy), Err: err}
+	}
+	if err := w.failpoint("committed"); err != nil {
+		return false, &WriteError{Op: "commit", Unknown: true, Err: err}
+	}
+	before := w.seen
+	if w.seen, err = w.version(); err != nil {
+		w.seen = 0
+	}
+	if w.seen != before+1 {
+		// Others have changed the file, though they have appended nothing.
+		if err := w.holds(hashes{ctx: ctx, db: w.conn}); err != nil {
+			return false, &WriteError{Op: "commit", Unknown: true, Err: fmt.Errorf("another process changed the log: %w", err)}
+		}
+	}
+	w.tree.add(e.LeafHash)
+	w.last = e.LeafHash
+	return true, nil
+}

@@ -1,0 +1,71 @@
+package eventlog
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+)
+
+// TestAppendToAChangedLog: whoever has a log open notices that what it wrote last was changed or
+// deleted by others, with the next event at the latest, and says so instead of going on.
+func TestAppendToAChangedLog(t *testing.T) {
+	for name, stmt := range map[string]string{
+		"changed": `DROP TRIGGER events_lose_nothing_but_payloads; UPDATE events SET leaf = zeroblob(32) WHERE seq = 3`,
+		"deleted": `DROP TRIGGER events_are_not_deleted; DELETE FROM events WHERE seq = 3`,
+	} {
+		for kind, next := range map[string]Event{
+			"alone":              fact(Truncated, Refs{}),
+			"with an open run":   fact(Requested, Refs{Run: "r", Input: "i"}),
+			"that ends with one": fact(Responded, Refs{Run: "r"}),
+		} {
+			l, err := Open(t.Context(), filepath.Join(t.TempDir(), "e.db"), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				mustAppend(t, l, fact(Truncated, Refs{}))
+			}
+			if err := execFile(l.Path(), stmt); err != nil {
+				t.Fatal(err)
+			}
+			if seq, err := l.Append(t.Context(), next); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("%s, an event %s: appended as %d, %v", name, kind, seq, err)
+			}
+			if l.Err() == nil {
+				t.Errorf("%s, an event %s: the log lives", name, kind)
+			}
+			_ = l.Close() // it returns why it died
+		}
+	}
+}
+
+// TestAppendInTurn: of two handles each takes in what the other has appended, over the ends of
+// the groups whose hashes are stored.
+func TestAppendInTurn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "e.db")
+	var logs [2]*Log
+	for i := range logs {
+		l, err := Open(t.Context(), path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		logs[i] = l
+	}
+	want := Seq(0)
+	for round := range 90 {
+		for _, l := range logs {
+			for range round%5 + 1 {
+				want++
+				if seq := mustAppend(t, l, fact(Truncated, Refs{})); seq != want {
+					t.Fatalf("seq %d, want %d", seq, want)
+				}
+			}
+		}
+	}
+	for _, l := range logs {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	audit(t, path)
+}
