@@ -91,11 +91,26 @@ func (w *batchWriter) insert(ctx context.Context, text string, rows ...*Event) e
 	return w.exec(ctx, text, w.args...)
 }
 
+// appendArgs appends an event's values. args may have held those of another: a text that both
+// have is not made a value again.
 func appendArgs(args []any, e *Event) []any {
-	return append(args, int64(e.Seq), e.ID, e.Time.UnixNano(), string(e.Type), string(e.Class),
-		e.Actor, e.Writer, e.Context,
-		string(e.Session), string(e.Conversation), string(e.Run), string(e.Trace), string(e.Interaction), string(e.Input),
-		e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:], e.bytes())
+	text := func(s string) {
+		if n := len(args); n < cap(args) {
+			if same, ok := args[:n+1][n].(string); ok && same == s {
+				args = args[:n+1]
+				return
+			}
+		}
+		args = append(args, s)
+	}
+	args = append(args, int64(e.Seq), e.ID, e.Time.UnixNano())
+	for _, s := range [...]string{
+		string(e.Type), string(e.Class), e.Actor, e.Writer, e.Context, string(e.Session), string(e.Conversation),
+		string(e.Run), string(e.Trace), string(e.Interaction), string(e.Input),
+	} {
+		text(s)
+	}
+	return append(args, e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:], e.bytes())
 }
 
 // appendOwnArgs appends what insertTogether has of every row but the first.

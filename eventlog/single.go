@@ -41,11 +41,13 @@ func (w *batchWriter) trySingle(ctx context.Context, e *Event) (done bool, err e
 	e.LeafHash = e.Leaf()
 	// If somebody else has appended, that number is taken.
 	err = w.patiently(ctx, func() error { return w.insert(ctx, insertOne, e) })
-	if isConstraint(err) {
+	switch {
+	case err == nil:
+	case isConstraint(err):
 		e.Seq = 0
 		return false, nil
-	}
-	if err := explain(err); err != nil {
+	default:
+		err = explain(err)
 		return false, &WriteError{Op: "commit", Unknown: !errors.Is(err, ErrBusy), Err: err}
 	}
 	if err := w.failpoint("committed"); err != nil {
