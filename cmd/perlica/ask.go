@@ -68,7 +68,9 @@ func newAsker(a *app, r *kernel.Runner, say *printer) *asker {
 	}
 	k := newAskerAt(a, r, say, tty, "terminal")
 	k.done = tty.Close
-	k.suspend = func() { _ = tty.Aside(suspend) } // a terminal that is gone says so to whoever reads it
+	k.suspend = func() {
+		say.status.Aside(func() { _ = tty.Aside(suspend) }) // a terminal that is gone says so to whoever reads it
+	}
 	return k
 }
 

@@ -80,7 +80,8 @@ type chat struct {
 	next     string // what stands in the next prompt
 
 	mu   sync.Mutex     // guards what follows
-	stop *stopper       // of the turn under way
+	stop *stopper       // of the turn under way, or of a command
+	line *term.Status   // where the turn under way shows what it does
 	edit *editor.Editor // nil before the first prompt
 
 	suspended chan struct{} // closed when the process has been continued; nil: it was not stopped by its user
@@ -312,13 +313,16 @@ func (c *chat) prompt() string {
 	return c.styles.Dim(oneLine(name)) + " " + c.styles.Cyan(oneLine(c.agent.ID)) + " " + c.styles.Bold(mark) + " "
 }
 
-// redraw draws the prompt again, if there is one.
+// redraw draws the prompt or the status line again, if there is one.
 func (c *chat) redraw(lost bool) {
 	c.mu.Lock()
-	edit := c.edit
+	edit, line := c.edit, c.line
 	c.mu.Unlock()
 	if edit != nil {
 		edit.Redraw(lost)
+	}
+	if line != nil {
+		line.Redraw(lost)
 	}
 }
 

@@ -38,11 +38,11 @@ func (c *chat) take(line string) (leave bool) {
 func (c *chat) do(l command.Line) (leave bool) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	stop := newStopper(cancel)
-	c.setStop(stop)
+	c.under(stop, nil)
 	c.keys.begin(c.events(func() { cancel(context.Canceled) }, nil), c.hangup)
 	out, err := c.host.Do(ctx, l)
 	c.keys.end()
-	c.setStop(nil)
+	c.under(nil, nil)
 	givenUp := ctx.Err() != nil
 	cancel(nil)
 	if givenUp && errors.Is(err, context.Canceled) {
