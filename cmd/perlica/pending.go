@@ -216,7 +216,7 @@ func (a *app) describeQuestion(ctx context.Context, log *eventlog.Reader, p *pla
 func renderPending(p pendingQuestion, s term.Styles, now time.Time) string {
 	var b strings.Builder
 	q := p.Question
-	fmt.Fprintf(&b, "%s %s\n", s.Yellow("?"), s.Bold(term.Sanitize(questionTitle(q))))
+	fmt.Fprintf(&b, "%s %s\n", s.Yellow("?"), s.Bold(hanging(questionTitle(q))))
 	writeSubject(&b, q, s)
 	for i, o := range q.Options {
 		fmt.Fprintf(&b, "  %s %s %s\n", s.Cyan(fmt.Sprint(i+1)), oneLine(o.Label), s.Dim("("+oneLine(o.ID)+")"))
