@@ -76,8 +76,9 @@ type chat struct {
 	prompted bool // in this conversation
 	thoughts bool // are shown
 	attached []string
-	last     string // the last input
-	next     string // what stands in the next prompt
+	last     string   // the last input
+	with     []string // the files that were attached to it by command
+	next     string   // what stands in the next prompt
 
 	mu   sync.Mutex     // guards what follows
 	stop *stopper       // of the turn under way, or of a command

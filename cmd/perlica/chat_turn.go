@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -34,11 +33,7 @@ func (c *chat) send(line, text string) {
 		}
 	}
 	for _, f := range files {
-		name := f
-		if rel, err := filepath.Rel(c.dir(), f); err == nil && !strings.HasPrefix(rel, "..") {
-			name = rel
-		}
-		c.note("attached: " + name)
+		c.note("attached: " + c.relative(f))
 	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.ctx))
 	defer cancel(nil)
@@ -89,7 +84,7 @@ func (c *chat) told(line string, res kernel.Result, err error) {
 		c.next = line
 		return
 	}
-	c.last, c.attached = line, nil
+	c.last, c.with, c.attached = line, c.attached, nil
 	c.turns++
 	c.prompted = true
 	if res.Duration >= longTurn && res.Stopped == nil {
