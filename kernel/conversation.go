@@ -21,10 +21,10 @@ type Conversation struct {
 	setup   Setup
 	idle    time.Duration
 	lock    *fileLock
-	turns   sync.Mutex // held by a turn, and by what must not meet one
-	created bool       // the session is new and not on record yet; guarded by turns
-	fresh   bool       // the session has no earlier turns; guarded by turns
-	epoch   int64      // of the Runner, in which the agent was started; guarded by turns
+	turns   queue // held by a turn, and by what must not meet one
+	created bool  // the session is new and not on record yet; guarded by turns
+	fresh   bool  // the session has no earlier turns; guarded by turns
+	epoch   int64 // of the Runner, in which the agent was started; guarded by turns
 
 	mu      sync.Mutex // guards what follows
 	life    *life      // the agent's, from the beginning of its start; nil: there is none
@@ -55,7 +55,7 @@ var ErrConversationClosed = errors.New("the conversation is closed")
 // It fails with a *BusyError, which is ErrBusy, if another process or conversation holds the
 // session.
 func (r *Runner) Converse(ctx context.Context, setup Setup, idle time.Duration, by string) (*Conversation, error) {
-	c := &Conversation{r: r, setup: setup, idle: idle, epoch: r.epoch.Load()}
+	c := &Conversation{r: r, setup: setup, idle: idle, turns: make(queue, 1), epoch: r.epoch.Load()}
 	if setup.Session == "" {
 		c.setup.Session = newSessionID()
 		c.created, c.fresh = true, true
@@ -211,9 +211,12 @@ func (c *Conversation) record() error {
 }
 
 // Run answers one input with at most one call in the living agent session, as Runner.Run does
-// in one of its own. Of the turn's Setup nothing is used.
+// in one of its own. Of the turn's Setup nothing is used. An input that waits for another is
+// given up when ctx is done or the turn is stopped; nothing of it is on record then.
 func (c *Conversation) Run(ctx context.Context, t Turn) (Result, error) {
-	c.turns.Lock()
+	if err := c.turns.wait(ctx, t.Stop); err != nil {
+		return Result{}, err
+	}
 	defer c.turns.Unlock()
 	if err := errors.Join(c.r.mend(ctx), c.forget(ctx)); err != nil {
 		return Result{}, err

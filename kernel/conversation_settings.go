@@ -70,7 +70,9 @@ func (c *Conversation) keep(id, value string) {
 }
 
 func (c *Conversation) set(ctx context.Context, do func(context.Context, *agentSession) error) error {
-	c.turns.Lock()
+	if err := c.turns.wait(ctx, nil); err != nil {
+		return err
+	}
 	defer c.turns.Unlock()
 	if err := errors.Join(c.r.mend(ctx), c.forget(ctx)); err != nil {
 		return err

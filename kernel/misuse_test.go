@@ -5,7 +5,9 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/policy"
 )
 
@@ -61,4 +63,67 @@ func TestAConversationMisused(t *testing.T) {
 	if all, _ := sent(t, r, "session/prompt"); all != 5 {
 		t.Errorf("%d prompts, want 5", all)
 	}
+}
+
+// TestAnInputLeavesTheQueue: an input, or a setting, that waits for a turn is given up without
+// waiting for its end, and leaves no trace.
+func TestAnInputLeavesTheQueue(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", "", "")
+	under, first := make(chan struct{}), make(chan Stop, 1)
+	var once sync.Once
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		res, err := c.Run(t.Context(), Turn{
+			Input: Input{Text: "@say begun\n@hang", Source: "test"}, Permissions: policy.ModeDeny, Stop: first,
+			Show: func(n Notice) {
+				if _, ok := n.(Updated); ok {
+					once.Do(func() { close(under) })
+				}
+			},
+		})
+		if err != nil || res.Stopped == nil || res.Stopped.Why != "enough" {
+			t.Errorf("%+v, %v", res, err)
+		}
+	})
+	<-under
+	why := errors.New("nobody wants it any more")
+	late, cancel := context.WithCancelCause(t.Context())
+	stop := make(chan Stop, 1)
+	gone := make(chan error, 3)
+	for _, wait := range []func() error{
+		func() error { _, err := c.Run(late, Turn{Input: Input{Text: "late"}}); return err },
+		func() error { return c.SetMode(late, "auto") },
+		func() error { _, err := c.Run(t.Context(), Turn{Input: Input{Text: "late"}, Stop: stop}); return err },
+	} {
+		go func() { gone <- wait() }()
+	}
+	cancel(why)
+	stop <- Stop{By: "user", Why: "changed my mind"}
+	cancelled, stopped := 0, 0
+	for range 3 {
+		select {
+		case err := <-gone:
+			var s *StoppedError
+			switch {
+			case errors.Is(err, why):
+				cancelled++
+			case errors.As(err, &s) && s.Stop.Why == "changed my mind":
+				stopped++
+			default:
+				t.Errorf("it ends with %v", err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Error("it waits for the turn")
+		}
+	}
+	if cancelled != 2 || stopped != 1 {
+		t.Errorf("%d were cancelled, %d stopped", cancelled, stopped)
+	}
+	first <- Stop{By: "user", Why: "enough"}
+	wg.Wait()
+	if n, err := r.log.Count(t.Context(), eventlog.Query{Types: []eventlog.Type{eventlog.MessageReceived}}); err != nil || n != 1 {
+		t.Errorf("%d inputs are on record, %v", n, err)
+	}
+	closeConversation(t, c)
 }

@@ -68,7 +68,9 @@ func newAsker(a *app, r *kernel.Runner, say *printer) *asker {
 	}
 	k := newAskerAt(a, r, say, tty, "terminal")
 	k.done = tty.Close
-	k.suspend = func() { _ = tty.Aside(suspend) } // a terminal that is gone says so to whoever reads it
+	k.suspend = func() {
+		say.status.Aside(func() { _ = tty.Aside(suspend) }) // a terminal that is gone says so to whoever reads it
+	}
 	return k
 }
 
@@ -290,7 +292,7 @@ func byNumber(key term.Key, q interaction.Question) (interaction.Option, bool) {
 func (k *asker) render(q interaction.Question) string {
 	var b strings.Builder
 	s := k.say.styles
-	fmt.Fprintf(&b, "\n%s %s\n", s.Yellow("?"), s.Bold(term.Sanitize(questionTitle(q))))
+	fmt.Fprintf(&b, "\n%s %s\n", s.Yellow("?"), s.Bold(hanging(questionTitle(q))))
 	writeSubject(&b, q, s)
 	for i, o := range q.Options {
 		fmt.Fprintf(&b, "  %s %s\n", s.Cyan(fmt.Sprintf("%d", i+1)), oneLine(o.Label))
@@ -333,6 +335,12 @@ func questionTitle(q interaction.Question) string {
 	return q.Subject.Provider + " asks: " + title
 }
 
+// hanging is a text whose first line stands two columns in, as its others do then: none of them
+// looks like something that is not the agent's.
+func hanging(text string) string {
+	return strings.ReplaceAll(term.Sanitize(strings.TrimRight(text, "\r\n")), "\n", "\n  ")
+}
+
 // writeSubject shows what is to be judged, whole.
 func writeSubject(b *strings.Builder, q interaction.Question, s term.Styles) {
 	indent := func(text string) {
@@ -369,7 +377,7 @@ func writeSubject(b *strings.Builder, q interaction.Question, s term.Styles) {
 		}
 	}
 	if q.Why != "" {
-		b.WriteString("  " + s.Yellow(term.Sanitize(q.Why)) + "\n")
+		b.WriteString("  " + s.Yellow(hanging(q.Why)) + "\n")
 	}
 }
 

@@ -76,11 +76,13 @@ type chat struct {
 	prompted bool // in this conversation
 	thoughts bool // are shown
 	attached []string
-	last     string // the last input
-	next     string // what stands in the next prompt
+	last     string   // the last input
+	with     []string // the files that were attached to it by command
+	next     string   // what stands in the next prompt
 
 	mu   sync.Mutex     // guards what follows
-	stop *stopper       // of the turn under way
+	stop *stopper       // of the turn under way, or of a command
+	line *term.Status   // where the turn under way shows what it does
 	edit *editor.Editor // nil before the first prompt
 
 	suspended chan struct{} // closed when the process has been continued; nil: it was not stopped by its user
@@ -312,13 +314,16 @@ func (c *chat) prompt() string {
 	return c.styles.Dim(oneLine(name)) + " " + c.styles.Cyan(oneLine(c.agent.ID)) + " " + c.styles.Bold(mark) + " "
 }
 
-// redraw draws the prompt again, if there is one.
+// redraw draws the prompt or the status line again, if there is one.
 func (c *chat) redraw(lost bool) {
 	c.mu.Lock()
-	edit := c.edit
+	edit, line := c.edit, c.line
 	c.mu.Unlock()
 	if edit != nil {
 		edit.Redraw(lost)
+	}
+	if line != nil {
+		line.Redraw(lost)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/perlica/perlica/cmd/perlica/markdown"
 	"github.com/perlica/perlica/cmd/perlica/term"
@@ -38,11 +39,11 @@ func (c *chat) take(line string) (leave bool) {
 func (c *chat) do(l command.Line) (leave bool) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	stop := newStopper(cancel)
-	c.setStop(stop)
+	c.under(stop, nil)
 	c.keys.begin(c.events(func() { cancel(context.Canceled) }, nil), c.hangup)
 	out, err := c.host.Do(ctx, l)
 	c.keys.end()
-	c.setStop(nil)
+	c.under(nil, nil)
 	givenUp := ctx.Err() != nil
 	cancel(nil)
 	if givenUp && errors.Is(err, context.Canceled) {
@@ -80,10 +81,7 @@ func (c *chat) effect(out command.Output) (leave bool) {
 		c.thoughts = !c.thoughts
 		c.note(map[bool]string{true: "thoughts are shown", false: "thoughts are not shown"}[c.thoughts])
 	case command.Recall:
-		c.next = c.last
-		if c.last == "" {
-			c.note("nothing was sent yet")
-		}
+		c.recall()
 	case command.Attach:
 		path := c.absolute(out.Path)
 		if !isFile(path) {
@@ -101,6 +99,24 @@ func (c *chat) effect(out command.Output) (leave bool) {
 		}
 	}
 	return false
+}
+
+// recall puts the last input back into the line, with the files that commands had attached to it;
+// those that its text names are attached by that.
+func (c *chat) recall() {
+	if c.last == "" {
+		c.note("nothing was sent yet")
+	}
+	c.next = c.last
+	for _, f := range c.with {
+		switch {
+		case !isFile(f):
+			c.note(c.relative(f) + " was attached and is gone")
+		case !slices.Contains(c.attached, f):
+			c.attached = append(c.attached, f)
+			c.note("attached again: " + c.relative(f))
+		}
+	}
 }
 
 // export writes the record of this session to a file that is not there yet.

@@ -86,6 +86,24 @@ func TestChatSlash(t *testing.T) {
 	s.expect("attached: the other.txt")
 	s.prompt("")
 	w.logged(1, "inbound.message.received", `"attachments":["`+filepath.Join(w.project, "my notes.txt")+`","`+filepath.Join(w.project, "the other.txt")+`"]`)
+	s.press("/again\r") // brings back what /attach had added; the text brings the rest
+	s.expect("attached again: my notes.txt")
+	s.expect("predictable +1 file ❯ see @\"my notes.txt\" and @\"the other.txt\"")
+	s.press("\x15/again\r") // once
+	s.expect("predictable +1 file ❯ see @\"my notes.txt\"")
+	s.press("\x15and that\r")
+	s.expect("attached: my notes.txt\r\n")
+	s.expect("You said: and that")
+	s.prompt("")
+	w.logged(1, "inbound.message.received", `"text":"and that","attachments":["`+filepath.Join(w.project, "my notes.txt")+`"]`)
+	if err := os.Remove(filepath.Join(w.project, "my notes.txt")); err != nil {
+		t.Fatal(err)
+	}
+	s.press("/again\r")
+	s.expect("my notes.txt was attached and is gone")
+	s.prompt("and that")
+	s.press("\x15")
+	s.prompt("")
 	says("/session export", "use it as /session")
 	says("/session export other.txt", "other.txt is there already")
 	says("/session export the record.jsonl", "exported ")
@@ -108,7 +126,7 @@ func TestChatSlash(t *testing.T) {
 	says("/provider", "predictable")
 	says("/usage", "0 turns, 0 calls")
 	says("/provider no-such", `there is no provider "no-such"`)
-	says("/session use kept", "session kept, 3 turns")
+	says("/session use kept", "session kept, 4 turns")
 	says("/provider predictable", "a new session with predictable")
 	says("to be gone", "You said: to be gone")
 	s.press("/discard\r")
@@ -119,7 +137,7 @@ func TestChatSlash(t *testing.T) {
 	if j := w.run("session", "list", "--all", "--json"); strings.Contains(j.stdout.String(), "to be gone") {
 		t.Errorf("a discarded session is listed: %s", j.stdout.String())
 	}
-	if n := w.prompts(); n != 4 {
+	if n := w.prompts(); n != 5 {
 		t.Errorf("%d calls", n)
 	}
 	w.audit()

@@ -205,6 +205,14 @@ func (c *chat) absolute(path string) string {
 	return filepath.Join(c.dir(), path)
 }
 
+// relative is a path as a person would write it.
+func (c *chat) relative(path string) string {
+	if rel, err := filepath.Rel(c.dir(), path); err == nil && !strings.HasPrefix(rel, "..") {
+		return rel
+	}
+	return path
+}
+
 // dir is the agent's working directory.
 func (c *chat) dir() string {
 	if c.f.cwd == "" {

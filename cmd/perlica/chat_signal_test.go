@@ -4,6 +4,7 @@ package main
 
 import (
 	"os/exec"
+	"strings"
 	"testing"
 )
 
@@ -23,11 +24,22 @@ func (w *world) shell() *screen {
 	return s
 }
 
-// suspend presses Ctrl-Z and fails unless the shell gets its terminal as it was.
-func (s *screen) suspend() {
+// suspend presses Ctrl-Z and fails unless the shell gets its terminal as it was; of the status
+// line, if there is one, nothing stays.
+func (s *screen) suspend(status ...string) {
 	s.w.t.Helper()
+	for _, text := range status {
+		s.expect("\r" + text)
+	}
+	from := len(s.text())
 	s.press("\x1a")
 	s.expect("Stopped")
+	if all := s.text(); len(status) > 0 {
+		gone := strings.LastIndex(all, "\r\x1b[K")
+		if drawn := strings.LastIndex(all, "\r"+status[0]); gone < from || gone < drawn {
+			s.w.t.Errorf("the status line stays: %q", all[max(drawn, 0):])
+		}
+	}
 	s.expect("shell: ")
 	s.press("stty -a | grep -ow -- -*icanon\n")
 	s.expect("\nicanon")
@@ -56,16 +68,16 @@ func TestChatSuspend(t *testing.T) {
 	s.press(" on\r")
 	s.expect("You said: kept on")
 	s.prompt("")
-	s.press("@sleep 1s\x0a@say over\r") // and during a turn
-	w.until(2, "acp.request.sent", `"method":"session/prompt"`)
-	s.press("\x1a")
-	s.expect("Stopped")
+	s.press("@hang\r") // and during a turn
+	s.suspend("predictable is working")
 	s.press("fg\n")
-	s.expect("over")
+	s.expect("\rpredictable is working")
+	s.press("\x03")
+	s.expect("stopped: interrupted")
 	s.prompt("")
 	s.press(question + "\r") // and at a question, which is asked again
 	s.ask("Run it")
-	s.suspend()
+	s.suspend("a question waits")
 	s.press("fg\n")
 	s.ask("Run it", "1 Allow once")
 	s.press("y")
@@ -82,7 +94,7 @@ func TestTerminalSuspend(t *testing.T) {
 	s := w.shell()
 	s.press(`"$PERLICA_TEST" run '@ask execute "Clean up" command="rm -rf /"'` + "\n")
 	s.ask("predictable asks: Clean up")
-	s.suspend()
+	s.suspend("a question waits")
 	s.press("fg\n")
 	s.ask("predictable asks: Clean up")
 	s.press("y")

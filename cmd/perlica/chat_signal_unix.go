@@ -57,6 +57,17 @@ func (c *chat) signal(sig os.Signal) {
 
 // suspend stops the process, with the terminal as it was, until somebody continues it.
 func (c *chat) suspend() {
+	c.mu.Lock()
+	line := c.line
+	c.mu.Unlock()
+	if line == nil {
+		c.stopped()
+		return
+	}
+	line.Aside(c.stopped)
+}
+
+func (c *chat) stopped() {
 	c.paste(false)
 	_ = c.tty.Aside(func() error { // a terminal that is gone says so to whoever reads it
 		again := make(chan struct{})

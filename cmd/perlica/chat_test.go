@@ -346,6 +346,16 @@ func TestChatResize(t *testing.T) {
 	s.press("\r")
 	s.expect("You said: word")
 	s.prompt("")
+	s.press("@tool execute \"0123456789 0123456789\" command=make steps=in_progress\x0a@hang\r")
+	s.expect("\rrunning: 0123456789 0123456789 ")
+	if err := pty.Setsize(s.pty, &pty.Winsize{Rows: 50, Cols: 20}); err != nil {
+		t.Fatal(err)
+	}
+	s.expect("\r\x1b[1Arunning: 01234") // from the first of the rows that the old line takes now
+	s.expect("\x1b[J")
+	s.press("\x03")
+	s.expect("stopped: interrupted")
+	s.prompt("")
 	s.bye()
 	w.audit()
 }

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/perlica/perlica/cmd/perlica/editor"
+	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/policy"
@@ -33,11 +33,7 @@ func (c *chat) send(line, text string) {
 		}
 	}
 	for _, f := range files {
-		name := f
-		if rel, err := filepath.Rel(c.dir(), f); err == nil && !strings.HasPrefix(rel, "..") {
-			name = rel
-		}
-		c.note("attached: " + name)
+		c.note("attached: " + c.relative(f))
 	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.ctx))
 	defer cancel(nil)
@@ -61,7 +57,7 @@ func (c *chat) send(line, text string) {
 	if t.Permissions == policy.ModeAllow && c.turns == 0 {
 		say.note("--permissions allow: every ordinary command is allowed without asking; this is no sandbox")
 	}
-	c.setStop(stop)
+	c.under(stop, say.status)
 	c.keys.begin(c.events(func() { stop.stop(kernel.Stop{By: byUser, Why: "interrupted"}) }, say), c.hangup)
 	say.setStatus("working")
 	if _, _, ready := c.conv.Offers(); !ready {
@@ -70,7 +66,7 @@ func (c *chat) send(line, text string) {
 	res, err := c.conv.Run(ctx, t)
 	asker.close()
 	c.keys.end()
-	c.setStop(nil)
+	c.under(nil, nil)
 	view.finish(res, err)
 	fmt.Fprintln(c.a.stderr) // room before the next prompt
 	c.told(line, res, err)
@@ -88,7 +84,7 @@ func (c *chat) told(line string, res kernel.Result, err error) {
 		c.next = line
 		return
 	}
-	c.last, c.attached = line, nil
+	c.last, c.with, c.attached = line, c.attached, nil
 	c.turns++
 	c.prompted = true
 	if res.Duration >= longTurn && res.Stopped == nil {
@@ -108,10 +104,10 @@ func (c *chat) events(interrupt func(), say *printer) editor.Events {
 	}
 }
 
-// setStop says which turn is under way.
-func (c *chat) setStop(s *stopper) {
+// under says which turn is under way, or which command, and its status line.
+func (c *chat) under(s *stopper, line *term.Status) {
 	c.mu.Lock()
-	c.stop = s
+	c.stop, c.line = s, line
 	c.mu.Unlock()
 	if s != nil && c.ctx.Err() != nil { // the signal came before
 		s.stop(causeOf(c.ctx))

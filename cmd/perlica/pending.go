@@ -17,15 +17,22 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
+// pendingCommand lists what waits where nothing more is said: whoever is called to answer types
+// no more than that.
 func (a *app) pendingCommand() *cobra.Command {
-	return group("pending", "See and answer the questions that wait",
+	list := a.pendingListCommand()
+	cmd := group("pending", "See and answer the questions that wait",
 		`A question waits as long as the run that asked it lives and nobody has answered: at the
 terminal of that run, and with these commands from anywhere else. The first answer wins,
 and is on the log before the agent is told.
 
-A question is named by the end of its id, as 'perlica pending list' shows it.`,
-		a.pendingListCommand(), a.pendingShowCommand(),
+'perlica pending' alone is 'perlica pending list'. A question is named by the end of its
+id, as it is listed.`,
+		list, a.pendingShowCommand(),
 		a.pendingAllowCommand(), a.pendingDenyCommand(), a.pendingChooseCommand())
+	cmd.RunE = list.RunE
+	cmd.Flags().AddFlagSet(list.Flags())
+	return cmd
 }
 
 // openQuestions returns the questions of the context that wait. Where there is no log
@@ -216,7 +223,7 @@ func (a *app) describeQuestion(ctx context.Context, log *eventlog.Reader, p *pla
 func renderPending(p pendingQuestion, s term.Styles, now time.Time) string {
 	var b strings.Builder
 	q := p.Question
-	fmt.Fprintf(&b, "%s %s\n", s.Yellow("?"), s.Bold(term.Sanitize(questionTitle(q))))
+	fmt.Fprintf(&b, "%s %s\n", s.Yellow("?"), s.Bold(hanging(questionTitle(q))))
 	writeSubject(&b, q, s)
 	for i, o := range q.Options {
 		fmt.Fprintf(&b, "  %s %s %s\n", s.Cyan(fmt.Sprint(i+1)), oneLine(o.Label), s.Dim("("+oneLine(o.ID)+")"))

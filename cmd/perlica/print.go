@@ -144,7 +144,7 @@ func (p *printer) show(n kernel.Notice) {
 		p.showStatus()
 		p.closedLine(n)
 	case kernel.Decided:
-		p.note(fmt.Sprintf("%s: %s (%s)", n.Effect, n.Title, n.Why))
+		p.note(fmt.Sprintf("%s: %s (%s)", n.Effect, oneLine(n.Title), n.Why))
 	case kernel.Blocked:
 		p.note("refused: " + n.Method + ": Perlica touches no files and runs no commands for an agent")
 	case kernel.Warned:

@@ -10,6 +10,7 @@ package command
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -121,21 +122,38 @@ func lookup(name string) (Command, bool) {
 	return all[i], true
 }
 
-// nearest returns the command that a typing mistake may have meant, or "".
+// nearest returns the command that a typing mistake may have meant, or "": one that the name is
+// the beginning of, or that a few letters make of it, at most one in three.
 func nearest(name string, agents []string) string {
-	best, least := "", 3
+	best, least := "", math.MaxInt
 	names := slices.Clone(agents)
 	for _, c := range Commands() {
 		names = append(names, c.Name)
 	}
 	for _, n := range names {
-		d := levenshtein.Distance(name, n, nil)
-		if len(name) >= 3 && strings.HasPrefix(n, name) {
-			d = 1
+		d, ok := 1, len(name) >= 3 && strings.HasPrefix(n, name)
+		if !ok {
+			d, ok = mistakes([]rune(name), []rune(n))
 		}
-		if d < least && d < len(n) {
+		if ok && d < least {
 			best, least = n, d
 		}
 	}
 	return best
+}
+
+// mistakes counts the letters that are wrong, missing or too many; two that changed places are
+// one. ok is false where they are too many for a mistake.
+func mistakes(typed, meant []rune) (n int, ok bool) {
+	most := max(len(typed), len(meant)) / 3
+	if max(len(typed)-len(meant), len(meant)-len(typed)) > most {
+		return 0, false // whatever was typed, it may be long
+	}
+	n = levenshtein.Distance(string(typed), string(meant), nil)
+	for i := 1; i < len(typed); i++ {
+		swapped := slices.Clone(typed)
+		swapped[i-1], swapped[i] = swapped[i], swapped[i-1]
+		n = min(n, 1+levenshtein.Distance(string(swapped), string(meant), nil))
+	}
+	return n, n <= most
 }

@@ -35,6 +35,14 @@ func TestAMistakeIsNoMessage(t *testing.T) {
 		"/ help":         "",
 		"/Allow":         "allow",
 		"/xyzzy":         "",
+		"/foo":           "", // is two letters from /log, and another word
+		"/lgo":           "log",
+		"/lag":           "log",
+		"/quit":          "",
+		"/ls":            "",
+		"/heal":          "",
+		"/discrad":       "discard",
+		"/allowed":       "allow",
 	} {
 		got, err := Parse(line, agents...)
 		var unknown *UnknownError

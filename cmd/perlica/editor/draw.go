@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/mattn/go-runewidth"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
 )
 
 // canvas is the place on the terminal where the line is shown.
@@ -55,7 +57,7 @@ func (c *canvas) above(lines string) {
 func (c *canvas) home(w int) string {
 	up := 0
 	for _, used := range c.rows[:min(c.row, len(c.rows))] { // a narrower terminal has broken the rows
-		up += max(used-1, 0)/max(w, 1) + 1
+		up += term.Rows(used, w)
 	}
 	if up == 0 {
 		return "\r"

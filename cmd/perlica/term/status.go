@@ -10,10 +10,7 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-const (
-	redrawEvery = 100 * time.Millisecond
-	eraseLine   = "\r\x1b[K"
-)
+const redrawEvery = 100 * time.Millisecond
 
 // Clock is the time a [Status] goes by.
 type Clock struct {
@@ -44,9 +41,11 @@ type Status struct {
 	mu      sync.Mutex // guards what follows, and writing to the terminal
 	text    string
 	drawn   string // what the line shows; "" if there is no line
+	used    int    // its columns
 	last    time.Time
 	stop    func() bool // the timer of the next drawing, if one is set
 	midline bool        // permanent text ended without a newline: no room for the line
+	aside   bool        // somebody else has the terminal
 	closed  bool
 }
 
@@ -110,6 +109,34 @@ func (t through) Write(p []byte) (int, error) {
 	return tl.Write(p)
 }
 
+// Aside takes the line away while f runs: somebody else has the terminal, or the process is
+// stopped.
+func (s *Status) Aside(f func()) {
+	s.mu.Lock()
+	s.aside = true
+	s.cancel()
+	s.erase()
+	s.mu.Unlock()
+	f()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.aside = false
+	s.last = time.Time{} // at once
+	s.redraw()
+}
+
+// Redraw draws the line again, at once: the size of the terminal has changed or, if the line is
+// lost, somebody else had the terminal.
+func (s *Status) Redraw(lost bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if lost {
+		s.drawn, s.used = "", 0
+	}
+	s.last = time.Time{}
+	s.redraw()
+}
+
 // Close takes the line away for good. What is printed later is passed through.
 func (s *Status) Close() error {
 	s.mu.Lock()
@@ -144,7 +171,7 @@ func (s *Status) after(t *tail) {
 
 // redraw draws now, or as soon as that may be, and arranges for the next second.
 func (s *Status) redraw() {
-	if s.text == "" || s.closed || s.midline {
+	if s.text == "" || s.closed || s.midline || s.aside {
 		s.cancel()
 		return
 	}
@@ -153,9 +180,10 @@ func (s *Status) redraw() {
 		s.arm(wait)
 		return
 	}
-	if line := s.line(now); line != s.drawn {
-		s.write("\r" + line + "\x1b[K")
-		s.drawn, s.last = line, now
+	if line, used := s.line(now); line != s.drawn {
+		home, rest := s.home()
+		s.write(home + line + rest)
+		s.drawn, s.used, s.last = line, used, now
 	}
 	s.arm(time.Second - now.Sub(s.start)%time.Second)
 }
@@ -180,25 +208,37 @@ func (s *Status) tick() {
 
 func (s *Status) erase() {
 	if s.drawn != "" {
-		s.write(eraseLine)
-		s.drawn = ""
+		home, rest := s.home()
+		s.write(home + rest)
+		s.drawn, s.used = "", 0
 	}
+}
+
+// home goes to the beginning of what is drawn, and rest clears what is left of it there. A
+// terminal that was made narrower since has broken the line.
+func (s *Status) home() (home, rest string) {
+	if up := Rows(s.used, s.width()) - 1; up > 0 {
+		return fmt.Sprintf("\r\x1b[%dA", up), "\x1b[J"
+	}
+	return "\r", "\x1b[K"
 }
 
 func (s *Status) write(text string) {
 	_, _ = io.WriteString(s.w, text) // a terminal that is gone is no reason to stop
 }
 
-// line is the text and the elapsed time, cut to the terminal's width. The last column
-// stays empty: in it some terminals wrap.
-func (s *Status) line(now time.Time) string {
+// line is the text and the elapsed time, cut to the terminal's width, and how many columns they
+// take. The last column stays empty: in it some terminals wrap.
+func (s *Status) line(now time.Time) (line string, used int) {
 	elapsed := elapsed(now.Sub(s.start))
 	columns := s.width() - 1
 	room := columns - len(elapsed) - 1
 	if room < 1 {
-		return truncate(s.text, max(columns, 0))
+		text := truncate(s.text, max(columns, 0))
+		return text, Columns(text)
 	}
-	return truncate(s.text, room) + " " + s.styles.Dim(elapsed)
+	text := truncate(s.text, room)
+	return text + " " + s.styles.Dim(elapsed), Columns(text) + 1 + len(elapsed)
 }
 
 func elapsed(d time.Duration) string {
@@ -216,6 +256,15 @@ func elapsed(d time.Duration) string {
 func Columns(text string) int {
 	c := runewidth.Condition{StrictEmojiNeutral: true}
 	return c.StringWidth(text)
+}
+
+// Rows is how many rows of a terminal a line takes that is used columns wide. A terminal of no
+// columns does not say how many it has.
+func Rows(used, columns int) int {
+	if columns < 1 {
+		return 1
+	}
+	return max(used-1, 0)/columns + 1
 }
 
 // truncate cuts text to a display width; it does not ask the locale, as

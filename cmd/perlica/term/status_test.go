@@ -88,6 +88,8 @@ func want(t *testing.T, s *screen, text string) {
 	}
 }
 
+const eraseLine = "\r\x1b[K"
+
 func columns(n int) func() int { return func() int { return n } }
 
 func TestStatusDrawsWhenSomethingChanged(t *testing.T) {
@@ -182,6 +184,63 @@ func TestStatusFitsTheTerminal(t *testing.T) {
 	st := NewStatus(&s, columns(12), Styles{on: true}, newClock().clock())
 	st.Set("中文中文中文")
 	want(t, &s, "\r中文中…"+" \x1b[2m0s\x1b[22m\x1b[K")
+}
+
+// TestStatusStepsAside: while somebody else has the terminal no line is there, and none comes.
+func TestStatusStepsAside(t *testing.T) {
+	var s screen
+	c := newClock()
+	st := NewStatus(&s, columns(80), Styles{}, c.clock())
+	st.Set("x")
+	want(t, &s, "\rx 0s\x1b[K")
+	st.Aside(func() {
+		want(t, &s, eraseLine)
+		st.Set("y")
+		st.Redraw(true)
+		c.advance(3 * time.Second)
+		want(t, &s, "")
+		if c.pending() != 0 {
+			t.Errorf("%d timers meanwhile", c.pending())
+		}
+		st.Print(func(w io.Writer) { io.WriteString(w, "note\n") })
+		want(t, &s, "note\n")
+	})
+	want(t, &s, "\ry 3s\x1b[K")
+	st.Redraw(true) // whoever had the terminal did not say so
+	want(t, &s, "\ry 3s\x1b[K")
+	st.Close()
+	st.Aside(func() {})
+	want(t, &s, eraseLine)
+}
+
+// TestStatusOnANarrowerTerminal: the rows into which the terminal has broken the line are cleared,
+// all of them.
+func TestStatusOnANarrowerTerminal(t *testing.T) {
+	var s screen
+	c := newClock()
+	width := 80
+	st := NewStatus(&s, func() int { return width }, Styles{on: true}, c.clock())
+	st.Set(strings.Repeat("中", 20) + " and more") // 49 columns, with a blank and the time 52
+	s.take()
+	width = 26 // two rows
+	st.Redraw(false)
+	want(t, &s, "\r\x1b[1A"+strings.Repeat("中", 10)+"… \x1b[2m0s\x1b[22m\x1b[J")
+	width = 5
+	c.advance(time.Second)
+	want(t, &s, "\r\x1b[4A… \x1b[2m1s\x1b[22m\x1b[J")
+	width = 80
+	c.advance(time.Second)
+	s.take()
+	width = 51
+	st.Print(func(w io.Writer) { io.WriteString(w, "note\n") })
+	if got := s.take(); !strings.HasPrefix(got, "\r\x1b[1A\x1b[Jnote\n") {
+		t.Errorf("on the terminal: %q", got)
+	}
+	c.advance(redrawEvery)
+	s.take()
+	width = 0 // it does not say
+	st.Clear()
+	want(t, &s, eraseLine)
 }
 
 func TestStatusOff(t *testing.T) {
