@@ -11,7 +11,7 @@ import (
 
 // How long until tries, and how long it waits in between.
 const (
-	untilMost  = 30 * time.Second
+	untilMost  = 2 * time.Minute // as a machine may stand still for a while
 	untilPause = 50 * time.Millisecond
 )
 
