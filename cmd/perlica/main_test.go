@@ -25,6 +25,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(withoutAgents{m}, map[string]func(){
 		"perlica": func() {
+			leaveAtOnce()
 			a := newApp()
 			a.system = cmp.Or(os.Getenv("TEST_SYSTEM"), a.system)
 			os.Exit(a.main(os.Args[1:]))
