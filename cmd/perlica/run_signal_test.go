@@ -5,12 +5,14 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestInterrupt: the first Ctrl-C is the agent's to confirm.
@@ -97,8 +99,25 @@ func TestTerminateTwice(t *testing.T) {
 // interrupted.
 func TestInterruptOverridesTimeout(t *testing.T) {
 	w := newWorld(t)
-	j := w.start("run", "--timeout=2s", w.script("@ignore cancel", "@hang"))
-	w.until(1, "acp.notification.sent", "session/cancel")
+	script := w.script("@ignore cancel", "@hang")
+	cancelled := func(j *job) (yes bool) {
+		w.eventually("it is cancelled", func() error {
+			over := j.over()
+			events, err := readLog(logFile(w.project))
+			if yes = countEvents(events, "acp.notification.sent", "session/cancel") > 0; err == nil && !yes && !over {
+				err = errors.New("not yet")
+			}
+			return err
+		})
+		return yes
+	}
+	limit := 2 * time.Second
+	j := w.start("run", "--timeout="+limit.String(), script)
+	for !cancelled(j) { // it was over before the prompt was sent: to start may take that long
+		j.exits(3)
+		limit *= 4
+		j = w.start("run", "--timeout="+limit.String(), script)
+	}
 	j.signal(syscall.SIGINT)
 	j.exits(130)
 	w.logged(1, "llm.outcome_unknown")
@@ -154,12 +173,14 @@ func TestInterruptWhileReading(t *testing.T) {
 // TestIgnoredSignals: under nohup, and in a shell's background, perlica stays deaf.
 func TestIgnoredSignals(t *testing.T) {
 	w := newWorld(t)
+	open := w.gated(" whole")
 	cmd := w.command()
-	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `trap "" HUP INT; exec perlica run "$0"`, w.script("@say half", "@sleep 300ms", "@say  whole")}
+	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `trap "" HUP INT; exec perlica run "$0"`, w.script("@say half", "@say  whole")}
 	j := w.startCmd(cmd)
 	w.until(1, "acp.notification.received", "half")
 	j.signal(syscall.SIGHUP)
 	j.signal(syscall.SIGINT)
+	open(" whole")
 	j.exits(0)
 	if got := j.stdout.String(); got != "half whole" {
 		t.Errorf("stdout %q", got)

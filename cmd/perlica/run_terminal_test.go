@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/creack/pty"
 )
 
 const question = `@ask execute "Run it" command="make all"`
@@ -16,13 +18,16 @@ const question = `@ask execute "Run it" command="make all"`
 // is added; the status line comes and goes.
 func TestTerminalAnswer(t *testing.T) {
 	w := newWorld(t)
+	open := w.gated(`"text":"one`, "two")
 	s := w.terminal(nil, "run", w.script(
-		`@tool execute "Build \u001b[2Jit" command=make steps=in_progress`, "@sleep 400ms",
-		`@say one\n`, `@thought hm`, "@sleep 300ms", `@say \x1b[31mtwo\x07`))
+		`@tool execute "Build \u001b[2Jit" command=make steps=in_progress`,
+		`@say one\n`, `@thought hm`, `@say \x1b[31mtwo\x07`))
 	s.expect("running: Build")
+	open(`"text":"one`)
 	s.expect("\r\x1b[K") // taken away
 	s.expect("one\r\n")
 	s.expect("thinking")
+	open("two")
 	s.expect("\r\x1b[K")
 	s.expect("two")
 	s.exits(0)
@@ -127,9 +132,12 @@ func TestTerminalShowsAll(t *testing.T) {
 // TestTerminalTypeAhead: what was typed before a question was shown answers nothing.
 func TestTerminalTypeAhead(t *testing.T) {
 	w := newWorld(t)
-	s := w.terminal(nil, "run", w.script(`@say wait\n`, "@sleep 500ms", question))
+	const asks = "session/request_permission"
+	open := w.gated(asks)
+	s := w.terminal(nil, "run", w.script(`@say wait\n`, question))
 	s.expect("wait")
 	s.press("1y1y\r")
+	open(asks)
 	s.ask("Run it")
 	s.press("n")
 	s.expect("permission: reject-once")
@@ -284,8 +292,8 @@ func TestTerminalTimeUp(t *testing.T) {
 	w := newWorld(t)
 	w.config("[interaction]\ntimeout = \"300ms\"\n")
 	s := w.terminal(nil, "run", question)
-	s.ask("Run it")
-	s.expect("time is up")
+	s.expect("Run it")
+	s.expect("time is up") // perhaps before anybody could have looked at the question
 	s.exits(5)
 	w.logged(1, "interaction.lapsed", "time_is_up")
 	w.audit()
@@ -295,8 +303,10 @@ func TestTerminalTimeUp(t *testing.T) {
 // question did not want for anybody.
 func TestTerminalWithdrawn(t *testing.T) {
 	w := newWorld(t)
-	s := w.terminal(nil, "run", w.script(`@ask execute "Run it" command="make all" wait=no`, "@sleep 300ms"))
+	open := w.gated("stopReason")
+	s := w.terminal(nil, "run", `@ask execute "Run it" command="make all" wait=no`)
 	s.ask("Run it")
+	open("stopReason")
 	s.exits(0)
 	s.shows("run ended")
 	w.logged(1, "interaction.lapsed", "run_ended")
@@ -375,8 +385,13 @@ func TestTerminalDumb(t *testing.T) {
 // TestTerminalRestored: the mode of the terminal is what it was, however the run ends.
 func TestTerminalRestored(t *testing.T) {
 	w := newWorld(t)
+	fresh, tty, err := pty.Open() // by the time that it is asked, the run's own may be another one
+	if err != nil {
+		t.Skip("no pseudo terminal: ", err)
+	}
+	before := termios(t, fresh)
+	_, _ = tty.Close(), fresh.Close()
 	s := w.terminal(nil, "run", question)
-	before := termios(t, s.pty)
 	s.ask("Run it")
 	if termios(t, s.pty) == before {
 		t.Error("the question did not change the mode")

@@ -227,6 +227,16 @@ func (j *job) wait() int {
 	return j.cmd.ProcessState.ExitCode()
 }
 
+// over reports whether the job has ended.
+func (j *job) over() bool {
+	select {
+	case <-j.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // exits fails unless the job ends with the code.
 func (j *job) exits(code int) {
 	j.w.t.Helper()
