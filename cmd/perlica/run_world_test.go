@@ -227,6 +227,21 @@ func (j *job) wait() int {
 	return j.cmd.ProcessState.ExitCode()
 }
 
+// worked is the time that the job has spent on a processor: whoever waits for one spends none.
+func (j *job) worked() time.Duration {
+	j.w.t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", j.cmd.Process.Pid))
+	if err != nil {
+		j.w.t.Fatal(err)
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // behind the name
+	var user, system time.Duration
+	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
+		j.w.t.Fatal(err)
+	}
+	return (user + system) * 10 * time.Millisecond
+}
+
 // over reports whether the job has ended.
 func (j *job) over() bool {
 	select {
@@ -379,6 +394,21 @@ func (s *screen) expect(text string) {
 			return fmt.Errorf("it shows %q", all[s.from:])
 		}
 		s.from += i + len(text)
+		return nil
+	})
+}
+
+// finds waits until something that the pattern fits is shown, like expect.
+func (s *screen) finds(pattern string) {
+	s.w.t.Helper()
+	re := regexp.MustCompile(pattern)
+	s.w.eventually(fmt.Sprintf("the terminal shows %q", pattern), func() error {
+		all := sgr.ReplaceAllString(s.text(), "")
+		at := re.FindStringIndex(all[s.from:])
+		if at == nil {
+			return fmt.Errorf("it shows %q", all[s.from:])
+		}
+		s.from += at[1]
 		return nil
 	})
 }
