@@ -45,7 +45,7 @@ func TestThreeQuestionsAtOnce(t *testing.T) {
 	ask := func(name string) string {
 		return fmt.Sprintf("@ask execute %s id=%s command=make wait=no options=y%s:allow_once:Yes,n%s:reject_once:No,a%s:allow_always:Always", name, name, name, name, name)
 	}
-	run := w.start("run", "--wait-permissions=1m", w.script(ask("A"), ask("B"), ask("C"), "@sleep 1m"))
+	run := w.start("run", "--wait-permissions=10m", w.script(ask("A"), ask("B"), ask("C"), "@sleep 10m"))
 	ids := w.openIDs(3)
 	w.start("pending", "choose", ids["C"], "aC").exits(0)
 	var wg sync.WaitGroup

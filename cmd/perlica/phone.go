@@ -148,6 +148,9 @@ func (h *handset) leave(ctx context.Context, phone *local.Phone, wait time.Durat
 	if err := phone.Flush(ctx); err != nil {
 		return nil // interrupted
 	}
+	h.mu.Lock()
+	h.last = time.Now() // an answer cannot have come before
+	h.mu.Unlock()
 	for {
 		h.mu.Lock()
 		left := wait - time.Since(h.last)

@@ -13,7 +13,7 @@ func TestWatchAnswers(t *testing.T) {
 	s.expect("You said: hello")
 	ask := func(question string) *job {
 		t.Helper()
-		return w.start("run", "-c", "--wait-permissions=1m", question)
+		return w.start("run", "-c", "--wait-permissions=10m", question)
 	}
 	run := ask(question)
 	s.ask("predictable asks: Run it", "    make all\r\n", "Ctrl-C ends the watching")

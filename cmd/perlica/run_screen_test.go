@@ -1,0 +1,166 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+)
+
+// screen is a terminal with perlica on it.
+type screen struct {
+	*job
+	pty   *os.File
+	name  string        // of the terminal
+	ended chan struct{} // closed when nobody has the terminal any more
+
+	mu   sync.Mutex // guards seen
+	seen []byte
+	from int // what expect has found already
+}
+
+// terminal runs perlica on a terminal of its own. The standard streams that prepare sets
+// are not the terminal.
+func (w *world) terminal(prepare func(*exec.Cmd), args ...string) *screen {
+	w.t.Helper()
+	p, tty, err := pty.Open()
+	if err != nil {
+		w.t.Skip("no pseudo terminal: ", err)
+	}
+	if err := pty.Setsize(p, &pty.Winsize{Rows: 50, Cols: 200}); err != nil {
+		w.t.Fatal(err)
+	}
+	cmd := w.command(args...)
+	if prepare != nil {
+		prepare(cmd)
+	}
+	if cmd.Stdin == nil {
+		cmd.Stdin = tty
+	}
+	if cmd.Stdout == nil {
+		cmd.Stdout = tty
+	}
+	cmd.Stderr = tty
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 2}
+	s := &screen{pty: p, name: tty.Name(), ended: make(chan struct{})}
+	s.job = w.startCmd(cmd)
+	_ = tty.Close() // the child has it
+	go func() {
+		defer close(s.ended)
+		buf := make([]byte, 4096)
+		for {
+			n, err := p.Read(buf)
+			s.mu.Lock()
+			s.seen = append(s.seen, buf[:n]...)
+			s.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	w.t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it has ended, unless the test failed
+		_ = p.Close()          // a terminal that nobody looks at
+		<-s.ended
+	})
+	return s
+}
+
+// exits fails unless the job ends with the code. Everything has been shown then.
+func (s *screen) exits(code int) {
+	s.w.t.Helper()
+	s.job.exits(code)
+	select {
+	case <-s.ended:
+	case <-time.After(patience):
+		s.w.t.Error("somebody still has the terminal")
+	}
+}
+
+// text is everything that was shown.
+func (s *screen) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.seen)
+}
+
+var sgr = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+
+// expect waits until the text is shown, in whatever color, behind what was expected before.
+func (s *screen) expect(text string) {
+	s.w.t.Helper()
+	s.w.eventually(fmt.Sprintf("the terminal shows %q", text), func() error {
+		all := sgr.ReplaceAllString(s.text(), "")
+		i := strings.Index(all[s.from:], text)
+		if i < 0 {
+			return fmt.Errorf("it shows %q", all[s.from:])
+		}
+		s.from += i + len(text)
+		return nil
+	})
+}
+
+// finds waits until something that the pattern fits is shown, like expect.
+func (s *screen) finds(pattern string) {
+	s.w.t.Helper()
+	re := regexp.MustCompile(pattern)
+	s.w.eventually(fmt.Sprintf("the terminal shows %q", pattern), func() error {
+		all := sgr.ReplaceAllString(s.text(), "")
+		at := re.FindStringIndex(all[s.from:])
+		if at == nil {
+			return fmt.Errorf("it shows %q", all[s.from:])
+		}
+		s.from += at[1]
+		return nil
+	})
+}
+
+// press types.
+func (s *screen) press(keys string) {
+	s.w.t.Helper()
+	if _, err := s.pty.WriteString(keys); err != nil {
+		s.w.t.Fatal(err)
+	}
+}
+
+// ask waits until a question is shown and can be answered: what was typed before has been
+// thrown away. The line behind the keys is its last.
+func (s *screen) ask(parts ...string) {
+	s.w.t.Helper()
+	for _, p := range parts {
+		s.expect(p)
+	}
+	s.expect("from elsewhere")
+	s.expect("\n")
+	s.press("0") // no answer; taken off the queue with the rest, or as a key
+	tty, err := os.OpenFile(s.name, os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		s.w.t.Fatal(err)
+	}
+	defer tty.Close()
+	s.w.eventually("keys are taken", func() error {
+		n, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCINQ)
+		if err == nil && n > 0 {
+			err = errors.New("they are not")
+		}
+		return err
+	})
+}
+
+// shows fails if the terminal has not shown the text by now.
+func (s *screen) shows(text string) {
+	s.w.t.Helper()
+	if !strings.Contains(s.text(), text) {
+		s.w.t.Errorf("the terminal does not show %q: %q", text, s.text())
+	}
+}
