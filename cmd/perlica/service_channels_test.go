@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -107,7 +108,9 @@ func TestWebhook(t *testing.T) {
 	g := &gateway{w: w, secret: "0123456789abcdef-of-nobody"}
 	receiver := httptest.NewServer(g)
 	t.Cleanup(receiver.Close)
-	l, err := net.Listen("tcp", "127.0.0.1:0") // a port that nobody uses
+	// A port that nobody uses, of an address that nobody else does: until the bridge listens
+	// there, somebody could get the same one.
+	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -275,11 +275,11 @@ func TestTelegramTroubles(t *testing.T) {
 	b.sent(0, `^\(possibly repeated\)\nYou said: is it lost`)
 
 	b.limited.Store(true)
-	b.down.Store(true)
 	b.say("hello")
+	looks("service status", `sending failed: .*no more messages for 1h`)
+	b.down.Store(true)
 	b.say("hello again") // ends the poll that may be under way
 	looks("service status", `channel telegram: .*502`)
-	looks("service status", `sending failed: .*no more messages for 1h`)
 	looks("doctor", `(?m)^warn +channel-telegram +cannot be read since .*502`)
 	looks("doctor", `(?m)^warn +bridge-outbox +\d messages are waiting to be sent; the last attempt failed: .*1h0m0s`)
 
