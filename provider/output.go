@@ -41,13 +41,15 @@ func (o *output) Read(b []byte) (int, error) {
 	if o.rest >= restLimit {
 		return 0, io.EOF
 	}
-	_ = o.f.SetReadDeadline(time.Now().Add(drainWait))
-	n, err := o.f.Read(b)
-	o.rest += n
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = io.EOF
+	for range drainSlices { // a deadline that is over before reading begins hides what is there
+		_ = o.f.SetReadDeadline(time.Now().Add(drainWait / drainSlices))
+		n, err := o.f.Read(b)
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			o.rest += n
+			return n, err
+		}
 	}
-	return n, err
+	return 0, io.EOF
 }
 
 // read is the one reader of the agent's output.

@@ -268,7 +268,12 @@ func (p *process) left(grace time.Duration) bool {
 	case <-t.C:
 	case <-p.hurry:
 	}
-	return false
+	select {
+	case <-p.exited: // as it came to the same moment
+		return true
+	default:
+		return false
+	}
 }
 
 // signal calls send while the process number is certainly still the agent's.

@@ -60,13 +60,20 @@ func (s *stderrTail) keep(b []byte) {
 	}
 }
 
+// drainSlices are the parts of a wait for what ought to be there already. Of a moment in which this
+// process stands still only one passes: the reader gets its turn in the others.
+const drainSlices = 10
+
 // drain waits until everything was read, at most d.
 func (s *stderrTail) drain(d time.Duration) {
-	t := time.NewTimer(d)
+	t := time.NewTicker(d / drainSlices)
 	defer t.Stop()
-	select {
-	case <-s.done:
-	case <-t.C:
+	for range drainSlices {
+		select {
+		case <-s.done:
+			return
+		case <-t.C:
+		}
 	}
 }
 
