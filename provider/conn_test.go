@@ -187,7 +187,7 @@ func TestUpdates(t *testing.T) {
 			if got.err != nil {
 				t.Fatal(got.err)
 			}
-			end(t, c)
+			leaves(t, c)
 			var kinds []string
 			for _, u := range w.updates {
 				kinds = append(kinds, u.Kind)

@@ -33,7 +33,7 @@ func TestLeavesInTheTurn(t *testing.T) {
 			select {
 			case got := <-done:
 				err = got.err
-			case <-time.After(30 * time.Second):
+			case <-time.After(2 * time.Minute):
 				t.Fatal("the prompt does not end")
 			}
 			var e *Error

@@ -278,7 +278,7 @@ func (w *watcher) warned() []string {
 // start starts an agent. When the test ends it is ended, and nothing is left.
 func start(t *testing.T, a Agent, w *watcher, opts ...func(*Options)) *Conn {
 	t.Helper()
-	opt := Options{Recorder: w, Client: w, Dir: t.TempDir(), Environ: os.Environ(), Grace: 5 * time.Second}
+	opt := Options{Recorder: w, Client: w, Dir: t.TempDir(), Environ: os.Environ(), Grace: time.Minute}
 	for _, f := range opts {
 		f(&opt)
 	}
@@ -290,6 +290,16 @@ func start(t *testing.T, a Agent, w *watcher, opts ...func(*Options)) *Conn {
 	return c
 }
 
+// leaves ends an agent that leaves when its input ends, however long that takes.
+func leaves(t *testing.T, c *Conn) {
+	t.Helper()
+	if err := c.End(context.Background()); err != nil {
+		t.Errorf("End: %v", err)
+	}
+	nothingLeft(t)
+}
+
+// end ends an agent that may not leave by itself: it is given a second.
 func end(t *testing.T, c *Conn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -305,7 +315,7 @@ func nothingLeft(t *testing.T) {
 	t.Helper()
 	buf := make([]byte, 1<<20)
 	var stacks string
-	for late := time.Now().Add(5 * time.Second); time.Now().Before(late); runtime.Gosched() {
+	for late := time.Now().Add(time.Minute); time.Now().Before(late); runtime.Gosched() {
 		stacks = string(buf[:runtime.Stack(buf, true)])
 		if !slices.ContainsFunc([]string{"(*Conn)", "(*process)", "(*stderrTail)", "(*output)"}, func(s string) bool {
 			return strings.Contains(stacks, "provider."+s)

@@ -124,7 +124,7 @@ func TestProcessLeavesNoGrandchild(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			spec := procSpec("proc-parent", tt.args...)
 			p, r := procStart(t, spec)
-			p.grace = 10 * time.Second // for the agent; the grandchild gets less below
+			p.grace = time.Minute // for the agent; the grandchild gets less below
 			line := procLine(t, r)
 			fd := procWatch(t, line)
 			procEcho(t, p, r)
@@ -179,7 +179,7 @@ func TestProcessExitIsSeenWhileGrandchildHoldsStderr(t *testing.T) {
 	p.Stdin().Close()
 	select {
 	case <-p.Exited():
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the exit of the agent went unnoticed")
 	}
 }
@@ -239,7 +239,7 @@ func TestProcessDiesWithPerlica(t *testing.T) {
 	}
 	middle.Process.Kill()
 	middle.Wait()
-	if !procDead(agent, 10_000) {
+	if !procDead(agent, 60_000) {
 		t.Fatal("the agent outlived a killed Perlica")
 	}
 	if procDead(daemon, 0) {
@@ -285,7 +285,7 @@ func TestProcessOutlivesTheThreadThatStartedIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
+	for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
 		if _, err := os.Stat(task); os.IsNotExist(err) {
 			break
 		}

@@ -54,7 +54,7 @@ func procSpec(child string, args ...string) processSpec {
 		Agent: child,
 		Argv:  append([]string{procSelf()}, args...),
 		Env:   append(procEnv(), testChild+"="+child),
-		Grace: 10 * time.Second,
+		Grace: time.Minute,
 	}
 }
 
@@ -88,7 +88,7 @@ func procStart(t *testing.T, spec processSpec) (*process, *bufio.Reader) {
 		}
 		p.Stdout().Close()
 	})
-	p.Stdout().SetReadDeadline(time.Now().Add(30 * time.Second))
+	p.Stdout().SetReadDeadline(time.Now().Add(2 * time.Minute))
 	return p, bufio.NewReader(p.Stdout())
 }
 
@@ -123,6 +123,22 @@ func procEnd(t *testing.T, p *process) {
 	}
 }
 
+// procEndPolite ends a child that has said its first line, and that SIGTERM ends. As long as the
+// machine is too slow to give it the time for that, another one gets more: it would cost that time
+// before SIGTERM, too.
+func procEndPolite(t *testing.T, spec processSpec, before func(*process)) *process {
+	t.Helper()
+	for spec.Grace = 100 * time.Millisecond; ; spec.Grace *= 5 {
+		p, r := procStart(t, spec)
+		procLine(t, r)
+		before(p)
+		procEnd(t, p)
+		if !p.Forced().Kill || spec.Grace > 10*time.Second {
+			return p
+		}
+	}
+}
+
 func TestProcessLeavesWhenStdinCloses(t *testing.T) {
 	p, r := procStart(t, procSpec("proc-echo"))
 	procEcho(t, p, r)
@@ -143,11 +159,7 @@ func TestProcessLeavesWhenStdinCloses(t *testing.T) {
 }
 
 func TestProcessIgnoresEOF(t *testing.T) {
-	spec := procSpec("proc-deaf")
-	spec.Grace = 100 * time.Millisecond
-	p, r := procStart(t, spec)
-	procLine(t, r)
-	procEnd(t, p)
+	p := procEndPolite(t, procSpec("proc-deaf"), func(*process) {})
 	if _, sig, _ := p.ExitState(); sig != "SIGTERM" {
 		t.Fatalf("ended by %q", sig)
 	}
@@ -157,14 +169,11 @@ func TestProcessIgnoresEOF(t *testing.T) {
 }
 
 func TestProcessStoppedHearsSIGTERM(t *testing.T) {
-	spec := procSpec("proc-deaf")
-	spec.Grace = 200 * time.Millisecond
-	p, r := procStart(t, spec)
-	procLine(t, r)
-	if err := syscall.Kill(-p.Pid(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	procEnd(t, p)
+	p := procEndPolite(t, procSpec("proc-deaf"), func(p *process) {
+		if err := syscall.Kill(-p.Pid(), syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	})
 	if _, sig, _ := p.ExitState(); sig != "SIGTERM" {
 		t.Fatalf("ended by %q", sig)
 	}

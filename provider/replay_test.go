@@ -144,7 +144,7 @@ func replay(t *testing.T, path string, w *watcher) (a Answer, perr error) {
 			t.Fatalf("%s: %v", v.Method, err)
 		}
 	}
-	end(t, c)
+	leaves(t, c)
 	if e, _ := c.Exit(); e.Code != 0 {
 		t.Fatalf("the replay: %v; %s", e, c.StderrTail())
 	}

@@ -141,7 +141,9 @@ func TestPromptByAnotherPath(t *testing.T) {
 // big is a prompt that no pipe holds.
 var big = strings.Repeat("x", 4<<20)
 
-func deafSoon(o *Options) { o.WriteTimeout = 200 * time.Millisecond }
+// deafSoon has an agent that does not read be deaf soon: from here on, since whatever comes before
+// must not be a matter of time.
+func deafSoon(c *Conn) { c.opt.WriteTimeout = 200 * time.Millisecond }
 
 func isDeaf(t *testing.T, what string, err error) {
 	t.Helper()
@@ -156,8 +158,9 @@ func isDeaf(t *testing.T, what string, err error) {
 func TestDeaf(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", `>{"id":1,"result":{"sessionId":"s"}}`,
-		`>{"id":"q","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[{"optionId":"y","kind":"allow_once"}]}}`, "hang"), w, deafSoon)
+		`>{"id":"q","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[{"optionId":"y","kind":"allow_once"}]}}`, "hang"), w)
 	s := open(t, c)
+	deafSoon(c)
 	w.wait(t, "the question", func() bool { return len(w.asked) == 1 })
 	partly, never := NewCall("r1"), NewCall("r2")
 	first := promptAsync(s, partly, big)
@@ -229,9 +232,11 @@ func TestPromptIsAwaited(t *testing.T) {
 // An agent that asks and asks, and reads no answer, is deaf.
 func TestFloodOfRequests(t *testing.T) {
 	w := &watcher{}
-	c := start(t, lies(`*1000000 {"jsonrpc":"2.0","id":#,"method":"fs/read_text_file","params":{}}`), w, deafSoon)
+	c := start(t, lies(`*1000000 {"jsonrpc":"2.0","id":#,"method":"fs/read_text_file","params":{}}`), w)
+	s := open(t, c)
+	deafSoon(c)
 	call := NewCall("r")
-	_, err := open(t, c).Prompt(call, text("x"))
+	_, err := s.Prompt(call, text("x"))
 	isDeaf(t, "prompt", err)
 	if !call.MayHaveLeft() {
 		t.Error("the prompt had left")
