@@ -149,11 +149,11 @@ func (b *Bridge) deliver(ctx context.Context, q *queued) bool {
 			return false
 		}
 		q.attempts++
-		started := b.opt.Now()
 		// If we die behind this, whether it was sent is not known.
 		if b.record(q, eventlog.SendStarted, sendFact{ID: q.ID, Attempt: q.attempts}) != nil {
 			return false
 		}
+		started := b.opt.Now() // not while the disk was waited for
 		b.cardSent(q, started, time.Time{})
 		id, err := b.attempt(ctx, ch, q)
 		if err == nil {
