@@ -96,7 +96,7 @@ func (f *flaky) Send(ctx context.Context, m service.Outbound) (string, error) {
 // input does.
 func bridgeProcess() int {
 	err := (&world{dir: os.Getenv(dirVar)}).runBridge()
-	for begin := time.Now(); err != nil && time.Since(begin) < 10*time.Second; { // as a supervisor does
+	for begin := time.Now(); err != nil && time.Since(begin) < time.Minute; { // as a supervisor does
 		pause(20 * time.Millisecond)
 		err = (&world{dir: os.Getenv(dirVar)}).runBridge()
 	}
@@ -167,7 +167,7 @@ func (w *world) toPlatform() *http.Client {
 
 func (w *world) bot() (*telegram.Channel, error) {
 	return telegram.New(telegram.Options{
-		Token: botToken, BaseURL: "http://platform", PollFor: 2 * time.Second, Timeout: 10 * time.Second, Client: w.toPlatform(),
+		Token: botToken, BaseURL: "http://platform", PollFor: 2 * time.Second, Timeout: time.Minute, Client: w.toPlatform(),
 	})
 }
 

@@ -109,13 +109,13 @@ func (w *world) options(r *kernel.Runner, channels ...service.Channel) service.O
 		Runner: r, Context: "default", View: w.path("service_bridge.db"), Lock: w.path("service.lock"), Files: w.path("files"),
 		Channels: channels, Backoff: 20 * time.Millisecond,
 		Settings: service.Settings{
-			Ack: "ACK", Agents: 4, MaxAge: time.Hour, Grace: 10 * time.Second, AnswerIn: time.Minute, Permissions: "ask",
+			Ack: "ACK", Agents: 4, MaxAge: time.Hour, Grace: 10 * time.Second, AnswerIn: 10 * time.Minute, Permissions: "ask",
 		},
 		Setup: func(session eventlog.SessionID, _ string) (kernel.Setup, error) {
 			return kernel.Setup{
 				Agent: kernel.Agent{
 					Agent:          provider.Agent{ID: "test", Command: []string{self}, Env: []string{roleVar, countVar, seedVar, dieVar, "GORACE"}},
-					ConnectTimeout: 20 * time.Second, RequestTimeout: 20 * time.Second,
+					ConnectTimeout: time.Minute, RequestTimeout: time.Minute,
 				},
 				Session: session, Dir: w.path("agent"), Budget: 10_000,
 			}, nil
@@ -229,7 +229,7 @@ func (p *person) say(text string) string { return p.deliver(local.Message{Text: 
 // it.
 func (p *person) expect(text string) local.Arrived {
 	p.t.Helper()
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(2 * time.Minute)
 	for {
 		p.mu.Lock()
 		change := p.change
