@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -68,7 +69,7 @@ func first[T Notice](t *testing.T, notices <-chan Notice) T {
 			if v, ok := n.(T); ok {
 				return v
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Fatal("it never came")
 		}
 	}
@@ -76,30 +77,41 @@ func first[T Notice](t *testing.T, notices <-chan Notice) T {
 
 const askOnce = "@ask execute Build command=make options=y:allow_once:Yes,n:reject_once:No"
 
-// TestAnswerFromElsewhere measures how long an answer takes to the agent's reply, and that one
-// whose giver was killed before it could wake the asker is seen within seconds.
+// blind keeps a process from looking at the log by itself: what it sees it was woken for.
+func blind(r *Runner) {
+	for stopped := false; !stopped; runtime.Gosched() { // it may be looking just now
+		r.mu.Lock()
+		stopped = r.looking.Stop()
+		r.mu.Unlock()
+	}
+}
+
+// TestAnswerFromElsewhere: whoever is woken need not look, and an answer whose giver was killed
+// before it could wake the asker is seen, too.
 func TestAnswerFromElsewhere(t *testing.T) {
 	for name, tc := range map[string]struct {
-		listen bool
-		give   func(t *testing.T, other *Runner, q interaction.Question) error
-		most   time.Duration
+		listen, look bool
+		give         func(t *testing.T, other *Runner, q interaction.Question) error
 	}{
-		"woken": {true, func(t *testing.T, other *Runner, q interaction.Question) error {
+		"woken": {true, false, func(t *testing.T, other *Runner, q interaction.Question) error {
 			return other.AnswerQuestion(t.Context(), q, interaction.Answer{Option: "y", By: "me"})
-		}, 500 * time.Millisecond},
-		"killed before it woke": {true, func(t *testing.T, other *Runner, q interaction.Question) error {
+		}},
+		"killed before it woke": {true, true, func(t *testing.T, other *Runner, q interaction.Question) error {
 			_, err := other.log.Append(t.Context(), eventlog.NewFact(eventlog.InteractionAnswered, "user", q.Refs, interaction.Answer{Option: "y", By: "me"}))
 			return err
-		}, 5 * time.Second},
-		"cannot wake": {false, func(t *testing.T, other *Runner, q interaction.Question) error {
+		}},
+		"cannot wake": {false, true, func(t *testing.T, other *Runner, q interaction.Question) error {
 			return other.AnswerQuestion(t.Context(), q, interaction.Answer{Option: "y", By: "me"})
-		}, 5 * time.Second},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asker, other := twoRunners(t, tc.listen)
 			c := converse(t, asker, "", "", "")
 			notices, done := underWay(t, c, askOnce)
 			q := first[Asked](t, notices).Question
+			if !tc.look {
+				blind(asker)
+			}
 			start := time.Now()
 			if err := tc.give(t, other, q); err != nil {
 				t.Error(err)
@@ -107,11 +119,7 @@ func TestAnswerFromElsewhere(t *testing.T) {
 			if n := first[Closed](t, notices); n.Answer == nil || n.Answer.By != "me" {
 				t.Errorf("%+v", n)
 			}
-			took := time.Since(start)
-			t.Logf("from the answer to the agent: %s", took)
-			if took > tc.most {
-				t.Errorf("it took %s", took)
-			}
+			t.Logf("from the answer to the agent: %s", time.Since(start))
 			if res := <-done; !strings.Contains(res.Text, "permission: y") {
 				t.Errorf("%+v", res)
 			}

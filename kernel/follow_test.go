@@ -77,7 +77,7 @@ func (w *watched) expect(want ...string) {
 			if got != s {
 				w.t.Fatalf("told %q, want %q", got, s)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(2 * time.Minute):
 			w.t.Fatalf("never told %q", s)
 		}
 	}
@@ -94,7 +94,7 @@ func (w *watched) until(want string) {
 				return
 			}
 			passed = append(passed, got)
-		case <-time.After(10 * time.Second):
+		case <-time.After(2 * time.Minute):
 			w.t.Fatalf("never told %q, only %q", want, passed)
 		}
 	}
@@ -112,7 +112,7 @@ func TestFollow(t *testing.T) {
 	done := make(chan Result, 1)
 	go func() {
 		res, err := c.Run(t.Context(), Turn{
-			Input: Input{Text: "@say one\n@read /etc/passwd\n@ask execute Build command=make", Source: "test"}, Permissions: policy.ModeAsk, AnswerIn: time.Minute,
+			Input: Input{Text: "@say one\n@read /etc/passwd\n@ask execute Build command=make", Source: "test"}, Permissions: policy.ModeAsk, AnswerIn: time.Hour,
 			Show: func(n Notice) {
 				if q, ok := n.(Asked); ok {
 					asked <- q.Question

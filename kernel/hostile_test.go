@@ -222,7 +222,7 @@ func hostileTurn(t *testing.T, r *Runner, script string, change func(*Turn)) (Re
 	t.Helper()
 	turn := Turn{
 		Input: Input{Text: script, Source: "test"},
-		Setup: testSetup(t, r), Permissions: policy.ModeAsk, AnswerIn: time.Minute,
+		Setup: testSetup(t, r), Permissions: policy.ModeAsk, AnswerIn: time.Hour,
 	}
 	if change != nil {
 		change(&turn)
@@ -242,7 +242,7 @@ func testSetup(t *testing.T, r *Runner) Setup {
 	return Setup{
 		Agent: Agent{
 			Agent:          provider.Agent{ID: "test", Command: []string{self, "-test.run=^TestAgentProcess$"}, Env: []string{scenarioVar, "GORACE"}},
-			ConnectTimeout: 10 * time.Second, RequestTimeout: 10 * time.Second,
+			ConnectTimeout: time.Minute, RequestTimeout: time.Minute,
 		},
 		Dir: t.TempDir(),
 	}
@@ -263,22 +263,33 @@ func TestANoThatIsAYesIsNotSent(t *testing.T) {
 // TestAnAnswerThatIsNoOption: somebody else may write the log. That ends no process.
 func TestAnAnswerThatIsNoOption(t *testing.T) {
 	r := openRunner(t)
-	res, err := hostileTurn(t, r, `@ask execute T command="make"`, func(turn *Turn) {
-		turn.Show = func(n Notice) {
-			if q, ok := n.(Asked); ok {
-				refs := q.Refs
-				refs.Interaction = q.ID
-				append1(t, r, eventlog.NewFact(eventlog.InteractionAnswered, "user", refs, map[string]any{"option": 1}))
-				if err := r.questions.Answer(t.Context(), q.ID, interaction.Answer{Option: "allow-once", By: "t"}); err == nil {
-					t.Error("a second answer counts")
+	for in := 300 * time.Millisecond; ; in *= 10 {
+		late := false
+		res, err := hostileTurn(t, r, `@ask execute T command="make"`, func(turn *Turn) {
+			turn.Show = func(n Notice) {
+				if q, ok := n.(Asked); ok {
+					refs := q.Refs
+					refs.Interaction = q.ID
+					e := eventlog.NewFact(eventlog.InteractionAnswered, "user", refs, map[string]any{"option": 1})
+					if _, err := r.log.Append(t.Context(), e); err != nil {
+						late = true // its time was up before it was shown
+						return
+					}
+					if err := r.questions.Answer(t.Context(), q.ID, interaction.Answer{Option: "allow-once", By: "t"}); err == nil {
+						t.Error("a second answer counts")
+					}
+					turn.Permissions = ""
 				}
-				turn.Permissions = ""
 			}
+			turn.AnswerIn = in
+		})
+		if late && in < time.Minute {
+			continue
 		}
-		turn.AnswerIn = 300 * time.Millisecond
-	})
-	if err != nil || res.Text != "permission: cancelled\n" || res.Outcome != OutcomeResponded || res.Permissions.Allowed > 0 {
-		t.Errorf("%+v, %v", res, err)
+		if late || err != nil || res.Text != "permission: cancelled\n" || res.Outcome != OutcomeResponded || res.Permissions.Allowed > 0 {
+			t.Errorf("late %t: %+v, %v", late, res, err)
+		}
+		return
 	}
 }
 
@@ -360,13 +371,15 @@ func TestLateQuestionsDoNotRace(t *testing.T) {
 func TestManyTools(t *testing.T) {
 	c := newClient(&run{r: &Runner{opt: Options{Now: time.Now}}})
 	defer c.show.close()
-	began := time.Now()
-	for range 2 {
+	best := time.Hour
+	for range 4 { // the machine may stand still, but not each time
+		began := time.Now()
 		for i := range 100_000 {
 			c.noteTool(provider.ToolCall{ID: acp.ToolCallId(fmt.Sprint("tool-", i))})
 		}
+		best = min(best, time.Since(began))
 	}
-	if took := time.Since(began); len(c.tools) != 100_000 || took > 5*time.Second {
-		t.Errorf("%d tools took %s", len(c.tools), took)
+	if len(c.tools) != 100_000 || best > 2500*time.Millisecond {
+		t.Errorf("%d tools took %s", len(c.tools), best)
 	}
 }

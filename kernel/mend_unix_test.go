@@ -56,7 +56,7 @@ func TestALogThatFailedIsOpenedAgain(t *testing.T) {
 	}
 	// In mid-turn: the prompt has left, and the answer cannot be recorded.
 	mended = nil
-	res, err := run("third", "@say begun\n@sleep 50ms\n@say more", func(n Notice) {
+	res, err := run("third", "@say begun\n@stream 1000000 20 every=1ms", func(n Notice) {
 		if _, ok := n.(Updated); ok && mended == nil {
 			mended = breakLog(t, r)
 		}

@@ -39,15 +39,19 @@ func probeTest(t *testing.T, scenario string, change func(*Agent)) ProbeReport {
 		t.Fatal(err)
 	}
 	a := Agent{
-		Agent:          provider.Agent{ID: "test", Command: []string{self, "-test.run=^TestAgentProcess$"}, Env: []string{scenarioVar}},
-		ConnectTimeout: 10 * time.Second, RequestTimeout: 10 * time.Second,
+		Agent:          provider.Agent{ID: "test", Command: []string{self, "-test.run=^TestAgentProcess$"}, Env: []string{scenarioVar, "GORACE"}},
+		ConnectTimeout: time.Minute, RequestTimeout: time.Minute,
 	}
 	if change != nil {
 		change(&a)
 	}
-	return Probe(t.Context(), a, ProbeOptions{
-		Dir: t.TempDir(), Environ: append(os.Environ(), scenarioVar+"=#\n"+scenario), Version: "test",
-	})
+	// Under the race detector a process sleeps for a second before it ends.
+	opt := ProbeOptions{Dir: t.TempDir(), Environ: append(os.Environ(), scenarioVar+"=#\n"+scenario, "GORACE=atexit_sleep_ms=0"), Version: "test"}
+	r := Probe(t.Context(), a, opt)
+	for n := 0; n < 3 && strings.Contains(r.Exit, "SIG"); n++ { // it had no time to leave: the machine stood still
+		r = Probe(t.Context(), a, opt)
+	}
+	return r
 }
 
 func stepNames(r ProbeReport) string {
