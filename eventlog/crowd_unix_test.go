@@ -64,6 +64,7 @@ func (c *crowder) open() {
 		Context: "default", Lazy: time.Millisecond, Keys: UseKeys(os.Getenv("EVENTLOG_TEST_KEYS")),
 	})
 	c.must(err)
+	c.log.batch.wait = time.Minute // one that is stopped with the lock in its hands gets on in the end
 }
 
 func (c *crowder) must(err error) {

@@ -277,10 +277,15 @@ func TestRedactIsLinear(t *testing.T) {
 		`"name":"`, `"name":"token","value":"`, "cookie: a", "Bearer ", "--token ", `{"a":"token=`,
 	} {
 		for _, begin := range []string{"", `{"a":"`} {
-			start := time.Now()
-			Redact(begin + strings.Repeat(part, 1<<18/len(part)))
-			if d := time.Since(start); d > 2*time.Second {
-				t.Errorf("%s%s…: %v", begin, part, d)
+			const most = 2 * time.Second
+			took := time.Hour
+			for n := 0; n < 3 && took > most; n++ { // the machine may stand still, but not each time
+				start := time.Now()
+				Redact(begin + strings.Repeat(part, 1<<18/len(part)))
+				took = min(took, time.Since(start))
+			}
+			if took > most {
+				t.Errorf("%s%s…: %v", begin, part, took)
 			}
 		}
 	}

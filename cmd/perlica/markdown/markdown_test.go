@@ -126,9 +126,14 @@ func TestLongLine(t *testing.T) {
 // TestTangled: what takes a parser long is shown as it was written, at once.
 func TestTangled(t *testing.T) {
 	for _, piece := range []string{"> ", "[", "![", "**a ", "*a_", "`a``", "- ", "<a", "a  \n", ">a\n", "((", "[a](", "中", "| a ", "a b ", "\t", "<!--", "1. ", "*a **a ", "~~~", "- a\n", "&lt;"} {
-		begun := time.Now()
-		Render(strings.Repeat(piece, 60_000/len(piece)), term.NewStyles(colors, true), 80)
-		if took := time.Since(begun); took > 3*time.Second {
+		const most = 3 * time.Second
+		took := time.Hour
+		for n := 0; n < 3 && took > most; n++ { // the machine may stand still, but not each time
+			begun := time.Now()
+			Render(strings.Repeat(piece, 60_000/len(piece)), term.NewStyles(colors, true), 80)
+			took = min(took, time.Since(begun))
+		}
+		if took > most {
 			t.Errorf("%q takes %s", piece, took)
 		}
 	}
