@@ -70,8 +70,9 @@ func (p *phone) hears(text string) {
 
 // systemd is what a service tells of itself.
 type systemd struct {
-	w    *world
-	conn *net.UnixConn
+	w       *world
+	conn    *net.UnixConn
+	notices chan string // read at once: there is room for a few only
 }
 
 func (w *world) systemd() *systemd {
@@ -85,34 +86,70 @@ func (w *world) systemd() *systemd {
 	}
 	w.t.Cleanup(func() { _ = conn.Close(); _ = os.RemoveAll(dir) })
 	w.env = append(w.env, "NOTIFY_SOCKET="+filepath.Join(dir, "s"), "WATCHDOG_USEC=100000")
-	return &systemd{w, conn}
+	return &systemd{w, conn, make(chan string, 1<<16)}
+}
+
+// listen takes in what comes.
+func (s *systemd) listen() *systemd {
+	go func() { // ends with conn
+		for b := make([]byte, 1000); ; {
+			n, err := s.conn.Read(b)
+			if err != nil {
+				return
+			}
+			s.notices <- string(b[:n])
+		}
+	}()
+	return s
 }
 
 // expect waits until a notice came n times, and returns what else came before.
 func (s *systemd) expect(notice string, n int) (before []string) {
 	s.w.t.Helper()
-	if err := s.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		s.w.t.Fatal(err)
-	}
-	for b := make([]byte, 1000); n > 0; {
-		size, err := s.conn.Read(b)
-		if err != nil {
-			s.w.t.Fatalf("%s never came: %v; %q", notice, err, before)
-		}
-		if got := string(b[:size]); got == notice {
-			n--
-		} else {
-			before = append(before, got)
+	for late := time.After(patience); n > 0; {
+		select {
+		case got := <-s.notices:
+			if got == notice {
+				n--
+			} else {
+				before = append(before, got)
+			}
+		case <-late:
+			s.w.t.Fatalf("%s never came: %q", notice, before)
 		}
 	}
 	return before
+}
+
+// TestServiceWithADeafSupervisor: nobody takes the notices, and there is no room for more. The
+// service serves, and ends.
+func TestServiceWithADeafSupervisor(t *testing.T) {
+	w := newWorld(t)
+	sd := w.systemd()
+	fill, err := net.DialUnix("unixgram", nil, sd.conn.LocalAddr().(*net.UnixAddr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fill.Close()
+	for full := 0; full < 3; full++ {
+		if err := fill.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fill.Write([]byte("x")); err == nil {
+			full = -1
+		}
+	}
+	s := w.bridge()
+	s.signal(syscall.SIGTERM)
+	s.exits(0)
+	w.audit()
 }
 
 // TestServiceStops: SIGTERM is said to systemd at once, the watchdog hears from the bridge as
 // long as it drains, and the turn under way may end.
 func TestServiceStops(t *testing.T) {
 	w := newWorld(t)
-	sd := w.systemd()
+	sd := w.systemd().listen()
 	s := w.service()
 	for _, early := range sd.expect("READY=1", 1) {
 		if early != "WATCHDOG=1" {

@@ -190,6 +190,11 @@ func (n notifier) send(state string) {
 	if err != nil {
 		return // systemd finds out by itself
 	}
-	_, _ = conn.Write([]byte(state)) // likewise
+	if conn.SetWriteDeadline(time.Now().Add(noticeTime)) == nil { // whoever does not read holds up nobody
+		_, _ = conn.Write([]byte(state)) // likewise
+	}
 	_ = conn.Close()
 }
+
+// noticeTime is how long a notice waits for room.
+const noticeTime = 500 * time.Millisecond
