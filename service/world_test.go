@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -225,6 +226,11 @@ func newPerson(t testing.TB, socket, name string) *person {
 
 func (p *person) say(text string) string { return p.deliver(local.Message{Text: text}) }
 
+// isStatus reports whether something only says what a turn does that takes long, as each may.
+func isStatus(a local.Arrived) bool { return status.MatchString(a.Text) }
+
+var status = regexp.MustCompile(`^(⏳|✓) \d+ tool call`)
+
 // expect waits for something that holds the text, behind what was expected before, and returns
 // it.
 func (p *person) expect(text string) local.Arrived {
@@ -234,7 +240,7 @@ func (p *person) expect(text string) local.Arrived {
 		p.mu.Lock()
 		change := p.change
 		for i := p.read; i < len(p.arrived); i++ {
-			if strings.Contains(p.arrived[i].Text, text) {
+			if strings.Contains(p.arrived[i].Text, text) && !isStatus(p.arrived[i]) {
 				p.read = i + 1
 				a := p.arrived[i]
 				p.mu.Unlock()
