@@ -251,6 +251,7 @@ func (p *person) expect(text string) local.Arrived {
 		p.mu.Unlock()
 		select {
 		case <-change:
+			timeout = time.After(2 * time.Minute) // much may come ahead of it, one turn after the other
 		case <-timeout:
 			p.t.Fatalf("%s never got %q; got %s", p.Name, text, got)
 		}
