@@ -66,6 +66,7 @@ type Log struct {
 
 	turn  sync.Mutex   // held by whoever commits: the writer goroutine, or who waits for it
 	batch *batchWriter // whose turn it is; tests reach for it before the first append
+	owed  *debt        // what is left to be done for the last batch; guarded by turn
 
 	mu      sync.Mutex // guards what follows; never held during I/O
 	room    sync.Cond  // signalled when the queue shrinks or the log dies
@@ -73,7 +74,6 @@ type Log struct {
 	queue   []entry
 	bytes   int  // weight of queue
 	urgent  bool // somebody waits for the queue's end
-	noting  bool // a batch of the queue ends with a checkpoint
 	closing bool
 	queued  Mark  // all that was ever queued
 	settled Mark  // up to here everybody knows what became of it
@@ -182,24 +182,17 @@ func (l *Log) await(e entry) result {
 	if err != nil {
 		return result{err: err}
 	}
-	if l.plain() && l.turn.TryLock() {
-		for len(e.wait) == 0 && l.step(false) {
+	if l.turn.TryLock() {
+		for len(e.wait) == 0 && l.owed == nil && l.step(false) {
 		}
+		poke = l.owed != nil
 		l.turn.Unlock()
-		poke = l.waiting() // what others queued meanwhile
+		poke = poke || l.waiting() // what others queued meanwhile
 	}
 	if poke {
 		l.poke()
 	}
 	return <-e.wait
-}
-
-// plain reports whether what is queued is done with when it is committed. A checkpoint is
-// anchored after that, for which only the writer has the time.
-func (l *Log) plain() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return !l.noting
 }
 
 // Record queues the events, all or none, behind everything queued before, and returns
@@ -312,7 +305,6 @@ func (l *Log) enqueue(e entry) (poke bool, err error) {
 	urgent := e.wait != nil || l.bytes > batchBytes || len(l.queue) >= batchEvents
 	poke = first || urgent && !l.urgent
 	l.urgent = l.urgent || urgent
-	l.noting = l.noting || e.noted()
 	return poke, nil
 }
 

@@ -52,10 +52,12 @@ func (l *Log) write() {
 func (l *Log) work(job func(), due bool) (ended bool) {
 	l.turn.Lock()
 	defer l.turn.Unlock()
+	l.settle()
 	if job != nil {
 		job()
 	}
 	for l.step(due) {
+		l.settle()
 	}
 	if !l.over() {
 		return false
@@ -65,7 +67,7 @@ func (l *Log) work(job func(), due bool) (ended bool) {
 	return true
 }
 
-// step writes the next batch, if one is due. Who calls it holds turn.
+// step writes the next batch, if one is due. Who calls it holds turn, and nothing is owed.
 func (l *Log) step(due bool) bool {
 	batch := l.take(due)
 	if batch == nil {
@@ -73,11 +75,17 @@ func (l *Log) step(due bool) bool {
 	}
 	err := l.batch.commit(batch)
 	late := l.finish(batch, l.batch.noted, err)
-	l.settle(l.batch)
-	for _, answer := range late {
-		answer()
+	if len(late) > 0 || l.batch.noted.Size > 0 {
+		l.owed = &debt{late}
 	}
 	return true
+}
+
+// A debt is what is left to be done when a batch is committed and those who waited for that
+// know it: its checkpoint is to be anchored. Who waited and wrote has no time for that; nothing
+// else is written until the writer has done it.
+type debt struct {
+	late []func() // tells those who wait for it
 }
 
 // over reports whether the log is closing and all is written.
@@ -87,16 +95,22 @@ func (l *Log) over() bool {
 	return l.closing && len(l.queue) == 0
 }
 
-// settle anchors what was committed, after everybody knows that it was.
-func (l *Log) settle(w *batchWriter) {
-	if w.noted.Size == 0 || l.Err() != nil {
+// settle pays what is owed.
+func (l *Log) settle() {
+	if l.owed == nil {
 		return
 	}
-	err := w.anchor()
-	l.mu.Lock()
-	l.anchor = err
-	l.mu.Unlock()
-	l.rest.Reset(restAfter)
+	if l.batch.noted.Size > 0 && l.Err() == nil {
+		err := l.batch.anchor()
+		l.mu.Lock()
+		l.anchor = err
+		l.mu.Unlock()
+		l.rest.Reset(restAfter)
+	}
+	for _, answer := range l.owed.late {
+		answer()
+	}
+	l.owed = nil
 }
 
 // revive gives a dead log a new handle.
@@ -138,7 +152,7 @@ func (l *Log) take(due bool) (batch []entry) {
 	l.queue = l.queue[n:]
 	l.bytes -= bytes
 	if len(l.queue) == 0 {
-		l.queue, l.urgent, l.noting = nil, false, false
+		l.queue, l.urgent = nil, false
 	}
 	l.room.Broadcast()
 	return batch
@@ -152,7 +166,7 @@ func (l *Log) finish(batch []entry, noted Checkpoint, err error) (late []func())
 	if err != nil {
 		l.err = err
 		batch = append(batch, l.queue...)
-		l.queue, l.bytes, l.urgent, l.noting = nil, 0, false, false
+		l.queue, l.bytes, l.urgent = nil, 0, false
 		l.room.Broadcast()
 		if l.loss == nil {
 			l.kept = l.settled

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel/fact"
 )
@@ -25,6 +27,9 @@ type Conversation struct {
 	created bool  // the session is new and not on record yet; guarded by turns
 	fresh   bool  // the session has no earlier turns; guarded by turns
 	epoch   int64 // of the Runner, in which the agent was started; guarded by turns
+
+	behind sync.WaitGroup // what a turn leaves to be done when it has returned
+	next   *reservation   // of the next run, if there is one; guarded by turns, and written behind
 
 	mu      sync.Mutex // guards what follows
 	life    *life      // the agent's, from the beginning of its start; nil: there is none
@@ -223,7 +228,10 @@ func (c *Conversation) Run(ctx context.Context, t Turn) (Result, error) {
 	}
 	t.Setup = c.setup
 	return c.r.once(ctx, &t, func() (Result, error) {
-		run := c.r.newRun(t)
+		c.behind.Wait()
+		run := c.r.newRun(t, c.next)
+		c.next = nil
+		defer c.behind.Go(c.reserve)
 		run.kept, run.created = true, c.fresh
 		defer run.release()
 		if err := run.lock(ctx, t.Wait); err != nil {
@@ -231,6 +239,22 @@ func (c *Conversation) Run(ctx context.Context, t Turn) (Result, error) {
 		}
 		return c.turn(ctx, run)
 	})
+}
+
+// reservation is the id and the lock of a run that is yet to come.
+type reservation struct {
+	run  uuid.UUID
+	lock *fileLock
+}
+
+// reserve reserves the next run's lock: a tenth of the time that a turn takes from its input to
+// its prompt. If it cannot be had the next run says so.
+func (c *Conversation) reserve() {
+	id := uuid.Must(uuid.NewV7())
+	lock, err := reserve(runLockPath(c.r.opt.Paths.Locks, id.String()))
+	if err == nil {
+		c.next = &reservation{id, lock}
+	}
 }
 
 // turn is a run of the keep strategy, step by step. An error means that nothing was sent.
@@ -381,6 +405,9 @@ func (c *Conversation) Close(ctx context.Context) error {
 			l.beginClose()
 		}
 		c.drop(ctx, l)
+	}
+	if c.behind.Wait(); c.next != nil {
+		c.next.lock.release()
 	}
 	c.lock.release()
 	return nil

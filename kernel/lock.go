@@ -32,9 +32,7 @@ const (
 // lock, so a lock counts only if the file that was locked is still the one at path.
 func acquire(path string) (*fileLock, error) {
 	for tries := 0; ; {
-		// Open for writing: that a holder has died is told to whoever watches the folder as the
-		// end of writing, and that somebody has looked is not.
-		f := flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDWR))
+		f := lockFile(path)
 		ok, err := f.TryLock()
 		if err != nil {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
@@ -56,6 +54,37 @@ func acquire(path string) (*fileLock, error) {
 			return nil, errors.Join(err, cerr)
 		}
 	}
+}
+
+// lockFile is the file of a lock, to be opened for writing: that a holder has died is told to
+// whoever watches the folder as the end of writing, and that somebody has looked is not.
+func lockFile(path string) *flock.Flock {
+	return flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDWR))
+}
+
+// reserve makes the file of a lock ahead of its use: take is cheaper than acquire then. Until it
+// is taken the lock counts as free, because a share of it keeps nobody from looking.
+func reserve(path string) (*fileLock, error) {
+	f := lockFile(path)
+	ok, err := f.TryRLock()
+	if err == nil && !ok {
+		err = errLocked
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &fileLock{f}, nil
+}
+
+// take makes a lock of one that was reserved, or fails as acquire does.
+func (l *fileLock) take() (*fileLock, error) {
+	if ok, err := l.f.TryLock(); err == nil && ok {
+		if current, err := isCurrent(l.f, l.f.Path()); err == nil && current {
+			return l, nil
+		}
+	}
+	_ = l.f.Close() // somebody looks at it, or this system makes no lock of a share
+	return acquire(l.f.Path())
 }
 
 // isCurrent reports whether the locked file still lies at path.

@@ -2,10 +2,13 @@ package kernel
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog"
 )
 
 func TestLockIsExclusiveAndLeavesNothing(t *testing.T) {
@@ -58,5 +61,82 @@ func TestLockSurvivesItsFilesRemoval(t *testing.T) {
 	wg.Wait()
 	if most.Load() != 1 || taken.Load() == 0 {
 		t.Errorf("held by %d at once, taken %d times", most.Load(), taken.Load())
+	}
+}
+
+// TestReservedLock: a lock that is reserved counts as free for those who look, is taken beside
+// them, and is whoever's who was first if its file was removed.
+func TestReservedLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.lock")
+	r, err := reserve(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if locked, err := isLocked(path); locked || err != nil {
+		t.Errorf("reserved: isLocked = %t, %v", locked, err)
+	}
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_, _ = isLocked(path)
+				}
+			}
+		})
+	}
+	l, err := r.take()
+	close(stop)
+	wg.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if locked, err := isLocked(path); !locked || err != nil {
+		t.Errorf("taken: isLocked = %t, %v", locked, err)
+	}
+	l.release()
+
+	late, err := reserve(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Skip("this system keeps open files in place")
+	}
+	first, err := acquire(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := late.take(); !errors.Is(err, errLocked) {
+		t.Errorf("taken although another holds it: %v", err)
+	}
+	first.release()
+}
+
+// TestAnIdleConversationIsInNobodysWay: between its turns a conversation has no run, so payloads
+// can be pruned, and nothing is left of its locks in the end.
+func TestAnIdleConversationIsInNobodysWay(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", "", "")
+	for range 3 {
+		res := say(t, c, "hello")
+		c.behind.Wait()
+		if c.next == nil {
+			t.Fatal("no lock is reserved")
+		}
+		if _, err := r.Prune(t.Context(), eventlog.Pruning{Run: res.Run, By: "test"}); err != nil {
+			t.Errorf("pruning beside an idle conversation: %v", err)
+		}
+		if held, _, err := CountLocks(r.opt.Paths.Locks); held != 0 || err != nil {
+			t.Errorf("%d locks of runs are held, %v", held, err)
+		}
+	}
+	closeConversation(t, c)
+	if left, err := filepath.Glob(filepath.Join(r.opt.Paths.Locks, "*.lock")); len(left) > 0 || err != nil {
+		t.Errorf("left: %q, %v", left, err)
 	}
 }

@@ -64,6 +64,7 @@ type run struct {
 	t       Turn
 	refs    eventlog.Refs // without the agent's session
 	state   state
+	own     *fileLock // reserved, until lock has taken it; nil: it was not
 	locks   []*fileLock
 	created bool // the session is new: there are no earlier turns
 	kept    bool // the agent's session lives on
@@ -87,7 +88,7 @@ func (r *Runner) accept(ctx context.Context, t *Turn) (*run, error) {
 	if created {
 		t.Session = newSessionID()
 	}
-	run := r.newRun(*t)
+	run := r.newRun(*t, nil)
 	run.created = created
 	waiting, done := run.untilStopped(ctx)
 	lock, err := lockSession(waiting, sessionLockPath(r.opt.Paths.Locks, string(t.Session)), t.Wait)
@@ -110,9 +111,14 @@ func newSessionID() eventlog.SessionID {
 	return eventlog.SessionID(uuid.Must(uuid.NewV7()).String())
 }
 
-func (r *Runner) newRun(t Turn) *run {
-	id := uuid.Must(uuid.NewV7())
+// newRun returns a run with a lock that was reserved for it; nil: none was.
+func (r *Runner) newRun(t Turn, reserved *reservation) *run {
+	if reserved == nil {
+		reserved = &reservation{run: uuid.Must(uuid.NewV7())}
+	}
+	id := reserved.run
 	run := &run{
+		own:  reserved.lock,
 		told: make(chan Stop, 1), released: make(chan struct{}),
 		r: r, t: t, state: state{phase: Accepted}, started: r.opt.Now(),
 		call: provider.NewCall(id.String()),
@@ -130,7 +136,12 @@ func (r *Runner) newRun(t Turn) *run {
 // lock takes the run's own lock and sees that no payloads are removed while it lives.
 func (run *run) lock(ctx context.Context, wait bool) error {
 	dir := run.r.opt.Paths.Locks
-	own, err := acquire(runLockPath(dir, string(run.refs.Run)))
+	own, err := run.own, error(nil)
+	if own != nil {
+		own, err = own.take()
+	} else {
+		own, err = acquire(runLockPath(dir, string(run.refs.Run)))
+	}
 	if err != nil {
 		return err
 	}
