@@ -14,10 +14,12 @@ import (
 const pollTimeout = 50 * time.Millisecond
 
 // patience says how long the write lock is waited for: while others write, as long as they do;
-// with nobody writing, for busyTimeout.
+// with nobody writing, for busyTimeout. Attempts are counted, too: a while in which this process
+// did not run is no more than one of them.
 type patience struct {
 	size  int64     // of the log when somebody last wrote
 	until time.Time // zero: nobody was waited for yet
+	left  int       // attempts
 }
 
 // patiently repeats do, which takes the write lock, while another process has it.
@@ -28,10 +30,10 @@ func (w *batchWriter) patiently(ctx context.Context, do func() error) error {
 		if err == nil || !errors.Is(explain(err), ErrBusy) {
 			return err
 		}
-		size := w.committed(ctx)
-		if now := time.Now(); p.until.IsZero() || size != p.size {
-			p = patience{size, now.Add(w.patience())}
-		} else if now.After(p.until) {
+		size, now := w.committed(ctx), time.Now()
+		if p.left--; p.until.IsZero() || size != p.size {
+			p = patience{size, now.Add(w.patience()), int(w.patience() / pollTimeout)}
+		} else if p.left <= 0 && now.After(p.until) {
 			return err
 		}
 	}
