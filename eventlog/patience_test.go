@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -109,4 +110,37 @@ func TestPatienceEnds(t *testing.T) {
 	if seq := mustAppend(t, logs[1], fact(Truncated, Refs{})); seq != 2 {
 		t.Errorf("event %d, want 2", seq)
 	}
+}
+
+// TestPatienceOfASuspendedProcess: a while in which the process did not run is one attempt, and no
+// reason to give up.
+func TestPatienceOfASuspendedProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w batchWriter
+		tries, suspended := 0, true
+		busy := func() error {
+			tries++
+			if time.Sleep(pollTimeout); suspended && tries == 2 {
+				time.Sleep(time.Hour)
+			}
+			return ErrBusy
+		}
+		begun := time.Now()
+		err := w.patiently(t.Context(), func() error {
+			if tries == 3 {
+				return nil
+			}
+			return busy()
+		})
+		if err != nil || time.Since(begun) < time.Hour {
+			t.Errorf("after %d attempts: %v", tries, err)
+		}
+		tries, suspended, begun = 0, false, time.Now()
+		if err := w.patiently(t.Context(), busy); !errors.Is(err, ErrBusy) {
+			t.Error(err)
+		}
+		if took := time.Since(begun); took < busyTimeout || took > busyTimeout+time.Second {
+			t.Errorf("it gave up after %v", took)
+		}
+	})
 }
