@@ -230,9 +230,9 @@ func (c *client) await(t *interaction.Ticket, p *provider.PermissionRequest, req
 	if answer != nil {
 		by = answer.By
 	}
+	c.show.add(Closed{Question: t.Question, Answer: answer, Reason: lapsed}) // before what the agent makes of it
 	res.Sent = lapsed != interaction.Withdrawn && reply(c.run.r, p, res.Option, by, t.Refs)
 	_ = c.run.r.questions.Resolve(t, res) // the log's end is the run's
-	c.show.add(Closed{Question: t.Question, Answer: answer, Reason: lapsed})
 }
 
 // wait returns "" when the question has been answered, else why nobody will.
