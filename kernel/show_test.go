@@ -6,9 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -67,4 +69,31 @@ func TestNothingIsShownThatCouldNotBeSynced(t *testing.T) {
 	if failed == nil || !errors.Is(log.Close(), failed) {
 		t.Errorf("told of %v", failed)
 	}
+}
+
+// TestTheAnswerComesBeforeItsConsequence: how a question ended is shown before what the agent,
+// who has been told, makes of it.
+func TestTheAnswerComesBeforeItsConsequence(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", "", "")
+	const rounds = 30
+	notices, done := underWay(t, c, strings.Repeat(askOnce+"\n", rounds))
+	for range rounds {
+		q := first[Asked](t, notices).Question
+		if err := r.AnswerQuestion(t.Context(), q, interaction.Answer{Option: "y", By: "me"}); err != nil {
+			t.Fatal(err)
+		}
+		for closed, said := false, false; !said; {
+			switch n := (<-notices).(type) {
+			case Closed:
+				closed = true
+			case Updated:
+				if said = strings.Contains(n.Text, "permission: y"); said && !closed {
+					t.Fatal("what the agent made of the answer came first")
+				}
+			}
+		}
+	}
+	<-done
+	closeConversation(t, c)
 }
