@@ -149,8 +149,8 @@ func (c *client) decided(p *provider.PermissionRequest, call provider.ToolCall, 
 		return
 	}
 	c.count(call.ID, d.Effect == policy.Allow)
-	reply(c.run.r, p, d.OptionID, "policy", c.refs())
 	c.show.add(Decided{Title: call.Title, Effect: string(d.Effect), By: string(d.By), Why: d.Why})
+	reply(c.run.r, p, d.OptionID, "policy", c.refs())
 }
 
 // count adds a yes or a no to the run's numbers.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -95,5 +96,31 @@ func TestTheAnswerComesBeforeItsConsequence(t *testing.T) {
 		}
 	}
 	<-done
+	closeConversation(t, c)
+}
+
+// TestTheDecisionComesBeforeItsConsequence: likewise where a mode answers.
+func TestTheDecisionComesBeforeItsConsequence(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", "", "")
+	decided, said := 0, 0
+	_, err := c.Run(t.Context(), Turn{
+		Input: Input{Text: strings.Repeat(askOnce+"\n", 30), Source: "test"}, Permissions: policy.ModeDeny,
+		Show: func(n Notice) {
+			switch n := n.(type) {
+			case Decided:
+				decided++
+			case Updated:
+				if strings.Contains(n.Text, "permission: n") {
+					if said++; said > decided {
+						t.Error("what the agent made of the decision came first")
+					}
+				}
+			}
+		},
+	})
+	if err != nil || said != 30 {
+		t.Errorf("%d replies, %v", said, err)
+	}
 	closeConversation(t, c)
 }
