@@ -120,8 +120,8 @@ func TestPatienceOfASuspendedProcess(t *testing.T) {
 		tries, suspended := 0, true
 		busy := func() error {
 			tries++
-			if time.Sleep(pollTimeout); suspended && tries == 2 {
-				time.Sleep(time.Hour)
+			if <-time.After(pollTimeout); suspended && tries == 2 {
+				<-time.After(time.Hour)
 			}
 			return ErrBusy
 		}

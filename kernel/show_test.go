@@ -105,13 +105,13 @@ func TestTheDecisionComesBeforeItsConsequence(t *testing.T) {
 	c := converse(t, r, "", "", "")
 	decided, said := 0, 0
 	_, err := c.Run(t.Context(), Turn{
-		Input: Input{Text: strings.Repeat(askOnce+"\n", 30), Source: "test"}, Permissions: policy.ModeDeny,
+		Input: Input{Text: strings.Repeat(askOnce+"\n", 30), Source: "test"}, Permissions: policy.ModeAllow,
 		Show: func(n Notice) {
 			switch n := n.(type) {
 			case Decided:
 				decided++
 			case Updated:
-				if strings.Contains(n.Text, "permission: n") {
+				if strings.Contains(n.Text, "permission: y") {
 					if said++; said > decided {
 						t.Error("what the agent made of the decision came first")
 					}
