@@ -49,7 +49,8 @@ type agentSession struct {
 	closeErr   error         // what came of it, once closing is closed
 	closeNoted bool          // it is on record
 
-	stray sync.WaitGroup // answers to questions that belong to no turn
+	stray  sync.WaitGroup // answers to questions that belong to no turn
+	ending sync.WaitGroup // the process, if beginEnd was called
 
 	mu    sync.RWMutex // held for reading while the connection's reader is in a turn
 	turn  *client      // nil between the turns of a kept session
@@ -331,6 +332,11 @@ func (s *agentSession) beginClose() {
 	}()
 }
 
+// beginEnd ends the process of an agent whose session is closed and that is asked nothing more.
+func (s *agentSession) beginEnd() {
+	s.ending.Go(func() { _ = s.conn.End(context.Background()) }) // end, which follows, returns the same
+}
+
 // end waits for the closing, if it was begun, and ends the process. The error is the
 // closing's; it spoils nothing: what was answered is on disk.
 func (s *agentSession) end(ctx context.Context) error {
@@ -340,6 +346,7 @@ func (s *agentSession) end(ctx context.Context) error {
 	if err := s.conn.End(ctx); err != nil {
 		s.r.opt.Trail.Warn("ending the agent", "provider", s.setup.Agent.ID, "error", err.Error())
 	}
+	s.ending.Wait()
 	s.stray.Wait()
 	if s.session != nil && !s.closeNoted {
 		_ = s.r.log.Record(s.closedFact()) // Close of the log tells
