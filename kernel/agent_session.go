@@ -83,8 +83,10 @@ func newAgentSession(r *Runner, setup Setup, base eventlog.Refs, turn *client) *
 	return &agentSession{r: r, setup: setup, base: base, turn: turn}
 }
 
-// start starts the agent's process. While it comes up there is time to read the keys.
+// start starts the agent's process. The keys are read meanwhile, first of all: until the process
+// runs a processor is idle.
 func (s *agentSession) start() (err error) {
+	s.r.readyKeys()
 	a := s.setup.Agent
 	s.conn, err = provider.Start(a.Agent, provider.Options{
 		Recorder: s, Client: s,
@@ -94,9 +96,6 @@ func (s *agentSession) start() (err error) {
 			s.r.opt.Trail.Info("agent stderr", "provider", a.ID, "run", string(s.refs().Run), "session", string(s.setup.Session), "text", string(b))
 		},
 	})
-	if err == nil {
-		s.r.readyKeys()
-	}
 	return err
 }
 
