@@ -3,7 +3,6 @@ package eventlog
 import (
 	"context"
 	"database/sql/driver"
-	"strings"
 
 	"modernc.org/sqlite"
 )
@@ -26,13 +25,14 @@ const (
 
 // Frames that differ in seven columns only are inserted by these. The others are given once:
 // to hand a text to SQLite costs as much as what SQLite does with it.
-var insertTogether, insertFew = insertAlike(together), insertAlike(few)
+const (
+	insertFew      = `INSERT INTO events (` + columns + `) VALUES ` + alikeMarks + another + another + another
+	insertTogether = insertFew + another4 + another4 + another4
 
-func insertAlike(n int) string {
-	return `INSERT INTO events (` + columns + `) VALUES ` + strings.Repeat(alikeMarks+", ", n-1) + alikeMarks
-}
-
-const alikeMarks = `(?, ?, ?, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?, ?, ?, ?)`
+	alikeMarks = `(?, ?, ?, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?, ?, ?, ?)`
+	another    = `, ` + alikeMarks
+	another4   = another + another + another + another
+)
 
 // alike reports whether one statement can insert the two. Writer and context are the log's.
 func alike(a, b *Event) bool { return a.Type == b.Type && a.Actor == b.Actor && a.Refs == b.Refs }

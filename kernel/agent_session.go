@@ -49,7 +49,8 @@ type agentSession struct {
 	closeErr   error         // what came of it, once closing is closed
 	closeNoted bool          // it is on record
 
-	stray sync.WaitGroup // answers to questions that belong to no turn
+	stray  sync.WaitGroup // answers to questions that belong to no turn
+	ending sync.WaitGroup // the process, if beginEnd was called
 
 	mu    sync.RWMutex // held for reading while the connection's reader is in a turn
 	turn  *client      // nil between the turns of a kept session
@@ -82,8 +83,10 @@ func newAgentSession(r *Runner, setup Setup, base eventlog.Refs, turn *client) *
 	return &agentSession{r: r, setup: setup, base: base, turn: turn}
 }
 
-// start starts the agent's process. While it comes up there is time to read the keys.
+// start starts the agent's process. The keys are read meanwhile, first of all: until the process
+// runs a processor is idle.
 func (s *agentSession) start() (err error) {
+	s.r.readyKeys()
 	a := s.setup.Agent
 	s.conn, err = provider.Start(a.Agent, provider.Options{
 		Recorder: s, Client: s,
@@ -93,9 +96,6 @@ func (s *agentSession) start() (err error) {
 			s.r.opt.Trail.Info("agent stderr", "provider", a.ID, "run", string(s.refs().Run), "session", string(s.setup.Session), "text", string(b))
 		},
 	})
-	if err == nil {
-		s.r.readyKeys()
-	}
 	return err
 }
 
@@ -331,6 +331,11 @@ func (s *agentSession) beginClose() {
 	}()
 }
 
+// beginEnd ends the process of an agent whose session is closed and that is asked nothing more.
+func (s *agentSession) beginEnd() {
+	s.ending.Go(func() { _ = s.conn.End(context.Background()) }) // end, which follows, returns the same
+}
+
 // end waits for the closing, if it was begun, and ends the process. The error is the
 // closing's; it spoils nothing: what was answered is on disk.
 func (s *agentSession) end(ctx context.Context) error {
@@ -340,6 +345,7 @@ func (s *agentSession) end(ctx context.Context) error {
 	if err := s.conn.End(ctx); err != nil {
 		s.r.opt.Trail.Warn("ending the agent", "provider", s.setup.Agent.ID, "error", err.Error())
 	}
+	s.ending.Wait()
 	s.stray.Wait()
 	if s.session != nil && !s.closeNoted {
 		_ = s.r.log.Record(s.closedFact()) // Close of the log tells

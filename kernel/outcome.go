@@ -114,6 +114,7 @@ func (run *run) conclude(outcome eventlog.Type, e *provider.Error) (Result, erro
 	}))
 	if run.agent.closedInTime() {
 		events = append(events, run.agent.closedFact())
+		run.agent.beginEnd() // it takes an agent as long to leave as this does to be written
 	}
 	_, err := run.r.log.Append(context.Background(), events...)
 	run.client.show.close()

@@ -325,18 +325,19 @@ retried, and every step is on an append-only log.`,
 	})
 	root.PersistentFlags().StringVar(&a.contextFlag, "context", "", "use another set of databases, by its `name`")
 	root.Flags().BoolVar(&a.serviceFlag, "service", false, "run the messaging bridge in the foreground: the same as 'perlica service'")
-	if len(args) > 0 && args[0] == "agent" {
-		// The built-in agent starts with every run that it answers: the rest would be
-		// built for nothing.
-		root.AddCommand(a.agentCommand())
+	commands := map[string]func() *cobra.Command{
+		"agent": a.agentCommand, "chat": a.chatCommand, "config": a.configCommand, "doctor": a.doctorCommand, "init": a.initCommand,
+		"log": a.logCommand, "pending": a.pendingCommand, "phone": a.phoneCommand, "policy": a.policyCommand, "provider": a.providerCommand,
+		"run": a.runCommand, "service": a.serviceCommand, "session": a.sessionCommand, "version": a.versionCommand, "watch": a.watchCommand,
+	}
+	if len(args) > 0 && commands[args[0]] != nil { // the others would be built for nothing
+		root.AddCommand(commands[args[0]]())
 		return root
 	}
 	a.addChatFlags(root, &chat)
-	root.AddCommand(
-		a.chatCommand(), a.runCommand(), a.initCommand(), a.doctorCommand(), a.sessionCommand(), a.providerCommand(), a.pendingCommand(),
-		a.policyCommand(), a.logCommand(), a.watchCommand(), a.configCommand(), a.agentCommand(), a.versionCommand(),
-		a.serviceCommand(), a.phoneCommand(),
-	)
+	for _, command := range commands {
+		root.AddCommand(command()) // it sorts them
+	}
 	return root
 }
 

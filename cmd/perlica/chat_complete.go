@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 )
@@ -25,7 +26,7 @@ func (c *chat) complete(before string) (from int, words []string) {
 		slices.Sort(words)
 		return from, slices.Compact(words)
 	}
-	if m := openQuote.FindStringSubmatchIndex(before); m != nil {
+	if m := openQuote().FindStringSubmatchIndex(before); m != nil {
 		return m[2], c.paths(before[m[2]+len(`@"`):], `@"`)
 	}
 	if path, ok := strings.CutPrefix(last, "@"); ok {
@@ -37,8 +38,12 @@ func (c *chat) complete(before string) (from int, words []string) {
 // mention is a file that a text names, in quotes if there are blanks in its name; openQuote is
 // the beginning of one in quotes.
 var (
-	mention   = regexp.MustCompile(`(?:^|\s)[("']*@(?:"([^"\n]+)"|(\S+))`)
-	openQuote = regexp.MustCompile(`(?:^|\s)[("']*(@"[^"\n]*)$`)
+	mention = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?:^|\s)[("']*@(?:"([^"\n]+)"|(\S+))`)
+	})
+	openQuote = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?:^|\s)[("']*(@"[^"\n]*)$`)
+	})
 )
 
 // paths completes a path behind a mark: @, @" or none. Hidden files are offered to whoever begins with their dot.
@@ -76,7 +81,7 @@ func (c *chat) paths(path, mark string) (words []string) {
 
 // mentioned returns the files that a text names with an @. What is no file stays text.
 func (c *chat) mentioned(text string) (paths []string) {
-	for _, m := range mention.FindAllStringSubmatch(text, -1) {
+	for _, m := range mention().FindAllStringSubmatch(text, -1) {
 		quoted, name := m[1], m[2]
 		for _, try := range []string{quoted, name, strings.TrimRight(name, `.,:;!?)"'`)} {
 			if path := c.absolute(try); try != "" && isFile(path) {

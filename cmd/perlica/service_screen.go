@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mattn/go-runewidth"
@@ -91,7 +92,7 @@ func (s *serviceScreen) show(l service.Live, code string) {
 func (s *serviceScreen) close() {
 	rows := 0
 	for line := range strings.Lines(s.shown) {
-		rows += max(1, (runewidth.StringWidth(colors.ReplaceAllString(strings.TrimRight(line, "\n"), ""))+s.width()-1)/s.width())
+		rows += max(1, (runewidth.StringWidth(colors().ReplaceAllString(strings.TrimRight(line, "\n"), ""))+s.width()-1)/s.width())
 	}
 	if rows > 0 {
 		fmt.Fprintf(s.a.stderr, "\r\x1b[%dA\x1b[J", rows)
@@ -99,7 +100,9 @@ func (s *serviceScreen) close() {
 	s.shown = ""
 }
 
-var colors = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+var colors = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\x1b\[[0-9;]*m`)
+})
 
 func (s *serviceScreen) width() int {
 	if w := term.Width(s.a.stderr); w > 0 {

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// TestCommandAlone checks that a command is what it is among the others when it alone is built.
+func TestCommandAlone(t *testing.T) {
+	built := map[string]bool{}
+	for _, want := range newApp().root(nil).Commands() {
+		if built[want.Name()] {
+			t.Errorf("%s is built under two names", want.Name())
+		}
+		built[want.Name()] = true
+		root := newApp().root([]string{want.Name()})
+		if n := len(root.Commands()); n != 1 {
+			t.Errorf("%s: %d commands were built", want.Name(), n)
+		}
+		got, _, err := root.Find([]string{want.Name()})
+		if err != nil || usages(got) != usages(want) {
+			t.Errorf("%s: %v, and its help is\n%s\nwhere among the others it is\n%s", want.Name(), err, usages(got), usages(want))
+		}
+	}
+}
+
+// usages is the help of a command and of all below it.
+func usages(cmd *cobra.Command) string {
+	text := cmd.CommandPath() + "\n" + cmd.UsageString()
+	for _, c := range cmd.Commands() {
+		text += usages(c)
+	}
+	return text
+}

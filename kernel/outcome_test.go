@@ -1,0 +1,55 @@
+package kernel
+
+import (
+	"database/sql"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestTheAgentLeavesMeanwhile: an agent whose session is closed is not kept waiting for its
+// outcome to be written. Here that can only be written when the agent has left.
+func TestTheAgentLeavesMeanwhile(t *testing.T) {
+	r := openRunner(t)
+	db, err := sql.Open("sqlite", r.opt.Paths.EventLog+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	exec := func(statement string) {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Error(err)
+		}
+	}
+	var lock, unlock sync.Once
+	r.opt.Trail = slog.New(slog.NewTextHandler(writerFunc(func(line string) {
+		if strings.Contains(line, "the input has ended") {
+			unlock.Do(func() { exec(`ROLLBACK`) })
+		}
+	}), nil))
+	res, err := hostileTurn(t, r, "@say begun\n@sleep 50ms", func(turn *Turn) {
+		r.opt.Environ = append(os.Environ(), scenarioVar+"=#\n[eof]\n@stderr the input has ended", "GORACE=atexit_sleep_ms=0")
+		turn.Show = func(n Notice) {
+			if _, ok := n.(Updated); ok {
+				lock.Do(func() { exec(`BEGIN IMMEDIATE`) })
+			}
+		}
+	})
+	unlock.Do(func() { t.Error("the agent did not leave") })
+	if err != nil || res.Outcome != OutcomeResponded || len(res.Warnings) > 0 {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// writerFunc is a writer of lines.
+type writerFunc func(line string)
+
+func (f writerFunc) Write(line []byte) (int, error) {
+	f(string(line))
+	return len(line), nil
+}
