@@ -90,6 +90,8 @@ func TestChatKilled(t *testing.T) {
 		{name: "after the outcome", keys: "hello\r", until: []string{"llm.single_call.enforced"}, calls: 1},
 		{name: "while it leaves", scenario: "[session/close]\n@hang", keys: "hello\r", until: []string{"llm.single_call.enforced"}, calls: 1,
 			then: func(w *world, s *screen) {
+				s.expect("You said: hello")
+				s.prompt("") // a key of the turn is none of the line
 				s.press("\x04")
 				w.until(1, "acp.request.sent", "session/close")
 			}},
