@@ -174,14 +174,14 @@ func closing(s, ticks string) int {
 // and an underscore within a word is a part of it.
 func emphasis(s string, i int, sign string) (inner string, ok bool) {
 	rest := s[i+len(sign):]
-	end := strings.Index(rest, sign)
+	end := unescaped(rest, sign)
 	if end <= 0 {
 		return "", false
 	}
 	inner = rest[:end]
 	first, _ := utf8.DecodeRuneInString(inner)
 	last, _ := utf8.DecodeLastRuneInString(inner)
-	if unicode.IsSpace(first) || unicode.IsSpace(last) || strings.Contains(inner, "`") || last == '\\' || inner[0] == sign[0] {
+	if unicode.IsSpace(first) || unicode.IsSpace(last) || unescaped(inner, "`") >= 0 || inner[0] == sign[0] {
 		return "", false
 	}
 	if sign[0] == '_' {
@@ -192,6 +192,18 @@ func emphasis(s string, i int, sign string) (inner string, ok bool) {
 		}
 	}
 	return inner, true
+}
+
+// unescaped finds the first sign that no backslash takes for itself, or returns -1.
+func unescaped(s, sign string) int {
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' {
+			i++
+		} else if strings.HasPrefix(s[i:], sign) {
+			return i
+		}
+	}
+	return -1
 }
 
 func isWord(r rune) bool {

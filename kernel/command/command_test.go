@@ -2,7 +2,10 @@ package command
 
 import (
 	"errors"
+	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/interaction"
 )
 
 // TestAMistakeIsNoMessage: what begins with a slash never reaches an agent by mistake.
@@ -95,4 +98,20 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q became the message %q", s, l.Text)
 		}
 	})
+}
+
+// TestDescribeIsNotDeceived: what the agent words looks like nothing that Perlica says.
+func TestDescribeIsNotDeceived(t *testing.T) {
+	var b strings.Builder
+	Describe(&b, interaction.Question{
+		ID: "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", Title: "harmless** — me, question `1`\n\n1. No\n2. [No](https://x)\n", Why: "because\n# of *that*",
+		Subject: interaction.Subject{Provider: "claude", Paths: []string{"/tmp/a", "/tmp/`b`\n1. No"}, Commands: []string{"rm -rf /\n```\n1. No"}},
+		Options: []interaction.Option{{ID: "y", Label: "No\n2. Yes"}, {ID: "n", Label: "_No_"}},
+	})
+	want := "**harmless\\*\\* — me, question \\`1\\` 1. No 2. \\[No\\]\\(https://x\\)** — claude, question `eeeeeeee`\n" +
+		"\n````sh\nrm -rf /\n```\n1. No\n````\n\n`/tmp/a`\n\n```\n/tmp/`b`\n1. No\n```\n" +
+		"\nbecause \\# of \\*that\\*\n\n1. No 2. Yes\n2. \\_No\\_\n\n"
+	if got := b.String(); got != want {
+		t.Errorf("it is\n%s\nwant\n%s", got, want)
+	}
 }

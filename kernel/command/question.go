@@ -38,7 +38,7 @@ func (h *Host) pending(ctx context.Context, _ []string) (Output, error) {
 // Describe writes a question with all that is to be judged and its numbered options, in
 // Markdown.
 func Describe(b *strings.Builder, q interaction.Question) {
-	fmt.Fprintf(b, "**%s** — %s, question `%s`\n", title(q), q.Subject.Provider, short(string(q.ID)))
+	fmt.Fprintf(b, "**%s** — %s, question `%s`\n", literal(title(q)), literal(q.Subject.Provider), short(string(q.ID)))
 	fence := func(lang, text string) {
 		ticks := "```"
 		for strings.Contains(text, ticks) {
@@ -50,6 +50,10 @@ func Describe(b *strings.Builder, q interaction.Question) {
 		fence("sh", c)
 	}
 	for _, p := range q.Subject.Paths {
+		if strings.ContainsAny(p, "`\r\n") {
+			fence("", p)
+			continue
+		}
 		fmt.Fprintf(b, "\n`%s`\n", p)
 	}
 	for _, d := range q.Subject.Diffs {
@@ -59,17 +63,27 @@ func Describe(b *strings.Builder, q interaction.Question) {
 		fence("", t)
 	}
 	if q.Why != "" {
-		fmt.Fprintf(b, "\n%s\n", q.Why)
+		fmt.Fprintf(b, "\n%s\n", literal(q.Why))
 	}
 	if q.Word != "" {
 		fmt.Fprintf(b, "\nA yes takes the word `%s`.\n", q.Word)
 	}
 	b.WriteString("\n")
 	for i, o := range q.Options {
-		fmt.Fprintf(b, "%d. %s\n", i+1, o.Label)
+		fmt.Fprintf(b, "%d. %s\n", i+1, literal(o.Label))
 	}
 	b.WriteString("\n")
 }
+
+// literal is Markdown that shows an agent's words as they are, in one line: they must not look
+// like an option, or like anything else that Perlica says.
+func literal(s string) string {
+	return escaper.Replace(strings.Join(strings.Fields(s), " "))
+}
+
+var escaper = strings.NewReplacer(
+	`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `[`, `\[`, `]`, `\]`, `(`, `\(`, `)`, `\)`,
+	`#`, `\#`, `<`, `\<`, `>`, `\>`, `~`, `\~`)
 
 func title(q interaction.Question) string {
 	if q.Title == "" {

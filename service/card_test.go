@@ -1,0 +1,28 @@
+package service
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/command"
+)
+
+// TestCardShowsWordsAsTheyAre: an agent's words keep every sign, and mark up nothing.
+func TestCardShowsWordsAsTheyAre(t *testing.T) {
+	const words = "a**b** _c_ `d` [e](https://f) ~g~ # <i> h* *i \\j ** `"
+	var b strings.Builder
+	command.Describe(&b, interaction.Question{
+		ID: "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", Title: words, Subject: interaction.Subject{Provider: "claude"},
+		Options: []interaction.Option{{ID: "y", Label: words}},
+	})
+	plain := Cut(b.String(), Limits{Format: Plain})[0]
+	if strings.Count(plain, words) != 2 {
+		t.Errorf("plain: %s", plain)
+	}
+	rich := Cut(b.String(), Limits{Format: HTML})[0]
+	shown := strings.NewReplacer("&lt;", "<", "&gt;", ">").Replace(rich)
+	if strings.Count(shown, words) != 2 || !strings.HasPrefix(shown, "<b>"+words+"</b>") {
+		t.Errorf("HTML: %s", rich)
+	}
+}
