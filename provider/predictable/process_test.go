@@ -75,12 +75,13 @@ func TestIgnoreStdin(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The read that was under way takes this one, nobody takes the next.
-	if _, err := io.WriteString(ours, "\n"); err != nil {
-		t.Fatal(err)
-	}
 	blocked := make(chan error, 1)
 	go func() {
+		// A read that was under way takes this one; nobody takes the next.
+		if _, err := io.WriteString(ours, "\n"); err != nil {
+			blocked <- err
+			return
+		}
 		_, err := io.WriteString(ours, "x\n")
 		blocked <- err
 	}()
