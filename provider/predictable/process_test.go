@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 // TestExit ends the process at each point at which a client may meet it.
@@ -63,36 +64,38 @@ func TestClose(t *testing.T) {
 
 // TestIgnoreStdin: what is written next is not read, and stays unread.
 func TestIgnoreStdin(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	in, ours := io.Pipe()
-	out, agentOut := io.Pipe()
-	served := make(chan error, 1)
-	go func() { served <- Serve(ctx, in, agentOut, io.Discard, Options{}) }()
-	lines := bufio.NewScanner(out)
-	for _, l := range []string{`"id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}`, `"id":2,"method":"session/prompt","params":` + promptParams("session-1", "@ignore stdin")} {
-		if _, err := io.WriteString(ours, `{"jsonrpc":"2.0",`+l+"}\n"); err != nil || !lines.Scan() {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		in, ours := io.Pipe()
+		out, agentOut := io.Pipe()
+		served := make(chan error, 1)
+		go func() { served <- Serve(ctx, in, agentOut, io.Discard, Options{}) }()
+		lines := bufio.NewScanner(out)
+		for _, l := range []string{`"id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}`, `"id":2,"method":"session/prompt","params":` + promptParams("session-1", "@ignore stdin")} {
+			if _, err := io.WriteString(ours, `{"jsonrpc":"2.0",`+l+"}\n"); err != nil || !lines.Scan() {
+				t.Fatal(err)
+			}
 		}
-	}
-	blocked := make(chan error, 1)
-	go func() {
-		// A read that was under way takes this one; nobody takes the next.
-		if _, err := io.WriteString(ours, "\n"); err != nil {
-			blocked <- err
-			return
+		unread := 2
+		go func() {
+			for range 2 { // a read that was under way takes the first, nobody takes the second
+				if _, err := io.WriteString(ours, "\n"); err != nil {
+					return
+				}
+				unread--
+			}
+		}()
+		synctest.Wait()
+		if unread == 0 {
+			t.Error("the agent has read on")
 		}
-		_, err := io.WriteString(ours, "x\n")
-		blocked <- err
-	}()
-	stop()
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
-	in.Close()
-	if err := <-blocked; !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("the agent has read on: %v", err)
-	}
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		in.Close()
+	})
 }
 
 func TestIgnoreEOF(t *testing.T) {
