@@ -121,7 +121,7 @@ func isLocked(path string) (bool, error) {
 }
 
 // CountLocks counts the locks in dir, a context's folder of them: those that processes hold, and
-// files that processes left behind that are gone. They do no harm.
+// files that no run holds, of processes that are gone or of conversations at rest. They do no harm.
 func CountLocks(dir string) (held, left int, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

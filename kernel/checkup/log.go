@@ -274,7 +274,8 @@ func (e *examination) unfinished() {
 	}
 }
 
-// leftoverLocks counts the lock files of processes that are gone. They do no harm.
+// leftoverLocks counts the lock files that no run holds: of processes that are gone, or of a
+// chat at rest. They do no harm.
 func (e *examination) leftoverLocks() {
 	if !e.usable {
 		return
@@ -285,7 +286,7 @@ func (e *examination) leftoverLocks() {
 		return
 	}
 	if left > 0 {
-		e.ok("%s held; %s left behind by processes that are gone, which do no harm", english.Plural(held, "lock", ""), english.Plural(left, "file", ""))
+		e.ok("%s held; %s that no run holds, which do no harm", english.Plural(held, "lock", ""), english.Plural(left, "file", ""))
 		return
 	}
 	e.ok("%s held", english.Plural(held, "lock", ""))
