@@ -120,11 +120,17 @@ func (l *Log) Checkpoint(ctx context.Context) (Checkpoint, error) {
 // Anchored waits until the checkpoint of what was recorded before the call is anchored, and
 // returns why the last one is not, or is not signed (ErrKey).
 func (l *Log) Anchored() error {
-	if r := l.await(entry{late: true}); r.err != nil {
-		return r.err
+	if err := l.SyncTo(l.Mark()); err != nil {
+		return err
 	}
+	l.turn.Lock()
+	l.settle()
+	l.letGo()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.err != nil {
+		return l.err
+	}
 	return l.anchor
 }
 
@@ -174,22 +180,19 @@ func (w *batchWriter) checkpoint(ctx context.Context) error {
 		return nil
 	}
 	var signer note.Signer
-	if w.keys == nil {
-		w.unsigned = ErrKey
-	} else {
-		signer, w.unsigned = w.keys.Signer(w.origin)
-	}
-	if w.unsigned != nil {
+	if signer, w.unsigned = w.signature(); w.unsigned != nil {
 		return nil
 	}
-	var old string
-	err := w.conn.QueryRowContext(ctx, `SELECT note FROM checkpoints WHERE size = ? ORDER BY id DESC LIMIT 1`, w.next.size).Scan(&old)
-	if err == nil && w.signs(old, signer) {
-		w.noted.Note = old
-		return nil
-	}
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return err
+	if w.next.size == w.tree.size { // nothing is new, so there may be one
+		var old string
+		err := w.conn.QueryRowContext(ctx, `SELECT note FROM checkpoints WHERE size = ? ORDER BY id DESC LIMIT 1`, w.next.size).Scan(&old)
+		if err == nil && w.signs(old, signer) {
+			w.noted.Note = old
+			return nil
+		}
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
 	}
 	msg, err := note.Sign(&note.Note{Text: w.noted.Text()}, signer)
 	if err != nil {
@@ -198,6 +201,21 @@ func (w *batchWriter) checkpoint(ctx context.Context) error {
 	}
 	w.noted.Note = string(msg)
 	return w.exec(ctx, putNote, w.noted.Size, w.noted.Note)
+}
+
+// signature returns what signs for the log. To make it of the key takes as long as to sign.
+func (w *batchWriter) signature() (note.Signer, error) {
+	if w.keys == nil {
+		return nil, ErrKey
+	}
+	if w.signer == nil || w.signer.Name() != w.origin {
+		var err error
+		if w.signer, err = w.keys.Signer(w.origin); err != nil {
+			w.signer = nil
+			return nil, err
+		}
+	}
+	return w.signer, nil
 }
 
 // signs reports whether msg is what signer would sign now.

@@ -60,6 +60,7 @@ type Log struct {
 	reopen  chan chan<- error // asks the writer to open the file again
 	prune   chan pruneJob     // asks the writer to remove payloads
 	redact  func([]byte) []byte
+	due     *time.Timer // fires when what is queued has waited for long enough
 	rest    *time.Timer // fires when the log has been at rest for a while
 
 	unfinished bool // when it was opened
@@ -74,6 +75,7 @@ type Log struct {
 	queue   []entry
 	bytes   int  // weight of queue
 	urgent  bool // somebody waits for the queue's end
+	armed   bool // due will fire
 	closing bool
 	queued  Mark  // all that was ever queued
 	settled Mark  // up to here everybody knows what became of it
@@ -141,12 +143,14 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 		reopen:  make(chan chan<- error),
 		prune:   make(chan pruneJob),
 		redact:  opt.Redact,
+		due:     time.NewTimer(opt.Lazy),
 		rest:    time.NewTimer(restAfter),
 
 		unfinished: w.unfinished,
 	}
 	l.room.L, l.known.L = &l.mu, &l.mu
 	l.batch = &batchWriter{db: w.db, path: path, file: w.file, keys: opt.Keys, fail: opt.fail}
+	l.due.Stop()
 	l.rest.Stop()
 	go l.write()
 	return l, nil
@@ -174,25 +178,38 @@ func (l *Log) Append(ctx context.Context, events ...Event) (Seq, error) {
 	return r.last, r.err
 }
 
-// await queues the entry and waits for the batch that holds it. If nobody is writing it does
-// the writing itself: to wake the writer and be woken costs as much as the insert.
+// await queues the entry and waits for the batch that holds it.
 func (l *Log) await(e entry) result {
 	e.wait = make(chan result, 1)
-	poke, err := l.enqueue(e)
-	if err != nil {
+	if err := l.enqueue(e); err != nil {
 		return result{err: err}
 	}
-	if l.turn.TryLock() {
-		for len(e.wait) == 0 && l.owed == nil && l.step(false) {
-		}
-		poke = l.owed != nil
-		l.turn.Unlock()
-		poke = poke || l.waiting() // what others queued meanwhile
+	l.help(func() bool { return len(e.wait) > 0 })
+	return <-e.wait
+}
+
+// help writes what is queued until done, if nobody else is writing; whoever is looks behind it
+// whether somebody is in a hurry. Who waits had better help: to wake the writer and be woken
+// costs as much as the insert.
+func (l *Log) help(done func() bool) {
+	if !l.turn.TryLock() {
+		return
 	}
-	if poke {
+	for !done() && l.owed == nil && l.step(false) {
+	}
+	l.letGo()
+}
+
+// letGo gives up the turn, and tells the writer what is left to be done.
+func (l *Log) letGo() {
+	left := l.owed != nil
+	l.turn.Unlock()
+	l.mu.Lock()
+	left = left || l.urgent
+	l.mu.Unlock()
+	if left {
 		l.poke()
 	}
-	return <-e.wait
 }
 
 // Record queues the events, all or none, behind everything queued before, and returns
@@ -201,11 +218,7 @@ func (l *Log) await(e entry) result {
 //
 // The log keeps the payloads; the caller must not change them afterwards.
 func (l *Log) Record(events ...Event) error {
-	poke, err := l.enqueue(entry{events: events})
-	if poke {
-		l.poke()
-	}
-	return err
+	return l.enqueue(entry{events: events})
 }
 
 // Sync waits until everything recorded before the call survives a power failure.
@@ -226,13 +239,25 @@ func (l *Log) SyncTo(m Mark) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.settled < m {
-		l.hurry()
+		if !l.urgent && len(l.queue) > 0 {
+			l.urgent = true
+			l.mu.Unlock()
+			l.help(func() bool { return l.isSettled(m) })
+			l.mu.Lock()
+			continue
+		}
 		l.known.Wait()
 	}
 	if l.kept < m && m <= l.lost {
 		return l.loss
 	}
 	return nil
+}
+
+func (l *Log) isSettled(m Mark) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.settled >= m
 }
 
 // Reopen opens the file of a log again that a WriteError ended, and checks that all that was
@@ -258,11 +283,6 @@ func (l *Log) Reopen(ctx context.Context) error {
 func (l *Log) Hurry() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.hurry()
-}
-
-// hurry is Hurry for who holds mu.
-func (l *Log) hurry() {
 	if len(l.queue) > 0 && !l.urgent && !l.closing {
 		l.urgent = true
 		l.poke()
@@ -276,8 +296,8 @@ func (l *Log) Err() error {
 	return l.err
 }
 
-// enqueue puts the entry into the queue; poke reports whether the writer must be told.
-func (l *Log) enqueue(e entry) (poke bool, err error) {
+// enqueue puts the entry into the queue. The writer is told if it is full enough for a batch.
+func (l *Log) enqueue(e entry) error {
 	events, size := e.events, 0
 	for i := range events {
 		l.complete(&events[i]) // here, not in the writer: callers are many, it is one
@@ -289,10 +309,10 @@ func (l *Log) enqueue(e entry) (poke bool, err error) {
 		l.room.Wait()
 	}
 	if l.err != nil {
-		return false, l.err
+		return l.err
 	}
 	if l.closing {
-		return false, ErrClosed
+		return ErrClosed
 	}
 	now := l.now()
 	for i := range events {
@@ -301,11 +321,23 @@ func (l *Log) enqueue(e entry) (poke bool, err error) {
 	l.queue = append(l.queue, e)
 	l.queued++
 	l.bytes += size
-	first := len(l.queue) == 1
-	urgent := e.wait != nil || l.bytes > batchBytes || len(l.queue) >= batchEvents
-	poke = first || urgent && !l.urgent
-	l.urgent = l.urgent || urgent
-	return poke, nil
+	if full := l.bytes > batchBytes || len(l.queue) >= batchEvents; full && !l.urgent {
+		l.urgent = true
+		l.poke()
+	}
+	if e.wait != nil {
+		l.urgent = true
+	}
+	l.arm()
+	return nil
+}
+
+// arm has the writer look at the queue after a while. The caller holds mu.
+func (l *Log) arm() {
+	if !l.armed {
+		l.armed = true
+		l.due.Reset(l.lazy)
+	}
 }
 
 // complete fills in what the log knows about an event before its place is known.

@@ -23,15 +23,14 @@ const restAfter = time.Second
 // left.
 func (l *Log) write() {
 	defer close(l.done)
-	lazy := time.NewTimer(l.lazy)
-	lazy.Stop()
 	for {
 		due := false
 		var job func()
 		select {
 		case <-l.wake:
-		case <-lazy.C:
+		case <-l.due.C:
 			due = true
+			l.disarm()
 		case <-l.rest.C:
 			job = l.batch.truncate
 		case done := <-l.reopen:
@@ -42,16 +41,20 @@ func (l *Log) write() {
 		if ended := l.work(job, due); ended {
 			return
 		}
-		if l.waiting() {
-			lazy.Reset(l.lazy)
-		}
 	}
+}
+
+// disarm says that the timer has fired, and is armed again by what is queued from now on.
+func (l *Log) disarm() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.armed = false
 }
 
 // work takes the writer's turn. It reports whether it was the last: the log is closed.
 func (l *Log) work(job func(), due bool) (ended bool) {
 	l.turn.Lock()
-	defer l.turn.Unlock()
+	defer l.letGo()
 	l.settle()
 	if job != nil {
 		job()
@@ -125,12 +128,6 @@ func (l *Log) revive(w *batchWriter) error {
 	defer l.mu.Unlock()
 	l.err = nil
 	return nil
-}
-
-func (l *Log) waiting() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.queue) > 0
 }
 
 // take removes the next batch from the queue, or returns nil if nothing is due.
