@@ -316,6 +316,15 @@ func (s *agentSession) Warning(w provider.Warning) {
 	s.r.opt.Trail.Warn(w.Subtype, "session", string(s.setup.Session), "detail", w.Detail)
 }
 
+// Drained has the turn show what came.
+func (s *agentSession) Drained() {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.turn != nil {
+		s.turn.Drained()
+	}
+}
+
 // beginClose asks the agent to free its session, if it offers that. The answer also tells
 // that nothing more of the turn is on its way: an agent writes its lines in order.
 func (s *agentSession) beginClose() {

@@ -25,12 +25,13 @@ type client struct {
 	at     atomic.Pointer[eventlog.Refs]
 	active chan struct{} // capacity 1: a line has come
 
-	blocks []acp.ContentBlock // what is asked; set by intend
+	answered bool // the last line was a response; the connection's reader's
 
 	ready   chan struct{} // closed when conn is set: the connection speaks before Start returns
 	conn    *provider.Conn
 	asks    chan *provider.PermissionRequest // in wire order, to the asking goroutine
-	asking  sync.WaitGroup                   // the asking goroutine
+	asking  sync.WaitGroup                   // the asking goroutine, begun by the first question
+	asked   sync.Once                        // begins it
 	judging sync.Mutex                       // held while a question is put, and while the run waits for all
 	open    sync.WaitGroup                   // one goroutine for each open question
 
@@ -88,7 +89,6 @@ func newClient(run *run) *client {
 func (c *client) attach(conn *provider.Conn) {
 	c.conn = conn
 	close(c.ready)
-	c.asking.Go(c.ask)
 }
 
 // detach ends what attach began. The connection must have ended, or have been taken from the
@@ -124,12 +124,8 @@ var sentTypes = map[provider.Kind]eventlog.Type{
 	provider.Request: eventlog.RequestSent, provider.Notification: eventlog.NotificationSent, provider.Response: eventlog.ResponseSent,
 }
 
-// Sent records a line that is about to be written. That the prompt was about to leave is
-// worth knowing after a crash, so it does not wait long.
+// Sent records a line that is about to be written.
 func (c *client) Sent(f provider.Frame) error {
-	if f.Method == acp.AgentMethodSessionPrompt {
-		time.AfterFunc(promptLazy, c.run.r.log.Hurry)
-	}
 	return c.run.r.log.Record(sentEvent(f, c.refs()))
 }
 
@@ -148,6 +144,7 @@ func (c *client) Received(f provider.Frame) error {
 	case c.active <- struct{}{}:
 	default:
 	}
+	c.answered = f.Kind == provider.Response
 	return c.run.r.log.Record(c.run.r.receivedEvent(f, c.refs()))
 }
 
@@ -164,12 +161,12 @@ func (r *Runner) receivedEvent(f provider.Frame, refs eventlog.Refs) eventlog.Ev
 	return eventlog.Event{Type: receivedTypes[f.Kind], Class: eventlog.Frame, Actor: "agent", Refs: refs, Payload: f.Line}
 }
 
-// start opens the turn.
+// start opens the turn. That it did is shown with what comes next, or by Drained.
 func (c *client) start(n Started) {
 	c.mu.Lock()
 	c.live, c.started = true, c.now()
 	c.mu.Unlock()
-	c.show.add(n)
+	c.show.hold(n)
 }
 
 // Update takes in what the agent says. What it says before the prompt is set-up, what it
@@ -192,10 +189,15 @@ func (c *client) Update(u provider.Update) {
 		c.cost = u.Usage.Cost
 	}
 	c.mu.Unlock()
-	if c.show.log != nil {
-		c.run.r.log.Hurry() // the shower is about to wait for it
+	c.show.hold(Updated{u})
+}
+
+// Drained has what came shown, unless the outcome follows at once: then one commit makes both
+// durable.
+func (c *client) Drained() {
+	if !c.answered || !c.run.t.Agent.Orderly {
+		c.show.flush()
 	}
-	c.show.add(Updated{u})
 }
 
 // noteTool merges what is reported of a tool call. The caller holds mu.

@@ -231,9 +231,12 @@ func (c *Conversation) Run(ctx context.Context, t Turn) (Result, error) {
 		c.behind.Wait()
 		run := c.r.newRun(t, c.next)
 		c.next = nil
-		defer c.behind.Go(c.reserve)
+		defer c.behind.Go(func() {
+			run.sweep()
+			c.reserve()
+		})
 		run.kept, run.created = true, c.fresh
-		defer run.release()
+		defer run.free()
 		if err := run.lock(ctx, t.Wait); err != nil {
 			return Result{}, err
 		}
@@ -261,7 +264,6 @@ func (c *Conversation) reserve() {
 func (c *Conversation) turn(ctx context.Context, run *run) (res Result, err error) {
 	run.client = newClient(run)
 	defer run.client.show.close()
-	run.warnOfSpace()
 	if subtype, err := c.r.anchorFault(); err != nil { // of the turn before: nobody waited for it
 		run.client.warn(subtype, err.Error())
 	}
@@ -296,13 +298,13 @@ func (c *Conversation) turn(ctx context.Context, run *run) (res Result, err erro
 
 // await waits until the agent can be prompted, or the turn is stopped.
 func (run *run) await(ctx context.Context, l *life) error {
-	ctx, done := run.untilStopped(ctx)
-	defer done()
 	select {
 	case <-l.ready:
 		return l.err
 	default:
 	}
+	ctx, done := run.untilStopped(ctx)
+	defer done()
 	run.r.log.Hurry() // the input is written while the agent starts
 	select {
 	case <-l.ready:

@@ -79,7 +79,7 @@ func reserve(path string) (*fileLock, error) {
 // take makes a lock of one that was reserved, or fails as acquire does.
 func (l *fileLock) take() (*fileLock, error) {
 	if ok, err := l.f.TryLock(); err == nil && ok {
-		if current, err := isCurrent(l.f, l.f.Path()); err == nil && current {
+		if fi, err := l.f.Stat(); err == nil && !removed(fi) { // no other has the file, so none was put in its place
 			return l, nil
 		}
 	}
@@ -104,6 +104,18 @@ func isCurrent(f *flock.Flock, path string) (bool, error) {
 func (l *fileLock) release() {
 	_ = os.Remove(l.f.Path()) // Windows refuses while it is open; the empty file stays
 	_ = l.f.Close()           // nothing was written
+}
+
+// free gives up the lock at once. Its file is for sweep to remove: that takes longer than the rest.
+func (l *fileLock) free() { _ = l.f.Close() }
+
+// sweep removes the file of a lock that was given up, unless somebody has taken it meanwhile.
+func (l *fileLock) sweep() {
+	f := flock.New(l.f.Path(), flock.SetFlag(os.O_RDONLY))
+	if free, err := f.TryRLock(); err == nil && free {
+		_ = os.Remove(f.Path())
+	}
+	_ = f.Close() // nothing was written
 }
 
 // isLocked reports whether a process holds the lock at path. It neither makes nor removes

@@ -19,6 +19,7 @@ import (
 
 // RequestPermission takes a question off the wire; ask works on them in that order.
 func (c *client) RequestPermission(p *provider.PermissionRequest) {
+	c.asked.Do(func() { c.asking.Go(c.ask) })
 	select {
 	case c.asks <- p:
 	case <-c.gone():

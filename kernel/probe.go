@@ -184,6 +184,9 @@ func (p *probe) Received(provider.Frame) error { return nil }
 // Update needs nobody: there is no turn.
 func (p *probe) Update(provider.Update) {}
 
+// Drained is nothing to a probe.
+func (p *probe) Drained() {}
+
 // RequestPermission says no: nobody was asked for anything yet.
 func (p *probe) RequestPermission(r *provider.PermissionRequest) {
 	p.warn("the agent asked for permission before it was prompted: " + r.Tool.Title)

@@ -2,10 +2,7 @@ package kernel
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -226,14 +223,4 @@ func (run *run) attachment(path string) (acp.ContentBlock, error) {
 		return acp.ResourceBlock(acp.EmbeddedResourceResource{TextResourceContents: &acp.TextResourceContents{Uri: uri, Text: string(data)}}), nil
 	}
 	return link, nil
-}
-
-// promptDigest is the SHA-256 of the blocks as they are sent, and their size.
-func promptDigest(blocks []acp.ContentBlock) (digest string, size int) {
-	b, err := json.Marshal(blocks)
-	if err != nil {
-		return "", 0 // the prompt itself will fail to encode, and say so
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:]), len(b)
 }

@@ -2,6 +2,8 @@ package kernel
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -76,6 +78,7 @@ type run struct {
 	agent   *agentSession
 	client  *client
 	call    *provider.Call
+	asked   provider.Prompt // set by intend
 	stopped *Stop
 	noted   bool      // stopped is on record
 	told    chan Stop // capacity 1: another process stops the turn; it is on record
@@ -150,11 +153,23 @@ func (run *run) lock(ctx context.Context, wait bool) error {
 }
 
 func (run *run) release() {
+	run.free()
+	run.sweep()
+}
+
+// free gives the locks up; sweep, which follows, removes their files.
+func (run *run) free() {
 	run.r.leave(run)
 	for _, l := range run.locks {
-		l.release()
+		l.free()
 	}
 	close(run.released)
+}
+
+func (run *run) sweep() {
+	for _, l := range run.locks {
+		l.sweep()
+	}
 }
 
 // do is the run of the fresh strategy, step by step: an agent session of its own. An error
@@ -162,7 +177,6 @@ func (run *run) release() {
 func (run *run) do(ctx context.Context) (res Result, err error) {
 	run.client = newClient(run)
 	defer run.client.show.close()
-	run.warnOfSpace()
 	defer func() { // behind the end of the agent
 		if err == nil {
 			run.noteAnchor()
@@ -198,6 +212,8 @@ func (run *run) spend(ctx context.Context, err error) (Result, error) {
 		select {
 		case s := <-run.told: // on record, so no call may follow
 			run.stopped, run.noted = &s, true
+		case s := <-run.t.Stop:
+			run.stopped = &s
 		default:
 		}
 	}
@@ -273,7 +289,11 @@ func (run *run) intend(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	digest, size := promptDigest(blocks)
+	prompt, err := provider.NewPrompt(blocks)
+	if err != nil {
+		return &InputError{err}
+	}
+	digest := sha256.Sum256(prompt)
 	var events []eventlog.Event
 	if cut != nil {
 		events = append(events, eventlog.NewFact(eventlog.Truncated, "perlica", run.client.refs(), *cut))
@@ -283,7 +303,7 @@ func (run *run) intend(ctx context.Context) error {
 		strategy = strategyKeep
 	}
 	events = append(events, eventlog.NewFact(eventlog.Requested, "perlica", run.client.refs(), fact.Requested{
-		Provider: run.t.Agent.ID, Agent: run.t.Agent.Command, Digest: digest, Bytes: size, CallIndex: 1, Strategy: strategy,
+		Provider: run.t.Agent.ID, Agent: run.t.Agent.Command, Digest: hex.EncodeToString(digest[:]), Bytes: len(prompt), CallIndex: 1, Strategy: strategy,
 	}))
 	if err := run.state.advance(eventlog.Requested); err != nil {
 		return err
@@ -291,31 +311,32 @@ func (run *run) intend(ctx context.Context) error {
 	if _, err := run.r.log.Append(ctx, events...); err != nil {
 		return err
 	}
-	run.client.blocks, run.agent.fed = blocks, true
+	run.asked, run.agent.fed = prompt, true
 	return nil
 }
 
 // prompt makes the call and follows it to its outcome.
 func (run *run) prompt(ctx context.Context) Result {
 	run.client.start(Started{Result: run.result(), Agent: run.agentName(), Mode: run.t.Mode})
-	type answer struct {
-		provider.Answer
-		err error
-	}
-	answered := make(chan answer, 1)
 	if err := run.state.advance(eventlog.RequestSent); err != nil {
 		panic(err) // intend has just succeeded
 	}
-	go func() {
-		a, err := run.agent.session.Prompt(run.call, run.client.blocks)
-		answered <- answer{a, err}
-	}()
+	turn := run.agent.session.Prompt(run.call, run.asked)
 	var grace <-chan time.Time
-	stop, done := run.t.Stop, ctx.Done()
+	stop, done, sent := run.t.Stop, ctx.Done(), turn.Sent()
 	for {
 		select {
-		case a := <-answered:
-			return run.finish(a.Answer, a.err)
+		case <-sent:
+			sent = nil
+			if !run.call.MayHaveLeft() {
+				return run.finish(turn.Answer())
+			}
+			run.client.show.flush()
+			run.warnOfSpace() // while the agent works
+		case <-turn.Answered():
+			return run.finish(turn.Answer())
+		case <-run.agent.conn.Gone():
+			return run.finish(turn.Answer())
 		case s := <-stop:
 			stop = nil
 			run.stopped = &s

@@ -64,12 +64,12 @@ type Runner struct {
 const lookEvery = time.Second
 
 // How long a line may wait to be written where nobody waits for it. With stream_sync what
-// is shown is waited for, and what is not is the agent's set-up; without, this is how far
-// the log may be behind what was shown.
+// is shown is waited for, and what is not is the agent's set-up, and that the prompt was about to
+// leave, which is worth knowing after a crash; without, this is how far the log may be behind
+// what was shown.
 const (
 	streamLazy = 20 * time.Millisecond
-	promptLazy = 100 * time.Millisecond
-	setupLazy  = 200 * time.Millisecond
+	setupLazy  = 100 * time.Millisecond
 )
 
 // Open opens the context's log, creating it if need be. Its folders must exist. It fails

@@ -70,6 +70,8 @@ type shower struct {
 	queue  []Notice
 	upTo   eventlog.Mark // what the last of the queue tells is recorded before it
 	bytes  int
+	due    bool // the queue is to be shown
+	begun  bool // loop has been
 	closed bool
 	failed bool
 }
@@ -81,12 +83,18 @@ func newShower(show func(Notice), log *eventlog.Log, fail func(error)) *shower {
 		s.show = func(Notice) {}
 		s.log = nil
 	}
-	go s.loop()
 	return s
 }
 
-// add queues a notice. After a fault of the disk nothing is shown any more.
+// add queues a notice, and has it shown with all before it.
 func (s *shower) add(n Notice) {
+	s.hold(n)
+	s.flush()
+}
+
+// hold queues a notice until flush is called, or much is queued. After a fault of the disk
+// nothing is shown any more.
+func (s *shower) hold(n Notice) {
 	size := 0
 	if u, ok := n.(Updated); ok {
 		size = len(u.Raw)
@@ -94,6 +102,7 @@ func (s *shower) add(n Notice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for (len(s.queue) >= showQueue || s.bytes > showBytes) && !s.closed && !s.failed {
+		s.begin()
 		s.change.Wait()
 	}
 	if s.failed || s.closed {
@@ -104,6 +113,24 @@ func (s *shower) add(n Notice) {
 	if s.log != nil {
 		s.upTo = s.log.Mark()
 	}
+}
+
+// flush has what is queued shown.
+func (s *shower) flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) > 0 && !s.due {
+		s.begin()
+	}
+}
+
+// begin has loop show the queue. The caller holds mu.
+func (s *shower) begin() {
+	s.due = true
+	if !s.begun {
+		s.begun = true
+		go s.loop()
+	}
 	s.change.Broadcast()
 }
 
@@ -112,16 +139,13 @@ func (s *shower) loop() {
 	var batch []Notice
 	for {
 		s.mu.Lock()
-		for len(s.queue) == 0 && !s.closed {
+		for !s.due {
 			s.change.Wait()
 		}
-		batch, s.queue, s.bytes = s.queue, batch[:0], 0
-		upTo := s.upTo
+		batch, s.queue, s.bytes, s.due = s.queue, batch[:0], 0, false
+		upTo, last := s.upTo, s.closed
 		s.change.Broadcast()
 		s.mu.Unlock()
-		if len(batch) == 0 {
-			return
-		}
 		if s.log != nil {
 			if err := s.log.SyncTo(upTo); err != nil {
 				s.stop(err)
@@ -132,6 +156,9 @@ func (s *shower) loop() {
 			s.show(n)
 		}
 		clear(batch)
+		if last {
+			return
+		}
 	}
 }
 
@@ -147,7 +174,7 @@ func (s *shower) stop(err error) {
 func (s *shower) close() {
 	s.mu.Lock()
 	s.closed = true
-	s.change.Broadcast()
+	s.begin()
 	s.mu.Unlock()
 	<-s.done
 }

@@ -55,7 +55,7 @@ type Conn struct {
 	opt   Options
 	proc  *process
 	wg    sync.WaitGroup // reader and writer
-	out   chan outgoing  // to the writer
+	out   chan *sending  // to the writer
 
 	gone  chan struct{} // closed when the connection is of no more use
 	end   sync.Once     // guards the closing of gone
@@ -71,9 +71,14 @@ type Conn struct {
 	early    []heldUpdate                  // updates that came before it was
 }
 
+// pendingCall is a request of ours.
 type pendingCall struct {
-	method string
-	answer chan envelope // capacity 1
+	conn    *Conn
+	method  string
+	id      string
+	out     *sending
+	arrived chan struct{} // closed when answer is set
+	answer  envelope
 }
 
 type heldUpdate struct {
@@ -105,7 +110,7 @@ func Start(a Agent, opt Options) (*Conn, error) {
 	}
 	c := &Conn{
 		agent: a, opt: opt, proc: proc,
-		out:      make(chan outgoing, 256),
+		out:      make(chan *sending, 256),
 		gone:     make(chan struct{}),
 		quiet:    make(chan struct{}),
 		calls:    map[string]*pendingCall{},
@@ -226,7 +231,8 @@ func (c *Conn) response(env envelope) {
 	for _, h := range held {
 		c.update(h.session, h.update)
 	}
-	p.answer <- env
+	p.answer = env
+	close(p.arrived)
 }
 
 func (c *Conn) notification(env envelope) {
@@ -267,69 +273,90 @@ func (c *Conn) update(session string, u Update) {
 	}
 }
 
-// call sends one request and waits for its response. Right is only set for
-// session/prompt, which has no timeout and is not abandoned when ctx is done.
-func (c *Conn) call(ctx context.Context, method string, params any, right *Call) (envelope, error) {
-	c.mu.Lock()
-	id := strconv.FormatInt(c.nextID, 10)
-	c.nextID++
-	p := &pendingCall{method: method, answer: make(chan envelope, 1)}
-	c.calls[id] = p
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		delete(c.calls, id)
-		c.mu.Unlock()
-	}()
-
-	line, err := json.Marshal(struct {
-		Version string          `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id"`
-		Method  string          `json:"method"`
-		Params  any             `json:"params"`
-	}{"2.0", json.RawMessage(id), method, params})
-	if err != nil {
-		return envelope{}, c.failed(method, id, &Error{Type: TypeProtocol, Message: err.Error(), cause: err})
-	}
-	if err := c.send(line, right); err != nil {
-		select {
-		case env := <-p.answer: // it came before the agent stopped reading, and counts
-			return c.judge(env, method, id)
-		default:
-			return envelope{}, c.failed(method, id, err)
-		}
-	}
-	return c.await(ctx, p, method, id)
+// call sends one request and waits for its response.
+func (c *Conn) call(ctx context.Context, method string, params any) (envelope, error) {
+	return c.begin(method, params, nil).wait(ctx)
 }
 
-func (c *Conn) await(ctx context.Context, p *pendingCall, method, id string) (envelope, error) {
+// begin sends one request; right is only set for session/prompt. It does not wait until it has
+// left.
+func (c *Conn) begin(method string, params any, right *Call) *pendingCall {
+	c.mu.Lock()
+	p := &pendingCall{conn: c, method: method, id: strconv.FormatInt(c.nextID, 10), arrived: make(chan struct{})}
+	c.nextID++
+	c.calls[p.id] = p
+	c.mu.Unlock()
+	line, err := request(p.id, method, params)
+	if err != nil {
+		p.out = unsent(&Error{Type: TypeProtocol, Message: err.Error(), cause: err})
+		return p
+	}
+	p.out = c.queue(line, right)
+	return p
+}
+
+// request is the line of a request. Params that are JSON already are taken as they are.
+func request(id, method string, params any) ([]byte, error) {
+	raw, ok := params.(json.RawMessage)
+	if !ok {
+		var err error
+		if raw, err = json.Marshal(params); err != nil {
+			return nil, err
+		}
+	}
+	line := make([]byte, 0, len(raw)+len(method)+64)
+	line = append(line, `{"jsonrpc":"2.0","id":`...)
+	line = append(line, id...)
+	line = append(line, `,"method":"`...)
+	line = append(line, method...)
+	line = append(line, `","params":`...)
+	line = append(line, raw...)
+	return append(line, '}'), nil
+}
+
+// wait waits for the response. A session/prompt has no timeout and is not abandoned when ctx is
+// done.
+func (p *pendingCall) wait(ctx context.Context) (envelope, error) {
+	c := p.conn
+	defer func() {
+		c.mu.Lock()
+		delete(c.calls, p.id)
+		c.mu.Unlock()
+	}()
+	if err := p.out.wait(c); err != nil {
+		return p.came(err)
+	}
 	var timeout <-chan time.Time
 	done := ctx.Done()
-	if method == acp.AgentMethodSessionPrompt {
+	if p.method == acp.AgentMethodSessionPrompt {
 		done = nil
 	} else {
-		t := time.NewTimer(c.timeout(method))
+		t := time.NewTimer(c.timeout(p.method))
 		defer t.Stop()
 		timeout = t.C
 	}
 	select {
-	case env := <-p.answer:
-		return c.judge(env, method, id)
+	case <-p.arrived:
+		return c.judge(p.answer, p.method, p.id)
 	case <-c.gone:
+		return p.came(c.failure())
 	case <-timeout:
-		return envelope{}, c.failed(method, id, &Error{
+		return envelope{}, c.failed(p.method, p.id, &Error{
 			Type: TypeTimeout, cause: ErrTimeout,
-			Message: fmt.Sprintf("the agent did not answer within %s", c.timeout(method)),
+			Message: fmt.Sprintf("the agent did not answer within %s", c.timeout(p.method)),
 		})
 	case <-done:
-		return envelope{}, c.failed(method, id, &Error{Type: TypeStopped, Message: context.Cause(ctx).Error(), cause: context.Cause(ctx)})
+		return envelope{}, c.failed(p.method, p.id, &Error{Type: TypeStopped, Message: context.Cause(ctx).Error(), cause: context.Cause(ctx)})
 	}
+}
+
+// came is the response if it came before the agent went, or stopped reading, and counts; else err.
+func (p *pendingCall) came(err error) (envelope, error) {
 	select {
-	case env := <-p.answer: // it came before the agent went
-		return c.judge(env, method, id)
+	case <-p.arrived:
+		return p.conn.judge(p.answer, p.method, p.id)
 	default:
-		e := *c.failure()
-		return envelope{}, c.failed(method, id, &e)
+		return envelope{}, p.conn.failed(p.method, p.id, err)
 	}
 }
 

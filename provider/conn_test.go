@@ -58,7 +58,7 @@ func TestSentOrder(t *testing.T) {
 	w := &watcher{}
 	c := start(t, lies(lieEnd, fmt.Sprint("echo ", n)), w)
 	s := open(t, c)
-	if _, err := s.Prompt(NewCall("r"), text("x")); err != nil {
+	if _, err := s.Prompt(NewCall("r"), text("x")).Answer(); err != nil {
 		t.Fatal(err)
 	}
 	before := len(w.lines(true))

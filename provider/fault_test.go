@@ -67,9 +67,9 @@ func TestAnswerBeforeTheEnd(t *testing.T) {
 	c := &Conn{gone: make(chan struct{}), err: &Error{Type: TypeGone}}
 	close(c.gone)
 	for range 100 {
-		p := &pendingCall{method: "session/prompt", answer: make(chan envelope, 1)}
-		p.answer <- envelope{result: json.RawMessage("{}")}
-		if _, err := c.await(t.Context(), p, p.method, "2"); err != nil {
+		p := &pendingCall{conn: c, method: "session/prompt", out: unsent(nil), arrived: make(chan struct{}), answer: envelope{result: json.RawMessage("{}")}}
+		close(p.arrived)
+		if _, err := p.wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -86,7 +86,7 @@ func TestSlowClientOfTheGone(t *testing.T) {
 		script = append(script, lieSay("x"))
 	}
 	c = start(t, lies(append(script, lieEnd, "exit 0")...), w)
-	got, err := open(t, c).Prompt(NewCall("r"), text("x"))
+	got, err := open(t, c).Prompt(NewCall("r"), text("x")).Answer()
 	if err != nil || got.StopReason != "end_turn" || len(w.said()) != n {
 		t.Errorf("%d of %d, %v", len(w.said()), n, err)
 	}
@@ -107,7 +107,7 @@ func TestCancel(t *testing.T) {
 	if err := s.Cancel(); err != nil { // with nothing under way it does no harm
 		t.Error(err)
 	}
-	if got, err := s.Prompt(NewCall("r2"), text("@say again")); err != nil || got.StopReason != "end_turn" {
+	if got, err := s.Prompt(NewCall("r2"), text("@say again")).Answer(); err != nil || got.StopReason != "end_turn" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -168,7 +168,7 @@ func TestAnswerBeforeTheEndOfThePrompt(t *testing.T) {
 		"<", `>{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}`,
 		"<", `>{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}`,
 		"peek", lieSay("enough"), lieEnd, "exit 0"), w))
-	a, err := s.Prompt(NewCall("run"), text(strings.Repeat("x", 4<<20)))
+	a, err := s.Prompt(NewCall("run"), text(strings.Repeat("x", 4<<20))).Answer()
 	if err != nil || a.StopReason != "end_turn" || w.said() != "enough" {
 		t.Errorf("%+v, %v, said %q", a, err, w.said())
 	}

@@ -108,7 +108,7 @@ func TestDeafFromTheFirstByte(t *testing.T) {
 	in.SetWriteDeadline(time.Time{})
 	s := &Session{ID: "s", conn: c}
 	call := NewCall("r")
-	_, err := s.Prompt(call, text(big))
+	_, err := s.Prompt(call, text(big)).Answer()
 	isDeaf(t, "prompt", err)
 	if call.MayHaveLeft() || w.prompts() != 1 {
 		t.Errorf("may have left: %v", call.MayHaveLeft())

@@ -221,6 +221,7 @@ func (w *watcher) RequestPermission(p *PermissionRequest) {
 
 func (w *watcher) Blocked(b BlockedRequest) { w.note(func() { w.blocked = append(w.blocked, b) }) }
 func (w *watcher) Warning(v Warning)        { w.note(func() { w.warnings = append(w.warnings, v) }) }
+func (w *watcher) Drained()                 {}
 
 // wait waits until ready, which is called with the watcher locked.
 func (w *watcher) wait(t *testing.T, what string, ready func() bool) {
@@ -339,7 +340,13 @@ func open(t *testing.T, c *Conn) *Session {
 	return s
 }
 
-func text(s string) []acp.ContentBlock { return []acp.ContentBlock{acp.TextBlock(s)} }
+func text(s string) Prompt {
+	p, err := NewPrompt([]acp.ContentBlock{acp.TextBlock(s)})
+	if err != nil {
+		panic(err) // a text can be encoded
+	}
+	return p
+}
 
 // prompted is what a Prompt returned.
 type prompted struct {
@@ -350,7 +357,7 @@ type prompted struct {
 func promptAsync(s *Session, call *Call, prompt string) <-chan prompted {
 	done := make(chan prompted, 1)
 	go func() {
-		a, err := s.Prompt(call, text(prompt))
+		a, err := s.Prompt(call, text(prompt)).Answer()
 		done <- prompted{a, err}
 	}()
 	return done
@@ -360,6 +367,6 @@ func promptAsync(s *Session, call *Call, prompt string) <-chan prompted {
 func run(t *testing.T, a Agent, w *watcher, prompt string, opts ...func(*Options)) (*Conn, prompted) {
 	t.Helper()
 	c := start(t, a, w, opts...)
-	answer, err := open(t, c).Prompt(NewCall("run"), text(prompt))
+	answer, err := open(t, c).Prompt(NewCall("run"), text(prompt)).Answer()
 	return c, prompted{answer, err}
 }

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -54,6 +55,12 @@ func (l *lineReader) next() (Frame, error) {
 		return oversized(line, int64(len(line)), sha256.Sum256(line)), nil
 	}
 	return Frame{Line: line, Length: int64(len(line))}, nil
+}
+
+// more reports whether the next line is at hand.
+func (l *lineReader) more() bool {
+	rest, _ := l.r.Peek(l.r.Buffered()) // which is there
+	return bytes.IndexByte(rest, '\n') >= 0
 }
 
 // skip reads to the end of a line of which the beginning is already too long.

@@ -81,6 +81,9 @@ func (c *Conn) read() {
 		if e == nil || e.Type == TypeStopped { // after any other failure nothing counts any more
 			c.dispatch(env)
 		}
+		if !lines.more() {
+			c.opt.Client.Drained()
+		}
 	}
 }
 

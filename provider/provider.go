@@ -36,6 +36,9 @@ type Client interface {
 	Blocked(BlockedRequest)
 	// Warning tells of something that is wrong but not fatal.
 	Warning(Warning)
+	// Drained tells that no more of what the agent wrote is at hand: what came may be shown
+	// without waiting for company.
+	Drained()
 }
 
 // BlockedRequest is a request for something that Perlica does not do.

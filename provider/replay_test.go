@@ -91,7 +91,7 @@ func replay(t *testing.T, path string, w *watcher) (a Answer, perr error) {
 			Params struct {
 				ClientInfo acp.Implementation
 				Cwd        string
-				Prompt     []acp.ContentBlock
+				Prompt     json.RawMessage
 			}
 			Result struct{ Outcome struct{ OptionID string } }
 			Error  json.RawMessage
@@ -107,7 +107,7 @@ func replay(t *testing.T, path string, w *watcher) (a Answer, perr error) {
 		case "session/prompt":
 			done := make(chan prompted, 1)
 			go func() {
-				a, err := s.Prompt(NewCall("r"), v.Params.Prompt)
+				a, err := s.Prompt(NewCall("r"), Prompt(v.Params.Prompt)).Answer()
 				done <- prompted{a, err}
 			}()
 			prompt = done

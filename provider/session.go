@@ -19,7 +19,7 @@ func (c *Conn) Initialize(ctx context.Context, version string) (acp.InitializeRe
 		ProtocolVersion: acp.ProtocolVersionNumber,
 		ClientInfo:      &acp.Implementation{Name: ClientName, Version: version},
 		// No capability is claimed: Perlica reads no file and runs no command.
-	}, nil)
+	})
 	if err != nil {
 		return r, err
 	}
@@ -37,7 +37,7 @@ func (c *Conn) Initialize(ctx context.Context, version string) (acp.InitializeRe
 
 // ask is call with the result decoded.
 func (c *Conn) ask(ctx context.Context, method string, params, result any) error {
-	env, err := c.call(ctx, method, params, nil)
+	env, err := c.call(ctx, method, params)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (c *Conn) NewSession(ctx context.Context, dir string, servers []acp.McpServ
 	if servers == nil {
 		servers = []acp.McpServer{} // the protocol wants a list
 	}
-	env, err := c.call(ctx, acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: dir, McpServers: servers}, nil)
+	env, err := c.call(ctx, acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: dir, McpServers: servers})
 	if err != nil {
 		return nil, err
 	}
@@ -181,12 +181,40 @@ type Answer struct {
 	Usage      json.RawMessage // as the agent wrote it; nil if it gave none
 }
 
-// Prompt spends call on one session/prompt and waits for its answer, however long it
-// takes; it returns early only if the connection ends. To stop a turn send Cancel and
-// wait on. On an error, call says whether the prompt may have left.
-func (s *Session) Prompt(call *Call, prompt []acp.ContentBlock) (Answer, error) {
-	env, err := s.conn.call(context.Background(), acp.AgentMethodSessionPrompt,
-		acp.PromptRequest{SessionId: acp.SessionId(s.ID), Prompt: prompt}, call)
+// A Prompt is what is asked, as it will be on the wire: a JSON array of content blocks.
+type Prompt json.RawMessage
+
+// NewPrompt encodes what is to be asked.
+func NewPrompt(blocks []acp.ContentBlock) (Prompt, error) {
+	b, err := json.Marshal(blocks)
+	return Prompt(b), err
+}
+
+// Prompt spends call on one session/prompt. It does not wait, neither for the agent to read it
+// nor for its answer. To stop a turn send Cancel and wait on.
+func (s *Session) Prompt(call *Call, prompt Prompt) *Turn {
+	id, err := json.Marshal(s.ID)
+	if err != nil {
+		panic(err) // every string has a form in JSON
+	}
+	params := fmt.Appendf(nil, `{"prompt":%s,"sessionId":%s}`, prompt, id)
+	return &Turn{s.conn.begin(acp.AgentMethodSessionPrompt, json.RawMessage(params), call)}
+}
+
+// Turn is a prompt turn under way. Who asked must call Answer in the end.
+type Turn struct{ p *pendingCall }
+
+// Sent is closed when the prompt was written, or cannot be.
+func (t *Turn) Sent() <-chan struct{} { return t.p.out.done }
+
+// Answered is closed when the agent has answered. It need not ever be: see Conn.Gone.
+func (t *Turn) Answered() <-chan struct{} { return t.p.arrived }
+
+// Answer waits for the agent's answer, however long it takes; it returns early only if the prompt
+// could not be sent, or the connection has ended. On an error, the call says whether the prompt
+// may have left.
+func (t *Turn) Answer() (Answer, error) {
+	env, err := t.p.wait(context.Background())
 	if err != nil {
 		return Answer{}, err
 	}
@@ -194,7 +222,7 @@ func (s *Session) Prompt(call *Call, prompt []acp.ContentBlock) (Answer, error) 
 		StopReason string          `json:"stopReason"`
 		Usage      json.RawMessage `json:"usage"`
 	}
-	if err := s.conn.decode(env, acp.AgentMethodSessionPrompt, &v); err != nil {
+	if err := t.p.conn.decode(env, acp.AgentMethodSessionPrompt, &v); err != nil {
 		return Answer{}, err
 	}
 	if string(v.Usage) == "null" {

@@ -23,42 +23,55 @@ func NewCall(run string) *Call { return &Call{run: run} }
 // MayHaveLeft reports whether a byte of the prompt may have reached the agent.
 func (c *Call) MayHaveLeft() bool { return c.left.Load() }
 
-// outgoing is a line on its way to the agent.
-type outgoing struct {
+// sending is a line on its way to the agent.
+type sending struct {
 	line []byte // without its line feed
 	call *Call
-	done chan error // capacity 1; nil once the whole line has left
+	done chan struct{} // closed when the writer has let go of the line, and err is set
+	err  error         // nil if the whole line has left
 }
 
-// send queues a line and waits until it has left.
-func (c *Conn) send(line []byte, call *Call) error {
-	o := outgoing{line: line, call: call, done: make(chan error, 1)}
+// unsent is a line that never gets on its way.
+func unsent(err error) *sending {
+	o := &sending{done: make(chan struct{}), err: err}
+	close(o.done)
+	return o
+}
+
+// queue gives a line to the writer.
+func (c *Conn) queue(line []byte, call *Call) *sending {
+	o := &sending{line: line, call: call, done: make(chan struct{})}
 	select {
 	case c.out <- o:
+		return o
 	case <-c.gone:
-		return c.Err()
+		return unsent(c.Err())
 	}
+}
+
+// wait waits until the line has left, or cannot leave any more.
+func (o *sending) wait(c *Conn) error {
 	select {
-	case err := <-o.done:
-		return err
+	case <-o.done:
+		return o.err
 	case <-c.quiet: // not gone: until the writer has let go of the line, it may still leave
 	}
 	select {
-	case err := <-o.done:
-		return err
+	case <-o.done:
+		return o.err
 	default:
 		return c.Err()
 	}
 }
 
+// send queues a line and waits until it has left.
+func (c *Conn) send(line []byte, call *Call) error { return c.queue(line, call).wait(c) }
+
 // post queues a line for the reader, which does not wait until it has left. While the
 // queue is full nothing more is read: an agent that asks without reading the answers
 // comes to a halt, and the writer finds it deaf.
 func (c *Conn) post(line []byte) {
-	select {
-	case c.out <- outgoing{line: line, done: make(chan error, 1)}:
-	case <-c.gone:
-	}
+	c.queue(line, nil)
 }
 
 func deaf() *Error {
@@ -72,7 +85,8 @@ func (c *Conn) write() {
 	for {
 		select {
 		case o := <-c.out:
-			o.done <- c.writeLine(o)
+			o.err = c.writeLine(o)
+			close(o.done)
 		case <-c.gone:
 			return
 		}
@@ -80,7 +94,7 @@ func (c *Conn) write() {
 }
 
 // writeLine records a line and writes it.
-func (c *Conn) writeLine(o outgoing) error {
+func (c *Conn) writeLine(o *sending) error {
 	if err := c.Err(); err != nil {
 		return err
 	}

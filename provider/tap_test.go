@@ -28,10 +28,10 @@ func TestSecondPrompt(t *testing.T) {
 		w := &watcher{}
 		s := open(t, start(t, child("ok"), w))
 		call := NewCall("r")
-		if _, err := s.Prompt(call, text("one")); err != nil {
+		if _, err := s.Prompt(call, text("one")).Answer(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Prompt(call, text("two")); !errors.Is(err, ErrSecondPrompt) {
+		if _, err := s.Prompt(call, text("two")).Answer(); !errors.Is(err, ErrSecondPrompt) {
 			t.Errorf("%v", err)
 		}
 		if w.prompts() != 1 || w.said() != "You said: one" {
@@ -41,11 +41,11 @@ func TestSecondPrompt(t *testing.T) {
 	t.Run("second call of a run", func(t *testing.T) {
 		w := &watcher{}
 		s := open(t, start(t, child("ok"), w))
-		if _, err := s.Prompt(NewCall("r"), text("one")); err != nil {
+		if _, err := s.Prompt(NewCall("r"), text("one")).Answer(); err != nil {
 			t.Fatal(err)
 		}
 		second := NewCall("r")
-		if _, err := s.Prompt(second, text("two")); !errors.Is(err, ErrSecondPrompt) || second.MayHaveLeft() {
+		if _, err := s.Prompt(second, text("two")).Answer(); !errors.Is(err, ErrSecondPrompt) || second.MayHaveLeft() {
 			t.Errorf("%v, left %v", err, second.MayHaveLeft())
 		}
 		if w.prompts() != 1 {
@@ -56,11 +56,11 @@ func TestSecondPrompt(t *testing.T) {
 		w := &watcher{}
 		call := NewCall("r")
 		first := start(t, child("ok"), w)
-		if _, err := open(t, first).Prompt(call, text("one")); err != nil {
+		if _, err := open(t, first).Prompt(call, text("one")).Answer(); err != nil {
 			t.Fatal(err)
 		}
 		end(t, first)
-		if _, err := open(t, start(t, child("ok"), w)).Prompt(call, text("two")); !errors.Is(err, ErrSecondPrompt) {
+		if _, err := open(t, start(t, child("ok"), w)).Prompt(call, text("two")).Answer(); !errors.Is(err, ErrSecondPrompt) {
 			t.Errorf("%v", err)
 		}
 		if w.prompts() != 1 {
@@ -75,7 +75,7 @@ func TestSecondPrompt(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 20 {
 			wg.Go(func() {
-				switch _, err := s.Prompt(calls[i%2], text("x")); {
+				switch _, err := s.Prompt(calls[i%2], text("x")).Answer(); {
 				case err == nil:
 					ok.Add(1)
 				case errors.Is(err, ErrSecondPrompt):
@@ -92,7 +92,7 @@ func TestSecondPrompt(t *testing.T) {
 		w := &watcher{}
 		s := open(t, start(t, child("ok"), w))
 		for _, r := range []string{"r1", "r2"} {
-			if _, err := s.Prompt(NewCall(r), text("@say "+r)); err != nil {
+			if _, err := s.Prompt(NewCall(r), text("@say "+r)).Answer(); err != nil {
 				t.Error(err)
 			}
 		}
@@ -124,7 +124,7 @@ func TestPromptByAnotherPath(t *testing.T) {
 			t.Errorf("%q: %v", line, err)
 		}
 	}
-	if _, err := c.call(t.Context(), "session/prompt", struct{}{}, nil); !errors.Is(err, ErrSecondPrompt) {
+	if _, err := c.call(t.Context(), "session/prompt", struct{}{}); !errors.Is(err, ErrSecondPrompt) {
 		t.Errorf("%v", err)
 	}
 	if n := len(w.lines(true)); n != before {
@@ -133,7 +133,7 @@ func TestPromptByAnotherPath(t *testing.T) {
 	c.mu.Lock()
 	c.nextID = 2
 	c.mu.Unlock()
-	if _, err := s.Prompt(call, text("x")); err != nil { // none of it has spent a call
+	if _, err := s.Prompt(call, text("x")).Answer(); err != nil { // none of it has spent a call
 		t.Error(err)
 	}
 }
@@ -195,7 +195,7 @@ func TestNothingLeft(t *testing.T) {
 				<-c.Gone()
 			}
 			call := NewCall("r")
-			_, err := s.Prompt(call, text("x"))
+			_, err := s.Prompt(call, text("x")).Answer()
 			var e *Error
 			if !errors.As(err, &e) || !errors.Is(err, ErrGone) || e.Type != TypeGone || call.MayHaveLeft() {
 				t.Errorf("%#v, may have left: %v", err, call.MayHaveLeft())
@@ -221,7 +221,7 @@ func TestPromptIsAwaited(t *testing.T) {
 	c = start(t, child("ok"), w)
 	s := open(t, c)
 	call := NewCall("r")
-	_, err := s.Prompt(call, text("x"))
+	_, err := s.Prompt(call, text("x")).Answer()
 	returned.Store(true)
 	var e *Error
 	if !errors.As(err, &e) || e.Type != TypeStopped || call.MayHaveLeft() || early.Load() {
@@ -236,7 +236,7 @@ func TestFloodOfRequests(t *testing.T) {
 	s := open(t, c)
 	deafSoon(c)
 	call := NewCall("r")
-	_, err := s.Prompt(call, text("x"))
+	_, err := s.Prompt(call, text("x")).Answer()
 	isDeaf(t, "prompt", err)
 	if !call.MayHaveLeft() {
 		t.Error("the prompt had left")
@@ -317,7 +317,7 @@ func TestRecordFails(t *testing.T) {
 		c := start(t, child("ok", "[session/prompt]\n@say never"), w)
 		s := open(t, c)
 		call := NewCall("r")
-		_, err := s.Prompt(call, text("x"))
+		_, err := s.Prompt(call, text("x")).Answer()
 		isRecord(t, err)
 		isRecord(t, s.Cancel())
 		if call.MayHaveLeft() {
@@ -337,7 +337,7 @@ func TestRecordFails(t *testing.T) {
 		}}
 		c := start(t, lies(lieSay("first"), lieSay("second"), lieSay("third"), lieEnd), w)
 		call := NewCall("r")
-		_, err := open(t, c).Prompt(call, text("x"))
+		_, err := open(t, c).Prompt(call, text("x")).Answer()
 		isRecord(t, err)
 		end(t, c)
 		if w.said() != "first" || len(w.lines(true)) != 3 || len(w.lines(false)) != 3 || !call.MayHaveLeft() {
@@ -380,7 +380,7 @@ func TestKillAndEnd(t *testing.T) {
 	if !errors.As(c.Err(), &e) || e.Type != TypeStopped {
 		t.Errorf("%v", c.Err())
 	}
-	if _, err := s.Prompt(NewCall("r2"), text("x")); !errors.As(err, &e) || e.Type != TypeStopped {
+	if _, err := s.Prompt(NewCall("r2"), text("x")).Answer(); !errors.As(err, &e) || e.Type != TypeStopped {
 		t.Errorf("%v", err)
 	}
 }

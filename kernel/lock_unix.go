@@ -1,0 +1,14 @@
+//go:build unix
+
+package kernel
+
+import (
+	"os"
+	"syscall"
+)
+
+// removed reports whether the file lies in no folder any more.
+func removed(fi os.FileInfo) bool {
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	return !ok || st.Nlink == 0
+}
