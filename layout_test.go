@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"cmd/perlica/term":     {},
 	"cmd/perlica/markdown": {"cmd/perlica/term"},
 	"cmd/perlica/editor":   {"cmd/perlica/term"},
-	"cmd/bench":            {"eventlog", "kernel", "kernel/config", "policy", "provider"},
+	"cmd/bench":            {"eventlog", "kernel", "kernel/config", "policy", "provider", "provider/predictable"},
 	"cmd/bench/bare":       {},
 
 	"service/telegram/telegramtest": {},

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/perlica/perlica/provider/predictable"
 )
 
 // A comparison is what can be measured under a name.
@@ -33,6 +36,15 @@ var comparisons = []comparison{
 	{"million", "3 minutes and 4 GB", million},
 }
 
+// parts are what the program is to itself: the processes it compares.
+var parts = map[string]func(args []string) error{
+	"agent": func([]string) error { agent(); return nil },
+	"predictable": func([]string) error {
+		return predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, predictable.Options{})
+	},
+	"proxy": func(args []string) error { return proxy(args[0], args[1]) },
+}
+
 // options are the flags.
 type options struct {
 	rounds  int
@@ -41,9 +53,14 @@ type options struct {
 }
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == "agent" {
-		agent()
-		return
+	if len(os.Args) > 1 {
+		if play, ok := parts[os.Args[1]]; ok {
+			if err := play(os.Args[2:]); err != nil {
+				fmt.Fprintln(os.Stderr, "bench:", err)
+				os.Exit(1)
+			}
+			return
+		}
 	}
 	var opt options
 	flag.IntVar(&opt.rounds, "rounds", 40, "how often each process is started")

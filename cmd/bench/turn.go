@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,7 +32,7 @@ func runner(dir string, streamSync bool) (*kernel.Runner, string, error) {
 	}
 	r, err := kernel.Open(context.Background(), kernel.Options{
 		Paths: paths, Context: "default", Version: "bench", StreamSync: streamSync, Environ: os.Environ(),
-		Vouchers: kernel.NewVouchers(filepath.Join(dir, "approvals")),
+		Vouchers: kernel.NewVouchers(filepath.Join(dir, "approvals")), KeyDir: filepath.Join(dir, "keys"),
 	})
 	return r, dir, err
 }
@@ -155,7 +156,7 @@ func bareSingles(dir string, n int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	p, err := startPeer()
+	p, err := startPeer("agent")
 	if err != nil {
 		return 0, err
 	}
@@ -181,20 +182,20 @@ func bareSingles(dir string, n int) (time.Duration, error) {
 	return median(late), p.end()
 }
 
-// peer is this program as a bare line source.
+// peer is this program as a line source, of one of its kinds.
 type peer struct {
-	cmd *exec.Cmd
-	in  *bufio.Writer
-	out *bufio.Reader
-	end func() error
+	stdin io.Writer
+	out   *bufio.Reader
+	end   func() error
 }
 
-func startPeer() (*peer, error) {
+func startPeer(args ...string) (*peer, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, "agent")
+	cmd := exec.Command(self, args...)
+	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -206,7 +207,7 @@ func startPeer() (*peer, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	p := &peer{cmd: cmd, in: bufio.NewWriter(in), out: bufio.NewReader(out)}
+	p := &peer{stdin: in, out: bufio.NewReader(out)}
 	p.end = func() error {
 		if err := in.Close(); err != nil {
 			return err
@@ -217,10 +218,8 @@ func startPeer() (*peer, error) {
 }
 
 func (p *peer) send(line string) error {
-	if _, err := p.in.WriteString(line + "\n"); err != nil {
-		return err
-	}
-	return p.in.Flush()
+	_, err := io.WriteString(p.stdin, line+"\n")
+	return err
 }
 
 // ask sends a line and waits for one.
@@ -274,7 +273,7 @@ func prompts(dir string) error {
 // barePrompt prompts a fresh peer, as each run does, with a durable row before and one
 // behind. It returns how long that took, and how long the second row.
 func barePrompt(bare *bareLog) (all, commit time.Duration, err error) {
-	p, err := startPeer()
+	p, err := startPeer("agent")
 	if err != nil {
 		return 0, 0, err
 	}

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -13,17 +16,17 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// warmTurn is what the agent is asked: some updates, and its answer.
+// What the agent is asked in each turn: some updates, and its answer.
 const (
-	warmRounds  = 300
-	warmUpdates = 5
-	warmPause   = 10 * time.Millisecond // nobody types faster; what a turn leaves to be done is done then
+	warmRounds = 300
+	warmText   = "hello"
+	warmPause  = 10 * time.Millisecond // nobody types faster; what a turn leaves to be done is done then
 )
 
-// warm compares a turn of a living agent session, from the input to the outcome on disk and to
-// the first piece of the answer, with the same over a line proxy that makes two durable appends:
-// before the prompt, and behind the answer or before the first piece is shown. They take turns,
-// so that what else the machine does meets all.
+// warm compares a turn of a living session of the predictable agent, from the input to the
+// outcome on disk and to the first piece of the answer, with the same turn over a line proxy that
+// makes two durable appends: before the prompt, and behind the answer or before the first piece
+// is shown. They take turns, so that what else the machine does meets all.
 func warm(dir string) error {
 	for _, sync := range []bool{true, false} {
 		if err := warmTurns(dir, sync); err != nil {
@@ -42,16 +45,16 @@ func warmTurns(dir string, streamSync bool) error {
 	if err != nil {
 		return err
 	}
-	agent := kernel.Agent{Agent: provider.Agent{ID: "bench", Command: []string{self, "agent"}, Orderly: true}}
+	agent := kernel.Agent{Agent: provider.Agent{ID: "bench", Command: []string{self, "predictable"}, Orderly: true}}
 	c, err := r.Converse(context.Background(), kernel.Setup{Agent: agent, Dir: project}, 0, "bench")
 	if err != nil {
 		return err
 	}
-	bare, err := openBare(dir)
+	answers, err := startProxy(wholeAnswers, dir)
 	if err != nil {
 		return err
 	}
-	p, err := startPeer()
+	lines, err := startProxy(firstLines, dir)
 	if err != nil {
 		return err
 	}
@@ -63,12 +66,12 @@ func warmTurns(dir string, streamSync bool) error {
 			return err
 		}
 		time.Sleep(warmPause)
-		ba, _, err := warmBare(p, bare, false)
+		ba, _, err := answers.turn()
 		if err != nil {
 			return err
 		}
 		time.Sleep(warmPause)
-		_, bf, err := warmBare(p, bare, true)
+		_, bf, err := lines.turn()
 		if err != nil {
 			return err
 		}
@@ -76,13 +79,7 @@ func warmTurns(dir string, streamSync bool) error {
 			all, first, bareAll, bareFirst = append(all, a), append(first, f), append(bareAll, ba), append(bareFirst, bf)
 		}
 	}
-	if err := c.Close(context.Background()); err != nil {
-		return err
-	}
-	if err := r.Close(); err != nil {
-		return err
-	}
-	if err := p.end(); err != nil {
+	if err := errors.Join(c.Close(context.Background()), r.Close(), answers.end(), lines.end()); err != nil {
 		return err
 	}
 	what := "a warm turn, durable both ways"
@@ -91,13 +88,13 @@ func warmTurns(dir string, streamSync bool) error {
 	}
 	ratio(what, ms(median(all)), ms(median(bareAll)), "ms", "at most 1.25")
 	ratio("  its first chunk, durable and shown", ms(median(first)), ms(median(bareFirst)), "ms", "at most 1.25")
-	return bare.db.Close()
+	return nil
 }
 
 func warmOurs(c *kernel.Conversation) (all, first time.Duration, err error) {
 	start := time.Now()
 	res, err := c.Run(context.Background(), kernel.Turn{
-		Input:       kernel.Input{Text: fmt.Sprint("flood ", warmUpdates), Source: "bench", Sender: "bench"},
+		Input:       kernel.Input{Text: warmText, Source: "bench", Sender: "bench"},
 		Permissions: policy.ModeDeny,
 		Show: func(n kernel.Notice) {
 			if _, ok := n.(kernel.Updated); ok && first == 0 {
@@ -106,43 +103,123 @@ func warmOurs(c *kernel.Conversation) (all, first time.Duration, err error) {
 		},
 	})
 	all = time.Since(start)
-	if err == nil && (res.Outcome != kernel.OutcomeResponded || !strings.HasPrefix(res.Text, "x")) {
+	if err == nil && (res.Outcome != kernel.OutcomeResponded || !strings.HasPrefix(res.Text, "You said")) {
 		err = fmt.Errorf("outcome %s: %v", res.Outcome, res.Err)
 	}
 	return all, first, err
 }
 
-// warmBare appends what is asked, sends it, and appends either the answer, which it has passed on
-// line by line, or its first line, before it passes that on.
-func warmBare(p *peer, bare *bareLog, early bool) (all, first time.Duration, err error) {
-	start := time.Now()
-	line := fmt.Sprintf(`{"id":1,"method":"session/prompt","params":{"prompt":[{"text":"flood %d"}]}}`, warmUpdates)
-	if err := bare.commit(1, []byte(line)); err != nil {
-		return 0, 0, err
+// A lineProxy stands between the caller and an agent, as Perlica does, and is a process: this
+// program with "proxy", how it appends, and a folder.
+type lineProxy struct {
+	*peer
+	id int
+}
+
+// How a proxy appends, besides what is asked, before it passes that on.
+const (
+	wholeAnswers = "answers" // the whole answer, before the response is passed on
+	firstLines   = "lines"   // the first line of the answer, before it is passed on
+)
+
+// startProxy starts a proxy and opens a session of the same agent.
+func startProxy(how, dir string) (*lineProxy, error) {
+	p, err := startPeer("proxy", how, dir)
+	if err != nil {
+		return nil, err
 	}
+	l := &lineProxy{peer: p}
+	for _, request := range []string{
+		`"method":"initialize","params":{"protocolVersion":1}`,
+		fmt.Sprintf(`"method":"session/new","params":{"cwd":%q,"mcpServers":[]}`, dir),
+	} {
+		if err := l.ask(l.line(request)); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func (p *lineProxy) line(request string) string {
+	p.id++
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, p.id, request)
+}
+
+// turn asks, and reads the answer to its end.
+func (p *lineProxy) turn() (all, first time.Duration, err error) {
+	start := time.Now()
+	line := p.line(`"method":"session/prompt","params":{"sessionId":"session-1","prompt":[{"type":"text","text":"` + warmText + `"}]}`)
 	if err := p.send(line); err != nil {
 		return 0, 0, err
 	}
-	var answer bytes.Buffer
-	for i := range warmUpdates + 1 {
+	for {
 		line, err := p.out.ReadBytes('\n')
 		if err != nil {
 			return 0, 0, err
 		}
-		answer.Write(line)
-		if i == 0 {
-			if early {
-				if err := bare.commit(1, line); err != nil {
-					return 0, 0, err
-				}
-			}
+		if first == 0 {
 			first = time.Since(start)
 		}
-	}
-	if !early {
-		if err := bare.commit(1, answer.Bytes()); err != nil {
-			return 0, 0, err
+		if isResponse(line) {
+			return time.Since(start), first, nil
 		}
 	}
-	return time.Since(start), first, nil
+}
+
+func isResponse(line []byte) bool { return !bytes.Contains(line, []byte(`"method"`)) }
+
+// proxy is the proxy's process.
+func proxy(how, dir string) error {
+	log, err := openBare(dir)
+	if err != nil {
+		return err
+	}
+	agent, err := startPeer("predictable")
+	if err != nil {
+		return err
+	}
+	in := bufio.NewReader(os.Stdin)
+	for {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return errors.Join(agent.end(), log.db.Close())
+		}
+		if err != nil {
+			return err
+		}
+		durable := bytes.Contains(line, []byte("session/prompt"))
+		if durable {
+			if err := log.commit(1, line); err != nil {
+				return err
+			}
+		}
+		if _, err := agent.stdin.Write(line); err != nil {
+			return err
+		}
+		if err := passAnswer(agent, log, durable, how); err != nil {
+			return err
+		}
+	}
+}
+
+// passAnswer passes the agent's lines on, up to its response.
+func passAnswer(agent *peer, log *bareLog, durable bool, how string) error {
+	var answer bytes.Buffer
+	for ended := false; !ended; {
+		line, err := agent.out.ReadBytes('\n')
+		if err != nil {
+			return err
+		}
+		answer.Write(line)
+		ended = isResponse(line)
+		if durable && (how == wholeAnswers && ended || how == firstLines && answer.Len() == len(line)) {
+			if err := log.commit(1, answer.Bytes()); err != nil {
+				return err
+			}
+		}
+		if _, err := os.Stdout.Write(line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
