@@ -100,10 +100,8 @@ var onlyName = map[string]map[string][]string{
 // saysNothing are names of folders that tell a reader nothing.
 var saysNothing = []string{"util", "utils", "common", "types", "models", "errors", "helpers", "misc", "base", "shared", "internal"}
 
-// maxLines is where a file is too big to hold in the head. The files listed are tables.
+// maxLines is where a file is too big to hold in the head.
 const maxLines = 500
-
-var longer = []string{"policy/command_test.go"}
 
 // maySleep are tests with a child process that does nothing until it is ended, or that
 // look again and again, for a bounded time, at what other processes do. No other test
@@ -263,7 +261,7 @@ var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 func TestFileLength(t *testing.T) {
 	for _, s := range sources(t) {
 		lines := bytes.Count(s.text, []byte("\n"))
-		if lines > maxLines && !generated.Match(s.text) && !slices.Contains(longer, s.name) {
+		if lines > maxLines && !generated.Match(s.text) {
 			t.Errorf("%s has %d lines; more than %d are too many", s.name, lines, maxLines)
 		}
 	}
