@@ -109,11 +109,17 @@ func (l *fileLock) release() {
 // free gives up the lock at once. Its file is for sweep to remove: that takes longer than the rest.
 func (l *fileLock) free() { _ = l.f.Close() }
 
-// sweep removes the file of a lock that was given up, unless somebody has taken it meanwhile.
-func (l *fileLock) sweep() {
-	f := flock.New(l.f.Path(), flock.SetFlag(os.O_RDONLY))
+// sweep removes the file of a lock that was given up, unless somebody has taken it meanwhile. Only
+// one may sweep at a path: another, who shares the lock, could remove what a third has made there
+// since. Who looks is not told that the lock is held.
+func (l *fileLock) sweep() { removeIfFree(flock.New(l.f.Path(), flock.SetFlag(os.O_RDONLY))) }
+
+func removeIfFree(f *flock.Flock) {
 	if free, err := f.TryRLock(); err == nil && free {
-		_ = os.Remove(f.Path())
+		// Between its opening and its locking the file may have been replaced, by one that is held.
+		if current, err := isCurrent(f, f.Path()); err == nil && current {
+			_ = os.Remove(f.Path())
+		}
 	}
 	_ = f.Close() // nothing was written
 }

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/gofrs/flock"
+
 	"github.com/perlica/perlica/eventlog"
 )
 
@@ -137,6 +139,75 @@ func TestAnIdleConversationIsInNobodysWay(t *testing.T) {
 	}
 	closeConversation(t, c)
 	if left, err := filepath.Glob(filepath.Join(r.opt.Paths.Locks, "*.lock")); len(left) > 0 || err != nil {
+		t.Errorf("left: %q, %v", left, err)
+	}
+}
+
+// TestSweepLeavesWhatIsHeld: a file that was given up is removed, one that somebody has taken, or
+// put in its place, is not. Whoever holds a lock whose file is gone does not hold it for others.
+func TestSweepLeavesWhatIsHeld(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.lock")
+	take := func() *fileLock {
+		t.Helper()
+		l, err := acquire(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	held := func(what string, want bool) {
+		t.Helper()
+		if locked, err := isLocked(path); locked != want || err != nil {
+			t.Errorf("%s: isLocked = %t, %v", what, locked, err)
+		}
+	}
+	l := take()
+	l.free()
+	held("given up", false)
+	next := take()
+	l.sweep()
+	held("taken by another, and swept", true)
+	next.free()
+	l.sweep()
+	if left, err := filepath.Glob(path); len(left) > 0 || err != nil {
+		t.Errorf("left: %q, %v", left, err)
+	}
+	l.sweep() // of what is gone
+
+	take().free()
+	f := flock.New(path, flock.SetFlag(os.O_RDONLY)) // a sweep that has got this far
+	if ok, err := f.TryRLock(); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Skip("this system keeps open files in place")
+	}
+	next = take()
+	removeIfFree(f)
+	held("put in the place of what is swept", true)
+	next.release()
+}
+
+// TestTakeNoticesARemovedFile: a reserved lock whose file was removed is taken anew, so that
+// others see it.
+func TestTakeNoticesARemovedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.lock")
+	r, err := reserve(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Skip("this system keeps open files in place")
+	}
+	l, err := r.take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if locked, err := isLocked(path); !locked || err != nil {
+		t.Errorf("isLocked = %t, %v", locked, err)
+	}
+	l.release()
+	if left, err := filepath.Glob(path); len(left) > 0 || err != nil {
 		t.Errorf("left: %q, %v", left, err)
 	}
 }

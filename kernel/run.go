@@ -152,16 +152,17 @@ func (run *run) lock(ctx context.Context, wait bool) error {
 	return waitForPrune(ctx, dir, wait)
 }
 
-func (run *run) release() {
-	run.free()
-	run.sweep()
-}
+// release gives the locks up, with their files.
+func (run *run) release() { run.over((*fileLock).release) }
 
-// free gives the locks up; sweep, which follows, removes their files.
-func (run *run) free() {
+// free is release without the removal of the files, which is for sweep. It is for locks that no
+// other run takes: see fileLock.sweep.
+func (run *run) free() { run.over((*fileLock).free) }
+
+func (run *run) over(giveUp func(*fileLock)) {
 	run.r.leave(run)
 	for _, l := range run.locks {
-		l.free()
+		giveUp(l)
 	}
 	close(run.released)
 }
