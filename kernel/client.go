@@ -105,10 +105,24 @@ func (c *client) gone() <-chan struct{} {
 	return c.conn.Gone()
 }
 
-// kill ends the agent without another byte to it: the record has failed.
+// kill ends the agent without another byte to it: the record has failed. Of a turn that ends
+// without an agent there is none to be ended.
 func (c *client) kill() {
-	<-c.ready
-	c.conn.Kill()
+	select {
+	case <-c.ready:
+	case <-c.settled:
+	}
+	select {
+	case <-c.ready:
+		c.conn.Kill()
+	default:
+	}
+}
+
+// close ends the turn's part in what is shown, when all of it was.
+func (c *client) close() {
+	c.settle()
+	c.show.close()
 }
 
 func (c *client) refs() eventlog.Refs { return *c.at.Load() }
@@ -161,12 +175,12 @@ func (r *Runner) receivedEvent(f provider.Frame, refs eventlog.Refs) eventlog.Ev
 	return eventlog.Event{Type: receivedTypes[f.Kind], Class: eventlog.Frame, Actor: "agent", Refs: refs, Payload: f.Line}
 }
 
-// start opens the turn. That it did is shown with what comes next, or by Drained.
+// start opens the turn. That it did is shown with what comes next, or when the prompt is written.
 func (c *client) start(n Started) {
+	c.show.hold(n) // first: what the agent says from here on comes behind it
 	c.mu.Lock()
 	c.live, c.started = true, c.now()
 	c.mu.Unlock()
-	c.show.hold(n)
 }
 
 // Update takes in what the agent says. What it says before the prompt is set-up, what it

@@ -263,7 +263,7 @@ func (c *Conversation) reserve() {
 // turn is a run of the keep strategy, step by step. An error means that nothing was sent.
 func (c *Conversation) turn(ctx context.Context, run *run) (res Result, err error) {
 	run.client = newClient(run)
-	defer run.client.show.close()
+	defer run.client.close()
 	if subtype, err := c.r.anchorFault(); err != nil { // of the turn before: nobody waited for it
 		run.client.warn(subtype, err.Error())
 	}

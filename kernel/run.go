@@ -177,7 +177,7 @@ func (run *run) sweep() {
 // means that nothing was sent.
 func (run *run) do(ctx context.Context) (res Result, err error) {
 	run.client = newClient(run)
-	defer run.client.show.close()
+	defer run.client.close()
 	defer func() { // behind the end of the agent
 		if err == nil {
 			run.noteAnchor()
@@ -209,25 +209,38 @@ func (run *run) do(ctx context.Context) (res Result, err error) {
 
 // spend makes the call, unless err, or a stop, says that it cannot be made.
 func (run *run) spend(ctx context.Context, err error) (Result, error) {
-	if run.stopped == nil {
-		select {
-		case s := <-run.told: // on record, so no call may follow
-			run.stopped, run.noted = &s, true
-		case s := <-run.t.Stop:
-			run.stopped = &s
-		default:
-		}
-	}
-	if err == nil && run.stopped != nil { // a stop that came with the last answer
-		err = errStopped(*run.stopped)
+	stopped := run.heed()
+	if err == nil { // a stop that came with the last answer
+		err = stopped
 	}
 	if err == nil {
 		err = run.intend(ctx)
+	}
+	if err == nil { // one that came meanwhile: a disk may take its time
+		err = run.heed()
+	}
+	if err == nil {
+		err = context.Cause(ctx)
 	}
 	if err != nil {
 		return run.failEarly(ctx, err)
 	}
 	return run.prompt(ctx), nil
+}
+
+// heed returns an error if the turn was stopped: no call may follow.
+func (run *run) heed() error {
+	if run.stopped == nil {
+		select {
+		case s := <-run.told:
+			run.stopped, run.noted = &s, true
+		case s := <-run.t.Stop:
+			run.stopped = &s
+		default:
+			return nil
+		}
+	}
+	return errStopped(*run.stopped)
 }
 
 // endAgent frees the agent's session and ends the process. What fails here spoils
@@ -312,7 +325,7 @@ func (run *run) intend(ctx context.Context) error {
 	if _, err := run.r.log.Append(ctx, events...); err != nil {
 		return err
 	}
-	run.asked, run.agent.fed = prompt, true
+	run.asked = prompt
 	return nil
 }
 
@@ -322,19 +335,21 @@ func (run *run) prompt(ctx context.Context) Result {
 	if err := run.state.advance(eventlog.RequestSent); err != nil {
 		panic(err) // intend has just succeeded
 	}
+	run.agent.fed = true
 	turn := run.agent.session.Prompt(run.call, run.asked)
 	var grace <-chan time.Time
+	var answered <-chan struct{} // from when the prompt is written: Answer waits for that, and a stop must not
 	stop, done, sent := run.t.Stop, ctx.Done(), turn.Sent()
 	for {
 		select {
 		case <-sent:
-			sent = nil
+			sent, answered = nil, turn.Answered()
 			if !run.call.MayHaveLeft() {
 				return run.finish(turn.Answer())
 			}
 			run.client.show.flush()
 			run.warnOfSpace() // while the agent works
-		case <-turn.Answered():
+		case <-answered:
 			return run.finish(turn.Answer())
 		case <-run.agent.conn.Gone():
 			return run.finish(turn.Answer())

@@ -204,14 +204,15 @@ func (s *Session) Prompt(call *Call, prompt Prompt) *Turn {
 // Turn is a prompt turn under way. Who asked must call Answer in the end.
 type Turn struct{ p *pendingCall }
 
-// Sent is closed when the prompt was written, or cannot be.
+// Sent is closed when the prompt was written, or cannot be. It need not ever be: see Conn.Gone.
 func (t *Turn) Sent() <-chan struct{} { return t.p.out.done }
 
-// Answered is closed when the agent has answered. It need not ever be: see Conn.Gone.
+// Answered is closed when the agent has answered, be it before the prompt was written. It need not
+// ever be: see Conn.Gone.
 func (t *Turn) Answered() <-chan struct{} { return t.p.arrived }
 
-// Answer waits for the agent's answer, however long it takes; it returns early only if the prompt
-// could not be sent, or the connection has ended. On an error, the call says whether the prompt
+// Answer waits until the prompt was written and for the agent's answer, however long that takes; it
+// returns early only if the prompt could not be sent, or the connection has ended. On an error, the call says whether the prompt
 // may have left.
 func (t *Turn) Answer() (Answer, error) {
 	env, err := t.p.wait(context.Background())

@@ -1,0 +1,240 @@
+package kernel
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/provider"
+)
+
+// soon fails if it takes so long that only a limit of somebody else's can have ended it.
+func soon[T any](t *testing.T, what string, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("%s never came", what)
+	}
+	return v
+}
+
+// notSent fails unless a turn was stopped before its prompt, which is none of those on the log.
+func notSent(t *testing.T, r *Runner, res Result, err error, prompts int) {
+	t.Helper()
+	var stopped *StoppedError
+	if err != nil && !errors.As(err, &stopped) {
+		t.Error(err)
+	}
+	if err == nil && (res.Calls != 0 || res.Outcome != OutcomeProviderError || res.Stopped == nil || res.Stopped.Why != "too early") {
+		t.Errorf("%+v", res)
+	}
+	if all, _ := sent(t, r, "session/prompt"); all != prompts {
+		t.Errorf("%d prompts, want %d", all, prompts)
+	}
+}
+
+// TestAStopThatIsThereAlready: an input that is stopped before it is run is not sent, whether its
+// agent has yet to be started or waits for it.
+func TestAStopThatIsThereAlready(t *testing.T) {
+	r := openRunner(t)
+	stopped := func() <-chan Stop {
+		stop := make(chan Stop, 1)
+		stop <- Stop{By: "user", Why: "too early"}
+		return stop
+	}
+	for range 5 { // it may be seen at several places
+		res, err := hostileTurn(t, r, "hello", func(turn *Turn) { turn.Stop = stopped() })
+		notSent(t, r, res, err, 0)
+	}
+	c := converse(t, r, "", "", "")
+	for prompts := range 3 {
+		for range 5 {
+			res, err := c.Run(t.Context(), Turn{Input: Input{Text: "hello", Source: "test"}, Stop: stopped()})
+			notSent(t, r, res, err, prompts)
+		}
+		if res := say(t, c, "@say x"); res.Text != "x" {
+			t.Errorf("the next one: %+v", res)
+		}
+	}
+	closeConversation(t, c)
+}
+
+// TestAStopDuringTheIntent: a stop, or the end of the context, that comes while the intent is
+// written is heeded, and what the next input is told is what this one was not.
+func TestAStopDuringTheIntent(t *testing.T) {
+	for name, end := range map[string]func(chan<- Stop, context.CancelCauseFunc){
+		"stopped": func(stop chan<- Stop, _ context.CancelCauseFunc) { stop <- Stop{By: "user", Why: "too early"} },
+		"ended":   func(_ chan<- Stop, cancel context.CancelCauseFunc) { cancel(errors.New("too early")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := openRunner(t)
+			c := converse(t, r, "", "", "")
+			c.setup.System = "be brief"
+			c.Warm()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			<-c.life.ready
+			if err := r.log.Sync(); err != nil { // else the turn waits for what was recorded before it
+				t.Fatal(err)
+			}
+			letGo := holdLog(t, r)
+			stop, done := make(chan Stop, 1), make(chan Result, 1)
+			go func() {
+				res, err := c.Run(ctx, Turn{Input: Input{Text: "hello", Source: "test"}, Stop: stop})
+				if err != nil {
+					t.Error(err)
+				}
+				done <- res
+			}()
+			for late := time.After(20 * time.Second); !intending(r); {
+				select {
+				case <-late:
+					t.Fatal("it never comes to its intent")
+				case <-time.After(time.Millisecond):
+				}
+			}
+			end(stop, cancel)
+			letGo()
+			res := soon(t, "its end", done)
+			if res.Calls != 0 || res.Outcome != OutcomeProviderError || !strings.HasSuffix(res.Err.Message, "too early") {
+				t.Errorf("%+v", res)
+			}
+			if all, _ := sent(t, r, "session/prompt"); all != 0 {
+				t.Errorf("%d prompts", all)
+			}
+			say(t, c, "@say x")
+			for e, err := range r.log.Events(t.Context(), eventlog.Query{Types: []eventlog.Type{eventlog.RequestSent}}) {
+				if err != nil || strings.Contains(string(e.Payload), "session/prompt") && !strings.Contains(string(e.Payload), "be brief") {
+					t.Errorf("%s, %v", e.Payload, err)
+				}
+			}
+			closeConversation(t, c)
+		})
+	}
+}
+
+// intending reports whether a run is about to put its intent on disk, or has done so.
+func intending(r *Runner) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, run := range r.live {
+		if run.state.is(Intended) {
+			return true
+		}
+	}
+	return false
+}
+
+// holdLog keeps everything from being written until it is let go.
+func holdLog(t *testing.T, r *Runner) (letGo func()) {
+	t.Helper()
+	db, err := sql.Open("sqlite", r.opt.Paths.EventLog+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	exec := func(statement string) {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Error(err)
+		}
+	}
+	exec(`BEGIN IMMEDIATE`)
+	return func() {
+		exec(`ROLLBACK`)
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestStartedIsShownToTheSilent: that a turn has begun is shown though its agent says nothing.
+func TestStartedIsShownToTheSilent(t *testing.T) {
+	r := openRunner(t)
+	r.opt.StreamSync = true
+	c := converse(t, r, "", "", "")
+	for name, run := range map[string]func(Turn) (Result, error){
+		"fresh": func(turn Turn) (Result, error) {
+			turn.Setup = testSetup(t, r)
+			return r.Run(t.Context(), turn)
+		},
+		"kept": func(turn Turn) (Result, error) { return c.Run(t.Context(), turn) },
+	} {
+		notices, stop, done := make(chan Notice, 10), make(chan Stop, 1), make(chan struct{})
+		go func() {
+			defer close(done)
+			res, err := run(Turn{Input: Input{Text: "@hang", Source: "test"}, Stop: stop, Show: func(n Notice) { notices <- n }})
+			if err != nil || res.StopReason != "cancelled" {
+				t.Errorf("%s: %+v, %v", name, res, err)
+			}
+		}()
+		if n, ok := soon(t, name, notices).(Started); !ok {
+			t.Errorf("%s: %#v", name, n)
+		}
+		stop <- Stop{By: "user", Why: "seen"}
+		soon(t, name, done)
+	}
+	closeConversation(t, c)
+}
+
+// TestStartedComesFirst: what an agent says at the moment in which its turn begins is shown behind
+// that, or belongs to no turn.
+func TestStartedComesFirst(t *testing.T) {
+	r := openRunner(t)
+	for range 300 {
+		var shown []Notice
+		run := &run{r: r, t: Turn{Show: func(n Notice) { shown = append(shown, n) }}}
+		c := newClient(run)
+		ready, said := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(said)
+			close(ready)
+			for len(shownText(c)) < 3 {
+				c.Update(provider.Update{Kind: provider.AgentMessageChunk, Text: "x"})
+			}
+		}()
+		<-ready
+		c.start(Started{})
+		<-said
+		c.close()
+		if _, ok := shown[0].(Started); !ok || len(shown) != 4 {
+			t.Fatalf("%d notices, the first is %T", len(shown), shown[0])
+		}
+	}
+}
+
+func shownText(c *client) string {
+	var res Result
+	c.fill(&res)
+	return res.Text
+}
+
+// TestAWarningAheadOfADeadLog: a turn that ends before it has an agent, because the log cannot be
+// written, ends, although something was yet to be shown.
+func TestAWarningAheadOfADeadLog(t *testing.T) {
+	r := openAlone(t)
+	r.opt.StreamSync = true
+	path := r.opt.Paths.EventLog
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Skip("this system keeps open files in place")
+	}
+	if err := r.log.Record(eventlog.NewFact("x", "user", eventlog.Refs{}, struct{}{})); err != nil {
+		t.Fatal(err)
+	}
+	c := newClient(&run{r: r, t: Turn{Show: func(n Notice) { t.Errorf("shown: %#v", n) }}})
+	c.warn("test", "nobody will see it")
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		c.close()
+	}()
+	soon(t, "the end of the turn", closed)
+	if err := r.Close(); err == nil {
+		t.Error("the log was written")
+	}
+}

@@ -1,0 +1,48 @@
+//go:build unix
+
+package kernel
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/perlica/perlica/provider"
+)
+
+// hasty answers a prompt of which it has read one byte, and reads no more.
+const hasty = `
+read x; echo '{"id":0,"result":{"protocolVersion":1}}'
+read x; echo '{"id":1,"result":{"sessionId":"s"}}'
+dd bs=1 count=1 >/dev/null 2>&1
+echo '{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"enough"}}}}'
+echo '{"id":2,"result":{"stopReason":"end_turn"}}'
+exec sleep 600`
+
+// TestAnAnswerToAPromptThatNobodyReads: while the rest of a prompt waits to be read, whose answer
+// has come, the turn can be ended; the answer counts.
+func TestAnAnswerToAPromptThatNobodyReads(t *testing.T) {
+	r := openRunner(t)
+	setup := testSetup(t, r)
+	setup.Agent.Command = []string{"sh", "-c", hasty}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan Result, 1)
+	go func() {
+		res, err := r.Run(ctx, Turn{
+			Input: Input{Text: strings.Repeat("x", 4<<20), Source: "test"}, Setup: setup,
+			Show: func(n Notice) {
+				if u, ok := n.(Updated); ok && u.Kind == provider.AgentMessageChunk {
+					cancel()
+				}
+			},
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- res
+	}()
+	if res := soon(t, "the end", done); res.Outcome != OutcomeResponded || res.Text != "enough" || res.StopReason != "end_turn" || res.Calls != 1 || res.Stopped == nil {
+		t.Errorf("%+v", res)
+	}
+}
