@@ -153,6 +153,7 @@ type watcher struct {
 	sent, received func(Frame) error
 	update         func(Update)
 	ask            func(*PermissionRequest)
+	drained        func()
 	forgetful      bool // keep no frames and no updates
 
 	mu       sync.Mutex
@@ -221,7 +222,12 @@ func (w *watcher) RequestPermission(p *PermissionRequest) {
 
 func (w *watcher) Blocked(b BlockedRequest) { w.note(func() { w.blocked = append(w.blocked, b) }) }
 func (w *watcher) Warning(v Warning)        { w.note(func() { w.warnings = append(w.warnings, v) }) }
-func (w *watcher) Drained()                 {}
+
+func (w *watcher) Drained() {
+	if w.drained != nil {
+		w.drained()
+	}
+}
 
 // wait waits until ready, which is called with the watcher locked.
 func (w *watcher) wait(t *testing.T, what string, ready func() bool) {

@@ -1,0 +1,151 @@
+package provider
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestDrained: behind what an agent writes at once it is told once that no more is at hand, and
+// again behind the next; also of a line that is not complete.
+func TestDrained(t *testing.T) {
+	var order strings.Builder
+	w := &watcher{}
+	w.update = func(u Update) { w.note(func() { order.WriteString(u.Text) }) }
+	w.drained = func() { w.note(func() { order.WriteString("|") }) }
+	burst := func(lines ...string) string { // no longer than a pipe takes at once
+		return "=" + strings.Join(lines, "\n")
+	}
+	a, b, c, d, e := lieSay("a")[1:], lieSay("b")[1:], lieSay("c")[1:], lieSay("d")[1:], lieSay("e")[1:]
+	s := open(t, start(t, lies(burst(a, b, c, ""), "<", burst(d, e[:20]), "<", burst(e[20:], lieEnd[1:], "")), w))
+	w.note(order.Reset) // the set-up's
+	upTo := func(want string) {
+		t.Helper()
+		w.wait(t, want, func() bool { return order.Len() >= len(want) })
+		if got := order.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	turn := s.Prompt(NewCall("r"), text("x"))
+	for _, want := range []string{"abc|", "abc|d|"} {
+		upTo(want)
+		if err := s.Cancel(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	upTo("abc|d|e|")
+	if _, err := turn.Answer(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestThePromptOnTheWire: whatever is asked, and whatever the session is called, the request is one
+// line of JSON that holds the prompt as it was encoded.
+func TestThePromptOnTheWire(t *testing.T) {
+	const session = "s\"\n\r\u2028<&>\x00\\"
+	id, err := json.Marshal(session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &watcher{}
+	c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", `>{"id":1,"result":{"sessionId":`+string(id)+`}}`, "echo 8"), w)
+	s := open(t, c)
+	for _, said := range []string{
+		"", "two\nlines\r\n", "\u2028 and \u2029", "invalid \xff\xc3 UTF-8", "<script>&amp;</script>", `"}],"sessionId":"x"}`, "\x00\x1f\x7f", "\u00e9\U0001f980",
+	} {
+		prompt := text(said)
+		turn := s.Prompt(NewCall(said), prompt)
+		<-turn.Sent()
+		line := w.lines(true)[len(w.lines(true))-1]
+		var v struct {
+			ID     int
+			Method string
+			Params map[string]json.RawMessage
+		}
+		if strings.ContainsAny(line, "\r\n") || json.Unmarshal([]byte(line), &v) != nil || v.Method != "session/prompt" {
+			t.Errorf("%q: %q", said, line)
+		}
+		var to string
+		if err := json.Unmarshal(v.Params["sessionId"], &to); err != nil || to != session || string(v.Params["prompt"]) != string(prompt) || len(v.Params) != 2 {
+			t.Errorf("%q: to %q, %v: %s", said, to, err, line)
+		}
+	}
+	w.wait(t, "the echoes", func() bool { // of what came, byte for byte
+		n := 0
+		for _, f := range w.wire {
+			for _, g := range w.wire {
+				if f.sent && !g.sent && f.Method == "session/prompt" && strings.Contains(string(g.Line), `"params":`+string(f.Line)+`}`) {
+					n++
+				}
+			}
+		}
+		return n == 8
+	})
+}
+
+// TestNoPrompt: what is no JSON, or not on one line, does not leave, and spends no call.
+func TestNoPrompt(t *testing.T) {
+	w := &watcher{}
+	s := open(t, start(t, lies(lieEnd), w))
+	call := NewCall("r")
+	for _, prompt := range []string{"", "]", "[}", "[\n]", `[]}}{"method":"session/prompt"`} {
+		turn := s.Prompt(call, Prompt(prompt))
+		<-turn.Sent()
+		if _, err := turn.Answer(); err == nil || call.MayHaveLeft() || w.prompts() != 0 {
+			t.Errorf("%q: %v, may have left: %v", prompt, err, call.MayHaveLeft())
+		}
+	}
+}
+
+// TestTurn: an answer that comes before its prompt was read shows as such; whoever ends the agent
+// then is told it, and that some of the prompt may have left.
+func TestTurn(t *testing.T) {
+	w := &watcher{}
+	c := start(t, child("liar",
+		"<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", `>{"id":1,"result":{"sessionId":"s"}}`, "peek", lieEnd, lieEnd, "hang"), w)
+	call := NewCall("r")
+	turn := open(t, c).Prompt(call, text(big))
+	select {
+	case <-turn.Answered():
+	case <-time.After(time.Minute):
+		t.Fatal("no answer")
+	}
+	w.wait(t, "the second answer", func() bool { return len(w.warnings) == 1 })
+	select {
+	case <-turn.Sent():
+		t.Error("nobody has read it")
+	default:
+	}
+	if !call.MayHaveLeft() {
+		t.Error("some of it was read")
+	}
+	c.Kill()
+	<-turn.Sent()
+	for range 2 {
+		if a, err := turn.Answer(); err != nil || a.StopReason != "end_turn" || !call.MayHaveLeft() {
+			t.Errorf("%+v, %v", a, err)
+		}
+	}
+}
+
+// TestATurnWithoutAWriter: what was queued when the agent went is never sent, and its turn ends.
+func TestATurnWithoutAWriter(t *testing.T) {
+	w := &watcher{}
+	c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", `>{"id":1,"result":{"sessionId":"s"}}`, "hang"), w)
+	s := open(t, c)
+	c.Kill()
+	for range 50 { // it may be queued behind the writer's end, or not
+		call := NewCall("r")
+		turn := s.Prompt(call, text("x"))
+		<-c.Gone()
+		var e *Error
+		if _, err := turn.Answer(); !errors.As(err, &e) || e.Type != TypeStopped || call.MayHaveLeft() {
+			t.Errorf("%v, may have left: %v", err, call.MayHaveLeft())
+		}
+	}
+	if w.prompts() != 0 {
+		t.Errorf("%d prompts", w.prompts())
+	}
+}
