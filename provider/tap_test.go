@@ -223,6 +223,7 @@ func TestPromptIsAwaited(t *testing.T) {
 	call := NewCall("r")
 	_, err := s.Prompt(call, text("x")).Answer()
 	returned.Store(true)
+	end(t, c) // the writer's, too
 	var e *Error
 	if !errors.As(err, &e) || e.Type != TypeStopped || call.MayHaveLeft() || early.Load() {
 		t.Errorf("%#v; may have left: %v; returned early: %v", err, call.MayHaveLeft(), early.Load())
