@@ -124,3 +124,36 @@ func TestTheDecisionComesBeforeItsConsequence(t *testing.T) {
 	}
 	closeConversation(t, c)
 }
+
+// TestHeldNotices: what is held is shown in order when it is flushed, or there is too much of it, or
+// nothing more comes; and none of it twice.
+func TestHeldNotices(t *testing.T) {
+	shown := make(chan Notice, 3*showQueue)
+	held := make(chan struct{})
+	s := newShower(func(n Notice) {
+		<-held // as many as there is room for beside those that are being shown
+		shown <- n
+	}, nil, func(err error) { t.Error(err) })
+	s.flush() // of nothing
+	go func() {
+		defer close(held)
+		for i := range 2 * showQueue { // more than the queue takes, and nobody flushes
+			s.hold(Warned{Detail: strconv.Itoa(i)})
+		}
+	}()
+	soon(t, "the room for the last", held)
+	s.flush()
+	s.hold(Updated{provider.Update{Raw: make([]byte, showBytes+1)}}) // it has room, the next has not
+	s.hold(Warned{Detail: "last"})
+	s.close()
+	s.close()
+	s.add(Warned{Detail: "too late"})
+	for i := range 2 * showQueue {
+		if w, ok := (<-shown).(Warned); !ok || w.Detail != strconv.Itoa(i) {
+			t.Fatalf("%#v in place of %d", w, i)
+		}
+	}
+	if _, ok := (<-shown).(Updated); !ok || len(shown) != 1 || (<-shown).(Warned).Detail != "last" {
+		t.Error("the last two are not as they were held")
+	}
+}
