@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perlica/perlica/eventlog"
 )
@@ -22,6 +23,7 @@ func breakLog(t *testing.T, r *Runner) (mended func()) {
 		}
 	}
 	move(path, path+".away")
+	<-time.After(time.Millisecond) // behind that the next write notices
 	return func() { move(path+".away", path) }
 }
 
