@@ -243,6 +243,41 @@ func TestWhoWaitsIsAnswered(t *testing.T) {
 	audit(t, l.Path())
 }
 
+// TestPruneFailsBesideACheckpoint: whoever waits for the log when it dies is told.
+func TestPruneFailsBesideACheckpoint(t *testing.T) {
+	l, path := pruneLog(t)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	g, fault := &gate{"remove", make(chan bool, 1), make(chan bool)}, errors.New("the disk says no")
+	l, err := Open(t.Context(), path, Options{fail: func(point string) error {
+		if _ = g.pass(point); point == "remove" {
+			return fault
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	answers := make(chan error, 2)
+	go func() { _, err := l.Prune(t.Context(), Pruning{Until: 13}); answers <- err }()
+	<-g.held
+	go func() { answers <- noted(l) }()
+	soon(t, "a checkpoint is wanted", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.queue) > 0
+	})
+	close(g.release)
+	for range 2 {
+		soon(t, "an answer", func() bool { return len(answers) > 0 })
+		if err := <-answers; !errors.Is(err, fault) {
+			t.Error(err)
+		}
+	}
+}
+
 // TestEverybodyAtOnce: whoever waits is answered, and what is waited for is on disk then, whoever
 // wrote it.
 func TestEverybodyAtOnce(t *testing.T) {
