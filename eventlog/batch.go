@@ -130,6 +130,7 @@ const placeEvery = time.Millisecond
 // inPlace returns an error if the file no longer lies where it was opened. SQLite would go
 // on writing to one that was deleted, and what it acknowledged would be gone.
 func (w *batchWriter) inPlace() error {
+	now := time.Now() // before it is looked at: then it may be moved
 	there, err := os.Stat(w.path)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrMoved, err)
@@ -137,7 +138,7 @@ func (w *batchWriter) inPlace() error {
 	if !os.SameFile(there, w.file) {
 		return fmt.Errorf("%w: another file lies at %s", ErrMoved, w.path)
 	}
-	w.looked = time.Now()
+	w.looked = now
 	return nil
 }
 

@@ -185,6 +185,7 @@ func TestSyncTo(t *testing.T) {
 	if err := os.Rename(l.Path(), moved); err != nil {
 		t.Fatal(err)
 	}
+	<-time.After(placeEvery)
 	bad := record()
 	if err := l.SyncTo(bad); err == nil || l.SyncTo(bad) == nil || l.SyncTo(good) != nil {
 		t.Errorf("lost: %v; on disk: %v", err, l.SyncTo(good))

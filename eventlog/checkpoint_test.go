@@ -147,6 +147,41 @@ func TestCheckpointOnDemand(t *testing.T) {
 	}
 }
 
+// TestCheckpointOfTheSameTree: there is one note for one tree, whoever made it, and another for
+// another tree. Who has the log open sees what others have done meanwhile.
+func TestCheckpointOfTheSameTree(t *testing.T) {
+	l, keyDir := openSigned(t)
+	other, err := Open(t.Context(), l.Path(), Options{Keys: UseKeys(keyDir)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	for size := int64(1); size <= 6; size++ {
+		first, second := l, other
+		if size%2 == 0 {
+			first, second = other, l // who is behind
+		}
+		event := fact(Truncated, Refs{})
+		if size > 4 {
+			event = fact(CallEnforced, Refs{}) // which makes the checkpoint
+		}
+		mustAppend(t, first, event)
+		var c Checkpoint
+		for i, log := range []*Log{first, first, second, second, first} {
+			got, err := log.Checkpoint(t.Context())
+			if i == 0 {
+				c = got
+			}
+			if err != nil || got != c || got.Size != size {
+				t.Errorf("%d events, number %d: %+v, want %+v; %v", size, i, got, c, err)
+			}
+		}
+		if list, err := l.Checkpoints(t.Context()); err != nil || int64(len(list)) != size || list[size-1] != c {
+			t.Errorf("%d events, %d are stored, %v", size, len(list), err)
+		}
+	}
+}
+
 // TestWithoutAUsableKey: the answer stands, the checkpoint is anchored without a signature.
 func TestWithoutAUsableKey(t *testing.T) {
 	dir := t.TempDir()

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"path/filepath"
 	"testing"
+	"time"
 )
 
 // TestOpenRefusesAChangedSchema: a log may come from somebody else. What it would do by
@@ -56,6 +58,41 @@ func TestAppendToAMovedFile(t *testing.T) {
 		}
 		if err := l.Close(); !errors.Is(err, ErrMoved) {
 			t.Errorf("%s: Close: %v", name, err)
+		}
+	}
+}
+
+// TestAppendToAFileMovedLater: it is noticed by the next write a millisecond later, whether others
+// come meanwhile or not.
+func TestAppendToAFileMovedLater(t *testing.T) {
+	const promised = time.Millisecond
+	for _, pause := range []time.Duration{0, promised} {
+		for name, spoil := range map[string]func(path string) error{
+			"deleted":  os.Remove,
+			"moved":    func(path string) error { return os.Rename(path, path+".old") },
+			"replaced": func(path string) error { return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600)) },
+		} {
+			path := filepath.Join(t.TempDir(), "e.db")
+			l, err := Open(t.Context(), path, Options{Context: "default"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 10 {
+				mustAppend(t, l, fact(Truncated, Refs{}))
+			}
+			if err := spoil(path); err != nil {
+				t.Skip("this system keeps open files in place")
+			}
+			spoilt, late := time.Now(), false
+			<-time.After(pause)
+			for err == nil && !late {
+				late = time.Since(spoilt) >= promised
+				_, err = l.Append(t.Context(), fact(Truncated, Refs{}))
+			}
+			if !errors.Is(err, ErrMoved) {
+				t.Errorf("%s, and %v later: %v", name, pause, err)
+			}
+			_ = l.Close() // it returns why it died
 		}
 	}
 }

@@ -31,7 +31,9 @@ func (l *Log) remove(w *batchWriter, job pruneJob) error {
 	if !errors.Is(err, ErrBusy) && !errors.Is(err, ErrFull) {
 		// A disk that fails, a file that is gone: what is on it is not known any more.
 		err = &WriteError{Op: "prune", Err: err}
-		l.finish(nil, Checkpoint{}, err)
+		for _, answer := range l.finish(nil, Checkpoint{}, err) {
+			answer()
+		}
 	}
 	return err
 }

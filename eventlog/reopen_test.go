@@ -141,3 +141,37 @@ func TestReopenOfALivingLog(t *testing.T) {
 		t.Errorf("seq %d", seq)
 	}
 }
+
+// TestAnchoredAfterReopen: what was lost was told when it was, and is no fault of the anchor.
+func TestAnchoredAfterReopen(t *testing.T) {
+	fault, die := errors.New("the disk says no"), false
+	dir := t.TempDir()
+	l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: UseKeys(dir), fail: func(string) error {
+		if die {
+			return fault
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	mustAppend(t, l, fact(CallEnforced, Refs{}))
+	if err := l.Anchored(); err != nil {
+		t.Fatal(err)
+	}
+	die = true // the writer looks only when there is a batch
+	if err := errors.Join(l.Record(fact(CallEnforced, Refs{})), l.Anchored()); !errors.Is(err, fault) {
+		t.Errorf("when it died: %v", err)
+	}
+	if err := l.Anchored(); !errors.Is(err, fault) {
+		t.Errorf("dead: %v", err)
+	}
+	die = false
+	if err := l.Reopen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Anchored(); err != nil {
+		t.Errorf("it lives again: %v", err)
+	}
+}

@@ -1,0 +1,334 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// ways are all the ways to have an event written soon.
+var ways = map[string]func(l *Log, e Event) error{
+	"append":     func(l *Log, e Event) error { _, err := l.Append(context.Background(), e); return err },
+	"sync":       func(l *Log, e Event) error { return errors.Join(l.Record(e), l.Sync()) },
+	"mark":       func(l *Log, e Event) error { return errors.Join(l.Record(e), l.SyncTo(l.Mark())) },
+	"hurry":      func(l *Log, e Event) error { defer l.Hurry(); return l.Record(e) },
+	"checkpoint": func(l *Log, e Event) error { return errors.Join(l.Record(e), noted(l)) },
+	"anchored":   func(l *Log, e Event) error { e.Type = CallEnforced; return errors.Join(l.Record(e), l.Anchored()) },
+	"run's end": func(l *Log, e Event) error {
+		_, err := l.Append(context.Background(), e, fact(CallEnforced, Refs{}))
+		return err
+	},
+}
+
+func noted(l *Log) error {
+	_, err := l.Checkpoint(context.Background())
+	return err
+}
+
+// still is a log in a bubble, in which no time passes but by waiting for it.
+type still struct {
+	*Log
+	t        *testing.T
+	recorded int                      // what should be on disk, some time
+	fail     func(point string) error // nil: nothing does; set while all stand still
+}
+
+const stillLazy = 20 * time.Millisecond
+
+func standStill(t *testing.T, test func(t *testing.T, l *still)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l, dir := &still{t: t}, t.TempDir()
+		opt := Options{Lazy: stillLazy, Keys: UseKeys(dir), fail: func(point string) error {
+			if l.fail == nil {
+				return nil
+			}
+			return l.fail(point)
+		}}
+		var err error
+		if l.Log, err = Open(t.Context(), filepath.Join(dir, "e.db"), opt); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }() // some died
+		test(t, l)
+	})
+}
+
+func (l *still) record() {
+	l.t.Helper()
+	if err := l.Record(fact(Truncated, Refs{})); err != nil {
+		l.t.Fatal(err)
+	}
+	l.recorded++
+}
+
+// onDisk counts the events when all have done what they can do now.
+func (l *still) onDisk() int {
+	l.t.Helper()
+	synctest.Wait()
+	size, _, err := l.Head(l.t.Context())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return int(size)
+}
+
+func (l *still) isWritten(when string, args ...any) {
+	l.t.Helper()
+	if n := l.onDisk(); n != l.recorded {
+		l.t.Errorf("%s: %d of %d events are on disk", fmt.Sprintf(when, args...), n, l.recorded)
+	}
+}
+
+// TestLazy: what nobody waits for is written when it has waited for Options.Lazy, and not before:
+// the first time, after a rest, and behind those who waited and wrote.
+func TestLazy(t *testing.T) {
+	standStill(t, func(t *testing.T, l *still) {
+		for range 3 {
+			l.record()
+			<-time.After(stillLazy / 2)
+			if n := l.onDisk(); n != l.recorded-1 {
+				t.Errorf("it did not wait for company: %d of %d events are on disk", n, l.recorded)
+			}
+			<-time.After(stillLazy / 2)
+			l.isWritten("after a rest")
+			<-time.After(10 * stillLazy)
+		}
+		for _, name := range slices.Sorted(maps.Keys(ways)) {
+			for _, pause := range []time.Duration{0, stillLazy / 2, stillLazy - 1, stillLazy, 3 * stillLazy} {
+				l.record()
+				if err := ways[name](l.Log, fact(Truncated, Refs{})); err != nil {
+					t.Fatal(name, err)
+				}
+				if l.recorded++; name == "run's end" {
+					l.recorded++
+				}
+				l.isWritten("behind %s", name)
+				<-time.After(pause)
+				l.record()
+				<-time.After(stillLazy)
+				l.isWritten("%v after %s", pause, name)
+			}
+		}
+	})
+}
+
+// TestLazyInAStream: that more comes all the time puts nothing off.
+func TestLazyInAStream(t *testing.T) {
+	standStill(t, func(t *testing.T, l *still) {
+		for i := range 40 {
+			l.record()
+			<-time.After(stillLazy / 4)
+			if n := l.onDisk(); n < i-2 { // the fourth pause is the end of the first one's time
+				t.Errorf("%d of %d events are on disk", n, i+1)
+			}
+		}
+	})
+}
+
+// TestAnchoredUnasked: who writes a run's end does not wait for its anchor. It is written at once.
+func TestAnchoredUnasked(t *testing.T) {
+	standStill(t, func(t *testing.T, l *still) {
+		for n, name := range []string{"append", "sync", "mark", "hurry"} {
+			if err := ways[name](l.Log, fact(CallEnforced, Refs{})); err != nil {
+				t.Fatal(name, err)
+			}
+			synctest.Wait()
+			if got, err := ReadAnchors(l.Path()); len(got) != n+1 || err != nil {
+				t.Errorf("%s: %d lines after %d runs, %v", name, len(got), n+1, err)
+			}
+		}
+	})
+}
+
+// TestLazyAfterReopen: what the timer was set for is lost with the log, the timer is not.
+func TestLazyAfterReopen(t *testing.T) {
+	standStill(t, func(t *testing.T, l *still) {
+		for _, pause := range []time.Duration{0, stillLazy / 2, 3 * stillLazy} {
+			synctest.Wait()
+			l.fail = func(string) error { return errors.New("the disk says no") }
+			if err := errors.Join(l.Record(fact(Truncated, Refs{})), l.Sync()); err == nil {
+				t.Fatal("the log lives")
+			}
+			<-time.After(pause)
+			synctest.Wait()
+			l.fail = nil
+			if err := l.Reopen(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			l.record()
+			<-time.After(stillLazy)
+			l.isWritten("opened again %v after its death", pause)
+		}
+	})
+}
+
+// A gate holds up the first who comes to a point of a commit.
+type gate struct {
+	point   string
+	held    chan bool // capacity 1
+	release chan bool
+}
+
+func (g *gate) pass(point string) error {
+	if point == g.point {
+		select {
+		case g.held <- true:
+			<-g.release
+		default:
+		}
+	}
+	return nil
+}
+
+// soon waits until it is so.
+func soon(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !so(); {
+		if <-time.After(100 * time.Microsecond); time.Now().After(end) {
+			t.Fatalf("%s: that never comes", what)
+		}
+	}
+}
+
+// TestWhoWaitsIsAnswered, by whoever has the turn, in whatever it is then. No timer helps out.
+func TestWhoWaitsIsAnswered(t *testing.T) {
+	var at atomic.Pointer[gate]
+	at.Store(new(gate))
+	dir := t.TempDir()
+	opt := Options{Lazy: time.Hour, Keys: UseKeys(dir), fail: func(point string) error { return at.Load().pass(point) }}
+	l, err := Open(t.Context(), filepath.Join(dir, "e.db"), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, turn := range []struct{ way, point string }{ // what holds the turn, and where it is held up
+		{"append", "commit"}, {"mark", "commit"}, {"hurry", "commit"}, {"run's end", "commit"}, // hurry: the writer
+		{"run's end", "anchor"}, {"anchored", "anchor"}, {"checkpoint", "anchor"}, {"", ""},
+	} {
+		for name := range ways {
+			what := fmt.Sprintf("%s behind %s, held up at %q", name, turn.way, turn.point)
+			g := &gate{turn.point, make(chan bool, 1), make(chan bool)}
+			at.Store(g)
+			var done atomic.Int32
+			begin := func(way string) {
+				if err := ways[way](l, fact(Truncated, Refs{Run: RunID(what)})); err != nil {
+					t.Error(what, err)
+				}
+				done.Add(1)
+			}
+			want := 1
+			if turn.way != "" {
+				want = 2
+				go begin(turn.way)
+				soon(t, what, func() bool { return len(g.held) > 0 })
+			}
+			go begin(name)
+			<-time.After(time.Millisecond) // until it waits; if it does not yet, little is shown
+			close(g.release)
+			soon(t, what, func() bool { return int(done.Load()) == want })
+			soon(t, what, func() bool { return l.countOf(t, RunID(what)) == want }) // nobody waits who hurries
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	audit(t, l.Path())
+}
+
+// TestPruneFailsBesideACheckpoint: whoever waits for the log when it dies is told.
+func TestPruneFailsBesideACheckpoint(t *testing.T) {
+	l, path := pruneLog(t)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	g, fault := &gate{"remove", make(chan bool, 1), make(chan bool)}, errors.New("the disk says no")
+	l, err := Open(t.Context(), path, Options{fail: func(point string) error {
+		if _ = g.pass(point); point == "remove" {
+			return fault
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	answers := make(chan error, 2)
+	go func() { _, err := l.Prune(t.Context(), Pruning{Until: 13}); answers <- err }()
+	<-g.held
+	go func() { answers <- noted(l) }()
+	soon(t, "a checkpoint is wanted", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.queue) > 0
+	})
+	close(g.release)
+	for range 2 {
+		soon(t, "an answer", func() bool { return len(answers) > 0 })
+		if err := <-answers; !errors.Is(err, fault) {
+			t.Error(err)
+		}
+	}
+}
+
+// TestEverybodyAtOnce: whoever waits is answered, and what is waited for is on disk then, whoever
+// wrote it.
+func TestEverybodyAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Lazy: time.Hour, Keys: UseKeys(dir)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rounds = 20
+	var all sync.WaitGroup
+	for name, way := range ways {
+		for twin := range 2 {
+			run := RunID(fmt.Sprint(name, twin))
+			all.Go(func() {
+				for i := range rounds {
+					if err := way(l, fact(Truncated, Refs{Run: run})); err != nil {
+						t.Error(name, err)
+						return
+					}
+					if n := l.countOf(t, run); n <= i && name != "hurry" {
+						t.Errorf("%s: %d of %d events are on disk", name, n, i+1)
+					}
+				}
+			})
+		}
+	}
+	done := make(chan bool)
+	go func() { all.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Error("somebody waits for ever")
+	}
+	c, err := l.Checkpoint(t.Context())
+	if want := int64(2 * rounds * (len(ways) + 1)); err != nil || c.Size != want { // a run's end is two events
+		t.Errorf("%d events, want %d, %v", c.Size, want, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	audit(t, l.Path())
+}
+
+// countOf returns how many events of the run are on disk.
+func (r *Reader) countOf(t *testing.T, run RunID) (n int) {
+	t.Helper()
+	for _, err := range r.Events(context.Background(), Query{Run: run}) {
+		if err != nil {
+			t.Error(err)
+		}
+		n++
+	}
+	return n
+}
