@@ -75,7 +75,8 @@ func empty(batch []entry) bool {
 // holds, conflict is that entry's index, else -1.
 func (w *batchWriter) try(batch []entry) (conflict int, err error) {
 	ctx := context.Background() // a commit is never abandoned half-way
-	if time.Since(w.looked) >= placeEvery {
+	alone := w.single(batch)
+	if alone == nil || time.Since(w.looked) >= placeEvery {
 		if err := w.inPlace(); err != nil {
 			return -1, &WriteError{Op: "begin", Err: err}
 		}
@@ -83,8 +84,8 @@ func (w *batchWriter) try(batch []entry) (conflict int, err error) {
 	if err := w.patiently(ctx, func() error { return w.connect(ctx) }); err != nil {
 		return -1, &WriteError{Op: "connect", Err: explain(err)}
 	}
-	if e := w.single(batch); e != nil {
-		if done, err := w.trySingle(ctx, e); done || err != nil {
+	if alone != nil {
+		if done, err := w.trySingle(ctx, alone); done || err != nil {
 			return -1, err
 		}
 	}
@@ -123,8 +124,9 @@ func (w *batchWriter) failpoint(point string) error {
 	return w.fail(point)
 }
 
-// placeEvery is how often the writer looks whether the file is in its place, at most: that takes a
-// hundredth of a commit. Who deletes the file deletes what was acknowledged just before, too.
+// placeEvery is how often the writer looks whether the file is in its place, at most, where it adds
+// one event to many: that takes a hundredth of a commit. Who deletes the file deletes what was
+// acknowledged just before, too. An intent is never alone: no prompt leaves behind a lost one.
 const placeEvery = time.Millisecond
 
 // inPlace returns an error if the file no longer lies where it was opened. SQLite would go

@@ -97,6 +97,25 @@ func TestAppendToAFileMovedLater(t *testing.T) {
 	}
 }
 
+// TestAnIntentInAMovedFile: behind it a prompt would leave, so the file is looked at each time.
+func TestAnIntentInAMovedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "e.db")
+	l, err := Open(t.Context(), path, Options{Context: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		mustAppend(t, l, fact(Truncated, Refs{}))
+	}
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Skip("this system keeps open files in place")
+	}
+	if _, err := l.Append(t.Context(), fact(Requested, Refs{Run: "r", Input: "i"})); !errors.Is(err, ErrMoved) {
+		t.Error(err)
+	}
+	_ = l.Close() // it returns why it died
+}
+
 // TestReadingAHostileFile: whatever lies in it, reading ends, and Verify says what is wrong.
 func TestReadingAHostileFile(t *testing.T) {
 	const loose = `DROP TRIGGER events_lose_nothing_but_payloads; DROP TRIGGER events_are_not_deleted;
