@@ -184,9 +184,22 @@ type Answer struct {
 // A Prompt is what is asked, as it will be on the wire: a JSON array of content blocks.
 type Prompt json.RawMessage
 
+// textBlock is a text as the SDK encodes it, by way of two maps.
+type textBlock struct {
+	Text string `json:"text"`
+	Type string `json:"type"`
+}
+
 // NewPrompt encodes what is to be asked.
 func NewPrompt(blocks []acp.ContentBlock) (Prompt, error) {
-	b, err := json.Marshal(blocks)
+	list := make([]any, len(blocks))
+	for i, b := range blocks {
+		list[i] = b
+		if b.Text != nil {
+			list[i] = textBlock{b.Text.Text, "text"}
+		}
+	}
+	b, err := json.Marshal(list)
 	return Prompt(b), err
 }
 
@@ -211,9 +224,9 @@ func (t *Turn) Sent() <-chan struct{} { return t.p.out.done }
 // ever be: see Conn.Gone.
 func (t *Turn) Answered() <-chan struct{} { return t.p.arrived }
 
-// Answer waits until the prompt was written and for the agent's answer, however long that takes; it
-// returns early only if the prompt could not be sent, or the connection has ended. On an error, the call says whether the prompt
-// may have left.
+// Answer waits until the prompt was written and for the agent's answer, however long that takes;
+// it returns early only if the prompt could not be sent, or the connection has ended. On an error,
+// the call says whether the prompt may have left.
 func (t *Turn) Answer() (Answer, error) {
 	env, err := t.p.wait(context.Background())
 	if err != nil {

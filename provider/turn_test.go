@@ -3,8 +3,11 @@ package provider
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/coder/acp-go-sdk"
 	"time"
 )
 
@@ -56,6 +59,13 @@ func TestThePromptOnTheWire(t *testing.T) {
 		"", "two\nlines\r\n", "\u2028 and \u2029", "invalid \xff\xc3 UTF-8", "<script>&amp;</script>", `"}],"sessionId":"x"}`, "\x00\x1f\x7f", "\u00e9\U0001f980",
 	} {
 		prompt := text(said)
+		blocks := []acp.ContentBlock{acp.TextBlock(said), acp.ResourceLinkBlock(said, "file:///x")}
+		theirs, err := json.Marshal(blocks)
+		ours, oerr := NewPrompt(blocks)
+		var a, b any
+		if errors.Join(err, oerr, json.Unmarshal(theirs, &a), json.Unmarshal(ours, &b)) != nil || !reflect.DeepEqual(a, b) {
+			t.Errorf("%q: %s, the SDK writes %s", said, ours, theirs)
+		}
 		turn := s.Prompt(NewCall(said), prompt)
 		<-turn.Sent()
 		line := w.lines(true)[len(w.lines(true))-1]

@@ -61,6 +61,16 @@ func attached(blocks []block) []step {
 	}}}
 }
 
+// isEcho reports whether a script says what it was told and no more.
+func isEcho(steps []step) bool {
+	for _, s := range steps {
+		if s.name != "echo" && s.name != "attached" {
+			return false
+		}
+	}
+	return len(steps) > 0
+}
+
 // echo answers text with itself, a chunk for each line.
 func echo(text string) step {
 	chunks := strings.SplitAfter("You said: "+text, "\n")

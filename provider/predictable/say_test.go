@@ -1,7 +1,9 @@
 package predictable
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 
@@ -29,6 +31,38 @@ func TestEcho(t *testing.T) {
 		t.Errorf("Serve: %v", err)
 	}
 }
+
+// TestAnEchoIsOneWrite: whoever reads is woken once. A script that waits is not held back.
+func TestAnEchoIsOneWrite(t *testing.T) {
+	for _, tt := range []struct {
+		scenario, prompt string
+		least, most      int
+	}{
+		{"", "two\nlines", 1, 1},
+		{"", "", 1, 1},
+		{"", "hello\n@say two", 3, 3},
+		{"", strings.Repeat("long\n", keepBuffer/5), 20, 60}, // of more than 64 KiB of lines
+	} {
+		var out bytes.Buffer
+		writes := 0
+		in := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}` + "\n" +
+			`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}` + "\n" + `{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":` + promptParams("session-1", tt.prompt) + "}\n")
+		w := writerFunc(func(b []byte) (int, error) {
+			writes++
+			return out.Write(b)
+		})
+		if err := Serve(t.Context(), in, w, io.Discard, Options{Scenario: tt.scenario}); err != nil {
+			t.Fatal(err)
+		}
+		if got := writes - 2; got < tt.least || got > tt.most || !strings.Contains(out.String(), `"id":3,"result":{"stopReason":"end_turn"}`) {
+			t.Errorf("%.20q: %d writes, want %d to %d: %.300s", tt.prompt, got, tt.least, tt.most, out.String())
+		}
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
 func TestAttached(t *testing.T) {
 	c := open(t, Options{})

@@ -39,14 +39,15 @@ const (
 	codeNotFound      = -32002
 )
 
-// lineWriter writes whole lines, each with one Write. Its methods may be called
-// from several goroutines; a peer that does not read blocks them all.
+// lineWriter writes whole lines, each with one Write unless they are held. Its methods may
+// be called from several goroutines; a peer that does not read blocks them all.
 type lineWriter struct {
 	mu     sync.Mutex
 	out    io.Writer
 	eol    string // what ends a line
-	buf    []byte
-	closed bool // by @close: what is written vanishes, as the script goes on
+	buf    []byte // lines to be written
+	held   int    // who has called hold and not release
+	closed bool   // by @close: what is written vanishes, as the script goes on
 }
 
 // keepBuffer bounds what the writer holds on to between two lines.
@@ -56,21 +57,57 @@ const keepBuffer = 64 << 10
 func (w *lineWriter) line(b []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.buf)+len(b) > keepBuffer {
+		if err := w.flush(); err != nil {
+			return err
+		}
+	}
 	if len(b) > keepBuffer {
 		if err := w.write(b); err != nil {
 			return err
 		}
 		return w.write([]byte(w.eol))
 	}
-	w.buf = append(append(w.buf[:0], b...), w.eol...)
-	return w.write(w.buf)
+	w.buf = append(append(w.buf, b...), w.eol...)
+	if w.held > 0 {
+		return nil
+	}
+	return w.flush()
 }
 
 // raw writes b as it is.
 func (w *lineWriter) raw(b []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if err := w.flush(); err != nil {
+		return err
+	}
 	return w.write(b)
+}
+
+// hold keeps lines back until release, to be written with one Write. Who holds must not wait.
+func (w *lineWriter) hold() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held++
+}
+
+// release writes what was held.
+func (w *lineWriter) release() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held--
+	if w.held > 0 {
+		return nil
+	}
+	return w.flush()
+}
+
+// flush is for who holds mu.
+func (w *lineWriter) flush() error {
+	err := w.write(w.buf)
+	w.buf = w.buf[:0]
+	return err
 }
 
 func (w *lineWriter) write(b []byte) error {
@@ -98,6 +135,7 @@ func (w *lineWriter) setEnding(eol string) {
 func (w *lineWriter) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	_ = w.flush() // nobody is left to tell
 	w.closed = true
 	if c, ok := w.out.(io.Closer); ok {
 		// Closing is the point; whether it worked is for the client to see.
