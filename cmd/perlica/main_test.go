@@ -6,10 +6,12 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -87,6 +89,13 @@ func (w withoutAgents) Run() int {
 	if err := os.Setenv("PATH", strings.Join(kept, string(filepath.ListSeparator))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
+	}
+	// What a script runs in its background, or nohup, ignores these, and so does every process that
+	// it starts; what is caught here has its usual effect there.
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
 	}
 	return w.M.Run()
 }
