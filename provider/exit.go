@@ -19,7 +19,7 @@ func (c *Conn) Exit() (e Exit, ok bool) {
 	}
 	f := c.proc.Forced()
 	switch {
-	case f.Kill:
+	case f.Kill && e.Code != 0: // with 0 it left in that moment
 		e.Forced = "SIGKILL"
 	case f.Term:
 		e.Forced = "SIGTERM"
