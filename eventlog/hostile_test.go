@@ -37,13 +37,16 @@ func TestOpenRefusesAChangedSchema(t *testing.T) {
 	}
 }
 
+// movings are what can happen to a file that is open.
+var movings = map[string]func(path string) error{
+	"deleted":  os.Remove,
+	"moved":    func(path string) error { return os.Rename(path, path+".old") },
+	"replaced": func(path string) error { return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600)) },
+}
+
 // TestAppendToAMovedFile: SQLite acknowledges writes to a file that nobody can find again.
 func TestAppendToAMovedFile(t *testing.T) {
-	for name, spoil := range map[string]func(path string) error{
-		"deleted":  os.Remove,
-		"moved":    func(path string) error { return os.Rename(path, path+".old") },
-		"replaced": func(path string) error { return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600)) },
-	} {
+	for name, spoil := range movings {
 		path := closedLog(t)
 		l, err := Open(t.Context(), path, Options{Context: "default"})
 		if err != nil {
@@ -67,11 +70,7 @@ func TestAppendToAMovedFile(t *testing.T) {
 func TestAppendToAFileMovedLater(t *testing.T) {
 	const promised = time.Millisecond
 	for _, pause := range []time.Duration{0, promised} {
-		for name, spoil := range map[string]func(path string) error{
-			"deleted":  os.Remove,
-			"moved":    func(path string) error { return os.Rename(path, path+".old") },
-			"replaced": func(path string) error { return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600)) },
-		} {
+		for name, spoil := range movings {
 			path := filepath.Join(t.TempDir(), "e.db")
 			l, err := Open(t.Context(), path, Options{Context: "default"})
 			if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// What the agent is asked in each turn: some updates, and its answer.
+// What the agent is asked in each turn: it says one thing, and answers.
 const (
 	warmRounds = 300
 	warmText   = "hello"
