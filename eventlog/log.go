@@ -92,12 +92,18 @@ type entry struct {
 	note   bool        // a checkpoint is wanted behind them
 	store  *Checkpoint // has a note that is to be stored; nil: none
 	late   bool        // who waits also waits until the batch's checkpoint is anchored
+	ahead  bool        // who waits does not wait for the checkpoint that the events ask for
 	wait   chan result // nil if nobody waits; capacity 1
 }
 
 // noted reports whether the batch with the entry ends with a checkpoint.
-func (e entry) noted() bool {
-	return e.note || slices.ContainsFunc(e.events, func(e Event) bool { return e.Type == CallEnforced })
+func (e entry) noted() bool { return e.note || !e.ahead && e.endsRun() }
+
+// owes reports whether a checkpoint is to follow the batch with the entry.
+func (e entry) owes() bool { return e.ahead && e.endsRun() }
+
+func (e entry) endsRun() bool {
+	return slices.ContainsFunc(e.events, func(e Event) bool { return e.Type == CallEnforced })
 }
 
 type result struct {
@@ -167,14 +173,27 @@ func (l *Log) Writer() string { return l.writer }
 // the last one. When it returns a nil error the events, and all that were recorded
 // before them, survive a power failure.
 //
+// The end of a run has a checkpoint: it is part of the same commit, and its line of the anchor
+// follows, for which Anchored waits.
+//
 // A ConflictError means that nothing was written and the log lives on. Any other
 // error is a WriteError and final. Append does not give up when ctx is cancelled once
 // the events are queued: what happened must be recorded.
 func (l *Log) Append(ctx context.Context, events ...Event) (Seq, error) {
+	return l.append(ctx, entry{events: events})
+}
+
+// AppendAhead is Append for the end of a run whose answer somebody waits for while the log stays
+// open: the checkpoint follows in a commit of its own, for which Anchored and Close wait.
+func (l *Log) AppendAhead(ctx context.Context, events ...Event) (Seq, error) {
+	return l.append(ctx, entry{events: events, ahead: true})
+}
+
+func (l *Log) append(ctx context.Context, e entry) (Seq, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	r := l.await(entry{events: events})
+	r := l.await(e)
 	return r.last, r.err
 }
 

@@ -69,6 +69,7 @@ type script struct {
 type step struct {
 	events  []Event
 	wait    bool // Append, or Sync if there are no events; else Record
+	ahead   bool // AppendAhead instead of Append
 	refused bool // the log holds its like already
 	reopen  bool // Close and Open instead
 	rest    bool // a full checkpoint instead, as a log makes it when it has been at rest
@@ -133,7 +134,7 @@ func runSteps(dice *rand.Rand, k int) []step {
 			step{events: []Event{frame(ResponseSent), note(InteractionResolved, question)}})
 	}
 	return append(steps, step{
-		events: []Event{frame(ResponseReceived), note(Responded, refs), note(CallEnforced, refs)}, wait: true})
+		events: []Event{frame(ResponseReceived), note(Responded, refs), note(CallEnforced, refs)}, wait: true, ahead: dice.IntN(2) == 0})
 }
 
 // perform is the writer. It prints "seen N" for the events it finds, "ack N" when N events
@@ -257,7 +258,11 @@ func (st step) do(l *Log) error {
 	case len(st.events) == 0:
 		return l.Sync()
 	}
-	_, err := l.Append(context.Background(), st.copy()...)
+	write := l.Append
+	if st.ahead {
+		write = l.AppendAhead
+	}
+	_, err := write(context.Background(), st.copy()...)
 	return err
 }
 

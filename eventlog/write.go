@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -172,6 +173,12 @@ func (l *Log) finish(batch []entry, noted Checkpoint, err error) (late []func())
 	}
 	l.settled += Mark(len(batch))
 	l.known.Broadcast()
+	if err == nil && noted.Size == 0 && slices.ContainsFunc(batch, entry.owes) {
+		// Before anybody knows of the batch, so that none of them misses the checkpoint.
+		l.queue = append(l.queue, entry{note: true})
+		l.queued++
+		l.urgent = true
+	}
 	l.mu.Unlock()
 	for _, e := range batch {
 		if e.wait == nil {

@@ -26,6 +26,11 @@ var ways = map[string]func(l *Log, e Event) error{
 		_, err := l.Append(context.Background(), e, fact(CallEnforced, Refs{}))
 		return err
 	},
+	"answer": func(l *Log, e Event) error {
+		e.Type = CallEnforced
+		_, err := l.AppendAhead(context.Background(), e)
+		return err
+	},
 }
 
 func noted(l *Log) error {
@@ -137,7 +142,7 @@ func TestLazyInAStream(t *testing.T) {
 // TestAnchoredUnasked: who writes a run's end does not wait for its anchor. It is written at once.
 func TestAnchoredUnasked(t *testing.T) {
 	standStill(t, func(t *testing.T, l *still) {
-		for n, name := range []string{"append", "sync", "mark", "hurry"} {
+		for n, name := range []string{"append", "sync", "mark", "hurry", "answer"} {
 			if err := ways[name](l.Log, fact(CallEnforced, Refs{})); err != nil {
 				t.Fatal(name, err)
 			}
@@ -211,6 +216,7 @@ func TestWhoWaitsIsAnswered(t *testing.T) {
 	}
 	for _, turn := range []struct{ way, point string }{ // what holds the turn, and where it is held up
 		{"append", "commit"}, {"mark", "commit"}, {"hurry", "commit"}, {"run's end", "commit"}, // hurry: the writer
+		{"answer", "commit"}, {"answer", "anchor"},
 		{"run's end", "anchor"}, {"anchored", "anchor"}, {"checkpoint", "anchor"}, {"", ""},
 	} {
 		for name := range ways {

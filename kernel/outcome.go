@@ -116,7 +116,11 @@ func (run *run) conclude(outcome eventlog.Type, e *provider.Error) (Result, erro
 		events = append(events, run.agent.closedFact())
 		run.agent.beginEnd() // it takes an agent as long to leave as this does to be written
 	}
-	_, err := run.r.log.Append(context.Background(), events...)
+	write := run.r.log.Append
+	if run.kept {
+		write = run.r.log.AppendAhead // the answer is waited for, and the log stays open
+	}
+	_, err := write(context.Background(), events...)
 	run.client.show.close()
 	res.Warnings = run.client.takeWarnings()
 	return res, err
