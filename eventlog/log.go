@@ -346,8 +346,9 @@ func (l *Log) enqueue(e entry) error {
 	}
 	if e.wait != nil {
 		l.urgent = true
+	} else {
+		l.arm()
 	}
-	l.arm()
 	return nil
 }
 

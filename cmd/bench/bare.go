@@ -15,6 +15,7 @@ const barePragmas = "?_pragma=busy_timeout(10000)&_pragma=/**/page_size(8192)&_p
 // bareLog is a table of the log's form without anything of ours: no hashes, no indexes.
 type bareLog struct {
 	db                  *sql.DB
+	conn                *sql.Conn // the one of db
 	begin, commitTx, in *sql.Stmt
 	n                   int64
 }
@@ -35,11 +36,11 @@ func openBare(dir string) (*bareLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bareLog{db: db}
+	b := &bareLog{db: db, conn: conn}
 	for stmt, sql := range map[**sql.Stmt]string{
 		&b.begin:    `BEGIN IMMEDIATE`,
 		&b.commitTx: `COMMIT`,
-		&b.in:       `INSERT INTO e VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		&b.in:       insertBare,
 	} {
 		if *stmt, err = conn.PrepareContext(context.Background(), sql); err != nil {
 			return nil, err
@@ -48,14 +49,27 @@ func openBare(dir string) (*bareLog, error) {
 	return b, nil
 }
 
+const insertBare = `INSERT INTO e VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
 var bareHash = make([]byte, 32)
 
-// insert adds one row: by itself, a durable one.
-func (b *bareLog) insert(payload []byte) error {
+// row returns the values of the next row.
+func (b *bareLog) row(payload []byte) []any {
 	const id = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
 	b.n++
-	_, err := b.in.Exec(b.n, id, time.Now().UnixNano(), "acp.notification.received", "frame", "agent", id, "default",
-		id, "s", id, "0199aaaabbbb7ccc8dddffffffffffff", "", id, len(payload), bareHash, bareHash, payload)
+	return []any{b.n, id, time.Now().UnixNano(), "acp.notification.received", "frame", "agent", id, "default",
+		id, "s", id, "0199aaaabbbb7ccc8dddffffffffffff", "", id, len(payload), bareHash, bareHash, payload}
+}
+
+// insert adds one row by the prepared statement: by itself, a durable one.
+func (b *bareLog) insert(payload []byte) error {
+	_, err := b.in.Exec(b.row(payload)...)
+	return err
+}
+
+// exec adds one row, a durable one, by a statement that is prepared for it alone, as db.Exec does.
+func (b *bareLog) exec(payload []byte) error {
+	_, err := b.conn.ExecContext(context.Background(), insertBare, b.row(payload)...)
 	return err
 }
 
