@@ -84,6 +84,7 @@ type Log struct {
 	loss    error // why
 	err     error // why nothing can be written any more
 	anchor  error // why the last checkpoint is not anchored, or not signed
+	behind  bool  // the checkpoint that was to follow an answer was lost when the log died
 }
 
 // An entry is what one call wants written, all or none of it.
@@ -101,6 +102,9 @@ func (e entry) noted() bool { return e.note || !e.ahead && e.endsRun() }
 
 // owes reports whether a checkpoint is to follow the batch with the entry.
 func (e entry) owes() bool { return e.ahead && e.endsRun() }
+
+// follows reports whether the entry is such a checkpoint: nobody waits for it.
+func (e entry) follows() bool { return e.note && e.wait == nil }
 
 func (e entry) endsRun() bool {
 	return slices.ContainsFunc(e.events, func(e Event) bool { return e.Type == CallEnforced })
@@ -184,7 +188,8 @@ func (l *Log) Append(ctx context.Context, events ...Event) (Seq, error) {
 }
 
 // AppendAhead is Append for the end of a run whose answer somebody waits for while the log stays
-// open: the checkpoint follows in a commit of its own, for which Anchored and Close wait.
+// open: the checkpoint follows in a commit of its own, for which Anchored and Close wait. If the log
+// dies of it, it follows when Reopen has returned.
 func (l *Log) AppendAhead(ctx context.Context, events ...Event) (Seq, error) {
 	return l.append(ctx, entry{events: events, ahead: true})
 }

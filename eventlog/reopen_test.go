@@ -175,3 +175,49 @@ func TestAnchoredAfterReopen(t *testing.T) {
 		t.Errorf("it lives again: %v", err)
 	}
 }
+
+// TestACheckpointFollowsAReopenedLog: one that an answer did not wait for, and that failed, is
+// made when the log lives again.
+func TestACheckpointFollowsAReopenedLog(t *testing.T) {
+	for _, at := range []string{"begin", "insert", "commit", "committed"} {
+		for _, end := range []string{"Anchored", "Close"} {
+			dir, fault, passed := t.TempDir(), errors.New("the disk says no"), 0
+			l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: UseKeys(dir), fail: func(point string) error {
+				if point == at {
+					if passed++; passed == 2 || passed == 3 { // the first is the answer's
+						return fault
+					}
+				}
+				return nil
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			last, err := l.AppendAhead(t.Context(), fact(Truncated, Refs{}), fact(CallEnforced, Refs{}))
+			if err != nil {
+				t.Fatal(at, err)
+			}
+			for range 2 { // it fails once more
+				if err := l.Anchored(); !errors.Is(err, fault) {
+					t.Errorf("%s, %s: %v", at, end, err)
+				}
+				if err := l.Reopen(t.Context()); err != nil {
+					t.Fatal(at, end, err)
+				}
+			}
+			if end == "Anchored" {
+				if err := l.Anchored(); err != nil {
+					t.Errorf("%s: %v", at, err)
+				}
+			}
+			if err := l.Close(); err != nil {
+				t.Errorf("%s, %s: %v", at, end, err)
+			}
+			lines, err := ReadAnchors(l.Path())
+			if err != nil || len(lines) != 1 || lines[0].Size != int64(last) {
+				t.Errorf("%s, %s: %v, %v", at, end, lines, err)
+			}
+			audit(t, l.Path())
+		}
+	}
+}

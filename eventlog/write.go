@@ -128,7 +128,18 @@ func (l *Log) revive(w *batchWriter) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.err = nil
+	if l.behind {
+		l.follow()
+	}
 	return nil
+}
+
+// follow queues the checkpoint behind an answer, which nobody waits for. The caller holds mu, and
+// looks at the queue when it has given it up.
+func (l *Log) follow() {
+	l.queue = append(l.queue, entry{note: true})
+	l.queued++
+	l.urgent, l.behind = true, false
 }
 
 // take removes the next batch from the queue, or returns nil if nothing is due.
@@ -170,14 +181,12 @@ func (l *Log) finish(batch []entry, noted Checkpoint, err error) (late []func())
 			l.kept = l.settled
 		}
 		l.lost, l.loss = l.settled+Mark(len(batch)), err
+		l.behind = l.behind || slices.ContainsFunc(batch, entry.follows)
 	}
 	l.settled += Mark(len(batch))
 	l.known.Broadcast()
 	if err == nil && noted.Size == 0 && slices.ContainsFunc(batch, entry.owes) {
-		// Before anybody knows of the batch, so that none of them misses the checkpoint.
-		l.queue = append(l.queue, entry{note: true})
-		l.queued++
-		l.urgent = true
+		l.follow() // before anybody knows of the batch, so that none of them misses the checkpoint
 	}
 	l.mu.Unlock()
 	for _, e := range batch {
