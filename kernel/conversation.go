@@ -228,6 +228,9 @@ func (c *Conversation) Run(ctx context.Context, t Turn) (Result, error) {
 	}
 	t.Setup = c.setup
 	return c.r.once(ctx, &t, func() (Result, error) {
+		if c.isClosed() {
+			return Result{}, ErrConversationClosed
+		}
 		c.behind.Wait()
 		run := c.r.newRun(t, c.next)
 		c.next = nil
@@ -237,11 +240,18 @@ func (c *Conversation) Run(ctx context.Context, t Turn) (Result, error) {
 		})
 		run.kept, run.created = true, c.fresh
 		defer run.free()
-		if err := run.lock(ctx, t.Wait); err != nil {
+		if err := run.unlessStopped(ctx, run.lock); err != nil {
 			return Result{}, err
 		}
 		return c.turn(ctx, run)
 	})
+}
+
+// isClosed reports whether Close was called. It stays as it is while the caller holds turns.
+func (c *Conversation) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
 }
 
 // reservation is the id and the lock of a run that is yet to come.
@@ -269,9 +279,6 @@ func (c *Conversation) turn(ctx context.Context, run *run) (res Result, err erro
 	}
 	c.bury(ctx)
 	l, err := c.begin()
-	if errors.Is(err, ErrConversationClosed) {
-		return Result{}, err
-	}
 	if rerr := run.recordInput(); rerr != nil {
 		return Result{}, rerr
 	}

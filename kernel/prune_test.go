@@ -87,6 +87,44 @@ func TestPruneAndRunsExcludeEachOther(t *testing.T) {
 	}
 }
 
+// TestAStopWhileItWaitsForPrune: whoever waits until payloads are removed does not wait any longer
+// when it is stopped, and nothing of it is on record.
+func TestAStopWhileItWaitsForPrune(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", "", "")
+	lock, err := acquire(pruneLockPath(r.opt.Paths.Locks))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, ended := make(chan Stop, 1), make(chan error, 1)
+	go func() {
+		_, err := c.Run(context.Background(), Turn{Input: Input{Text: "hello"}, Wait: true, Stop: stop})
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		t.Fatalf("it did not wait: %v", err)
+	case <-time.After(lockPoll / 2):
+	}
+	stop <- Stop{By: "user", Why: "enough"}
+	select {
+	case err := <-ended:
+		var stopped *StoppedError
+		if !errors.As(err, &stopped) || stopped.Stop.Why != "enough" {
+			t.Errorf("it ended with %v", err)
+		}
+		lock.release()
+	case <-time.After(10 * time.Second):
+		t.Error("the stop is not heeded")
+		lock.release()
+		<-ended
+	}
+	if n, err := r.log.Count(t.Context(), eventlog.Query{Types: []eventlog.Type{eventlog.MessageReceived}}); err != nil || n > 0 {
+		t.Errorf("%d inputs are on record, %v", n, err)
+	}
+	closeConversation(t, c)
+}
+
 // TestPruneTakesTheViewsAlong: they hold words of what is removed; they come back without.
 func TestPruneTakesTheViewsAlong(t *testing.T) {
 	r := pruneRunner(t)

@@ -93,21 +93,33 @@ func (r *Runner) accept(ctx context.Context, t *Turn) (*run, error) {
 	}
 	run := r.newRun(*t, nil)
 	run.created = created
-	waiting, done := run.untilStopped(ctx)
-	lock, err := lockSession(waiting, sessionLockPath(r.opt.Paths.Locks, string(t.Session)), t.Wait)
-	if err == nil {
+	err := run.unlessStopped(ctx, func(ctx context.Context) error {
+		lock, err := lockSession(ctx, sessionLockPath(r.opt.Paths.Locks, string(t.Session)), t.Wait)
+		if err != nil {
+			return err
+		}
 		run.locks = append(run.locks, lock)
-		err = run.lock(waiting, t.Wait)
-	}
-	done()
+		return run.lock(ctx)
+	})
 	if err != nil {
 		run.release()
-		if run.stopped != nil {
-			err = &StoppedError{*run.stopped}
-		}
 		return nil, err
 	}
 	return run, nil
+}
+
+// unlessStopped takes locks of a run. Where it waits for them it does so until it is stopped.
+func (run *run) unlessStopped(ctx context.Context, lock func(context.Context) error) error {
+	if !run.t.Wait {
+		return lock(ctx)
+	}
+	ctx, done := run.untilStopped(ctx)
+	err := lock(ctx)
+	done()
+	if err != nil && run.stopped != nil {
+		err = &StoppedError{*run.stopped}
+	}
+	return err
 }
 
 func newSessionID() eventlog.SessionID {
@@ -137,7 +149,7 @@ func (r *Runner) newRun(t Turn, reserved *reservation) *run {
 }
 
 // lock takes the run's own lock and sees that no payloads are removed while it lives.
-func (run *run) lock(ctx context.Context, wait bool) error {
+func (run *run) lock(ctx context.Context) error {
 	dir := run.r.opt.Paths.Locks
 	own, err := run.own, error(nil)
 	if own != nil {
@@ -149,7 +161,7 @@ func (run *run) lock(ctx context.Context, wait bool) error {
 		return err
 	}
 	run.locks = append(run.locks, own)
-	return waitForPrune(ctx, dir, wait)
+	return waitForPrune(ctx, dir, run.t.Wait)
 }
 
 // release gives the locks up, with their files.
