@@ -88,6 +88,17 @@ func openWritable(ctx context.Context, path string) (*writable, error) {
 	if err != nil {
 		return nil, err
 	}
+	return openAt(ctx, path, file, writerDSN(path))
+}
+
+// openAgain is openWritable for a file that was at path a moment ago. If it is not, none is made:
+// SQLite, which finds a new one empty, would delete the write-ahead log beside it, and with that
+// what was acknowledged to the file that was moved.
+func openAgain(ctx context.Context, path string, file os.FileInfo) (*writable, error) {
+	return openAt(ctx, path, file, writerDSN(path)+"&mode=rw")
+}
+
+func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*writable, error) {
 	left, err := syncLeftover(path+"-wal", os.O_RDWR)
 	var cannot *fs.PathError
 	if errors.As(err, &cannot) && cannot.Op == "open" {
@@ -96,7 +107,7 @@ func openWritable(ctx context.Context, path string) (*writable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrIO, err)
 	}
-	db, err := sqlx.Open("sqlite", writerDSN(path))
+	db, err := sqlx.Open("sqlite", dsn)
 	if err != nil {
 		return nil, err
 	}

@@ -17,11 +17,14 @@ func (w *batchWriter) truncate() {
 // all that was acknowledged is there.
 func (w *batchWriter) reopen(ctx context.Context) error {
 	if err := w.inPlace(); err != nil {
-		return err // a new file would be made where it lay
+		return err
+	}
+	if err := w.failpoint("reopen"); err != nil {
+		return err
 	}
 	_ = w.close() // it has failed already
 	w.stmts, w.conn = nil, nil
-	opened, err := openWritable(ctx, w.path)
+	opened, err := openAgain(ctx, w.path, w.file)
 	if err != nil {
 		return err
 	}

@@ -130,6 +130,50 @@ END`)
 	}
 }
 
+// TestReopenMakesNoFile: one that is moved away while it is opened again, and then put back, has
+// all that was acknowledged.
+func TestReopenMakesNoFile(t *testing.T) {
+	path, die, away := filepath.Join(t.TempDir(), "e.db"), false, false
+	l, err := Open(t.Context(), path, Options{fail: func(point string) error {
+		switch {
+		case die && point == "begin":
+			return errors.New("dead")
+		case die && point == "reopen" && !away:
+			away = os.Rename(path, path+".away") == nil
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, l, fact(Truncated, Refs{}))
+	if _, _, err := l.Head(t.Context()); err != nil { // what reads keeps the write-ahead log
+		t.Fatal(err)
+	}
+	die = true
+	if _, err := l.Append(t.Context(), fact(Truncated, Refs{})); err == nil {
+		t.Fatal("the log lives")
+	}
+	if err := l.Reopen(t.Context()); !away || err == nil {
+		_ = l.Close()
+		t.Skip("this system keeps open files in place", err)
+	}
+	if err := os.Rename(path+".away", path); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Reopen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	die = false
+	if seq := mustAppend(t, l, fact(Truncated, Refs{})); seq != 2 {
+		t.Errorf("the next event is %d", seq)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	audit(t, path)
+}
+
 // TestReopenOfALivingLog does nothing.
 func TestReopenOfALivingLog(t *testing.T) {
 	l := openTest(t)
