@@ -274,6 +274,10 @@ func (c *Conversation) reserve() {
 func (c *Conversation) turn(ctx context.Context, run *run) (res Result, err error) {
 	run.client = newClient(run)
 	defer run.client.close()
+	run.recorded.Store(true) // whoever mends the log from here on waits for the end of the run
+	if c.epoch != c.r.epoch.Load() {
+		return Result{}, errors.New("the event log failed while the input waited; nothing was sent")
+	}
 	if subtype, err := c.r.anchorFault(); err != nil { // of the turn before: nobody waited for it
 		run.client.warn(subtype, err.Error())
 	}

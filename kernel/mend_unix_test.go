@@ -114,6 +114,47 @@ func TestAConversationOutlivesItsLog(t *testing.T) {
 	}
 }
 
+// TestTheLogIsMendedBeforeATurn: where another conversation has the log opened again while a turn
+// waits for its locks, the agent whose lines may not be on record is not prompted.
+func TestTheLogIsMendedBeforeATurn(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", "", "")
+	first := say(t, c, "@show pid")
+	prune, err := acquire(pruneLockPath(r.opt.Paths.Locks))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Run(t.Context(), Turn{Input: Input{Text: "unheard", Source: "test"}, Wait: true})
+		ended <- err
+	}()
+	waits := func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.live) == 1
+	}
+	for !waits() {
+		<-time.After(time.Millisecond)
+	}
+	mended := breakLog(t, r)
+	if _, err := r.log.Append(t.Context(), eventlog.NewFact("x", "user", eventlog.Refs{}, struct{}{})); err == nil {
+		t.Error("the log lives")
+	}
+	mended()
+	if err := r.mend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	prune.release()
+	if err := <-ended; err == nil {
+		t.Error("the agent was prompted")
+	}
+	if res := say(t, c, "@show pid\n@show history"); strings.HasPrefix(res.Text, first.Text) || strings.Contains(res.Text, "unheard") {
+		t.Errorf("%q; the first: %q", res.Text, first.Text)
+	}
+	closeConversation(t, c)
+}
+
 // TestANewSessionOutlivesItsLog: a session whose beginning was lost is recorded again.
 func TestANewSessionOutlivesItsLog(t *testing.T) {
 	r := openRunner(t)
