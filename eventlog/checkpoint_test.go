@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/mod/sumdb/note"
 )
@@ -337,67 +336,4 @@ func FuzzCheckpoint(f *testing.F) {
 			t.Errorf("%q became %+v", msg, c)
 		}
 	})
-}
-
-// TestTheCheckpointFollowsAnAnswer: who waits for the end of a run does not wait for its
-// checkpoint. Anchored and Close do, and a fault there takes nothing back.
-func TestTheCheckpointFollowsAnAnswer(t *testing.T) {
-	for _, end := range []string{"Anchored", "Close", "a fault"} {
-		t.Run(end, func(t *testing.T) {
-			dir, commits := t.TempDir(), 0
-			first := &gate{"begin", make(chan bool, 1), make(chan bool)}
-			fault := errors.New("the disk says no")
-			l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: UseKeys(dir), fail: func(point string) error {
-				if point != "begin" {
-					return nil
-				}
-				if commits++; commits != 3 {
-					return nil
-				}
-				_ = first.pass(point)
-				if end == "a fault" {
-					return fault
-				}
-				return nil
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			mustAppend(t, l, fact(MessageReceived, Refs{}))
-			last, err := l.AppendAhead(t.Context(), fact(Truncated, Refs{}), fact(CallEnforced, Refs{}))
-			if err != nil || last != 3 {
-				t.Fatal(last, err)
-			}
-			select {
-			case <-first.held:
-			case <-time.After(20 * time.Second):
-				t.Fatal("no checkpoint follows")
-			}
-			if size, _, err := l.Head(t.Context()); size != 3 || err != nil {
-				t.Errorf("%d events are on record, %v", size, err)
-			}
-			if list, err := l.Checkpoints(t.Context()); len(list) != 0 || err != nil {
-				t.Errorf("%d checkpoints were waited for, %v", len(list), err)
-			}
-			close(first.release)
-			if end == "Close" {
-				err = l.Close()
-			} else if err = l.Anchored(); end == "a fault" {
-				if !errors.Is(err, fault) {
-					t.Error(err)
-				}
-				_ = l.Close() // it died of the same
-				return
-			}
-			if err != nil {
-				t.Error(err)
-			}
-			lines, err := ReadAnchors(l.Path())
-			if err != nil || len(lines) != 1 || lines[0].Size != 3 {
-				t.Errorf("%v, %v", lines, err)
-			}
-			_ = l.Close() // once more, perhaps
-			audit(t, l.Path())
-		})
-	}
 }

@@ -189,7 +189,8 @@ func (l *Log) Append(ctx context.Context, events ...Event) (Seq, error) {
 
 // AppendAhead is Append for the end of a run whose answer somebody waits for while the log stays
 // open: the checkpoint follows in a commit of its own, for which Anchored and Close wait. If the log
-// dies of it, it follows when Reopen has returned.
+// dies of it, it follows when Reopen has returned; where others hold the lock for too long, Anchored
+// says so, and the next run's checkpoint covers both.
 func (l *Log) AppendAhead(ctx context.Context, events ...Event) (Seq, error) {
 	return l.append(ctx, entry{events: events, ahead: true})
 }

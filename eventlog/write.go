@@ -172,6 +172,9 @@ func (l *Log) take(due bool) (batch []entry) {
 // is told by the functions returned.
 func (l *Log) finish(batch []entry, noted Checkpoint, err error) (late []func()) {
 	l.mu.Lock()
+	if isPutOff(batch, err) {
+		l.anchor, err = err, nil
+	}
 	if err != nil {
 		l.err = err
 		batch = append(batch, l.queue...)
@@ -207,6 +210,14 @@ func (l *Log) finish(batch []entry, noted Checkpoint, err error) (late []func())
 		e.wait <- r
 	}
 	return late
+}
+
+// isPutOff reports whether all that failed is a checkpoint that nobody waits for, because others held
+// the lock: nothing was begun, and the next run's covers what it would have.
+func isPutOff(batch []entry, err error) bool {
+	var failed *WriteError
+	return errors.As(err, &failed) && errors.Is(err, ErrBusy) && !failed.Unknown &&
+		!slices.ContainsFunc(batch, func(e entry) bool { return !e.follows() })
 }
 
 // unique returns the type among events that a log may hold only once per reference.

@@ -1,0 +1,162 @@
+package eventlog
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// TestTheCheckpointFollowsAnAnswer: who waits for the end of a run does not wait for its
+// checkpoint. Anchored and Close do, and a fault there takes nothing back.
+func TestTheCheckpointFollowsAnAnswer(t *testing.T) {
+	for _, end := range []string{"Anchored", "Close", "a fault"} {
+		t.Run(end, func(t *testing.T) {
+			dir, commits := t.TempDir(), 0
+			first := &gate{"begin", make(chan bool, 1), make(chan bool)}
+			fault := errors.New("the disk says no")
+			l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: UseKeys(dir), fail: func(point string) error {
+				if point != "begin" {
+					return nil
+				}
+				if commits++; commits != 3 {
+					return nil
+				}
+				_ = first.pass(point)
+				if end == "a fault" {
+					return fault
+				}
+				return nil
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustAppend(t, l, fact(MessageReceived, Refs{}))
+			last, err := l.AppendAhead(t.Context(), fact(Truncated, Refs{}), fact(CallEnforced, Refs{}))
+			if err != nil || last != 3 {
+				t.Fatal(last, err)
+			}
+			select {
+			case <-first.held:
+			case <-time.After(20 * time.Second):
+				t.Fatal("no checkpoint follows")
+			}
+			if size, _, err := l.Head(t.Context()); size != 3 || err != nil {
+				t.Errorf("%d events are on record, %v", size, err)
+			}
+			if list, err := l.Checkpoints(t.Context()); len(list) != 0 || err != nil {
+				t.Errorf("%d checkpoints were waited for, %v", len(list), err)
+			}
+			close(first.release)
+			if end == "Close" {
+				err = l.Close()
+			} else if err = l.Anchored(); end == "a fault" {
+				if !errors.Is(err, fault) {
+					t.Error(err)
+				}
+				_ = l.Close() // it died of the same
+				return
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			lines, err := ReadAnchors(l.Path())
+			if err != nil || len(lines) != 1 || lines[0].Size != 3 {
+				t.Errorf("%v, %v", lines, err)
+			}
+			_ = l.Close() // once more, perhaps
+			audit(t, l.Path())
+		})
+	}
+}
+
+// TestACheckpointFollowsAReopenedLog: one that an answer did not wait for, and that failed, is
+// made when the log lives again.
+func TestACheckpointFollowsAReopenedLog(t *testing.T) {
+	for _, at := range []string{"begin", "insert", "commit", "committed"} {
+		for _, end := range []string{"Anchored", "Close"} {
+			dir, fault, passed := t.TempDir(), errors.New("the disk says no"), 0
+			l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: UseKeys(dir), fail: func(point string) error {
+				if point == at {
+					if passed++; passed == 2 || passed == 3 { // the first is the answer's
+						return fault
+					}
+				}
+				return nil
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			last, err := l.AppendAhead(t.Context(), fact(Truncated, Refs{}), fact(CallEnforced, Refs{}))
+			if err != nil {
+				t.Fatal(at, err)
+			}
+			for range 2 { // it fails once more
+				if err := l.Anchored(); !errors.Is(err, fault) {
+					t.Errorf("%s, %s: %v", at, end, err)
+				}
+				if err := l.Reopen(t.Context()); err != nil {
+					t.Fatal(at, end, err)
+				}
+			}
+			if end == "Anchored" {
+				if err := l.Anchored(); err != nil {
+					t.Errorf("%s: %v", at, err)
+				}
+			}
+			if err := l.Close(); err != nil {
+				t.Errorf("%s, %s: %v", at, end, err)
+			}
+			lines, err := ReadAnchors(l.Path())
+			if err != nil || len(lines) != 1 || lines[0].Size != int64(last) {
+				t.Errorf("%s, %s: %v, %v", at, end, lines, err)
+			}
+			audit(t, l.Path())
+		}
+	}
+}
+
+// TestTheCheckpointIsPutOff: one that an answer did not wait for does not end the log where others
+// hold the lock. Who asks is told, and the next run's covers both.
+func TestTheCheckpointIsPutOff(t *testing.T) {
+	dir, commits := t.TempDir(), 0
+	var other *sqlx.DB
+	l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: UseKeys(dir), fail: func(point string) error {
+		if point == "begin" {
+			commits++
+		}
+		if point != "begin" || commits != 2 {
+			return nil
+		}
+		_, err := other.Exec(`BEGIN IMMEDIATE`)
+		return err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.batch.wait = 100 * time.Millisecond
+	if other, err = sqlx.Open("sqlite", writerDSN(l.Path())); err != nil {
+		t.Fatal(err)
+	}
+	other.SetMaxOpenConns(1)
+	if _, err := l.AppendAhead(t.Context(), fact(Truncated, Refs{}), fact(CallEnforced, Refs{})); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Anchored(); !errors.Is(err, ErrBusy) || l.Err() != nil {
+		t.Errorf("%v; the log: %v", err, l.Err())
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	last, err := l.AppendAhead(t.Context(), fact(CallEnforced, Refs{}))
+	if err := errors.Join(err, l.Anchored(), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := ReadAnchors(l.Path())
+	if err != nil || len(lines) != 1 || lines[0].Size != int64(last) {
+		t.Errorf("%v, %v", lines, err)
+	}
+	audit(t, l.Path())
+}
