@@ -155,15 +155,8 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 
 // verifyOptions reads what the flags name.
 func (a *app) verifyOptions(f verifyFlags) (opt eventlog.VerifyOptions, err error) {
-	for i, k := range f.keys {
-		if slices.Contains(f.keys[:i], k) {
-			continue
-		}
-		key, err := note.NewVerifier(k)
-		if err != nil {
-			return opt, withHint(usageErr("--key %q: %w", k, err), "a verifier key is what 'perlica log key show' prints")
-		}
-		opt.Keys = append(opt.Keys, key)
+	if opt.Keys, err = verifiers(f.keys, "--key"); err != nil {
+		return opt, err
 	}
 	if f.since == "" {
 		return opt, nil
