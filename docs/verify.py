@@ -5,6 +5,7 @@ RULES = {"llm.requested": ("intent", "", 10, 13), "session/prompt": ("prompt", "
          "llm.responded": ("outcome", "intent", 10), "llm.outcome_unknown": ("outcome", "intent", 10),  # the columns of
          "llm.provider_error": ("outcome", "", 10), "interaction.requested": ("question", "", 12),  # which it is one
          "interaction.answered": ("answer", "question", 12), "interaction.lapsed": ("answer", "question", 12)}
+TABLES = {"absent": 3, "checkpoints": 3, "events": 18, "nodes": 3, "open_runs": 2, "withheld": 2}  # of so many columns
 P, ORDER, D = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493, -121665 * pow(121666, -1, 2**255 - 19)
 def plus(a, b):  # points of Ed25519 (RFC 8032) are X, Y, Z, XY/Z
     e, f = (a[1] - a[0]) * (b[1] - b[0]) % P, (a[1] + a[0]) * (b[1] + b[0]) % P
@@ -12,10 +13,8 @@ def plus(a, b):  # points of Ed25519 (RFC 8032) are X, Y, Z, XY/Z
     return (f - e) * (h - g) % P, (h + g) * (f + e) % P, (h - g) * (h + g) % P, (f - e) * (f + e) % P
 def times(n, a): return plus(times(n // 2, plus(a, a)), a if n % 2 else (0, 1, 1, 0)) if n else (0, 1, 1, 0)
 def point(b, flip=0):
-    y = int.from_bytes(b, "little") & (2**255 - 1)
-    square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
-    x = pow(square, (P + 3) // 8, P)
-    x = x if x * x % P == square else x * pow(2, (P - 1) // 4, P) % P
+    y = int.from_bytes(b, "little") & (2**255 - 1); square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
+    x = pow(square, (P + 3) // 8, P); x = x if x * x % P == square else x * pow(2, (P - 1) // 4, P) % P
     return (x := x if x & 1 == b[31] >> 7 ^ flip else P - x), y, 1, x * y % P
 def signed(key, text, sig):
     k, s = (int.from_bytes(b, "little") for b in (hashlib.sha512(sig[:32] + key + text).digest(), sig[32:]))
@@ -36,8 +35,9 @@ def leaf(row, seq):
     return sha(b"\0", *[len(f).to_bytes(4, "big") + f for f in (b"perlica event 1", b"%d" % seq, *fields)])
 def moved(seq, row, rows):  # the fault of a header that is not the one that was hashed
     true = next((n for n in range(1, 2 * seq + 1000) if leaf(row, n) == row[16]), seq)
-    gone = true > seq and not any(leaf(r, seq) == r[16] for r in rows[seq:])
-    return min(true, seq), seq, "deleted" if gone else ["edited", "reordered", "inserted"][(true > seq) - (true < seq)]
+    off, z = next((r[0] - seq for r in rows[seq:] if leaf(r, seq) == r[16]), 0), rows[-1]  # it has moved by off
+    k = "inserted" if off and leaf(z, z[0] - off) == z[16] else "edited", "reordered" if off else "deleted", "inserted"
+    return min(true, seq), seq, k[(true > seq) - (true < seq)]
 def covers(p, e):  # p is what log.pruned says
     ok = all(p.get(k, e[i]) == e[i] for k, i in (("session", 8), ("run", 10), ("class", 4)))
     return ok and e[0] <= p["until"] and not re.match(r"(log|approval|session)\.|service\.contact_|run\.res", e[3])
@@ -49,13 +49,11 @@ def breach(row, seen, partial):  # whether an event breaks a rule
     return seen.update(marks) or bad
 def check(db, notes, keys):  # of each fault the first and the last seq that it may lie at, and its kind
     size, good, roots, faults, doubts, heads, missing, seen = 0, 0, [], [], [], {}, {}, set()
-    tables = sorted(name for name, in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'"))
-    if tables != "absent checkpoints events nodes open_runs withheld".split(): return [(0, 0, "schema")]
-    nodes = {(level, n): hash for level, n, hash in db.execute("SELECT level, n, hash FROM nodes")}
-    absent = {seq: (level, hash) for seq, level, hash in db.execute("SELECT seq, level, hash FROM absent")}
-    withheld, partial = dict(db.execute("SELECT seq, why FROM withheld")), len(absent)
-    rows = db.execute("SELECT * FROM events ORDER BY seq").fetchall()
-    stored = db.execute("SELECT 'checkpoint', note, size FROM checkpoints").fetchall()
+    columns = "SELECT m.name, count(*) FROM sqlite_schema m, pragma_table_info(m.name) GROUP BY m.name"
+    if dict(db.execute(columns)) != TABLES: return [(0, 0, "schema")]
+    absent, stored, rows, nodes, listed, withheld = ([*db.execute(f"SELECT * FROM {t} ORDER BY 1")] for t in TABLES)
+    nodes, absent, partial = {r[:2]: r[2] for r in nodes}, {r[0]: r[1:] for r in absent}, len(absent)
+    withheld, stored = dict(withheld), [("checkpoint", note, size) for _, size, note in stored]
     for kind, note, *stated in stored + notes:
         end, root = head(note, keys, ["perlica/" + row[1] for row in rows[:1] if row[0] == 1])
         heads.setdefault(end if stated in ([], [end]) else 0, []).append((root, kind))
@@ -70,8 +68,8 @@ def check(db, notes, keys):  # of each fault the first and the last seq that it 
         roots.append((level, hash))
         for _, left in roots[-2::-1]: hash = sha(b"\1", left, hash)
         for root, kind in heads.pop(size, []):
-            if root == b64encode(hash).decode(): good = size
-            else: doubts.append((good + 1, size, kind))
+            right = root == b64encode(hash).decode()
+            good, doubts = (size, doubts) if right else (good, doubts + [(good + 1, size, kind)])
     def found(*last):  # what is stored is itself to blame if a checkpoint behind it agrees with the events
         blame = [(0, 2**63, kind) if last <= good else (first, last, kind) for first, last, kind in doubts]
         return faults + [*last] + blame + [(0, 2**63, kind) for _, kind in heads.get(0, [])]
@@ -86,6 +84,8 @@ def check(db, notes, keys):  # of each fault the first and the last seq that it 
         if breach(row, seen, partial): faults.append((seq, 2**62, "rule"))
         grow(0, row[16])
     for seq in sorted(absent): grow(*absent.pop(seq)) if seq == size + 1 else missing.update({size + 1: ()})
+    runs = {(r[10], r[0]) for r in rows if r[3] == "llm.requested" and ("outcome", 10, r[10]) not in seen}
+    doubts += [(0 if run in dict(listed) else at, 2**63, "tree") for run, at in runs ^ {*listed} if not partial]
     end = max([size, *heads, *((n + 1) << level for level, n in nodes)])
     print(size, "events,", size - len(rows), "absent; payloads gone:", [r[17] for r in rows if r[14]].count(None))
     return found(*[(seq, seq, "deleted") for seq in missing], *[(size + 1, size + 1, "truncated")] * (end > size))
@@ -94,7 +94,7 @@ keys = {(n, bytes.fromhex(i)): b64decode(k)[1:] for n, i, k in [v.split("+", 2) 
 notes = [("checkpoint", open(v, encoding="utf-8").read().strip() + "\n") for o, v in opts if o == "--since"]
 notes += [("anchor", note) for note in anchors(os.path.splitext(path)[0] + ".anchor")]  # first: it is never ahead
 db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-version = db.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
+version = db.execute("BEGIN").execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
 if version != (1348825708, 2): sys.exit(f"this is no log of schema version 2: {version}")
 first, _, kind = min(check(db, notes, keys), key=lambda fault: fault[1], default=(0, 0, ""))
 sys.exit(print(f"DAMAGED: {kind} at event {first}" if kind else "OK") or kind != "")

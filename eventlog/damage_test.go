@@ -123,6 +123,7 @@ func damages() []damage {
 		{name: "event inserted", sql: loose + shift(105, 1) + put(105, 104, `actor = 'nobody'`) +
 			`UPDATE events SET leaf = leaf(seq, event_id, ts, type, class, actor, writer, context_id, session_id,
 			conversation_id, run_id, trace_id, interaction_id, input_id, payload_len, payload_sha256) WHERE seq = 105`, kind: "inserted", first: 105},
+		{name: "event inserted with another's hash", sql: loose + shift(105, 1) + put(105, 104, `actor = 'nobody'`), kind: "inserted", first: 105},
 		{name: "event with the greatest number", sql: loose + put(math.MaxInt64, 104, `actor = 'nobody'`), kind: "inserted", first: 304},
 		{name: "event with the number 0", sql: loose + put(0, 104, `actor = 'nobody'`), kind: "inserted"},
 
@@ -147,6 +148,12 @@ func damages() []damage {
 		{name: "lists dropped", sql: `DROP TABLE withheld; DROP TABLE absent; DROP TABLE open_runs`, kind: "schema"},
 		{name: "events dropped", sql: `DROP TABLE events`, kind: "schema"},
 		{name: "another table", sql: `CREATE TABLE more (x)`, kind: "schema"},
+		{name: "a view", sql: `CREATE VIEW more AS SELECT 1 AS x`, kind: "schema"},
+		{name: "another column", sql: `ALTER TABLE withheld ADD COLUMN more TEXT`, kind: "schema"},
+
+		{name: "open run made up", sql: `INSERT INTO open_runs VALUES ('none', 5)`, kind: "tree"},
+		{name: "open run at another event", sql: `UPDATE open_runs SET seq = seq - 1`, kind: "tree"},
+		{name: "open run hidden", sql: `DELETE FROM open_runs`, kind: "tree", first: 302},
 
 		{name: "second call for one input", sql: loose + put(304, 103, `run_id = 'again', trace_id = 'again'`) + rehash, kind: "rule", first: 304},
 		{name: "second outcome", sql: loose + put(304, 109, `type = 'llm.outcome_unknown'`) + rehash, kind: "rule", first: 304},

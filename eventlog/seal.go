@@ -79,14 +79,14 @@ func (v *verification) tables(ctx context.Context) error {
 	if v.reader.version >= 2 {
 		v.lacks = map[string]bool{"events": true, "nodes": true, "open_runs": true, "checkpoints": true, "withheld": true, "absent": true}
 	}
-	err := query(v.conn, `SELECT name, sql FROM sqlite_schema WHERE type IN ('table', 'view') AND sql IS NOT NULL`, func(stmt *sqlite.Stmt) error {
+	err := query(v.conn, `SELECT name, sql, type FROM sqlite_schema WHERE type IN ('table', 'view') AND sql IS NOT NULL`, func(stmt *sqlite.Stmt) error {
 		name, sql := stmt.ColumnText(0), stmt.ColumnText(1)
 		delete(v.lacks, name)
 		if slices.Contains(ours, sql) || v.reader.version < 2 && name == "tree" {
 			return nil
 		}
 		strange = strange || name == "events"
-		v.find(0, DamageSchema, "the table %s is not that of a log", name)
+		v.find(0, DamageSchema, "the %s %s is not that of a log", stmt.ColumnText(2), name)
 		return nil
 	})
 	if err != nil {

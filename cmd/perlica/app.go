@@ -260,7 +260,17 @@ func (a *app) reader(ctx context.Context, p *place) (*eventlog.Reader, config.Co
 		}
 		err = withHint(noLogError{rel}, "the first 'perlica run' makes it")
 	}
-	return r, paths, err
+	return r, paths, mayNotRead(err, paths.EventLog)
+}
+
+// mayNotRead says of an error that the system does not let this user read the log: nobody wanted
+// to write.
+func mayNotRead(err error, path string) error {
+	if !errors.Is(err, eventlog.ErrReadOnly) && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return withHint(fmt.Errorf("the event log cannot be opened for reading: %s", path),
+		"whose it is can read it; in a folder that you may not write, you can while no process has it open")
 }
 
 // noLogError says that the context has no log. It is fs.ErrNotExist.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/mod/sumdb/note"
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/witness"
@@ -71,18 +70,6 @@ func witnesses(urls, keys []string) (list []*witness.Witness, err error) {
 			return nil, usageErr("--witness: %w", err)
 		}
 		list = append(list, &witness.Witness{URL: u, Keys: known})
-	}
-	return list, nil
-}
-
-// verifiers reads verifier keys that a flag gave.
-func verifiers(keys []string, flag string) (list []note.Verifier, err error) {
-	for _, k := range keys {
-		v, err := eventlog.NewVerifier(k)
-		if err != nil {
-			return nil, withHint(usageErr("%s: %w", flag, err), "a verifier key is one word, such as 'perlica log key show' prints")
-		}
-		list = append(list, v)
 	}
 	return list, nil
 }

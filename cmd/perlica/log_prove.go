@@ -141,7 +141,10 @@ func proveConsistency(ctx context.Context, log *eventlog.Reader, files []string)
 		list[1] = c
 	}
 	p, err := log.ProveConsistency(ctx, list[0], list[1])
-	if errors.Is(err, eventlog.ErrCheckpoint) {
+	switch {
+	case errors.Is(err, eventlog.ErrCheckpoint) && list[0].Size > list[1].Size:
+		err = withHint(err, "the earlier one comes first; if %s is, the log has become shorter: keep both", files[0])
+	case errors.Is(err, eventlog.ErrCheckpoint):
 		err = withHint(err, "a checkpoint that the log no longer fits is evidence: keep it. --context chooses another log")
 	}
 	if err != nil {
@@ -193,12 +196,12 @@ func (a *app) verifyProof(_ context.Context, file string, keys []string, asJSON 
 	if err != nil {
 		return err
 	}
-	b, err := readGiven(file, maxProof)
+	b, err := a.readGiven(file, maxProof)
 	if err != nil {
 		return err
 	}
 	v := checkedProof{File: file}
-	err = a.checkProof(&v, string(b), known)
+	err = a.checkProof(&v, asWritten(b), known)
 	if err != nil && !errors.Is(err, eventlog.ErrProof) {
 		return err
 	}

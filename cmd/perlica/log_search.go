@@ -62,6 +62,9 @@ Exit codes: 0 something was found; 1 nothing was, or the log cannot be read; 2 u
 			return a.logSearch(cmd.Context(), args, f)
 		},
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return withHint(&exitError{2, err}, "words that begin with - go behind --, or into one argument with others: 'rm -rf'; see '%s --help'", cmd.CommandPath())
+	})
 	fl := cmd.Flags()
 	fl.StringVar(&f.since, "since", "", "only what happened since then: 7d, 2h, 2026-11-21, or RFC 3339 (a `time`)")
 	fl.StringVar(&f.before, "before", "", "only what happened before then (a `time`)")

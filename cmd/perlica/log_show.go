@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,6 +59,9 @@ func (a *app) logShow(ctx context.Context, log *eventlog.Reader, ref string, f l
 		return recordErr("run, session or event", ref, err)
 	}
 	out := a.eventWriter(a.stdout, f.json)
+	if !narrow(&q, found) {
+		return fmt.Errorf("%q is on the log, and the filters leave it out", ref)
+	}
 	switch {
 	case found.Event != nil && f.json:
 		err = errors.Join(out.event(*found.Event), outputErr(out.w.Flush()))
@@ -64,7 +69,6 @@ func (a *app) logShow(ctx context.Context, log *eventlog.Reader, ref string, f l
 		_, err = fmt.Fprintln(a.stdout, eventInFull(*found.Event, out.styles))
 		return outputErr(err)
 	case f.json || len(f.types) > 0:
-		q.Run, q.Session = found.Run, found.Session
 		return out.events(ctx, log, q)
 	case found.Run != "":
 		return a.tellRun(ctx, log, out, found.Run, q)
@@ -74,6 +78,24 @@ func (a *app) logShow(ctx context.Context, log *eventlog.Reader, ref string, f l
 	return err
 }
 
+// narrow makes q select no more than what was found. It returns false if they exclude each other.
+func narrow(q *eventlog.Query, found report.Found) bool {
+	if e := found.Event; e != nil {
+		return (q.Run == "" || q.Run == e.Run) && (q.Session == "" || q.Session == e.Session) &&
+			(q.Class == "" || q.Class == e.Class) && (q.Types == nil || slices.Contains(q.Types, e.Type)) &&
+			!e.Time.Before(q.Since) && (q.Before.IsZero() || e.Time.Before(q.Before))
+	}
+	if found.Run != "" && q.Run != "" && q.Run != found.Run || found.Session != "" && q.Session != "" && q.Session != found.Session {
+		return false
+	}
+	if found.Run != "" {
+		q.Run = found.Run
+	} else {
+		q.Session = found.Session
+	}
+	return true
+}
+
 // tellSession tells the runs of a session, one after the other.
 func (a *app) tellSession(ctx context.Context, log *eventlog.Reader, out *eventWriter, id eventlog.SessionID, q eventlog.Query) error {
 	turns, err := report.ReadTurns(ctx, log, id)
@@ -81,7 +103,7 @@ func (a *app) tellSession(ctx context.Context, log *eventlog.Reader, out *eventW
 		return err
 	}
 	for i, t := range turns {
-		if !q.Since.IsZero() && t.At.Before(q.Since) || !q.Before.IsZero() && !t.At.Before(q.Before) {
+		if !q.Since.IsZero() && t.At.Before(q.Since) || !q.Before.IsZero() && !t.At.Before(q.Before) || q.Run != "" && q.Run != t.Run {
 			continue
 		}
 		if i > 0 {
@@ -147,7 +169,7 @@ func payloadInFull(e eventlog.Event) string {
 	var pretty bytes.Buffer
 	switch {
 	case e.Payload == nil:
-		return "(payload withheld)"
+		return "(payload withheld: " + cmp.Or(e.Withheld, "nothing says why") + ")"
 	case e.Class == eventlog.Fact && json.Indent(&pretty, e.Payload, "", "  ") == nil:
 		return pretty.String()
 	}

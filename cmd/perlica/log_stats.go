@@ -82,7 +82,11 @@ func writeStats(w io.Writer, s term.Styles, width int, stats report.Stats) error
 		lines = append(lines, fmt.Sprintf("without an outcome: %s", count(n, "run")))
 	}
 	for _, x := range stats.Answers {
-		lines = append(lines, "answered by "+strings.TrimSpace(x.Kind+" "+x.Who)+": "+strconv.Itoa(x.N))
+		how := "answered by " + strings.TrimSpace(x.Kind+" "+x.Who)
+		if x.Kind == "nobody" {
+			how = "not answered, " + x.Who
+		}
+		lines = append(lines, how+": "+strconv.Itoa(x.N))
 	}
 	if stats.Withheld > 0 {
 		lines = append(lines, fmt.Sprintf("%s were removed: what they said is not counted", count(stats.Withheld, "payload")))

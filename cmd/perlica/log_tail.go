@@ -22,6 +22,9 @@ import (
 // followPoll is how often a log that is not there yet is looked for.
 const followPoll = 250 * time.Millisecond
 
+// movedPoll is how often it is looked whether the log that is followed is still in its place.
+const movedPoll = 2 * time.Second
+
 // tailDefault is how many events log tail shows where nothing says how many.
 const tailDefault = 20
 
@@ -44,6 +47,9 @@ all events that match are shown, unless -n says how many.`,
   perlica log tail -n 1 --type llm.responded --json | jq -r .payload.text`,
 		Args: exactly(), ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if n < -1 {
+				return usageErr("-n %d: it is a number of events, or -1 for all", n)
+			}
 			if !cmd.Flags().Changed("lines") && (f.since != "" || f.before != "") {
 				n = -1
 			}
@@ -129,8 +135,18 @@ func (a *app) tailTo(ctx context.Context, w io.Writer, log *eventlog.Reader, q e
 	if q.After = first - 1; first > 0 {
 		err = out.events(ctx, log, q)
 	}
-	for follow && err == nil {
-		if _, err := changes.Wait(ctx, 0); err != nil {
+	if err != nil || !follow {
+		return err
+	}
+	return out.follow(ctx, log, changes, q, size)
+}
+
+// follow writes what q selects of the events behind the first size, as they are added, until ctx
+// ends. It fails when the log is no longer in its place: what comes then is added elsewhere.
+func (o *eventWriter) follow(ctx context.Context, log *eventlog.Reader, changes *eventlog.Changes, q eventlog.Query, size int64) error {
+	opened, err := os.Stat(log.Path())
+	for err == nil {
+		if _, err := changes.Wait(ctx, movedPoll); err != nil {
 			return err
 		}
 		head, _, herr := log.Head(ctx)
@@ -139,8 +155,18 @@ func (a *app) tailTo(ctx context.Context, w io.Writer, log *eventlog.Reader, q e
 		}
 		if head > size {
 			q.After, q.Until = eventlog.Seq(size), eventlog.Seq(head)
-			size, err = head, out.events(ctx, log, q)
+			if err := o.events(ctx, log, q); err != nil {
+				return err
+			}
+			size = head
 		}
+		var now os.FileInfo
+		if now, err = os.Stat(log.Path()); err == nil && !os.SameFile(opened, now) {
+			err = fs.ErrNotExist
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return withHint(eventlog.ErrMoved, "'perlica log tail -f' follows what is in its place now")
 	}
 	return err
 }

@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
@@ -63,7 +63,7 @@ Exit codes: 0 the log is as it was written; 1 it is damaged, or cannot be read.`
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
 	fl.StringVar(&f.since, "since", "", "the log must be a continuation of this checkpoint: a `FILE`, or - for standard input")
 	fl.StringArrayVar(&f.keys, "key", nil, "a verifier `KEY` whose signatures count, beside your own; may be repeated")
-	fl.StringVar(&f.proof, "proof", "", "check this `FILE` of 'perlica log prove', without any log")
+	fl.StringVar(&f.proof, "proof", "", "check this `FILE` of 'perlica log prove', or - for standard input, without any log")
 	return cmd
 }
 
@@ -118,6 +118,9 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 		v.unreadable(err)
 		return v, nil
 	}
+	if errors.Is(err, fs.ErrNotExist) && v.gone() {
+		return v, nil
+	}
 	if err != nil {
 		return v, err
 	}
@@ -125,7 +128,11 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 	audit := &report.Audit{}
 	opt.Audit, opt.NoImport = audit, len(args) == 0
 	own, warning := a.ownKeys(ctx, log)
-	opt.Keys = append(opt.Keys, own...)
+	for _, key := range own {
+		if !slices.ContainsFunc(opt.Keys, func(k note.Verifier) bool { return k.Name() == key.Name() && k.KeyHash() == key.KeyHash() }) {
+			opt.Keys = append(opt.Keys, key)
+		}
+	}
 	rep, err := a.verifyWithProgress(ctx, log, opt)
 	switch {
 	case errors.Is(err, eventlog.ErrCorrupt):
@@ -133,6 +140,8 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 		return v, nil
 	case errors.Is(err, eventlog.ErrOtherLog):
 		return v, withHint(err, "every log has a name of its own, the first line of its checkpoints")
+	case errors.Is(err, eventlog.ErrCheckpoint):
+		return v, withHint(fmt.Errorf("--since %s: %w", f.since, err), "the copy was changed, or somebody else signed it; the log was not verified")
 	case err != nil:
 		return v, err
 	}
@@ -146,22 +155,13 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 
 // verifyOptions reads what the flags name.
 func (a *app) verifyOptions(f verifyFlags) (opt eventlog.VerifyOptions, err error) {
-	for _, k := range f.keys {
-		key, err := note.NewVerifier(k)
-		if err != nil {
-			return opt, withHint(usageErr("--key %q: %w", k, err), "a verifier key is what 'perlica log key show' prints")
-		}
-		opt.Keys = append(opt.Keys, key)
+	if opt.Keys, err = verifiers(f.keys, "--key"); err != nil {
+		return opt, err
 	}
 	if f.since == "" {
 		return opt, nil
 	}
-	var text []byte
-	if f.since == "-" {
-		text, err = io.ReadAll(io.LimitReader(a.stdin, maxNote))
-	} else {
-		text, err = readGiven(f.since, maxNote)
-	}
+	text, err := a.readGiven(f.since, maxNote)
 	if err != nil {
 		return opt, fmt.Errorf("--since: %w", err)
 	}
@@ -171,47 +171,6 @@ func (a *app) verifyOptions(f verifyFlags) (opt eventlog.VerifyOptions, err erro
 	}
 	opt.Since = &c
 	return opt, nil
-}
-
-// parseKept reads a checkpoint that was kept elsewhere. A tag, a ticket or a chat adds empty lines
-// around it, takes the last line's end, or ends lines in its own way; nothing of that is signed.
-func parseKept(text []byte) (eventlog.Checkpoint, error) {
-	lines := strings.ReplaceAll(string(text), "\r\n", "\n")
-	return eventlog.ParseCheckpoint(strings.Trim(lines, " \t\n") + "\n")
-}
-
-const (
-	// maxNote is more than a checkpoint with all its cosignatures has.
-	maxNote = 1 << 20
-	// maxProof is as much as a proof of a line of 64 MiB can have, escaped and in base64.
-	maxProof = 1 << 29
-)
-
-// readGiven reads a file that the command line names, if it has not more than most bytes. A pipe
-// that nobody writes to is empty, and does not keep anybody waiting.
-func readGiven(name string, most int64) ([]byte, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // read from only
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	var b []byte
-	if info.Size() <= most {
-		b, err = io.ReadAll(io.LimitReader(f, most+1))
-	}
-	switch {
-	case err != nil:
-		return nil, err
-	case info.Size() > most || int64(len(b)) > most:
-		return nil, fmt.Errorf("%s has more than %d MiB, which is too much for what it should be", name, most>>20)
-	case len(b) == 0:
-		return nil, fmt.Errorf("%s is empty", name)
-	}
-	return b, nil
 }
 
 // ownKeys returns the user's own keys, or why they cannot be used.
@@ -237,6 +196,26 @@ func (v *verified) unreadable(err error) {
 	v.Findings = []eventlog.Finding{{Kind: v.Kind, What: v.Damage}}
 }
 
+// gone reports whether an anchor is left of a log that is not there, or is empty.
+func (v *verified) gone() bool {
+	anchors, err := eventlog.ReadAnchors(v.File)
+	if err != nil {
+		return false
+	}
+	var most eventlog.Anchor
+	for _, a := range anchors {
+		if a.Damage == "" && !a.Torn && a.Size > most.Size {
+			most = a
+		}
+	}
+	if most.Size == 0 {
+		return false
+	}
+	v.FirstBad, v.Kind, v.Damage = 1, eventlog.DamageTruncated, fmt.Sprintf("there is no log, and %s covers %d events", most, most.Size)
+	v.Findings = []eventlog.Finding{{Seq: v.FirstBad, Kind: v.Kind, What: v.Damage}}
+	return true
+}
+
 func (v *verified) take(rep eventlog.Report) {
 	v.OK, v.Events, v.FirstBad = rep.OK(), rep.Events, rep.FirstBad
 	if rep.Root != [len(rep.Root)]byte{} {
@@ -252,11 +231,17 @@ func (v *verified) take(rep eventlog.Report) {
 
 func (a *app) logToVerify(ctx context.Context, args []string) (*eventlog.Reader, string, error) {
 	if len(args) > 0 {
-		log, err := eventlog.OpenReader(ctx, args[0])
-		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("there is no event log at %s", args[0])
+		if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
+			return nil, args[0], withHint(fmt.Errorf("%s is a folder", args[0]), "a log is the file eventlog.db in the folder of its context")
 		}
-		return log, args[0], err
+		log, err := eventlog.OpenReader(ctx, args[0])
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			err = noLogAtError{args[0]}
+		case errors.Is(err, eventlog.ErrForeign):
+			err = withHint(err, "a file of 'perlica log prove' is checked with --proof, a checkpoint with --since; of a file of 'perlica log export' 'perlica log import' makes a log")
+		}
+		return log, args[0], mayNotRead(err, args[0])
 	}
 	p, err := a.locateToRead()
 	if err != nil {
@@ -269,6 +254,12 @@ func (a *app) logToVerify(ctx context.Context, args []string) (*eventlog.Reader,
 	}
 	return log, file, err
 }
+
+// noLogAtError says that a file that was named is no log, or an empty one. It is fs.ErrNotExist.
+type noLogAtError struct{ path string }
+
+func (e noLogAtError) Error() string { return "there is no event log at " + e.path }
+func (noLogAtError) Unwrap() error   { return fs.ErrNotExist }
 
 // verifyWithProgress verifies and shows on a terminal how far it is.
 func (a *app) verifyWithProgress(ctx context.Context, log *eventlog.Reader, opt eventlog.VerifyOptions) (eventlog.Report, error) {
@@ -357,6 +348,8 @@ func (v verified) holds() string {
 // writeSigned tells what is signed, and what is not there.
 func (v verified) writeSigned(line func(format string, args ...any)) {
 	switch {
+	case v.Signed == 0 && v.Checkpoints+v.Anchors == 0 && v.Root == "":
+		line("signed: nothing")
 	case v.Signed == 0 && v.Checkpoints+v.Anchors == 0:
 		line("signed: nothing; keep the number and the root elsewhere, to tell later whether the log was rewritten")
 	case v.Signed == 0:

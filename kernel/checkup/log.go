@@ -99,6 +99,8 @@ func logHint(err error) string {
 		return "another program has locked it; end that program"
 	case errors.Is(err, eventlog.ErrReadOnly), errors.Is(err, fs.ErrPermission):
 		return "make the file and its folder readable and writable"
+	case errors.Is(err, eventlog.ErrNotExist):
+		return "the next run begins a new log in it; if it held one, put a copy back first: an input that only the lost log knows would be called again"
 	}
 	return "no run can start with it: move it away to start a new log, and keep it"
 }
