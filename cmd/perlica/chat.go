@@ -275,6 +275,11 @@ func (c *chat) talk(keys *term.Keys) (err error) {
 			if interrupted && line == "" {
 				return nil
 			}
+			if line == "" && len(c.attached) > 0 {
+				c.attached = nil
+				c.note("nothing is attached any more")
+				continue
+			}
 			if interrupted = line == ""; interrupted {
 				c.note("Ctrl-C once more leaves; so do Ctrl-D and /exit")
 			}

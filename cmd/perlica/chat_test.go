@@ -286,7 +286,7 @@ func TestChatShows(t *testing.T) {
 	s.expect("1,234 tokens in, 56 out")
 	s.prompt("")
 	s.press("@usage 50 100 cost=1.5\x0a@tokens 1234 56\r")
-	s.finds("1,234 tokens in, 56 out · context 50% · 1.50 USD( · " + aWhile + ")?\r\n")
+	s.finds("1,234 tokens in, 56 out · context 50% · 1.50 USD so far( · " + aWhile + ")?\r\n")
 	s.prompt("")
 	s.press("@usage 1 1000 cost=0\x0a@tokens 0 0\x0a@say nothing is counted\r")
 	s.finds("nothing is counted\r\n(" + aWhile + "\r\n)?\r\n") // and nothing is said of it

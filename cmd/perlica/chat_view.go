@@ -172,6 +172,9 @@ func (v *chatView) tool(t provider.ToolCall) {
 	if added+removed > 0 {
 		v.diffs[t.ID] = fmt.Sprintf(" (+%d −%d)", added, removed)
 	}
+	if t.Status == acp.ToolCallStatusFailed {
+		delete(v.diffs, t.ID) // nothing was changed
+	}
 	over := t.Status == acp.ToolCallStatusCompleted || t.Status == acp.ToolCallStatusFailed
 	if t.Title != "" && !over && !v.quick && !v.named[t.ID] {
 		v.named[t.ID] = true
@@ -275,7 +278,7 @@ func (v *chatView) usage(res kernel.Result) string {
 		parts = append(parts, fmt.Sprintf("context %d%%", 100*int64(u.Used)/int64(u.Size)))
 	}
 	if res.Cost != nil && res.Cost.Amount >= 0.005 {
-		parts = append(parts, fmt.Sprintf("%.2f %s", res.Cost.Amount, oneLine(res.Cost.Currency)))
+		parts = append(parts, fmt.Sprintf("%.2f %s so far", res.Cost.Amount, oneLine(res.Cost.Currency)))
 	}
 	if res.Duration >= 2*time.Second {
 		parts = append(parts, res.Duration.Round(time.Second).String())

@@ -291,12 +291,12 @@ var veils = []*regexp.Regexp{
 	regexp.MustCompile(`\S+ asks \(run\)`),
 }
 
-// firstWords is said only where they came measurably later than the prompt.
-var firstWords = regexp.MustCompile(`, first words after \S+`)
+// firstUpdate is said only where it came measurably later than the prompt.
+var firstUpdate = regexp.MustCompile(`, first update after \S+`)
 
 // veil covers what differs from run to run and from user to user.
 func veil(text string) string {
-	text = firstWords.ReplaceAllString(text, "")
+	text = firstUpdate.ReplaceAllString(text, "")
 	for _, re := range veils {
 		text = re.ReplaceAllString(text, "~")
 	}

@@ -165,7 +165,7 @@ func (n *storyteller) outcome(at time.Time, o report.StepOutcome) {
 		}
 		text := n.s.Green("responded") + ": " + oneLine(o.StopReason) + " after " + took(o.Duration)
 		if o.First > 0 {
-			text += ", first words after " + took(o.First)
+			text += ", first update after " + took(o.First)
 		}
 		if in, out, ok := o.Tokens(); ok {
 			text += fmt.Sprintf(", %d tokens in, %d out", in, out)

@@ -157,16 +157,11 @@ func writeTurnEnd(w io.Writer, s term.Styles, t report.Turn) {
 	if text := strings.TrimRight(t.Answer, "\n"); text != "" {
 		fmt.Fprintln(w, term.Sanitize(text))
 	}
-	switch t.Outcome {
-	case "":
-		fmt.Fprintln(w, s.Yellow("(no outcome on record yet)"))
-	case kernel.OutcomeProviderError:
-		fmt.Fprintln(w, s.Red("(failed: "+oneLine(t.Error)+")"))
-	case kernel.OutcomeUnknown:
-		fmt.Fprintln(w, s.Red("(outcome unknown: "+oneLine(t.Error)+")"))
-	default:
-		if t.StopReason != "end_turn" && !t.Pruned {
-			fmt.Fprintln(w, s.Yellow("("+oneLine(t.StopReason)+")"))
-		}
+	style := s.Yellow
+	if t.Outcome == kernel.OutcomeProviderError || t.Outcome == kernel.OutcomeUnknown {
+		style = s.Red
+	}
+	if end := t.Ending(); end != "" {
+		fmt.Fprintln(w, style("("+oneLine(end)+")"))
 	}
 }

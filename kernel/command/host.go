@@ -143,12 +143,31 @@ func (h *Host) help(_ context.Context, args []string) (Output, error) {
 		if o, _, ok := h.offers(); ok && len(o.Commands) > 0 {
 			b.WriteString("\nThe agent's own, sent to it as they are:\n\n")
 			for _, c := range o.Commands {
-				fmt.Fprintf(&b, "- `/%s` — %s\n", c.Name, c.Description)
+				list(&b, false, agentsOwn(c.Name), literal(brief(c.Description)))
 			}
 		}
 		b.WriteString("\n`//x` sends `/x` to the agent.\n")
 	}
 	return Output{Text: b.String()}, nil
+}
+
+// agentsOwn is how an agent's own command is typed: one that bears the name of a command of ours
+// takes two slashes.
+func agentsOwn(name string) string {
+	if Known(name) {
+		return "//" + name
+	}
+	return "/" + name
+}
+
+// brief is the first line of what an agent says of a command, at most 72 letters of it: some
+// tell their models at length when to use it.
+func brief(text string) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	if r := []rune(text); len(r) > 72 {
+		return strings.TrimSpace(string(r[:71])) + "…"
+	}
+	return text
 }
 
 func (h *Host) exit(ctx context.Context, args []string) (Output, error) {

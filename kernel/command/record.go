@@ -74,6 +74,7 @@ func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
 	var in, out int64
 	var took time.Duration
 	cost := map[string]float64{}
+	var costs report.Costs
 	types := []eventlog.Type{eventlog.Responded, eventlog.ProviderError, eventlog.OutcomeUnknown, eventlog.CallEnforced}
 	for e, err := range h.Runner.Log().Events(ctx, eventlog.Query{Session: h.Conversation.Session(), Types: types}) {
 		if err != nil {
@@ -91,7 +92,7 @@ func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
 			in, out = in+i, out+o
 		}
 		if c := res.Cost; c != nil {
-			cost[c.Currency] = max(cost[c.Currency], c.Amount) // agents report what the session has cost so far
+			cost[c.Currency] += costs.Add(e.Conversation, *c)
 		}
 	}
 	text := fmt.Sprintf("%s, %s, %s", turns(n), count(calls, "call"), took.Round(time.Second))

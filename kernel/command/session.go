@@ -126,6 +126,9 @@ func (h *Host) sessionShow(ctx context.Context, args []string) (Output, error) {
 	}
 	for _, t := range list {
 		fmt.Fprintf(&b, "> %s\n\n%s\n\n", strings.ReplaceAll(t.Text, "\n", "\n> "), t.Answer)
+		if end := t.Ending(); end != "" {
+			fmt.Fprintf(&b, "(%s)\n\n", literal(end))
+		}
 	}
 	if len(list) == 0 {
 		b.WriteString("It has no turns yet.")

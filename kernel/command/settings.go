@@ -102,8 +102,13 @@ func (h *Host) option(ctx context.Context, args []string) (Output, error) {
 	for _, opt := range o.Options {
 		switch {
 		case opt.Select != nil:
-			list(&b, false, string(opt.Select.Id), fmt.Sprintf("%s: `%s` of %s", opt.Select.Name, opt.Select.CurrentValue,
-				strings.Join(kernel.OptionValues(opt.Select.Options), ", ")))
+			values := kernel.OptionValues(opt.Select.Options)
+			for i, v := range values {
+				if v == string(opt.Select.CurrentValue) {
+					values[i] += " (now)"
+				}
+			}
+			list(&b, false, string(opt.Select.Id), opt.Select.Name+": "+strings.Join(values, ", "))
 		case opt.Boolean != nil:
 			list(&b, false, string(opt.Boolean.Id), fmt.Sprintf("%s: %t", opt.Boolean.Name, opt.Boolean.CurrentValue))
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coder/acp-go-sdk"
+
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
@@ -80,6 +82,9 @@ func ReadStats(ctx context.Context, log *eventlog.Reader, q StatsQuery) (Stats, 
 		}
 		c.add(e)
 	}
+	if err := c.spend(ctx, log); err != nil {
+		return Stats{}, err
+	}
 	return c.stats(), nil
 }
 
@@ -100,15 +105,27 @@ type runNumbers struct {
 	options  map[eventlog.InteractionID][]interaction.Option
 }
 
+// costReport is what an agent's session had cost when a run ended.
+type costReport struct {
+	refs eventlog.Refs
+	cost acp.Cost
+}
+
 type counter struct {
 	q         StatsQuery
 	runs      map[eventlog.RunID]*runNumbers
 	order     []*runNumbers
 	providers map[eventlog.SessionID]string
 	answers   map[Answers]int
+	reports   []costReport // in order, also of runs that are not counted
 }
 
 func (c *counter) add(e eventlog.Event) {
+	if e.Type == eventlog.Responded {
+		if a, err := fact.Decode[fact.Responded](e); err == nil && a.Cost != nil {
+			c.reports = append(c.reports, costReport{e.Refs, *a.Cost})
+		}
+	}
 	r := c.runs[e.Run]
 	if r == nil {
 		begins := e.Type == eventlog.MessageReceived
@@ -160,9 +177,6 @@ func (r *runNumbers) apply(e eventlog.Event) {
 func (r *runNumbers) spent(a fact.Responded) {
 	in, out, _ := kernel.Result{Usage: a.Usage}.Tokens()
 	r.TokensIn, r.TokensOut = in, out
-	if a.Cost != nil {
-		r.Costs = map[string]float64{a.Cost.Currency: a.Cost.Amount}
-	}
 }
 
 // question counts questions and who answered them.
@@ -209,6 +223,25 @@ func (r *runNumbers) decided(yes bool) {
 	} else {
 		r.Denied++
 	}
+}
+
+// spend tells the runs what they cost.
+func (c *counter) spend(ctx context.Context, log *eventlog.Reader) error {
+	var costs Costs
+	older := eventlog.Query{Before: c.q.Since}
+	if c.q.Since.IsZero() {
+		older.Before = time.Unix(0, 0) // all was looked at
+	}
+	for _, said := range c.reports {
+		amount, err := costs.spent(ctx, log, said.refs, said.cost, older)
+		if err != nil {
+			return err
+		}
+		if r := c.runs[said.refs.Run]; r != nil {
+			r.Costs = map[string]float64{said.cost.Currency: amount}
+		}
+	}
+	return nil
 }
 
 // stats sums the runs up.

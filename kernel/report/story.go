@@ -59,10 +59,10 @@ type (
 	}
 	// StepOutcome is the outcome of the run.
 	StepOutcome struct {
-		kernel.Result
-		Told  bool // the text was told by the steps before
-		First time.Duration
-		Known string // of an unknown outcome
+		kernel.Result      // its Cost is that of the run
+		Told          bool // the text was told by the steps before
+		First         time.Duration
+		Known         string // of an unknown outcome
 	}
 	// StepNote is any other fact, in words.
 	StepNote struct {
@@ -86,7 +86,7 @@ func (StepNote) step()    {}
 func Story(ctx context.Context, log *eventlog.Reader, run eventlog.RunID, q eventlog.Query) iter.Seq2[Step, error] {
 	q.Run = run
 	return func(yield func(Step, error) bool) {
-		n := narrator{yield: yield, questions: map[eventlog.InteractionID]interaction.Question{}, tools: map[acp.ToolCallId]fact.ToolSeen{}}
+		n := narrator{yield: yield, spent: spentIn(ctx, log), questions: map[eventlog.InteractionID]interaction.Question{}, tools: map[acp.ToolCallId]fact.ToolSeen{}}
 		for e, err := range log.Events(ctx, q) {
 			if err != nil {
 				yield(Step{}, err)
@@ -103,6 +103,7 @@ func Story(ctx context.Context, log *eventlog.Reader, run eventlog.RunID, q even
 // narrator turns events into steps.
 type narrator struct {
 	yield     func(Step, error) bool
+	spent     func(eventlog.Event, acp.Cost) (float64, error)
 	said      strings.Builder // what is being said; pieces of it may follow
 	thought   bool            // whether that is a thought
 	saidAt    Step
@@ -133,6 +134,15 @@ func (n *narrator) tell(e eventlog.Event) bool {
 	what, err := n.fact(e)
 	if err != nil {
 		what = note(e)
+	}
+	if o, ok := what.(StepOutcome); ok && o.Cost != nil {
+		cost := *o.Cost
+		if cost.Amount, err = n.spent(e, cost); err != nil {
+			n.yield(Step{}, err)
+			return false
+		}
+		o.Cost = &cost
+		what = o
 	}
 	return what == nil || n.put(e, what)
 }

@@ -72,6 +72,22 @@ func readTurns(ctx context.Context, log *eventlog.Reader, q eventlog.Query) ([]T
 	return turns, nil
 }
 
+// Ending says how a turn ended that was not simply answered; it is empty for one that was.
+func (t Turn) Ending() string {
+	switch t.Outcome {
+	case "":
+		return "no outcome on record yet"
+	case kernel.OutcomeProviderError:
+		return "failed: " + t.Error
+	case kernel.OutcomeUnknown:
+		return "outcome unknown: " + t.Error
+	}
+	if t.StopReason == "end_turn" || t.Pruned {
+		return ""
+	}
+	return t.StopReason
+}
+
 func (t *Turn) apply(e eventlog.Event) error {
 	t.Pruned = t.Pruned || e.Payload == nil
 	if e.Type == eventlog.MessageReceived {

@@ -1,0 +1,67 @@
+package report
+
+import (
+	"context"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/fact"
+)
+
+// Costs tells what each run cost. An agent reports what its session has cost so far, and some
+// begin at nothing again when they are started anew: of two reports from one session the
+// difference counts, and all of the later one where it is less. The zero value is ready.
+type Costs struct {
+	last map[bill]float64
+}
+
+type bill struct {
+	session  eventlog.ConversationID
+	currency string
+}
+
+// Add takes the next report from the agent's session and returns what was spent since the one
+// before it.
+func (c *Costs) Add(session eventlog.ConversationID, cost acp.Cost) float64 {
+	if c.last == nil {
+		c.last = map[bill]float64{}
+	}
+	b := bill{session, cost.Currency}
+	before := c.last[b]
+	c.last[b] = cost.Amount
+	if session == "" || cost.Amount < before {
+		return cost.Amount
+	}
+	return cost.Amount - before
+}
+
+// spent is Add for the first report that is looked at of its session, too: what the session had
+// reported before is on the log, among what older selects.
+func (c *Costs) spent(ctx context.Context, log *eventlog.Reader, refs eventlog.Refs, cost acp.Cost, older eventlog.Query) (float64, error) {
+	if _, known := c.last[bill{refs.Conversation, cost.Currency}]; known || refs.Conversation == "" {
+		return c.Add(refs.Conversation, cost), nil
+	}
+	older.Session, older.Types, older.Newest = refs.Session, []eventlog.Type{eventlog.Responded}, true
+	older.Limit = 32 // whoever reports costs does so turn by turn
+	for e, err := range log.Events(ctx, older) {
+		if err != nil {
+			return 0, err
+		}
+		if e.Conversation != refs.Conversation {
+			break
+		}
+		if a, err := fact.Decode[fact.Responded](e); err == nil && a.Cost != nil {
+			c.Add(e.Conversation, *a.Cost)
+			break
+		}
+	}
+	return c.Add(refs.Conversation, cost), nil
+}
+
+// spentIn returns what tells from the outcome of a run, and what it reported, what the run cost.
+func spentIn(ctx context.Context, log *eventlog.Reader) func(eventlog.Event, acp.Cost) (float64, error) {
+	return func(e eventlog.Event, cost acp.Cost) (float64, error) {
+		return new(Costs).spent(ctx, log, e.Refs, cost, eventlog.Query{Until: e.Seq - 1})
+	}
+}

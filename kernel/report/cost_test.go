@@ -1,0 +1,70 @@
+package report
+
+import (
+	"math"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/fact"
+)
+
+// TestWhatARunCosts: an agent reports what its session has cost so far, so no two runs count
+// the same money; one that began anew at nothing counts from there.
+func TestWhatARunCosts(t *testing.T) {
+	start := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	now := start
+	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "log.db"), eventlog.Options{Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, turn := range []struct {
+		run    string
+		agent  eventlog.ConversationID
+		soFar  float64
+		silent bool
+	}{
+		{run: "1", agent: "a", soFar: 1},
+		{run: "2", agent: "a", silent: true},
+		{run: "3", agent: "a", soFar: 1.5},
+		{run: "4", agent: "a", soFar: 0.25}, // started anew
+		{run: "5", agent: "b", soFar: 2},
+	} {
+		refs := eventlog.Refs{Session: "s", Conversation: turn.agent, Run: eventlog.RunID(turn.run), Input: eventlog.InputID(turn.run)}
+		answer := fact.Responded{}
+		if !turn.silent {
+			answer.Cost = &acp.Cost{Amount: turn.soFar, Currency: "USD"}
+		}
+		if _, err := log.Append(t.Context(),
+			eventlog.NewFact(eventlog.MessageReceived, "user", refs, fact.MessageReceived{Provider: "p"}),
+			eventlog.NewFact(eventlog.Requested, "perlica", refs, fact.Requested{Provider: "p"}),
+			eventlog.NewFact(eventlog.Responded, "agent", refs, answer)); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(time.Hour)
+	}
+	for hours, want := range []float64{3.75, 2.75, 2.75, 2.25, 2} {
+		q := StatsQuery{Since: start.Add(time.Duration(hours) * time.Hour), Zone: time.UTC}
+		if hours == 0 {
+			q.Since = time.Time{}
+		}
+		if s, err := ReadStats(t.Context(), &log.Reader, q); err != nil || math.Abs(s.Total.Costs["USD"]-want) > 1e-9 {
+			t.Errorf("from run %d on: %v, %v; want %v", hours+1, s.Total.Costs, err, want)
+		}
+	}
+	for run, want := range map[eventlog.RunID]float64{"1": 1, "3": 0.5, "4": 0.25, "5": 2} {
+		for step, err := range Story(t.Context(), &log.Reader, run, eventlog.Query{}) {
+			if o, ok := step.What.(StepOutcome); err != nil || ok && (o.Cost == nil || math.Abs(o.Cost.Amount-want) > 1e-9) {
+				t.Errorf("run %s: %+v, %v; want %v", run, o.Cost, err, want)
+			}
+		}
+	}
+}
