@@ -187,7 +187,7 @@ func TestThreeQuestionsAtTerminals(t *testing.T) {
 	w.terminal(nil, "pending", "choose", ids[2], "reject-once").exits(0)
 	s.expect("Reject: Run it")
 	w.terminal(nil, "pending", "choose", ids[1], "allow-always").exits(0)
-	s.expect(", pending)")
+	s.expect(", with perlica pending)")
 	s.press("y") // the first
 	s.prompt("")
 	for i, option := range []string{"allow-once", "allow-always", "reject-once"} {

@@ -97,7 +97,7 @@ func (a *app) chat(cmd *cobra.Command, f chatFlags) (err error) {
 	if !term.IsTerminal(a.stderr) {
 		return withHint(usageErr("the chat needs a terminal"), "for one input: perlica run")
 	}
-	c := &chat{a: a, f: f, styles: term.NewStyles(a.getenv, true), dumb: a.getenv("TERM") == "dumb"}
+	c := &chat{a: a, f: f, styles: term.NewStyles(a.getenv, true), dumb: isDumb(a)}
 	if c.tty, err = term.OpenTTY(); err != nil {
 		return withHint(&exitError{2, err}, "for one input: perlica run")
 	}

@@ -2,45 +2,19 @@ package main
 
 import (
 	"fmt"
-	"strings"
-	"time"
 
-	"github.com/coder/acp-go-sdk"
-	"github.com/dustin/go-humanize"
-
-	"github.com/perlica/perlica/cmd/perlica/markdown"
-	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/provider"
 )
 
-// chatView shows a turn of the chat: the answer as Markdown where the terminal can, the rest
-// as run does, and plans, diffs and usage beside it.
+// chatView shows a turn of the chat, and tells what only its own terminal is told.
 type chatView struct {
-	c      *chat
-	say    *printer
-	stream *markdown.Stream // nil: the answer goes out as it comes
-	open   bool             // the answer so far does not end with a newline
-	quick  bool             // there is a status line
-
-	thought strings.Builder
-	diffs   map[acp.ToolCallId]string
-	named   map[acp.ToolCallId]bool // tools whose beginning was shown
-	plan    string                  // its entries, as last shown
-	step    string
-	used    *acp.UsageUpdate
-	alive   bool // the agent was there in an earlier turn
+	*turnView
+	c     *chat
+	alive bool // the agent was there in an earlier turn
 }
 
 func newChatView(c *chat, say *printer) *chatView {
-	v := &chatView{c: c, say: say, diffs: map[acp.ToolCallId]string{}, named: map[acp.ToolCallId]bool{}}
-	v.alive = c.prompted && c.conv.Alive()
-	v.quick = term.StatusWidth(c.a.stderr, c.a.getenv) != nil
-	if term.IsTerminal(c.a.stdout) && !c.dumb {
-		v.stream = markdown.NewStream(say.status.Through(say.raw), term.NewStyles(c.a.getenv, true), func() int { return term.Width(c.a.stdout) })
-		say.out, say.answer = v.stream, nil
-	}
-	return v
+	return &chatView{turnView: newTurnView(c.a, say), c: c, alive: c.prompted && c.conv.Alive()}
 }
 
 // show is the kernel's Show.
@@ -76,212 +50,11 @@ func (v *chatView) started() {
 	}
 }
 
-func (v *chatView) update(n kernel.Updated) {
-	if n.Kind != provider.AgentThoughtChunk {
-		v.endThought()
-	}
-	switch {
-	case n.Kind == provider.AgentMessageChunk:
-		if n.Text != "" {
-			v.open = !strings.HasSuffix(n.Text, "\n")
-		}
-		v.say.update(n)
-		v.tail()
-	case n.Kind == provider.AgentThoughtChunk:
-		if v.say.thoughts {
-			v.flush()
-			v.think(n.Text)
-		}
-		v.say.setStatus("thinking")
-	case n.Tool != nil:
-		v.flush()
-		v.tool(*n.Tool)
-	case n.Kind == provider.PlanChanged:
-		v.flush()
-		v.showPlan(n.Plan)
-	case n.Usage != nil:
-		v.used = n.Usage
-	}
-}
-
-// tail shows the end of what is not finished yet in the status line.
-func (v *chatView) tail() {
-	if v.stream == nil || !v.quick {
-		return
-	}
-	room := max(term.Width(v.c.a.stderr)-16, 16)
-	text := []rune(oneLine(v.stream.Tail(4 * room)))
-	if len(text) > room {
-		text = text[len(text)-room:]
-	}
-	for len(text) > 0 && term.Columns(string(text)) > room {
-		text = text[1:]
-	}
-	if len(text) == 0 {
-		v.say.setStatus("working")
-		return
-	}
-	v.say.setStatus("… " + strings.TrimSpace(string(text)))
-}
-
-// flush shows what came before something else.
-func (v *chatView) flush() {
-	if v.stream != nil && !v.say.closed {
-		if err := v.stream.Flush(); err != nil {
-			v.say.outputFailed(err)
-		}
-	}
-}
-
-// think shows whole lines of thoughts.
-func (v *chatView) think(text string) {
-	v.thought.WriteString(text)
-	all := v.thought.String()
-	if i := strings.LastIndexByte(all, '\n'); i >= 0 {
-		v.thought.Reset()
-		v.thought.WriteString(all[i+1:])
-		v.thoughtLines(all[:i])
-	}
-}
-
-func (v *chatView) endThought() {
-	if v.thought.Len() > 0 {
-		v.thoughtLines(v.thought.String())
-		v.thought.Reset()
-	}
-}
-
-func (v *chatView) thoughtLines(text string) {
-	for line := range strings.SplitSeq(text, "\n") {
-		if strings.TrimSpace(line) != "" {
-			v.say.line(v.say.styles.Dim("  " + term.Sanitize(line)))
-		}
-	}
-}
-
-// tool shows a tool call: in the status line while it runs, as a line when it is over. Where
-// there is no status line, its beginning is a line, too.
-func (v *chatView) tool(t provider.ToolCall) {
-	added, removed := 0, 0
-	for _, c := range t.Content {
-		if c.Type == "diff" {
-			a, r := diffSize(c.OldText, c.NewText)
-			added, removed = added+a, removed+r
-		}
-	}
-	if added+removed > 0 {
-		v.diffs[t.ID] = fmt.Sprintf(" (+%d −%d)", added, removed)
-	}
-	if t.Status == acp.ToolCallStatusFailed {
-		delete(v.diffs, t.ID) // nothing was changed
-	}
-	over := t.Status == acp.ToolCallStatusCompleted || t.Status == acp.ToolCallStatusFailed
-	if t.Title != "" && !over && !v.quick && !v.named[t.ID] {
-		v.named[t.ID] = true
-		v.say.line("… " + oneLine(t.Title))
-	}
-	if title, ok := v.say.tools[t.ID]; ok && over {
-		v.say.tools[t.ID] = title + v.diffs[t.ID]
-	} else if !ok && over && t.Title != "" {
-		v.say.tools[t.ID] = t.Title + v.diffs[t.ID] // it was never said to run
-	}
-	v.say.tool(t)
-}
-
-// diffSize counts the lines that a change adds and removes.
-func diffSize(before, after string) (added, removed int) {
-	count := map[string]int{}
-	for line := range strings.Lines(before) {
-		count[line]++
-		removed++
-	}
-	for line := range strings.Lines(after) {
-		if count[line] > 0 {
-			count[line]--
-			removed--
-		} else {
-			added++
-		}
-	}
-	return added, removed
-}
-
-// showPlan shows a plan when its entries are new, and then only how far it is.
-func (v *chatView) showPlan(entries []acp.PlanEntry) {
-	var names strings.Builder
-	done, now := 0, ""
-	for _, e := range entries {
-		names.WriteString(e.Content + "\n")
-		switch e.Status {
-		case acp.PlanEntryStatusCompleted:
-			done++
-		case acp.PlanEntryStatusInProgress:
-			if now == "" {
-				now = e.Content
-			}
-		}
-	}
-	if names.String() != v.plan {
-		v.plan = names.String()
-		for _, e := range entries {
-			v.say.line("  " + v.planMark(e.Status) + " " + oneLine(e.Content))
-		}
-	}
-	step := fmt.Sprintf("plan %d/%d", done, len(entries))
-	if now != "" {
-		step += ": " + oneLine(now)
-	}
-	if !v.quick && step != v.step && v.step != "" {
-		v.say.line(step)
-	}
-	v.step = step
-	v.say.setStatus(step)
-}
-
-func (v *chatView) planMark(s acp.PlanEntryStatus) string {
-	switch s {
-	case acp.PlanEntryStatusCompleted:
-		return v.say.styles.Green("✓")
-	case acp.PlanEntryStatusInProgress:
-		return v.say.styles.Yellow("▸")
-	}
-	return v.say.styles.Dim("·")
-}
-
 // finish ends the turn on the screen: the rest of the answer, what went wrong, what it took.
 func (v *chatView) finish(res kernel.Result, err error) {
-	v.endThought()
-	v.flush()
-	if v.open && v.stream == nil && v.say.answer == nil {
-		v.say.text("\n") // in a file the next answer follows
-	}
-	if v.plan != "" && v.step != "" && v.quick {
-		v.say.line(v.say.styles.Dim(v.step))
-	}
-	if err == nil {
-		if text := v.usage(res); text != "" {
-			v.say.finish(res, err)
-			fmt.Fprintln(v.c.a.stderr, v.say.styles.Dim(text))
-			return
-		}
-	}
+	v.end()
 	v.say.finish(res, err)
-}
-
-// usage is what the turn took, as far as the agent says. Agents that count nothing say zero.
-func (v *chatView) usage(res kernel.Result) string {
-	var parts []string
-	if in, out, ok := res.Tokens(); ok && in+out > 0 {
-		parts = append(parts, humanize.Comma(in)+" tokens in, "+humanize.Comma(out)+" out")
+	if text := v.usage(res); err == nil && text != "" {
+		fmt.Fprintln(v.a.stderr, v.say.styles.Dim(text))
 	}
-	if u := v.used; u != nil && u.Size > 0 && 100*int64(u.Used) >= int64(u.Size) {
-		parts = append(parts, fmt.Sprintf("context %d%%", 100*int64(u.Used)/int64(u.Size)))
-	}
-	if res.Cost != nil && res.Cost.Amount >= 0.005 {
-		parts = append(parts, fmt.Sprintf("%.2f %s so far", res.Cost.Amount, oneLine(res.Cost.Currency)))
-	}
-	if res.Duration >= 2*time.Second {
-		parts = append(parts, res.Duration.Round(time.Second).String())
-	}
-	return strings.Join(parts, " · ")
 }

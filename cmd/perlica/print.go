@@ -273,7 +273,11 @@ func (p *printer) closedLine(n kernel.Closed) {
 	}
 	for _, o := range n.Question.Options {
 		if o.ID == n.Answer.Option {
-			p.note(fmt.Sprintf("%s: %s (%s, %s)", oneLine(o.Label), title, n.Answer.By, n.Answer.Where))
+			where := n.Answer.Where
+			if where == "pending" {
+				where = "with perlica pending" // alone it reads as if it still were
+			}
+			p.note(fmt.Sprintf("%s: %s (%s, %s)", oneLine(o.Label), title, n.Answer.By, where))
 		}
 	}
 }

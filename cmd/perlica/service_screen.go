@@ -56,7 +56,7 @@ func (n noting) Handle(context.Context, slog.Record) error {
 }
 
 func newServiceScreen(a *app) *serviceScreen {
-	s := &serviceScreen{a: a, live: term.IsTerminal(a.stderr) && a.getenv("TERM") != "dumb", noted: make(chan struct{}, 1)}
+	s := &serviceScreen{a: a, live: term.IsTerminal(a.stderr) && !isDumb(a), noted: make(chan struct{}, 1)}
 	if s.log = slog.New(printed{a}); s.live {
 		s.log = slog.New(noting{slog.DiscardHandler, s.noted})
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/provider"
 )
 
 func (a *app) watchCommand() *cobra.Command {
@@ -98,19 +97,21 @@ func (a *app) sessionToWatch(ctx context.Context, log *eventlog.Reader, p *place
 	return view.Latest(ctx)
 }
 
-// watcher shows a session that lives elsewhere, as a run shows itself.
+// watcher shows a session that lives elsewhere, as the chat shows its own.
 type watcher struct {
+	a     *app
 	say   *printer
+	view  *turnView // of the turn that is shown
 	asker *asker
-	text  string // the end of what was printed of the answer
-	held  bool   // by somebody who says who he is
+	held  bool // by somebody who says who he is
 	by    string
 }
 
 func newWatcher(ctx context.Context, a *app, thoughts bool, end context.CancelFunc) *watcher {
 	// What stops a run, Ctrl-C at a question or a closed pipe, ends the watching.
 	stop := &stopper{first: make(chan kernel.Stop, 1), onStop: end, end: func(error) { end() }}
-	w := &watcher{say: newPrinter(ctx, a, runFlags{format: "text", thoughts: thoughts}, stop)}
+	w := &watcher{a: a, say: newPrinter(ctx, a, runFlags{format: "text", thoughts: thoughts}, stop)}
+	w.view = newTurnView(a, w.say)
 	w.asker = newAsker(a, nil, w.say)
 	w.asker.stop = stop
 	w.asker.answerTo = func(ctx context.Context, q interaction.Question, answer interaction.Answer) error {
@@ -121,7 +122,7 @@ func newWatcher(ctx context.Context, a *app, thoughts bool, end context.CancelFu
 }
 
 func (w *watcher) close() {
-	w.endAnswer()
+	w.end()
 	w.asker.close()
 	_ = w.say.status.Close() // errors of the terminal are nobody's business
 }
@@ -131,14 +132,14 @@ func (w *watcher) note(format string, args ...any) { w.say.note(fmt.Sprintf(form
 // show shows what is different for somebody who only watches, and lets the printer of runs
 // show the rest.
 func (w *watcher) show(n kernel.Notice) {
+	if u, ok := n.(kernel.Updated); ok {
+		w.view.update(u)
+		return
+	}
+	w.view.flush()
 	switch n := n.(type) {
 	case kernel.Received:
 		w.received(n)
-	case kernel.Updated:
-		if n.Kind == provider.AgentMessageChunk && n.Text != "" {
-			w.text = n.Text
-		}
-		w.say.show(n)
 	case kernel.Asked:
 		w.say.show(n)
 		if n.Answerable && !w.asker.available() {
@@ -163,6 +164,7 @@ func (w *watcher) show(n kernel.Notice) {
 
 // received shows what was asked, and by whom.
 func (w *watcher) received(n kernel.Received) {
+	w.view = newTurnView(w.a, w.say)
 	s := w.say.styles
 	w.say.status.Print(func(out io.Writer) {
 		fmt.Fprintln(out, s.Dim(fmt.Sprintf("\n%s  %s (%s)  run %s", n.At.Local().Format(time.DateTime), oneLine(n.Input.Sender), oneLine(n.Input.Source), short(n.Run))))
@@ -176,24 +178,23 @@ func (w *watcher) received(n kernel.Received) {
 	})
 }
 
-// endAnswer ends the line of an answer, so that the next does not begin in its middle.
-func (w *watcher) endAnswer() {
-	switch {
-	case w.text == "" || w.say.closed:
-	case w.say.answer != nil:
+// end ends what is shown of a turn, so that what comes next does not begin in its middle.
+func (w *watcher) end() {
+	w.view.end()
+	if w.say.answer != nil && !w.say.closed {
 		_ = w.say.answer.Close() // the terminal may be gone
-	case !strings.HasSuffix(w.text, "\n"):
-		w.say.text("\n")
 	}
-	w.text = ""
+	w.say.status.Clear()
 }
 
 func (w *watcher) finished(n kernel.Finished) {
-	w.endAnswer()
+	w.end()
 	clear(w.say.tools)
 	w.say.waiting = 0
-	w.say.status.Clear()
 	w.say.explain(n.Result)
+	if text := w.view.usage(n.Result); text != "" {
+		w.say.line(w.say.styles.Dim(text))
+	}
 }
 
 func (w *watcher) heldBy(n kernel.Held) {
@@ -205,8 +206,7 @@ func (w *watcher) heldBy(n kernel.Held) {
 
 // freed says that the holder is gone, and whether it left in the middle of a turn.
 func (w *watcher) freed(n kernel.Freed) {
-	w.endAnswer()
-	w.say.status.Clear()
+	w.end()
 	switch {
 	case n.Run != "":
 		w.note("the process that ran this turn is gone; 'perlica log show %s' tells what is known, and the next start records the outcome", short(n.Run))

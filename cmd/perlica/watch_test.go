@@ -38,3 +38,33 @@ func TestWatchAnswers(t *testing.T) {
 	w.logged(3, "interaction.answered")
 	w.audit()
 }
+
+// TestWatchLooksLikeTheChat: who watches sees a turn as it is seen in the chat: Markdown, the plan,
+// what a tool changed, and what the turn took; and the next turn for itself.
+func TestWatchLooksLikeTheChat(t *testing.T) {
+	w := newWorld(t)
+	chat := w.chat()
+	chat.send("hello", "You said: hello")
+	watch := w.terminal(nil, "watch")
+	watch.expect("You said: hello")
+	chat.press("\x1b[200~" + `@plan completed:Read in_progress:Write` + "\n" +
+		`@tool edit "Change it" path=a.txt old="one" new="1\n2"` + "\n" + "@say **bold** and `code`\n@tokens 1234 56\x1b[201~\r")
+	for _, s := range []*screen{chat, watch} {
+		for _, text := range []string{"✓ Read", "▸ Write", "Change it (+2 −1)", "bold and code", "plan 1/2: Write", "1,234 tokens in, 56 out"} {
+			s.expect(text)
+		}
+	}
+	chat.prompt("")
+	chat.press("@plan pending:Think\r")
+	for _, s := range []*screen{chat, watch} {
+		s.expect("· Think")
+		s.expect("plan 0/1")
+		s.expect("nothing was said")
+	}
+	chat.prompt("")
+	chat.bye()
+	watch.expect("has left the session")
+	watch.press("\x03")
+	watch.exits(0)
+	w.audit()
+}
