@@ -90,6 +90,35 @@ func ReadAnchors(path string) ([]Anchor, error) {
 	return parseAnchors(b), nil
 }
 
+// AnchoredSize returns how many events the log at path had when its anchor was written last, and 0
+// if there is no anchor or its end cannot be read. It reads the end only.
+func AnchoredSize(path string) int64 {
+	name := AnchorPath(path)
+	if fi, err := os.Stat(name); err != nil || !fi.Mode().IsRegular() {
+		return 0
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = f.Close() }() // read from only
+	fi, err := f.Stat()
+	if err != nil {
+		return 0
+	}
+	tail := make([]byte, min(fi.Size(), maxAnchorLine))
+	if _, err := f.ReadAt(tail, fi.Size()-int64(len(tail))); err != nil {
+		return 0
+	}
+	lines := strings.Split(string(tail), "\n")
+	for i := len(lines) - 2; i >= 0; i-- { // the last has no end
+		if c, err := parseAnchorLine(lines[i]); err == nil {
+			return c.Size
+		}
+	}
+	return 0
+}
+
 func parseAnchors(b []byte) []Anchor {
 	var list []Anchor
 	for n := 1; len(b) > 0; n++ {

@@ -2,7 +2,9 @@ package eventlog
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -44,6 +46,34 @@ func TestATornAnchorIsNoDamage(t *testing.T) {
 			if list := parseAnchors(file); list[0].Damage == "" {
 				t.Errorf("bit %d of the line's end is another: %+v", bit, list)
 			}
+		}
+	}
+}
+
+// TestAnchoredSize: the last line that is whole counts, however the file ends, and however long it is.
+func TestAnchoredSize(t *testing.T) {
+	c := Checkpoint{Origin: "perlica/x", Size: 17}
+	line := anchorLine(c)
+	long := strings.Repeat(anchorLine(Checkpoint{Origin: "perlica/x", Size: 3}), 200)
+	for name, text := range map[string]string{
+		"one line": line, "two": anchorLine(Checkpoint{Origin: "perlica/x", Size: 3}) + line, "many": long + line,
+		"torn": line + line[:9], "holed": line + "\x00\x00\x00", "damaged behind": line + "nonsense\n",
+	} {
+		path := filepath.Join(t.TempDir(), "e.db")
+		if err := os.WriteFile(AnchorPath(path), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if n := AnchoredSize(path); n != 17 {
+			t.Errorf("%s: %d", name, n)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "e.db")
+	for _, text := range []string{"", "17", "nonsense\n"} {
+		if n := AnchoredSize(path); n != 0 {
+			t.Errorf("%q before: %d", text, n)
+		}
+		if err := os.WriteFile(AnchorPath(path), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

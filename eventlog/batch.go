@@ -221,6 +221,12 @@ func (w *batchWriter) look(ctx context.Context) error {
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
+	if w.tree.size == 0 {
+		// Nothing was seen of it yet. What a log forgot it would let happen once more.
+		if n := AnchoredSize(w.path); n > size {
+			return fmt.Errorf("%w: it ends at event %d, and its anchor covers %d", ErrCorrupt, size, n)
+		}
+	}
 	if size == w.tree.size && (size == 0 || string(leaf) == string(w.last[:])) {
 		return nil
 	}

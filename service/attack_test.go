@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,49 +39,72 @@ func TestACodeThatComesAgainIsNoInput(t *testing.T) {
 	}
 }
 
-// busy is a channel whose platform wants no cards for a while.
+// busy is a channel whose platform takes its time over cards, and says each time what becomes of it.
 type busy struct {
 	*local.Channel
-	refuses atomic.Bool
-	refused chan struct{}
+	asked chan struct{} // a card is on its way
+	word  chan error    // nil: it arrives
 }
 
 func (b *busy) Send(ctx context.Context, m service.Outbound) (string, error) {
-	if strings.Contains(m.Text, "May I") && b.refuses.Load() {
-		select {
-		case b.refused <- struct{}{}:
-		default:
+	if strings.Contains(m.Text, "May I") && len(m.Text) > 60 { // the question, not what became of it
+		b.asked <- struct{}{}
+		if err := <-b.word; err != nil {
+			return "", err
 		}
-		return "", service.ErrNotSent
 	}
 	return b.Channel.Send(ctx, m)
 }
 
-// TestACardThatDidNotArriveIsNotAnswered by a bare number: nobody has seen it.
-func TestACardThatDidNotArriveIsNotAnswered(t *testing.T) {
-	w := newWorld(t)
-	ch := &busy{refused: make(chan struct{}, 1)}
-	ch.refuses.Store(true)
-	s := w.serve(local.DefaultLimits(), func(o *service.Options) {
-		ch.Channel = o.Channels[0].(*local.Channel)
-		o.Channels[0] = ch
-	})
-	alice := w.phone("alice")
-	w.pair(s, alice)
-	alice.say(`@ask execute "May I" command="make"`)
-	<-ch.refused
-	alice.say("1")
-	if err := alice.Flush(t.Context()); err != nil {
-		t.Fatal(err)
+// on waits until it happens.
+func on(t *testing.T, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(20 * time.Second):
+		t.Fatal("that never happens")
 	}
-	if open, err := s.r.PendingQuestions(t.Context()); err != nil || len(open) != 1 {
-		t.Errorf("%d questions are open, %v", len(open), err)
+}
+
+// TestACardOnItsWay: a bare number that comes while a card is being sent answers it only if it
+// arrives. Of one that failed nobody can have seen it.
+func TestACardOnItsWay(t *testing.T) {
+	for name, fault := range map[string]error{"it arrives": nil, "it fails": service.ErrNotSent} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			ch := &busy{asked: make(chan struct{}), word: make(chan error)}
+			s := w.serve(local.DefaultLimits(), func(o *service.Options) {
+				ch.Channel = o.Channels[0].(*local.Channel)
+				o.Channels[0] = ch
+			})
+			alice := w.phone("alice")
+			w.pair(s, alice)
+			alice.say(`@ask execute "May I" command="make"`)
+			on(t, ch.asked)
+			alice.say("1")
+			<-time.After(200 * time.Millisecond) // in which the bridge could make up its mind
+			if open, err := s.r.PendingQuestions(t.Context()); err != nil || len(open) != 1 {
+				t.Fatalf("%d questions are open, %v", len(open), err)
+			}
+			ch.word <- fault
+			if fault == nil {
+				alice.expect("permission: allow")
+				return
+			}
+			if err := alice.Flush(t.Context()); err != nil { // it is judged
+				t.Fatal(err)
+			}
+			on(t, ch.asked)
+			if open, err := s.r.PendingQuestions(t.Context()); err != nil || len(open) != 1 {
+				t.Fatalf("%d questions are open, %v", len(open), err)
+			}
+			ch.word <- nil
+			alice.expect("May I")
+			alice.say("3")
+			alice.expect("permission: reject")
+			alice.expect("You said: 1")
+		})
 	}
-	ch.refuses.Store(false)
-	alice.expect("May I")
-	alice.say("3")
-	alice.expect("permission: reject")
-	alice.expect("You said: 1")
 }
 
 // TestANumberForSomethingElse: one that answers another message, or whose time lies ahead of

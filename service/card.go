@@ -30,16 +30,17 @@ type card struct {
 	// When sending that part began, and when it is known to have arrived; zero: not yet, or not
 	// any more, because it failed.
 	began, arrived time.Time
+	decided        chan struct{} // while it is on its way: closed when that is known
 }
 
-// quick is how long a card may be on its way before it has to have arrived to be answered by a
-// bare number: one that waits for its platform was not seen.
+// quick is how long a card may be on its way to be answered by a bare number at once: of one that
+// waits for its platform for longer nobody knows when it was seen first.
 const quick = 5 * time.Second
 
 // seen is the earliest moment at which the contact can have seen the card; zero: not yet.
-func (c *card) seen(now time.Time) time.Time {
+func (c *card) seen() time.Time {
 	switch {
-	case c.arrived.IsZero() && now.Sub(c.began) > quick:
+	case c.arrived.IsZero():
 		return time.Time{}
 	case c.arrived.Sub(c.began) > quick:
 		return c.arrived
@@ -130,14 +131,45 @@ func buttons(q interaction.Question) (list []Button) {
 	return list
 }
 
-// cardSent takes note of how sending goes, if it is that of a card.
+// cardSent takes note of how sending goes, if it is that of a card: first with the time when it
+// began, then with that and the one when it had arrived, or with none if it failed.
 func (b *Bridge) cardSent(q *queued, began, arrived time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if a := b.asked[q.Question]; a != nil {
-		if c := a.cards[q.contactFact]; c != nil && c.last == q.ID {
-			c.began, c.arrived = began, arrived
-		}
+	a := b.asked[q.Question]
+	if a == nil {
+		return
+	}
+	c := a.cards[q.contactFact]
+	if c == nil || c.last != q.ID {
+		return
+	}
+	if c.decided != nil {
+		close(c.decided)
+		c.decided = nil
+	}
+	if !began.IsZero() && arrived.IsZero() {
+		c.decided = make(chan struct{})
+	}
+	c.began, c.arrived = began, arrived
+}
+
+// landed waits until a card that is on its way has arrived, or has failed: who answers it may be
+// quicker than the platform's word. After quick nobody waits.
+func (b *Bridge) landed(ctx context.Context, a *asked, who contactFact) {
+	b.mu.Lock()
+	c := a.cards[who]
+	decided, left := c.decided, quick-b.opt.Now().Sub(c.began)
+	b.mu.Unlock()
+	if decided == nil {
+		return
+	}
+	t := time.NewTimer(min(left, quick))
+	defer t.Stop()
+	select {
+	case <-decided:
+	case <-t.C:
+	case <-ctx.Done():
 	}
 }
 
@@ -167,7 +199,7 @@ func (b *Bridge) openTo(who contactFact) (list []*asked) {
 func (b *Bridge) sentAfter(a *asked, who contactFact, sent time.Time) bool {
 	now := b.opt.Now()
 	b.mu.Lock()
-	seen := a.cards[who].seen(now)
+	seen := a.cards[who].seen()
 	b.mu.Unlock()
 	if seen.IsZero() || sent.IsZero() || sent.After(now) {
 		return false
@@ -267,7 +299,13 @@ func (b *Bridge) answerOf(ctx context.Context, c Contact, m Inbound, f *received
 		}
 	}
 	// A number that answers another message is about that.
-	if m.ReplyTo == "" && len(open) == 1 && b.sentAfter(open[0], c.key(), m.Sent) {
+	if m.ReplyTo != "" || len(open) != 1 {
+		return nil
+	}
+	if _, _, ok := choice(open[0].Question, text); !ok {
+		return nil
+	}
+	if b.landed(ctx, open[0], c.key()); b.sentAfter(open[0], c.key(), m.Sent) {
 		answer(open[0], text)
 	}
 	return nil

@@ -198,20 +198,11 @@ func (v *verified) unreadable(err error) {
 
 // gone reports whether an anchor is left of a log that is not there, or is empty.
 func (v *verified) gone() bool {
-	anchors, err := eventlog.ReadAnchors(v.File)
-	if err != nil {
+	n := eventlog.AnchoredSize(v.File)
+	if n == 0 {
 		return false
 	}
-	var most eventlog.Anchor
-	for _, a := range anchors {
-		if a.Damage == "" && !a.Torn && a.Size > most.Size {
-			most = a
-		}
-	}
-	if most.Size == 0 {
-		return false
-	}
-	v.FirstBad, v.Kind, v.Damage = 1, eventlog.DamageTruncated, fmt.Sprintf("there is no log, and %s covers %d events", most, most.Size)
+	v.FirstBad, v.Kind, v.Damage = 1, eventlog.DamageTruncated, fmt.Sprintf("there is no log, and its anchor covers %d events", n)
 	v.Findings = []eventlog.Finding{{Seq: v.FirstBad, Kind: v.Kind, What: v.Damage}}
 	return true
 }

@@ -68,8 +68,14 @@ func (e *examination) openLog() {
 	if !e.usable {
 		return
 	}
+	const lost = "no run can start: put a copy of it back, or, to begin a new log, move it and the .anchor beside it away, and keep them"
 	info, err := os.Stat(e.paths.EventLog)
+	anchored := eventlog.AnchoredSize(e.paths.EventLog)
 	if errors.Is(err, fs.ErrNotExist) {
+		if anchored > 0 {
+			e.fail(lost, "there is no log, and its anchor covers %s events", humanize.Comma(anchored))
+			return
+		}
 		e.ok("none yet; the first run makes it")
 		return
 	}
@@ -82,6 +88,10 @@ func (e *examination) openLog() {
 	if err == nil {
 		e.log, e.size = log, info.Size()
 		events, _, err = log.Head(e.ctx)
+	}
+	if anchored > events && (err == nil || errors.Is(err, eventlog.ErrNotExist)) {
+		e.fail(lost, "the log ends at event %s, and its anchor covers %s", humanize.Comma(events), humanize.Comma(anchored))
+		return
 	}
 	if err != nil {
 		e.fail(logHint(err), "%v", err)
@@ -100,7 +110,7 @@ func logHint(err error) string {
 	case errors.Is(err, eventlog.ErrReadOnly), errors.Is(err, fs.ErrPermission):
 		return "make the file and its folder readable and writable"
 	case errors.Is(err, eventlog.ErrNotExist):
-		return "the next run begins a new log in it; if it held one, put a copy back first: an input that only the lost log knows would be called again"
+		return "the next run begins a new log in it"
 	}
 	return "no run can start with it: move it away to start a new log, and keep it"
 }

@@ -125,6 +125,10 @@ func DefaultLimits() service.Limits {
 	return service.Limits{Text: 16_000, Format: service.Plain, Dedupes: true}
 }
 
+// dying is how long a socket may be held behind its process's death: by a child that was just being
+// started, and has not closed yet what is not its own.
+const dying = 500 * time.Millisecond
+
 // Listen opens the socket. Nobody but the user can enter its folder.
 func Listen(path string, limits service.Limits) (*Channel, error) {
 	dir := filepath.Dir(path)
@@ -135,9 +139,15 @@ func Listen(path string, limits service.Limits) (*Channel, error) {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("local: the folder for sockets: %w", err)
 	}
-	if conn, err := net.DialTimeout("unix", path, time.Second); err == nil {
+	for end := time.Now().Add(dying); ; time.Sleep(dying / 10) {
+		conn, err := net.DialTimeout("unix", path, time.Second)
+		if err != nil {
+			break
+		}
 		_ = conn.Close() // nothing was written
-		return nil, fmt.Errorf("local: another process listens on %s", path)
+		if time.Now().After(end) {
+			return nil, fmt.Errorf("local: another process listens on %s", path)
+		}
 	}
 	_ = os.Remove(path) // of a process that was killed
 	l, err := net.Listen("unix", path)
