@@ -12,12 +12,14 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 func unlocked(f func() error) error { return f() }
 
 // signedCheckpoint is a checkpoint of nothing in particular.
-func signedCheckpoint(t testing.TB, k *Keys, size int64) Checkpoint {
+func signedCheckpoint(t testing.TB, k *evidence.Keys, size int64) Checkpoint {
 	t.Helper()
 	c := Checkpoint{Origin: "perlica/0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", Size: size, Root: tlog.RecordHash(fmt.Append(nil, size))}
 	s, err := k.Signer(c.Origin)
@@ -174,7 +176,7 @@ func TestAnchorOfTwoProcesses(t *testing.T) {
 				if _, err := log.Append(t.Context(), fact(CallEnforced, Refs{})); err != nil {
 					t.Error(err)
 				}
-				if err := log.Anchored(); !errors.Is(err, ErrKey) {
+				if err := log.Anchored(); !errors.Is(err, evidence.ErrKey) {
 					t.Error(err)
 				}
 			})

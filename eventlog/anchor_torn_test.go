@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"path/filepath"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // TestATornAnchorIsNoDamage: wherever a crash cuts the last line, what was before it counts
 // and the rest is torn; a line that was changed where its end was is damage.
 func TestATornAnchorIsNoDamage(t *testing.T) {
-	keys, err := MakeKeys(t.TempDir())
+	keys, err := evidence.MakeKeys(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,12 +13,14 @@ import (
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // batchWriter turns batches into commits. Only the writer goroutine uses it.
 type batchWriter struct {
 	path string
-	keys *Keys                    // nil: nothing is signed
+	keys *evidence.Keys           // nil: nothing is signed
 	fail func(point string) error // of tests; nil otherwise
 	wait time.Duration            // of tests; zero is busyTimeout
 

@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // A Checkpoint is a tree head: it stands for the first Size events of the log that Origin
@@ -102,7 +104,7 @@ func (c Checkpoint) Signed(known ...note.Verifier) ([]string, error) {
 
 // Checkpoint signs the tree over all that was recorded before, stores the signed note with the
 // log, appends it to the anchor, and returns it. The end of a run does the same unasked.
-// Without a usable key the checkpoint has no note, and the error wraps ErrKey; an anchor that
+// Without a usable key the checkpoint has no note, and the error wraps [evidence.ErrKey]; an anchor that
 // cannot be written is an error, too. An empty log has no checkpoint.
 func (l *Log) Checkpoint(ctx context.Context) (Checkpoint, error) {
 	if err := ctx.Err(); err != nil {
@@ -118,7 +120,7 @@ func (l *Log) Checkpoint(ctx context.Context) (Checkpoint, error) {
 }
 
 // Anchored waits until the checkpoint of what was recorded before the call is anchored, and
-// returns why the last one is not, or is not signed (ErrKey).
+// returns why the last one is not, or is not signed ([evidence.ErrKey]).
 func (l *Log) Anchored() error {
 	l.mu.Lock()
 	m, pending := l.queued, l.settled < l.queued
@@ -201,7 +203,7 @@ func (w *batchWriter) checkpoint(ctx context.Context) error {
 	}
 	msg, err := note.Sign(&note.Note{Text: w.noted.Text()}, signer)
 	if err != nil {
-		w.unsigned = fmt.Errorf("%w: %w", ErrKey, err)
+		w.unsigned = fmt.Errorf("%w: %w", evidence.ErrKey, err)
 		return nil
 	}
 	w.noted.Note = string(msg)
@@ -211,7 +213,7 @@ func (w *batchWriter) checkpoint(ctx context.Context) error {
 // signature returns what signs for the log. To make it of the key takes as long as to sign.
 func (w *batchWriter) signature() (note.Signer, error) {
 	if w.keys == nil {
-		return nil, ErrKey
+		return nil, evidence.ErrKey
 	}
 	if w.signer == nil || w.signer.Name() != w.origin {
 		var err error

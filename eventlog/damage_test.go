@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"modernc.org/sqlite"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // The log that is damaged: runs of ten events each, with a checkpoint and a line of the anchor
@@ -197,7 +199,7 @@ func registerHashes(t *testing.T) {
 func soundLog(t *testing.T) (path, vkey string, last Checkpoint) {
 	t.Helper()
 	registerHashes(t)
-	keys, err := MakeKeys(t.TempDir())
+	keys, err := evidence.MakeKeys(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

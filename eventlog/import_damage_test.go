@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // yield is what an export says when it is read: every event and every absence, and the
@@ -45,7 +47,7 @@ func yield(text string) (string, error) {
 // every form.
 func smallExport(t testing.TB) string {
 	t.Helper()
-	keys, err := MakeKeys(t.TempDir())
+	keys, err := evidence.MakeKeys(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

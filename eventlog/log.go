@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 const (
@@ -33,9 +35,9 @@ type Options struct {
 	// nobody asked for it. Zero means 20 ms.
 	Lazy time.Duration
 
-	// Keys sign the checkpoint that is made with the end of every run; see UseKeys. Nil signs
-	// nothing.
-	Keys *Keys
+	// Keys sign the checkpoint that is made with the end of every run; see
+	// [evidence.UseKeys]. Nil signs nothing.
+	Keys *evidence.Keys
 
 	// Redact is applied to every payload before it is hashed, so that what it takes out was
 	// never on the log. Nil changes nothing, and only then the log holds the bytes of the

@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // proofLog is a log of some events with a checkpoint after each tenth, and its keys.
@@ -33,7 +35,7 @@ func proofLog(t *testing.T) (*Log, []note.Verifier, []Checkpoint) {
 			}
 		}
 	}
-	k, err := ReadKeys(keyDir)
+	k, err := evidence.ReadKeys(keyDir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +98,7 @@ func TestProofsThatProveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := reencoded(t, p, func(*Event) {})
-	other, err := MakeKeys(filepath.Join(t.TempDir(), "other"))
+	other, err := evidence.MakeKeys(filepath.Join(t.TempDir(), "other"))
 	if err != nil {
 		t.Fatal(err)
 	}

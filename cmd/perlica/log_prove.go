@@ -18,6 +18,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 func (a *app) logProveCommand() *cobra.Command {
@@ -68,7 +69,7 @@ removed in between. Both are signed notes, as 'perlica log checkpoint' prints th
 // which need not be the one in use. Where one is not this user's own, --key KEY stands for it.
 func keyFlags(by []eventlog.Checkpoint, p *place) string {
 	var flags []string
-	keys, err := eventlog.ReadKeys(p.dirs.KeyDir())
+	keys, err := evidence.ReadKeys(p.dirs.KeyDir())
 	for _, c := range by {
 		key := ""
 		if err == nil {
@@ -266,7 +267,7 @@ func (a *app) ownVerifiers(origin string) ([]note.Verifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := eventlog.ReadKeys(p.dirs.KeyDir())
+	k, err := evidence.ReadKeys(p.dirs.KeyDir())
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -179,7 +180,7 @@ func (a *app) ownKeys(ctx context.Context, log *eventlog.Reader) ([]note.Verifie
 	if err != nil {
 		return nil, "your keys are not used: " + err.Error()
 	}
-	keys, err := eventlog.ReadKeys(dirs.KeyDir())
+	keys, err := evidence.ReadKeys(dirs.KeyDir())
 	if err != nil {
 		return nil, "your keys are not used: " + err.Error()
 	}

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // server is a witness as https://c2sp.org/tlog-witness describes it.
@@ -128,14 +129,14 @@ func fact() eventlog.Event {
 type fixture struct {
 	path string
 	log  *eventlog.Log
-	keys *eventlog.Keys
+	keys *evidence.Keys
 }
 
 // openLog opens a log of n events that signs.
 func openLog(t *testing.T, n int) *fixture {
 	t.Helper()
 	dir := t.TempDir()
-	keys, err := eventlog.MakeKeys(filepath.Join(dir, "keys"))
+	keys, err := evidence.MakeKeys(filepath.Join(dir, "keys"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +249,7 @@ func TestStrangers(t *testing.T) {
 		t.Errorf("an unknown log: %v", err)
 	}
 	name := f.verifiers(t)[0].Name()
-	theirs, err := eventlog.MakeKeys(t.TempDir())
+	theirs, err := evidence.MakeKeys(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

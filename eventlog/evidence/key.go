@@ -1,4 +1,4 @@
-package eventlog
+package evidence
 
 import (
 	"crypto/ed25519"
@@ -50,6 +50,9 @@ func (k *Keys) Ready() error {
 	}
 	return k.err
 }
+
+// algEd25519 is the signature type of https://c2sp.org/signed-note.
+const algEd25519 = 1
 
 // The file of keys is text: a line that says what it is, then one line for each key, a word
 // and a value in base64: "private" and the 32 bytes of an Ed25519 seed (RFC 8032), once, and
@@ -205,6 +208,19 @@ func writeKeys(dir string, k *Keys, move func(from, to string) error) (err error
 		return err
 	}
 	return syncDir(dir)
+}
+
+// syncDir makes the names in dir survive a power failure, where the system can do that.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, errors.ErrUnsupported) || os.PathSeparator == '\\' {
+		err = nil
+	}
+	return errors.Join(err, d.Close())
 }
 
 // Signer returns what signs checkpoints of the log that origin names. It fails with ErrKey
