@@ -83,7 +83,7 @@ var only = map[string][]string{
 	"golang.org/x/term":                {"cmd/perlica/term"},
 	"modernc.org/sqlite":               {"eventlog", "cmd/bench/bare"},
 	"zombiezen.com/go/sqlite":          {"eventlog"},
-	"golang.org/x/mod/sumdb/tlog":      {"eventlog"},
+	"golang.org/x/mod/sumdb/tlog":      {"eventlog", "eventlog/evidence"},
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
 	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica"},
 	"mvdan.cc/sh/v3/syntax":            {"policy", "kernel"}, // of kernel see onlyName

@@ -29,7 +29,7 @@ func TestATornAnchorIsNoDamage(t *testing.T) {
 	}
 	unsigned := signed
 	unsigned.Note = ""
-	for _, c := range []Checkpoint{signed, unsigned} {
+	for _, c := range []evidence.Checkpoint{signed, unsigned} {
 		line := []byte(anchorLine(c))
 		for n := 1; n < len(line); n++ {
 			for _, zeros := range []int{0, 7} {

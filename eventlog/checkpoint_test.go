@@ -179,7 +179,7 @@ func TestCheckpointOfTheSameTree(t *testing.T) {
 			event = fact(CallEnforced, Refs{}) // which makes the checkpoint
 		}
 		mustAppend(t, first, event)
-		var c Checkpoint
+		var c evidence.Checkpoint
 		for i, log := range []*Log{first, first, second, second, first} {
 			got, err := log.Checkpoint(t.Context())
 			if i == 0 {
@@ -311,7 +311,7 @@ func TestStoreCheckpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signed := func(c Checkpoint) string {
+	signed := func(c evidence.Checkpoint) string {
 		s, err := k.Signer(c.Origin)
 		if err != nil {
 			return "" // the keys of ReadKeys are at hand
@@ -322,11 +322,11 @@ func TestStoreCheckpoint(t *testing.T) {
 	for name, bad := range map[string]string{
 		"no note":    "hello",
 		"unsigned":   c.Text(),
-		"other root": signed(Checkpoint{Origin: c.Origin, Size: 4, Root: c.Root}),
-		"other log":  signed(Checkpoint{Origin: "perlica/x", Size: c.Size, Root: c.Root}),
-		"too large":  signed(Checkpoint{Origin: c.Origin, Size: 7, Root: c.Root}),
+		"other root": signed(evidence.Checkpoint{Origin: c.Origin, Size: 4, Root: c.Root}),
+		"other log":  signed(evidence.Checkpoint{Origin: "perlica/x", Size: c.Size, Root: c.Root}),
+		"too large":  signed(evidence.Checkpoint{Origin: c.Origin, Size: 7, Root: c.Root}),
 	} {
-		if err := l.StoreCheckpoint(t.Context(), bad); !errors.Is(err, ErrCheckpoint) {
+		if err := l.StoreCheckpoint(t.Context(), bad); !errors.Is(err, evidence.ErrCheckpoint) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -396,20 +396,4 @@ func TestCheckpointOfTheFirstBatch(t *testing.T) {
 		}
 		audit(t, l.Path())
 	}
-}
-
-func FuzzCheckpoint(f *testing.F) {
-	f.Add("perlica/x\n1\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n\n— perlica/x AAAAAAAA\n")
-	f.Fuzz(func(t *testing.T, msg string) {
-		c, err := ParseCheckpoint(msg)
-		if err != nil {
-			if !errors.Is(err, ErrCheckpoint) {
-				t.Errorf("%v", err)
-			}
-			return
-		}
-		if !strings.HasPrefix(msg, c.Text()+"\n") || c.Note != msg {
-			t.Errorf("%q became %+v", msg, c)
-		}
-	})
 }

@@ -196,7 +196,7 @@ func registerHashes(t *testing.T) {
 
 // soundLog makes the log that is to be damaged, and returns its path, the verifier's key for
 // its checkpoints and the last of them.
-func soundLog(t *testing.T) (path, vkey string, last Checkpoint) {
+func soundLog(t *testing.T) (path, vkey string, last evidence.Checkpoint) {
 	t.Helper()
 	registerHashes(t)
 	keys, err := evidence.MakeKeys(t.TempDir())

@@ -193,7 +193,7 @@ func TestImportOfUnsignedLies(t *testing.T) {
 	f.addNode(0, first.Hash)
 	f.addNode(1, crooked.Hash)
 	made := func(size int64, root tlog.Hash, list ...absence) string {
-		h := exportHeader{Checkpoint: Checkpoint{Size: size, Root: root}}
+		h := exportHeader{Checkpoint: evidence.Checkpoint{Size: size, Root: root}}
 		b, err := h.line()
 		text := string(b) + "\n"
 		for _, a := range list {

@@ -92,11 +92,11 @@ type Log struct {
 // An entry is what one call wants written, all or none of it.
 type entry struct {
 	events []Event
-	note   bool        // a checkpoint is wanted behind them
-	store  *Checkpoint // has a note that is to be stored; nil: none
-	late   bool        // who waits also waits until the batch's checkpoint is anchored
-	ahead  bool        // who waits does not wait for the checkpoint that the events ask for
-	wait   chan result // nil if nobody waits; capacity 1
+	note   bool                 // a checkpoint is wanted behind them
+	store  *evidence.Checkpoint // has a note that is to be stored; nil: none
+	late   bool                 // who waits also waits until the batch's checkpoint is anchored
+	ahead  bool                 // who waits does not wait for the checkpoint that the events ask for
+	wait   chan result          // nil if nobody waits; capacity 1
 }
 
 // noted reports whether the batch with the entry ends with a checkpoint.
@@ -114,7 +114,7 @@ func (e entry) endsRun() bool {
 
 type result struct {
 	last Seq
-	note Checkpoint
+	note evidence.Checkpoint
 	err  error
 }
 

@@ -27,7 +27,7 @@ type victim struct {
 	n         int64
 	keys      *evidence.Keys
 	verifiers []note.Verifier
-	last      Checkpoint
+	last      evidence.Checkpoint
 }
 
 func newVictim(t *testing.T, n int64) *victim {

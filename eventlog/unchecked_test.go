@@ -16,7 +16,7 @@ import (
 // of one size are one.
 func TestUncheckedIsCounted(t *testing.T) {
 	l, keyDir := openSigned(t)
-	var first Checkpoint
+	var first evidence.Checkpoint
 	for i := range 3 {
 		mustAppend(t, l, fact(Truncated, Refs{}))
 		c, err := l.Checkpoint(t.Context())

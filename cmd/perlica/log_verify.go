@@ -141,7 +141,7 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 		return v, nil
 	case errors.Is(err, eventlog.ErrOtherLog):
 		return v, withHint(err, "every log has a name of its own, the first line of its checkpoints")
-	case errors.Is(err, eventlog.ErrCheckpoint):
+	case errors.Is(err, evidence.ErrCheckpoint):
 		return v, withHint(fmt.Errorf("--since %s: %w", f.since, err), "the copy was changed, or somebody else signed it; the log was not verified")
 	case err != nil:
 		return v, err

@@ -51,9 +51,6 @@ func (k *Keys) Ready() error {
 	return k.err
 }
 
-// algEd25519 is the signature type of https://c2sp.org/signed-note.
-const algEd25519 = 1
-
 // The file of keys is text: a line that says what it is, then one line for each key, a word
 // and a value in base64: "private" and the 32 bytes of an Ed25519 seed (RFC 8032), once, and
 // "retired" and a public key.
@@ -254,6 +251,9 @@ func VerifierKey(origin string, public ed25519.PublicKey) string {
 	}
 	return text
 }
+
+// KeyName names a key as its verifier key begins: the name it signs under, and its id.
+func KeyName(name string, hash uint32) string { return fmt.Sprintf("%s+%08x", name, hash) }
 
 // VerifierKeys returns the verifier keys for the log that origin names, the present one first
 // and retired ones after it, newest first; none if the keys cannot be used.
