@@ -25,19 +25,20 @@ const module = "github.com/perlica/perlica"
 // mayImport is the house: imports point downwards only, and a folder that is not listed
 // here does not exist. Tests obey the same table.
 var mayImport = map[string][]string{
-	"eventlog":             {},
+	"eventlog":             {"eventlog/evidence"},
+	"eventlog/evidence":    {},
 	"eventlog/trail":       {},
-	"eventlog/witness":     {"eventlog"},
+	"eventlog/witness":     {"eventlog", "eventlog/evidence"},
 	"interaction":          {"eventlog"},
 	"policy":               {"eventlog"},
 	"provider":             {},
 	"provider/predictable": {},
 	"kernel/config":        {"policy", "eventlog/trail"},
 	"kernel/fact":          {"eventlog", "interaction", "provider"},
-	"kernel":               {"eventlog", "eventlog/trail", "interaction", "policy", "provider", "kernel/config", "kernel/fact"},
+	"kernel":               {"eventlog", "eventlog/evidence", "eventlog/trail", "interaction", "policy", "provider", "kernel/config", "kernel/fact"},
 	"kernel/report":        {"eventlog", "interaction", "policy", "provider", "kernel", "kernel/fact"},
-	"kernel/checkup":       {"eventlog", "eventlog/trail", "interaction", "provider", "kernel", "kernel/config"},
-	"kernel/command":       {"eventlog", "interaction", "kernel", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report"},
+	"kernel/checkup":       {"eventlog", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "kernel", "kernel/config"},
+	"kernel/command":       {"eventlog", "eventlog/evidence", "interaction", "kernel", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report"},
 	"service":              {"kernel", "kernel/checkup", "kernel/command", "kernel/config", "kernel/fact", "eventlog", "eventlog/trail", "interaction", "policy"},
 	"service/local":        {"service"},
 	"service/attachment":   {},
@@ -54,8 +55,8 @@ var mayImport = map[string][]string{
 	"cmd/perlica": {
 		"cmd/perlica/term", "cmd/perlica/editor", "cmd/perlica/markdown", "service", "service/local", "service/telegram", "service/webhook",
 		"service/imessage", "kernel", "kernel/checkup", "kernel/command", "kernel/config",
-		"kernel/fact", "kernel/report", "provider", "provider/predictable", "policy", "interaction", "eventlog", "eventlog/trail",
-		"eventlog/witness",
+		"kernel/fact", "kernel/report", "provider", "provider/predictable", "policy", "interaction", "eventlog", "eventlog/evidence",
+		"eventlog/trail", "eventlog/witness",
 	},
 }
 
@@ -82,7 +83,7 @@ var only = map[string][]string{
 	"golang.org/x/term":                {"cmd/perlica/term"},
 	"modernc.org/sqlite":               {"eventlog", "cmd/bench/bare"},
 	"zombiezen.com/go/sqlite":          {"eventlog"},
-	"golang.org/x/mod/sumdb/tlog":      {"eventlog"},
+	"golang.org/x/mod/sumdb/tlog":      {"eventlog", "eventlog/evidence"},
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
 	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica"},
 	"mvdan.cc/sh/v3/syntax":            {"policy", "kernel"}, // of kernel see onlyName

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // TestTheCheckpointFollowsAnAnswer: who waits for the end of a run does not wait for its
@@ -17,7 +19,7 @@ func TestTheCheckpointFollowsAnAnswer(t *testing.T) {
 			dir, commits := t.TempDir(), 0
 			first := &gate{"begin", make(chan bool, 1), make(chan bool)}
 			fault := errors.New("the disk says no")
-			l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: UseKeys(dir), fail: func(point string) error {
+			l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: evidence.UseKeys(dir), fail: func(point string) error {
 				if point != "begin" {
 					return nil
 				}
@@ -78,7 +80,7 @@ func TestACheckpointFollowsAReopenedLog(t *testing.T) {
 	for _, at := range []string{"begin", "insert", "commit", "committed"} {
 		for _, end := range []string{"Anchored", "Close"} {
 			dir, fault, passed := t.TempDir(), errors.New("the disk says no"), 0
-			l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: UseKeys(dir), fail: func(point string) error {
+			l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: evidence.UseKeys(dir), fail: func(point string) error {
 				if point == at {
 					if passed++; passed == 2 || passed == 3 { // the first is the answer's
 						return fault
@@ -123,7 +125,7 @@ func TestACheckpointFollowsAReopenedLog(t *testing.T) {
 func TestTheCheckpointIsPutOff(t *testing.T) {
 	dir, commits := t.TempDir(), 0
 	var other *sqlx.DB
-	l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: UseKeys(dir), fail: func(point string) error {
+	l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: evidence.UseKeys(dir), fail: func(point string) error {
 		if point == "begin" {
 			commits++
 		}

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // The anchor is a text file beside the log. A line is appended and synced at the end of
@@ -33,7 +35,7 @@ const anchorSig = 4 + ed25519.SignatureSize
 
 // anchorLine returns the line for c. A cosigned checkpoint is anchored by the log's own
 // signature, which is the first.
-func anchorLine(c Checkpoint) string {
+func anchorLine(c evidence.Checkpoint) string {
 	sig := "-"
 	if _, sigs, ok := strings.Cut(c.Note, "\n\n"); ok {
 		first, _, _ := strings.Cut(sigs, "\n")
@@ -43,12 +45,12 @@ func anchorLine(c Checkpoint) string {
 }
 
 // parseAnchorLine reads a line without its newline.
-func parseAnchorLine(line string) (Checkpoint, error) {
+func parseAnchorLine(line string) (evidence.Checkpoint, error) {
 	f := strings.Split(line, " ")
 	if len(f) != 4 {
-		return Checkpoint{}, errors.New("it has not four fields")
+		return evidence.Checkpoint{}, errors.New("it has not four fields")
 	}
-	c, err := parseCheckpointText(f[2] + "\n" + f[0] + "\n" + f[1] + "\n")
+	c, err := evidence.ParseCheckpointText(f[2] + "\n" + f[0] + "\n" + f[1] + "\n")
 	if err != nil {
 		return c, err
 	}
@@ -59,7 +61,7 @@ func parseAnchorLine(line string) (Checkpoint, error) {
 	if b, err := base64.StdEncoding.Strict().DecodeString(f[3]); err != nil || len(b) != anchorSig {
 		return c, errors.New("its signature is none")
 	}
-	signed, err := ParseCheckpoint(c.Text() + "\n— " + c.Origin + " " + f[3] + "\n")
+	signed, err := evidence.ParseCheckpoint(c.Text() + "\n— " + c.Origin + " " + f[3] + "\n")
 	if err != nil {
 		return c, err
 	}
@@ -69,7 +71,7 @@ func parseAnchorLine(line string) (Checkpoint, error) {
 // An Anchor is a line of the anchor file.
 type Anchor struct {
 	Line int // counted from 1
-	Checkpoint
+	evidence.Checkpoint
 	Damage string // why it could not be read; empty if it could
 	Torn   bool   // the last line, which a crash cut short
 }
@@ -158,7 +160,7 @@ func torn(line []byte) bool { return tornLine().Match(bytes.TrimRight(line, "\x0
 // anchor appends c to the anchor of the log at path and syncs it. The line is written within
 // lock: of two processes one could take the other's unfinished line for a torn one and cut it
 // off.
-func anchor(path string, c Checkpoint, lock func(write func() error) error) (err error) {
+func anchor(path string, c evidence.Checkpoint, lock func(write func() error) error) (err error) {
 	defer func() {
 		if isNoSpace(err) {
 			err = fmt.Errorf("%w: %w", ErrFull, err)

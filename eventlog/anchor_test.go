@@ -12,14 +12,16 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 func unlocked(f func() error) error { return f() }
 
 // signedCheckpoint is a checkpoint of nothing in particular.
-func signedCheckpoint(t testing.TB, k *Keys, size int64) Checkpoint {
+func signedCheckpoint(t testing.TB, k *evidence.Keys, size int64) evidence.Checkpoint {
 	t.Helper()
-	c := Checkpoint{Origin: "perlica/0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", Size: size, Root: tlog.RecordHash(fmt.Append(nil, size))}
+	c := evidence.Checkpoint{Origin: "perlica/0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", Size: size, Root: tlog.RecordHash(fmt.Append(nil, size))}
 	s, err := k.Signer(c.Origin)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +40,7 @@ func TestAnchorLinesComeBack(t *testing.T) {
 		t.Errorf("without a file: %v, %v", got, err)
 	}
 	k := testKeys(t)
-	want := []Checkpoint{signedCheckpoint(t, k, 1), signedCheckpoint(t, k, 1<<40), {Origin: "perlica/x", Size: 7}}
+	want := []evidence.Checkpoint{signedCheckpoint(t, k, 1), signedCheckpoint(t, k, 1<<40), {Origin: "perlica/x", Size: 7}}
 	for _, c := range want {
 		if err := anchor(path, c, unlocked); err != nil {
 			t.Fatal(err)
@@ -61,7 +63,7 @@ func TestTornAnchorLine(t *testing.T) {
 	k := testKeys(t)
 	first, last, next := signedCheckpoint(t, k, 10), signedCheckpoint(t, k, 20), signedCheckpoint(t, k, 30)
 	path := filepath.Join(t.TempDir(), "eventlog.db")
-	for _, last := range []Checkpoint{last, {Origin: last.Origin, Size: 20, Root: last.Root}} {
+	for _, last := range []evidence.Checkpoint{last, {Origin: last.Origin, Size: 20, Root: last.Root}} {
 		whole := anchorLine(last)
 		for cut := range len(whole) {
 			for _, fill := range []string{"", "\x00\x00\x00"} {
@@ -89,7 +91,7 @@ func TestTornAnchorLine(t *testing.T) {
 }
 
 // appendLine is anchor without its syncs.
-func appendLine(path string, c Checkpoint) error {
+func appendLine(path string, c evidence.Checkpoint) error {
 	f, err := os.OpenFile(AnchorPath(path), os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
 		return err
@@ -108,7 +110,7 @@ func appendLine(path string, c Checkpoint) error {
 // lies before it is read. None is taken for torn but in the last line's end.
 func TestAnchorFlippedBits(t *testing.T) {
 	k := testKeys(t)
-	list := []Checkpoint{signedCheckpoint(t, k, 10), signedCheckpoint(t, k, 20), signedCheckpoint(t, k, 30)}
+	list := []evidence.Checkpoint{signedCheckpoint(t, k, 10), signedCheckpoint(t, k, 20), signedCheckpoint(t, k, 30)}
 	var text []byte
 	for _, c := range list {
 		text = append(text, anchorLine(c)...)
@@ -144,7 +146,7 @@ func TestAnchorDamageIsKept(t *testing.T) {
 		if err := os.WriteFile(AnchorPath(path), []byte(tail), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := anchor(path, Checkpoint{Origin: "perlica/x", Size: 1}, unlocked); err != nil {
+		if err := anchor(path, evidence.Checkpoint{Origin: "perlica/x", Size: 1}, unlocked); err != nil {
 			t.Fatal(err)
 		}
 		got, err := ReadAnchors(path)
@@ -174,7 +176,7 @@ func TestAnchorOfTwoProcesses(t *testing.T) {
 				if _, err := log.Append(t.Context(), fact(CallEnforced, Refs{})); err != nil {
 					t.Error(err)
 				}
-				if err := log.Anchored(); !errors.Is(err, ErrKey) {
+				if err := log.Anchored(); !errors.Is(err, evidence.ErrKey) {
 					t.Error(err)
 				}
 			})
@@ -208,7 +210,7 @@ func TestAnchorIsNoLink(t *testing.T) {
 		if err := os.Symlink(target, AnchorPath(path)); err != nil {
 			t.Skip("there are no links")
 		}
-		if err := anchor(path, Checkpoint{Origin: "perlica/x", Size: 1}, unlocked); err == nil {
+		if err := anchor(path, evidence.Checkpoint{Origin: "perlica/x", Size: 1}, unlocked); err == nil {
 			t.Error("it was written through a link")
 		}
 		if err := os.Remove(AnchorPath(path)); err != nil {

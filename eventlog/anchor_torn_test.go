@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // TestATornAnchorIsNoDamage: wherever a crash cuts the last line, what was before it counts
 // and the rest is torn; a line that was changed where its end was is damage.
 func TestATornAnchorIsNoDamage(t *testing.T) {
-	keys, err := MakeKeys(t.TempDir())
+	keys, err := evidence.MakeKeys(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +31,7 @@ func TestATornAnchorIsNoDamage(t *testing.T) {
 	}
 	unsigned := signed
 	unsigned.Note = ""
-	for _, c := range []Checkpoint{signed, unsigned} {
+	for _, c := range []evidence.Checkpoint{signed, unsigned} {
 		line := []byte(anchorLine(c))
 		for n := 1; n < len(line); n++ {
 			for _, zeros := range []int{0, 7} {
@@ -52,11 +54,11 @@ func TestATornAnchorIsNoDamage(t *testing.T) {
 
 // TestAnchoredSize: the last line that is whole counts, however the file ends, and however long it is.
 func TestAnchoredSize(t *testing.T) {
-	c := Checkpoint{Origin: "perlica/x", Size: 17}
+	c := evidence.Checkpoint{Origin: "perlica/x", Size: 17}
 	line := anchorLine(c)
-	long := strings.Repeat(anchorLine(Checkpoint{Origin: "perlica/x", Size: 3}), 200)
+	long := strings.Repeat(anchorLine(evidence.Checkpoint{Origin: "perlica/x", Size: 3}), 200)
 	for name, text := range map[string]string{
-		"one line": line, "two": anchorLine(Checkpoint{Origin: "perlica/x", Size: 3}) + line, "many": long + line,
+		"one line": line, "two": anchorLine(evidence.Checkpoint{Origin: "perlica/x", Size: 3}) + line, "many": long + line,
 		"torn": line + line[:9], "holed": line + "\x00\x00\x00", "damaged behind": line + "nonsense\n",
 	} {
 		path := filepath.Join(t.TempDir(), "e.db")

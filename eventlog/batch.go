@@ -13,12 +13,14 @@ import (
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // batchWriter turns batches into commits. Only the writer goroutine uses it.
 type batchWriter struct {
 	path string
-	keys *Keys                    // nil: nothing is signed
+	keys *evidence.Keys           // nil: nothing is signed
 	fail func(point string) error // of tests; nil otherwise
 	wait time.Duration            // of tests; zero is busyTimeout
 
@@ -39,8 +41,8 @@ type batchWriter struct {
 	// What this transaction makes of it.
 	next     frontier
 	nextLast tlog.Hash
-	noted    Checkpoint // to be anchored; its size is zero if there is none
-	unsigned error      // why it is not signed
+	noted    evidence.Checkpoint // to be anchored; its size is zero if there is none
+	unsigned error               // why it is not signed
 
 	rows  []*Event // frames that wait to be inserted together
 	args  []any    // scratch
@@ -50,7 +52,7 @@ type batchWriter struct {
 // commit writes the batch in one transaction. An entry that conflicts with the log is
 // left out, and the Seq of its events stays zero; any error is final.
 func (w *batchWriter) commit(batch []entry) error {
-	w.noted = Checkpoint{}
+	w.noted = evidence.Checkpoint{}
 	for !empty(batch) {
 		conflict, err := w.try(batch)
 		if conflict < 0 {

@@ -3,114 +3,28 @@ package eventlog
 import (
 	"context"
 	"database/sql"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"golang.org/x/mod/sumdb/note"
-	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
-
-// A Checkpoint is a tree head: it stands for the first Size events of the log that Origin
-// names, as https://c2sp.org/tlog-checkpoint has it.
-type Checkpoint struct {
-	Origin string
-	Size   int64
-	Root   tlog.Hash
-
-	// Note is the signed note, as it is handed on; empty if the checkpoint is not signed.
-	Note string
-}
 
 // origin names the log whose first event has the id: unique, and the same in every copy.
 func origin(firstID string) string { return "perlica/" + firstID }
 
-// Text is what is signed: three lines.
-func (c Checkpoint) Text() string {
-	return fmt.Sprintf("%s\n%d\n%s\n", c.Origin, c.Size, c.Root)
-}
-
-// ErrCheckpoint says that something is not a checkpoint.
-var ErrCheckpoint = errors.New("not a checkpoint")
-
-// ParseCheckpoint reads a signed checkpoint without looking at its signatures; Signed does
-// that. The error wraps ErrCheckpoint.
-func ParseCheckpoint(msg string) (Checkpoint, error) {
-	_, err := note.Open([]byte(msg), note.VerifierList())
-	var unverified *note.UnverifiedNoteError
-	if !errors.As(err, &unverified) {
-		return Checkpoint{}, fmt.Errorf("%w: %w", ErrCheckpoint, err)
-	}
-	c, err := parseCheckpointText(unverified.Note.Text)
-	if err == nil && c.Text() != unverified.Note.Text {
-		err = fmt.Errorf("%w of Perlica's: it has more than three lines", ErrCheckpoint)
-	}
-	c.Note = msg
-	return c, err
-}
-
-func parseCheckpointText(text string) (Checkpoint, error) {
-	lines := strings.Split(text, "\n")
-	if len(lines) < 4 || lines[0] == "" {
-		return Checkpoint{}, fmt.Errorf("%w: it has no three lines", ErrCheckpoint)
-	}
-	size, err := strconv.ParseInt(lines[1], 10, 64)
-	if err != nil || size < 0 || strconv.FormatInt(size, 10) != lines[1] {
-		return Checkpoint{}, fmt.Errorf("%w: %q is no tree size", ErrCheckpoint, lines[1])
-	}
-	root, err := parseHash(lines[2])
-	if err != nil {
-		return Checkpoint{}, fmt.Errorf("%w: %q is no root hash", ErrCheckpoint, lines[2])
-	}
-	return Checkpoint{Origin: lines[0], Size: size, Root: root}, nil
-}
-
-// parseHash reads a hash in its one base64 form.
-func parseHash(s string) (tlog.Hash, error) {
-	b, err := parseBase64(s)
-	if err != nil {
-		return tlog.Hash{}, err
-	}
-	if len(b) != tlog.HashSize {
-		return tlog.Hash{}, fmt.Errorf("%d bytes instead of %d", len(b), tlog.HashSize)
-	}
-	return tlog.Hash(b), nil
-}
-
-// parseBase64 reads the one base64 form of some bytes. The decoder itself skips line ends.
-func parseBase64(s string) ([]byte, error) {
-	if strings.ContainsAny(s, "\r\n") {
-		return nil, errors.New("it is base64 with line ends")
-	}
-	return base64.StdEncoding.Strict().DecodeString(s)
-}
-
-// Signed returns the names of the known keys that signed the checkpoint, as Signatures does.
-func (c Checkpoint) Signed(known ...note.Verifier) ([]string, error) {
-	list, err := c.Signatures(known...)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, s := range list {
-		names = append(names, s.Name)
-	}
-	return names, nil
-}
-
 // Checkpoint signs the tree over all that was recorded before, stores the signed note with the
 // log, appends it to the anchor, and returns it. The end of a run does the same unasked.
-// Without a usable key the checkpoint has no note, and the error wraps ErrKey; an anchor that
+// Without a usable key the checkpoint has no note, and the error wraps [evidence.ErrKey]; an anchor that
 // cannot be written is an error, too. An empty log has no checkpoint.
-func (l *Log) Checkpoint(ctx context.Context) (Checkpoint, error) {
+func (l *Log) Checkpoint(ctx context.Context) (evidence.Checkpoint, error) {
 	if err := ctx.Err(); err != nil {
-		return Checkpoint{}, err
+		return evidence.Checkpoint{}, err
 	}
 	r := l.await(entry{note: true, late: true})
 	if r.err != nil {
-		return Checkpoint{}, r.err
+		return evidence.Checkpoint{}, r.err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +32,7 @@ func (l *Log) Checkpoint(ctx context.Context) (Checkpoint, error) {
 }
 
 // Anchored waits until the checkpoint of what was recorded before the call is anchored, and
-// returns why the last one is not, or is not signed (ErrKey).
+// returns why the last one is not, or is not signed ([evidence.ErrKey]).
 func (l *Log) Anchored() error {
 	l.mu.Lock()
 	m, pending := l.queued, l.settled < l.queued
@@ -140,10 +54,11 @@ func (l *Log) Anchored() error {
 }
 
 // StoreCheckpoint stores one more note for a checkpoint of this log, such as one that a witness
-// has cosigned; what was stored before stays. It fails with an error wrapping ErrCheckpoint
-// unless the log's tree has that root at that size. Signatures are not looked at.
+// has cosigned; what was stored before stays. It fails with an error wrapping
+// [evidence.ErrCheckpoint] unless the log's tree has that root at that size. Signatures are not
+// looked at.
 func (l *Log) StoreCheckpoint(ctx context.Context, msg string) error {
-	c, err := ParseCheckpoint(msg)
+	c, err := evidence.ParseCheckpoint(msg)
 	if err != nil {
 		return fmt.Errorf("eventlog: %w", err)
 	}
@@ -153,8 +68,9 @@ func (l *Log) StoreCheckpoint(ctx context.Context, msg string) error {
 	return l.await(entry{store: &c}).err // what it stands for cannot change meanwhile
 }
 
-// isOwn returns an error wrapping ErrCheckpoint unless c is a checkpoint of this log as it is.
-func (r *Reader) isOwn(ctx context.Context, c Checkpoint) error {
+// isOwn returns an error wrapping evidence.ErrCheckpoint unless c is a checkpoint of this log as
+// it is.
+func (r *Reader) isOwn(ctx context.Context, c evidence.Checkpoint) error {
 	name, err := r.Origin(ctx)
 	if err != nil {
 		return err
@@ -165,13 +81,13 @@ func (r *Reader) isOwn(ctx context.Context, c Checkpoint) error {
 	case err != nil:
 		return err
 	case c.Origin != name:
-		return fmt.Errorf("%w of this log: it is of %q, this is %q", ErrCheckpoint, c.Origin, name)
+		return fmt.Errorf("%w of this log: it is of %q, this is %q", evidence.ErrCheckpoint, c.Origin, name)
 	case c.Size > size:
-		return fmt.Errorf("%w of this log: it is of %d events, and there are %d", ErrCheckpoint, c.Size, size)
+		return fmt.Errorf("%w of this log: it is of %d events, and there are %d", evidence.ErrCheckpoint, c.Size, size)
 	}
 	f, err := h.frontier(c.Size)
 	if err == nil && f.root() != c.Root {
-		err = fmt.Errorf("%w of this log: its first %d events have another root", ErrCheckpoint, c.Size)
+		err = fmt.Errorf("%w of this log: its first %d events have another root", evidence.ErrCheckpoint, c.Size)
 	}
 	return err
 }
@@ -180,7 +96,7 @@ const putNote = `INSERT INTO checkpoints (size, note) VALUES (?, ?)`
 
 // checkpoint signs the tree as this transaction leaves it and stores the note.
 func (w *batchWriter) checkpoint(ctx context.Context) error {
-	w.noted = Checkpoint{Origin: w.origin, Size: w.next.size, Root: w.next.root()}
+	w.noted = evidence.Checkpoint{Origin: w.origin, Size: w.next.size, Root: w.next.root()}
 	if w.next.size == 0 {
 		return nil
 	}
@@ -201,7 +117,7 @@ func (w *batchWriter) checkpoint(ctx context.Context) error {
 	}
 	msg, err := note.Sign(&note.Note{Text: w.noted.Text()}, signer)
 	if err != nil {
-		w.unsigned = fmt.Errorf("%w: %w", ErrKey, err)
+		w.unsigned = fmt.Errorf("%w: %w", evidence.ErrKey, err)
 		return nil
 	}
 	w.noted.Note = string(msg)
@@ -211,7 +127,7 @@ func (w *batchWriter) checkpoint(ctx context.Context) error {
 // signature returns what signs for the log. To make it of the key takes as long as to sign.
 func (w *batchWriter) signature() (note.Signer, error) {
 	if w.keys == nil {
-		return nil, ErrKey
+		return nil, evidence.ErrKey
 	}
 	if w.signer == nil || w.signer.Name() != w.origin {
 		var err error
@@ -225,7 +141,7 @@ func (w *batchWriter) signature() (note.Signer, error) {
 
 // signs reports whether msg is what signer would sign now.
 func (w *batchWriter) signs(msg string, signer note.Signer) bool {
-	c, err := ParseCheckpoint(msg)
+	c, err := evidence.ParseCheckpoint(msg)
 	if err != nil || c.Text() != w.noted.Text() {
 		return false
 	}
@@ -265,7 +181,7 @@ func (w *batchWriter) locked(f func() error) error {
 }
 
 // Checkpoints returns the checkpoints that are stored with the log, oldest first.
-func (r *Reader) Checkpoints(ctx context.Context) ([]Checkpoint, error) {
+func (r *Reader) Checkpoints(ctx context.Context) ([]evidence.Checkpoint, error) {
 	if r.version < 2 {
 		return nil, nil
 	}
@@ -273,10 +189,10 @@ func (r *Reader) Checkpoints(ctx context.Context) ([]Checkpoint, error) {
 	if err := r.db.SelectContext(ctx, &notes, `SELECT note FROM checkpoints ORDER BY id`); err != nil {
 		return nil, explain(err)
 	}
-	list := make([]Checkpoint, len(notes))
+	list := make([]evidence.Checkpoint, len(notes))
 	for i, n := range notes {
 		var err error
-		if list[i], err = ParseCheckpoint(n); err != nil {
+		if list[i], err = evidence.ParseCheckpoint(n); err != nil {
 			return nil, fmt.Errorf("%w: checkpoint %d of the file: %w", ErrCorrupt, i+1, err)
 		}
 	}
@@ -285,7 +201,7 @@ func (r *Reader) Checkpoints(ctx context.Context) ([]Checkpoint, error) {
 
 // LastCheckpoint returns the newest checkpoint stored with the log that covers at least
 // size events; ok is false if there is none.
-func (r *Reader) LastCheckpoint(ctx context.Context, size int64) (c Checkpoint, ok bool, err error) {
+func (r *Reader) LastCheckpoint(ctx context.Context, size int64) (c evidence.Checkpoint, ok bool, err error) {
 	if r.version < 2 {
 		return c, false, nil
 	}
@@ -302,7 +218,7 @@ func (r *Reader) LastCheckpoint(ctx context.Context, size int64) (c Checkpoint, 
 	if err != nil {
 		return c, false, explain(err)
 	}
-	c, err = ParseCheckpoint(msg)
+	c, err = evidence.ParseCheckpoint(msg)
 	return c, err == nil, err
 }
 

@@ -8,8 +8,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // openSigned opens a log that signs with keys in a folder of their own.
@@ -18,7 +21,7 @@ func openSigned(t *testing.T) (l *Log, keyDir string) {
 	dir := t.TempDir()
 	keyDir = filepath.Join(dir, "keys")
 	path := filepath.Join(dir, "eventlog.db")
-	l, err := Open(t.Context(), path, Options{Context: "default", Keys: UseKeys(keyDir)})
+	l, err := Open(t.Context(), path, Options{Context: "default", Keys: evidence.UseKeys(keyDir)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,6 +32,16 @@ func openSigned(t *testing.T) (l *Log, keyDir string) {
 		audit(t, path)
 	})
 	return l, keyDir
+}
+
+// testKeys makes keys in a folder of their own.
+func testKeys(t testing.TB) *evidence.Keys {
+	t.Helper()
+	k, err := evidence.MakeKeys(filepath.Join(t.TempDir(), "keys"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
 }
 
 func mustAppend(t *testing.T, l *Log, events ...Event) Seq {
@@ -66,7 +79,7 @@ func TestTheEndOfARunIsCheckpointed(t *testing.T) {
 	if c.Origin != name || !strings.HasPrefix(name, "perlica/") || c.Size != size || c.Root != root {
 		t.Errorf("%+v; the log is %s with %d events, %v", c, name, size, root)
 	}
-	k, err := ReadKeys(keyDir)
+	k, err := evidence.ReadKeys(keyDir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,10 +124,10 @@ func TestCheckpointOnDemand(t *testing.T) {
 		t.Errorf("%+v, want the same again; %v", again, err)
 	}
 	// A rotated key signs for itself, under the same tree.
-	if _, err := RotateKeys(keyDir); err != nil {
+	if _, err := evidence.RotateKeys(keyDir); err != nil {
 		t.Fatal(err)
 	}
-	other, err := Open(t.Context(), l.Path(), Options{Keys: UseKeys(keyDir)})
+	other, err := Open(t.Context(), l.Path(), Options{Keys: evidence.UseKeys(keyDir)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +136,7 @@ func TestCheckpointOnDemand(t *testing.T) {
 	if err != nil || rotated.Root != first.Root || rotated.Note == first.Note {
 		t.Errorf("after a rotation: %+v, %v", rotated, err)
 	}
-	k, err := ReadKeys(keyDir)
+	k, err := evidence.ReadKeys(keyDir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +164,7 @@ func TestCheckpointOnDemand(t *testing.T) {
 // another tree. Who has the log open sees what others have done meanwhile.
 func TestCheckpointOfTheSameTree(t *testing.T) {
 	l, keyDir := openSigned(t)
-	other, err := Open(t.Context(), l.Path(), Options{Keys: UseKeys(keyDir)})
+	other, err := Open(t.Context(), l.Path(), Options{Keys: evidence.UseKeys(keyDir)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +179,7 @@ func TestCheckpointOfTheSameTree(t *testing.T) {
 			event = fact(CallEnforced, Refs{}) // which makes the checkpoint
 		}
 		mustAppend(t, first, event)
-		var c Checkpoint
+		var c evidence.Checkpoint
 		for i, log := range []*Log{first, first, second, second, first} {
 			got, err := log.Checkpoint(t.Context())
 			if i == 0 {
@@ -185,17 +198,17 @@ func TestCheckpointOfTheSameTree(t *testing.T) {
 // TestWithoutAUsableKey: the answer stands, the checkpoint is anchored without a signature.
 func TestWithoutAUsableKey(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(KeyPath(dir), []byte("nonsense"), 0o600); err != nil {
+	if err := os.WriteFile(evidence.KeyPath(dir), []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, keys := range map[string]*Keys{"none": nil, "empty": {}, "damaged": UseKeys(dir)} {
+	for name, keys := range map[string]*evidence.Keys{"none": nil, "empty": {}, "damaged": evidence.UseKeys(dir)} {
 		path := filepath.Join(t.TempDir(), "e.db")
 		l, err := Open(t.Context(), path, Options{Keys: keys})
 		if err != nil {
 			t.Fatal(err)
 		}
 		end := mustAppend(t, l, fact(CallEnforced, Refs{}))
-		if err := l.Anchored(); !errors.Is(err, ErrKey) {
+		if err := l.Anchored(); !errors.Is(err, evidence.ErrKey) {
 			t.Errorf("%s: %v", name, err)
 		}
 		got, err := ReadAnchors(path)
@@ -203,7 +216,7 @@ func TestWithoutAUsableKey(t *testing.T) {
 			t.Errorf("%s: anchored: %+v, %v", name, got, err)
 		}
 		c, err := l.Checkpoint(t.Context())
-		if !errors.Is(err, ErrKey) || c.Note != "" || c.Size != 1 {
+		if !errors.Is(err, evidence.ErrKey) || c.Note != "" || c.Size != 1 {
 			t.Errorf("%s: %+v, %v", name, c, err)
 		}
 		if list, err := l.Checkpoints(t.Context()); err != nil || len(list) != 0 {
@@ -223,7 +236,7 @@ func TestAnchorThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustAppend(t, l, fact(CallEnforced, Refs{}))
-	if err := l.Anchored(); err == nil || errors.Is(err, ErrKey) || !strings.Contains(err.Error(), "anchor") {
+	if err := l.Anchored(); err == nil || errors.Is(err, evidence.ErrKey) || !strings.Contains(err.Error(), "anchor") {
 		t.Errorf("a folder in its place: %v", err)
 	}
 	if c, err := l.Checkpoint(t.Context()); err == nil || c.Note == "" {
@@ -241,7 +254,7 @@ func TestAnchorThatCannotBeWritten(t *testing.T) {
 // TestTwoProcessesCheckpoint: each signs the tree as it is, with the events of the other.
 func TestTwoProcessesCheckpoint(t *testing.T) {
 	l, keyDir := openSigned(t)
-	other, err := Open(t.Context(), l.Path(), Options{Keys: UseKeys(keyDir)})
+	other, err := Open(t.Context(), l.Path(), Options{Keys: evidence.UseKeys(keyDir)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +272,7 @@ func TestTwoProcessesCheckpoint(t *testing.T) {
 	if err := errors.Join(l.Anchored(), other.Anchored(), other.Close()); err != nil {
 		t.Fatal(err)
 	}
-	k, err := ReadKeys(keyDir)
+	k, err := evidence.ReadKeys(keyDir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,11 +307,11 @@ func TestStoreCheckpoint(t *testing.T) {
 	if got, ok, err := l.LastCheckpoint(t.Context(), 5); err != nil || !ok || got.Note != msg {
 		t.Errorf("%+v, %v", got, err)
 	}
-	k, err := ReadKeys(keyDir)
+	k, err := evidence.ReadKeys(keyDir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	signed := func(c Checkpoint) string {
+	signed := func(c evidence.Checkpoint) string {
 		s, err := k.Signer(c.Origin)
 		if err != nil {
 			return "" // the keys of ReadKeys are at hand
@@ -309,11 +322,11 @@ func TestStoreCheckpoint(t *testing.T) {
 	for name, bad := range map[string]string{
 		"no note":    "hello",
 		"unsigned":   c.Text(),
-		"other root": signed(Checkpoint{Origin: c.Origin, Size: 4, Root: c.Root}),
-		"other log":  signed(Checkpoint{Origin: "perlica/x", Size: c.Size, Root: c.Root}),
-		"too large":  signed(Checkpoint{Origin: c.Origin, Size: 7, Root: c.Root}),
+		"other root": signed(evidence.Checkpoint{Origin: c.Origin, Size: 4, Root: c.Root}),
+		"other log":  signed(evidence.Checkpoint{Origin: "perlica/x", Size: c.Size, Root: c.Root}),
+		"too large":  signed(evidence.Checkpoint{Origin: c.Origin, Size: 7, Root: c.Root}),
 	} {
-		if err := l.StoreCheckpoint(t.Context(), bad); !errors.Is(err, ErrCheckpoint) {
+		if err := l.StoreCheckpoint(t.Context(), bad); !errors.Is(err, evidence.ErrCheckpoint) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -322,18 +335,65 @@ func TestStoreCheckpoint(t *testing.T) {
 	}
 }
 
-func FuzzCheckpoint(f *testing.F) {
-	f.Add("perlica/x\n1\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n\n— perlica/x AAAAAAAA\n")
-	f.Fuzz(func(t *testing.T, msg string) {
-		c, err := ParseCheckpoint(msg)
-		if err != nil {
-			if !errors.Is(err, ErrCheckpoint) {
+// TestCheckpointOfTheFirstBatch: the log is named by its first event, which is in the same commit,
+// or is not the one it was to be.
+func TestCheckpointOfTheFirstBatch(t *testing.T) {
+	fault := errors.New("the disk says no")
+	twice := []Event{fact(Requested, Refs{Run: "r", Input: "i"}), fact(Requested, Refs{Run: "r", Input: "i"})}
+	for name, begin := range map[string]func(l *Log, fail func(error)){
+		"alone": func(*Log, func(error)) {},
+		"behind what is refused": func(l *Log, _ func(error)) {
+			if err := l.Record(twice...); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"after a fault": func(l *Log, fail func(error)) {
+			fail(fault)
+			if _, err := l.Append(t.Context(), fact(CallEnforced, Refs{})); !errors.Is(err, fault) {
 				t.Errorf("%v", err)
 			}
-			return
+			fail(nil)
+			other, err := Open(t.Context(), l.Path(), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustAppend(t, other, fact(SessionCreated, Refs{}))
+			if err := errors.Join(other.Close(), l.Reopen(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		var broken error // the writer looks only when there is a batch
+		dir := t.TempDir()
+		l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Lazy: time.Hour, Keys: evidence.UseKeys(dir), fail: func(point string) error {
+			if point == "commit" {
+				return broken
+			}
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
 		}
-		if !strings.HasPrefix(msg, c.Text()+"\n") || c.Note != msg {
-			t.Errorf("%q became %+v", msg, c)
+		begin(l, func(err error) { broken = err })
+		mustAppend(t, l, fact(CallEnforced, Refs{}))
+		if err := l.Anchored(); err != nil {
+			t.Error(name, err)
 		}
-	})
+		c, _, err := l.LastCheckpoint(t.Context(), 1)
+		origin, oerr := l.Origin(t.Context())
+		if err := errors.Join(err, oerr); err != nil || c.Origin != origin {
+			t.Errorf("%s: of %s, the log is %s, %v", name, c.Origin, origin, err)
+		}
+		k, err := evidence.ReadKeys(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if by, err := c.Signed(k.Verifiers(origin)...); err != nil || len(by) != 1 {
+			t.Errorf("%s: signed by %v, %v", name, by, err)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		audit(t, l.Path())
+	}
 }

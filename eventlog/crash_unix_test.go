@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // TestMain lets the test binary be the process that is killed or starved.
@@ -146,7 +148,7 @@ func childAnchor(path string) {
 // TestAnchorOnAFullDisk: the run's end is acknowledged and the log lives on.
 func TestAnchorOnAFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eventlog.db")
-	line := anchorLine(Checkpoint{Origin: "perlica/x"}) // of no event: the log is fresh
+	line := anchorLine(evidence.Checkpoint{Origin: "perlica/x"}) // of no event: the log is fresh
 	old := strings.Repeat(line, 400<<10/len(line))
 	if err := os.WriteFile(AnchorPath(path), []byte(old), 0o600); err != nil {
 		t.Fatal(err)

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // crowdSize is how many processes write to one log at a time.
@@ -61,7 +63,7 @@ type crowder struct {
 func (c *crowder) open() {
 	var err error
 	c.log, err = Open(context.Background(), c.path, Options{
-		Context: "default", Lazy: time.Millisecond, Keys: UseKeys(os.Getenv("EVENTLOG_TEST_KEYS")),
+		Context: "default", Lazy: time.Millisecond, Keys: evidence.UseKeys(os.Getenv("EVENTLOG_TEST_KEYS")),
 	})
 	c.must(err)
 	c.log.batch.wait = time.Minute // one that is stopped with the lock in its hands gets on in the end
@@ -284,7 +286,7 @@ func (c *crowd) check() {
 		t.Fatal(err)
 	}
 	audit(t, c.path)
-	keys, err := ReadKeys(c.keys)
+	keys, err := evidence.ReadKeys(c.keys)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"modernc.org/sqlite"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // The log that is damaged: runs of ten events each, with a checkpoint and a line of the anchor
@@ -194,10 +196,10 @@ func registerHashes(t *testing.T) {
 
 // soundLog makes the log that is to be damaged, and returns its path, the verifier's key for
 // its checkpoints and the last of them.
-func soundLog(t *testing.T) (path, vkey string, last Checkpoint) {
+func soundLog(t *testing.T) (path, vkey string, last evidence.Checkpoint) {
 	t.Helper()
 	registerHashes(t)
-	keys, err := MakeKeys(t.TempDir())
+	keys, err := evidence.MakeKeys(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // TestNothingIsWithheldFromALog: whoever can write the file could hide a payload, or events, by
@@ -152,7 +154,7 @@ func TestEvidenceThatIsGone(t *testing.T) {
 	l := openTest(t)
 	run := Refs{Run: "r", Input: "i"}
 	mustAppend(t, l, fact(Requested, run), fact(Responded, run), fact(CallEnforced, run))
-	if err := l.Anchored(); err != nil && !errors.Is(err, ErrKey) {
+	if err := l.Anchored(); err != nil && !errors.Is(err, evidence.ErrKey) {
 		t.Fatal(err)
 	}
 	if rep, err := l.Verify(t.Context(), VerifyOptions{NoImport: true}); err != nil || !rep.OK() || len(rep.Warnings) > 0 {

@@ -3,6 +3,7 @@ package eventlog
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-faster/jx"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // MarshalJSON writes the event as one object with the column names of the log. The payload
@@ -120,7 +123,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	if v.PayloadSHA256, err = parseSum(sum); err != nil {
 		return errors.New("payload_sha256 is no hash in hexadecimal")
 	}
-	if v.LeafHash, err = parseHash(leaf); err != nil {
+	if v.LeafHash, err = evidence.ParseHash(leaf); err != nil {
 		return errors.New("leaf is no hash in base64")
 	}
 	if err := v.place(payload, payload64, line, line64); err != nil {
@@ -250,4 +253,12 @@ func unmarshalMember(value []byte, target any) error {
 		return errors.New("it has the wrong type")
 	}
 	return nil
+}
+
+// parseBase64 reads the one base64 form of some bytes. The decoder itself skips line ends.
+func parseBase64(s string) ([]byte, error) {
+	if strings.ContainsAny(s, "\r\n") {
+		return nil, errors.New("it is base64 with line ends")
+	}
+	return base64.StdEncoding.Strict().DecodeString(s)
 }

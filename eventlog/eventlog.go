@@ -12,4 +12,7 @@
 // Order is the order of the calls, so waiting for one event waits for all that
 // were recorded before it. Several processes may append to one file; SQLite's write
 // lock orders them.
+//
+// What somebody who has not got the log checks it with, checkpoints, keys and consistency
+// proofs, is package evidence.
 package eventlog

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // ExportOptions say what of a log is exported.
@@ -147,7 +149,7 @@ func (x *exporter) head(ctx context.Context) (h exportHeader, err error) {
 }
 
 // newestCheckpoint returns the newest checkpoint over at least least and at most most events.
-func (r *Reader) newestCheckpoint(ctx context.Context, least, most int64) (c Checkpoint, ok bool, err error) {
+func (r *Reader) newestCheckpoint(ctx context.Context, least, most int64) (c evidence.Checkpoint, ok bool, err error) {
 	if r.version < 2 {
 		return c, false, nil
 	}
@@ -164,7 +166,7 @@ func (r *Reader) newestCheckpoint(ctx context.Context, least, most int64) (c Che
 	if err != nil {
 		return c, false, explain(err)
 	}
-	if c, err = ParseCheckpoint(msg); err != nil {
+	if c, err = evidence.ParseCheckpoint(msg); err != nil {
 		return c, false, fmt.Errorf("%w: a checkpoint of the file: %w", ErrCorrupt, err)
 	}
 	return c, true, nil

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // An export is text, a JSON object a line; docs/export.md describes it. The first line is a
@@ -76,7 +78,7 @@ func (s *Selection) UnmarshalJSON(b []byte) error {
 
 // exportHeader is the first line of an export.
 type exportHeader struct {
-	Checkpoint // of the whole tree; its note is empty if nobody signed it
+	evidence.Checkpoint // of the whole tree; its note is empty if nobody signed it
 	Selection
 }
 
@@ -113,7 +115,7 @@ func parseExportHeader(b []byte) (exportHeader, error) {
 	if err := json.Unmarshal(selection, &h.Selection); err != nil {
 		return h, fmt.Errorf("selection: %w", err)
 	}
-	if h.Root, err = parseHash(root); err != nil {
+	if h.Root, err = evidence.ParseHash(root); err != nil {
 		return h, errors.New("root is no hash in base64")
 	}
 	if h.Size < 0 || h.Size > 1<<maxLevel {
@@ -125,7 +127,7 @@ func parseExportHeader(b []byte) (exportHeader, error) {
 	if h.Note == "" {
 		return h, nil
 	}
-	c, err := ParseCheckpoint(h.Note)
+	c, err := evidence.ParseCheckpoint(h.Note)
 	if err != nil {
 		return h, err
 	}
@@ -166,7 +168,7 @@ func parseAbsence(b []byte) (a absence, err error) {
 	if a.Seq < 1 || a.Level < 0 || a.Level > maxLevel {
 		return a, errors.New("there is no such subtree")
 	}
-	if a.Hash, err = parseHash(hash); err != nil {
+	if a.Hash, err = evidence.ParseHash(hash); err != nil {
 		return a, errors.New("hash is no hash in base64")
 	}
 	return a, nil

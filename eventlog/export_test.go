@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // TestExportImportExport: what comes back is the same to the byte, whatever was selected.
@@ -151,7 +153,7 @@ func TestExportRefusesDamage(t *testing.T) {
 		"pruned by no such rule": {change: `UPDATE events SET payload = NULL WHERE type = 'session.created'`},
 		"no text":                {change: loose + `UPDATE events SET actor = CAST(x'ff' AS TEXT) WHERE seq = 5`},
 	} {
-		keys, err := MakeKeys(t.TempDir())
+		keys, err := evidence.MakeKeys(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +196,7 @@ func TestExportRefusesDamage(t *testing.T) {
 // TestExportAsOfTheCheckpoint: what came after a run does not keep its export from being
 // signed.
 func TestExportAsOfTheCheckpoint(t *testing.T) {
-	keys, err := MakeKeys(t.TempDir())
+	keys, err := evidence.MakeKeys(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // oddPayloads are what JSON would give back otherwise, if it could.
@@ -27,7 +29,7 @@ func masksSecrets(payload []byte) bool { return bytes.Contains(payload, []byte("
 // its path and its runs.
 func randomLog(t testing.TB, rnd *rand.Rand, n int) (path string, runs []RunID) {
 	t.Helper()
-	keys, err := MakeKeys(t.TempDir())
+	keys, err := evidence.MakeKeys(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 var updateFixture = flag.Bool("update-fixture", false, "make testdata/v2.db anew")
@@ -188,7 +190,7 @@ func TestFixtureV2(t *testing.T) {
 }
 
 func makeFixture(t *testing.T) {
-	keys, err := MakeKeys(t.TempDir())
+	keys, err := evidence.MakeKeys(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // yield is what an export says when it is read: every event and every absence, and the
@@ -45,7 +47,7 @@ func yield(text string) (string, error) {
 // every form.
 func smallExport(t testing.TB) string {
 	t.Helper()
-	keys, err := MakeKeys(t.TempDir())
+	keys, err := evidence.MakeKeys(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +193,7 @@ func TestImportOfUnsignedLies(t *testing.T) {
 	f.addNode(0, first.Hash)
 	f.addNode(1, crooked.Hash)
 	made := func(size int64, root tlog.Hash, list ...absence) string {
-		h := exportHeader{Checkpoint: Checkpoint{Size: size, Root: root}}
+		h := exportHeader{Checkpoint: evidence.Checkpoint{Size: size, Root: root}}
 		b, err := h.line()
 		text := string(b) + "\n"
 		for _, a := range list {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 const (
@@ -33,9 +35,9 @@ type Options struct {
 	// nobody asked for it. Zero means 20 ms.
 	Lazy time.Duration
 
-	// Keys sign the checkpoint that is made with the end of every run; see UseKeys. Nil signs
-	// nothing.
-	Keys *Keys
+	// Keys sign the checkpoint that is made with the end of every run; see
+	// [evidence.UseKeys]. Nil signs nothing.
+	Keys *evidence.Keys
 
 	// Redact is applied to every payload before it is hashed, so that what it takes out was
 	// never on the log. Nil changes nothing, and only then the log holds the bytes of the
@@ -90,11 +92,11 @@ type Log struct {
 // An entry is what one call wants written, all or none of it.
 type entry struct {
 	events []Event
-	note   bool        // a checkpoint is wanted behind them
-	store  *Checkpoint // has a note that is to be stored; nil: none
-	late   bool        // who waits also waits until the batch's checkpoint is anchored
-	ahead  bool        // who waits does not wait for the checkpoint that the events ask for
-	wait   chan result // nil if nobody waits; capacity 1
+	note   bool                 // a checkpoint is wanted behind them
+	store  *evidence.Checkpoint // has a note that is to be stored; nil: none
+	late   bool                 // who waits also waits until the batch's checkpoint is anchored
+	ahead  bool                 // who waits does not wait for the checkpoint that the events ask for
+	wait   chan result          // nil if nobody waits; capacity 1
 }
 
 // noted reports whether the batch with the entry ends with a checkpoint.
@@ -112,7 +114,7 @@ func (e entry) endsRun() bool {
 
 type result struct {
 	last Seq
-	note Checkpoint
+	note evidence.Checkpoint
 	err  error
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // openMany opens a log several times, as processes do. Each handle passes the failpoints to
@@ -67,7 +69,7 @@ func appendTogether(t *testing.T, wait time.Duration) error {
 					return
 				}
 			}
-			if err := l.Anchored(); !errors.Is(err, ErrKey) { // there is none; the anchor is written
+			if err := l.Anchored(); !errors.Is(err, evidence.ErrKey) { // there is none; the anchor is written
 				errs[i] = fmt.Errorf("anchored: %w", err)
 			}
 		})

@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // A Proof shows that an event is on a log to somebody who has not got the log: the event, the
@@ -22,16 +24,11 @@ import (
 type Proof struct {
 	Event      Event
 	Path       []tlog.Hash
-	Checkpoint Checkpoint
+	Checkpoint evidence.Checkpoint
 }
 
-// What can be wrong with a proof.
-var (
-	// ErrNoCheckpoint says that no signed checkpoint covers what is to be proven.
-	ErrNoCheckpoint = errors.New("no signed checkpoint covers it")
-	// ErrProof says that something does not prove what it should.
-	ErrProof = errors.New("it proves nothing")
-)
+// ErrNoCheckpoint says that no signed checkpoint covers what is to be proven.
+var ErrNoCheckpoint = errors.New("no signed checkpoint covers it")
 
 const proofHeader = "c2sp.org/tlog-proof@v1"
 
@@ -106,12 +103,12 @@ func (r *Reader) whyWithheld(ctx context.Context, e *Event) (string, error) {
 
 // Verify returns who of the known keys signed the checkpoint, if the proof holds: the payload, if
 // it is there, is the header's, the header's leaf is in the checkpoint's tree, and a key of the
-// log's own name signed the checkpoint. Else the error wraps ErrProof.
-func (p Proof) Verify(known ...note.Verifier) ([]Signature, error) {
+// log's own name signed the checkpoint. Else the error wraps [evidence.ErrProof].
+func (p Proof) Verify(known ...note.Verifier) ([]evidence.Signature, error) {
 	if err := p.included(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrProof, err)
+		return nil, fmt.Errorf("%w: %w", evidence.ErrProof, err)
 	}
-	return p.Checkpoint.own(known)
+	return p.Checkpoint.Verify(known...)
 }
 
 // included reports what speaks against the event's being in the checkpoint's tree.
@@ -131,59 +128,6 @@ func (p Proof) included() error {
 	return nil
 }
 
-// own returns the signatures of known keys, of which one must be the log's own: its name is that
-// of the log.
-func (c Checkpoint) own(known []note.Verifier) ([]Signature, error) {
-	list, err := c.Signatures(known...)
-	var bad *note.InvalidSignatureError
-	var none *note.UnverifiedNoteError
-	switch {
-	case errors.As(err, &bad):
-		return nil, fmt.Errorf("%w: the signature of %s does not hold", ErrProof, bad.Name)
-	case errors.As(err, &none):
-		return nil, fmt.Errorf("%w: none of the keys given signed the checkpoint of %d events; it takes %s", ErrProof, c.Size, c.needs())
-	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrProof, err)
-	}
-	for _, s := range list {
-		if s.Name == c.Origin && s.Time.IsZero() {
-			return list, nil
-		}
-	}
-	return nil, fmt.Errorf("%w: no key of the log itself is among those given; the checkpoint of %d events takes %s", ErrProof, c.Size, c.needs())
-}
-
-// needs names the keys of the log's own that signed the checkpoint, by how they begin.
-func (c Checkpoint) needs() string {
-	var unverified *note.UnverifiedNoteError
-	if _, err := note.Open([]byte(c.Note), note.VerifierList()); !errors.As(err, &unverified) {
-		return "one that is not known"
-	}
-	var names []string
-	for _, s := range unverified.Note.UnverifiedSigs {
-		if s.Name == c.Origin {
-			names = append(names, "the key "+keyName(s.Name, s.Hash)+"+…")
-		}
-	}
-	if len(names) == 0 {
-		return "a checkpoint that " + c.Origin + " itself signed"
-	}
-	return strings.Join(names, " or ")
-}
-
-// SignedBy returns which of the verifier keys, as text, signed the checkpoint, and an empty text
-// if none of them did.
-func (c Checkpoint) SignedBy(keys []string) string {
-	for _, key := range keys {
-		if v, err := NewVerifier(key); err == nil {
-			if _, err := c.own([]note.Verifier{v}); err == nil {
-				return key
-			}
-		}
-	}
-	return ""
-}
-
 // MarshalText writes the proof as https://c2sp.org/tlog-proof has it.
 func (p Proof) MarshalText() ([]byte, error) {
 	event, err := json.Marshal(p.Event)
@@ -192,67 +136,66 @@ func (p Proof) MarshalText() ([]byte, error) {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\nextra %s\nindex %d\n", proofHeader, base64.StdEncoding.EncodeToString(event), p.Event.Seq-1)
-	writeHashes(&b, p.Path)
+	b.WriteString(evidence.FormatHashes(p.Path))
 	fmt.Fprintf(&b, "\n%s", p.Checkpoint.Note)
 	return []byte(b.String()), nil
 }
 
-func writeHashes(b *strings.Builder, list []tlog.Hash) {
-	for _, h := range list {
-		fmt.Fprintln(b, h)
-	}
-}
-
-// maxPath is more hashes than lead to the root of any tree.
-const maxPath = 128
-
-// readHashes reads lines of a hash each, up to an empty line, and returns what is behind it.
-func readHashes(text string) (list []tlog.Hash, rest string, err error) {
-	for len(list) <= maxPath {
-		line, rest, ok := strings.Cut(text, "\n")
-		if !ok {
-			break
-		}
-		if line == "" {
-			return list, rest, nil
-		}
-		h, err := parseHash(line)
-		if err != nil {
-			return nil, "", fmt.Errorf("%w: %q is no hash", ErrProof, line)
-		}
-		list, text = append(list, h), rest
-	}
-	return nil, "", fmt.Errorf("%w: there is no empty line behind its hashes", ErrProof)
-}
-
 // ParseProof reads a proof of an event of Perlica's. Whether it holds is what Verify says. The
-// error wraps ErrProof.
+// error wraps [evidence.ErrProof].
 func ParseProof(text string) (p Proof, err error) {
 	head, text, _ := strings.Cut(text, "\n")
 	extra, text, _ := strings.Cut(text, "\n")
 	index, text, _ := strings.Cut(text, "\n")
 	if head != proofHeader {
-		return p, fmt.Errorf("%w: it begins with neither %q nor %q", ErrProof, proofHeader, consistencyHeader)
+		return p, fmt.Errorf("%w: it begins with neither %q nor %q", evidence.ErrProof, proofHeader, evidence.ConsistencyHeader)
 	}
 	data, ok := strings.CutPrefix(extra, "extra ")
 	if !ok {
-		return p, fmt.Errorf("%w: it holds no event", ErrProof)
+		return p, fmt.Errorf("%w: it holds no event", evidence.ErrProof)
 	}
 	event, err := base64.StdEncoding.Strict().DecodeString(data)
 	if err != nil {
-		return p, fmt.Errorf("%w: its event is not base64: %w", ErrProof, err)
+		return p, fmt.Errorf("%w: its event is not base64: %w", evidence.ErrProof, err)
 	}
 	if err := json.Unmarshal(event, &p.Event); err != nil {
-		return p, fmt.Errorf("%w: %w", ErrProof, err)
+		return p, fmt.Errorf("%w: %w", evidence.ErrProof, err)
 	}
 	if index != "index "+strconv.FormatInt(int64(p.Event.Seq-1), 10) {
-		return p, fmt.Errorf("%w: the event is number %d, but it says %q", ErrProof, p.Event.Seq, index)
+		return p, fmt.Errorf("%w: the event is number %d, but it says %q", evidence.ErrProof, p.Event.Seq, index)
 	}
-	if p.Path, text, err = readHashes(text); err != nil {
+	if p.Path, text, err = evidence.ParseHashes(text); err != nil {
 		return p, err
 	}
-	if p.Checkpoint, err = ParseCheckpoint(text); err != nil {
-		return p, fmt.Errorf("%w: %w", ErrProof, err)
+	if p.Checkpoint, err = evidence.ParseCheckpoint(text); err != nil {
+		return p, fmt.Errorf("%w: %w", evidence.ErrProof, err)
 	}
 	return p, nil
+}
+
+// ProveConsistency returns the proof that the checkpoint later holds all that earlier held. Both
+// must be checkpoints of this log as it is; else the error wraps [evidence.ErrCheckpoint].
+func (r *Reader) ProveConsistency(ctx context.Context, earlier, later evidence.Checkpoint) (p evidence.ConsistencyProof, err error) {
+	p.Old, p.New = earlier, later
+	for _, c := range []evidence.Checkpoint{earlier, later} {
+		if err := r.isOwn(ctx, c); err != nil {
+			return p, fmt.Errorf("eventlog: %w", err)
+		}
+	}
+	if earlier.Size < 1 || earlier.Size > later.Size {
+		return p, fmt.Errorf("eventlog: prove consistency: %w that comes before one of %d events: it is of %d", evidence.ErrCheckpoint, later.Size, earlier.Size)
+	}
+	if p.Path, err = tlog.ProveTree(later.Size, earlier.Size, r.hashes(ctx)); err != nil {
+		return p, fmt.Errorf("eventlog: prove consistency: %w", err)
+	}
+	return p, nil
+}
+
+// Root returns the root of the tree of the log's first size events.
+func (r *Reader) Root(ctx context.Context, size int64) (tlog.Hash, error) {
+	f, err := r.hashes(ctx).frontier(size)
+	if err != nil {
+		return tlog.Hash{}, fmt.Errorf("eventlog: root of %d events: %w", size, err)
+	}
+	return f.root(), nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // pruneJob asks the writer to remove payloads; log.pruned is on disk.
@@ -31,7 +33,7 @@ func (l *Log) remove(w *batchWriter, job pruneJob) error {
 	if !errors.Is(err, ErrBusy) && !errors.Is(err, ErrFull) {
 		// A disk that fails, a file that is gone: what is on it is not known any more.
 		err = &WriteError{Op: "prune", Err: err}
-		for _, answer := range l.finish(nil, Checkpoint{}, err) {
+		for _, answer := range l.finish(nil, evidence.Checkpoint{}, err) {
 			answer()
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // TestReopenAfterAFault lets each step of a commit fail once, before and after it was done. What
@@ -27,7 +29,7 @@ func TestReopenAfterAFault(t *testing.T) {
 				return nil
 			}
 			dir := t.TempDir()
-			l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: UseKeys(filepath.Join(dir, "keys")), fail: fail})
+			l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: evidence.UseKeys(filepath.Join(dir, "keys")), fail: fail})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +192,7 @@ func TestReopenOfALivingLog(t *testing.T) {
 func TestAnchoredAfterReopen(t *testing.T) {
 	fault, die := errors.New("the disk says no"), false
 	dir := t.TempDir()
-	l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: UseKeys(dir), fail: func(string) error {
+	l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: evidence.UseKeys(dir), fail: func(string) error {
 		if die {
 			return fault
 		}

@@ -12,11 +12,13 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // seal is a checkpoint that the log is held against, wherever it lies.
 type seal struct {
-	Checkpoint
+	evidence.Checkpoint
 	size  int64 // where it is looked at: that of the checkpoint, unless that is damaged
 	where string
 	kind  Damage // what it is if it does not hold
@@ -48,7 +50,7 @@ func (v *verification) open(ctx context.Context, anchors []Anchor) (err error) {
 		return err
 	}
 	v.origin, err = v.reader.Origin(ctx)
-	if err != nil && !isBroken(err) && !errors.Is(err, ErrCheckpoint) && len(v.lacks) == 0 {
+	if err != nil && !isBroken(err) && !errors.Is(err, evidence.ErrCheckpoint) && len(v.lacks) == 0 {
 		return err
 	}
 	if err := v.remember(ctx); err != nil {
@@ -216,7 +218,7 @@ func (v *verification) remember(ctx context.Context) error {
 	if c.Note != "" {
 		v.sign(&s)
 		if s.fault != "" {
-			return fmt.Errorf("eventlog: %w: %s", ErrCheckpoint, s.fault)
+			return fmt.Errorf("eventlog: %w: %s", evidence.ErrCheckpoint, s.fault)
 		}
 	}
 	v.seals = append(v.seals, s)
@@ -309,13 +311,13 @@ func (v *verification) sign(s *seal) {
 	case errors.As(err, &unverified):
 		n = unverified.Note
 	case errors.As(err, &invalid):
-		s.fault = fmt.Sprintf("its signature by %s does not hold", keyName(invalid.Name, invalid.Hash))
+		s.fault = fmt.Sprintf("its signature by %s does not hold", evidence.KeyName(invalid.Name, invalid.Hash))
 		return
 	case err != nil:
 		s.fault = err.Error()
 		return
 	}
-	c, err := parseCheckpointText(n.Text)
+	c, err := evidence.ParseCheckpointText(n.Text)
 	if err != nil {
 		s.fault = err.Error()
 		return
@@ -323,11 +325,9 @@ func (v *verification) sign(s *seal) {
 	c.Note = s.Note
 	s.Checkpoint, s.known = c, len(n.Sigs) > 0
 	for _, u := range n.UnverifiedSigs {
-		v.unknown.count(keyName(u.Name, u.Hash))
+		v.unknown.count(evidence.KeyName(u.Name, u.Hash))
 	}
 }
-
-func keyName(name string, hash uint32) string { return fmt.Sprintf("%s+%08x", name, hash) }
 
 // strangers counts the signatures of keys that are not known.
 type strangers struct {

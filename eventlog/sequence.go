@@ -11,6 +11,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // verification is one call of Verify. Workers read blocks and verify what needs nothing but
@@ -28,7 +30,7 @@ type verification struct {
 	lacks     map[string]bool // the tables that are not there
 	origin    string
 	absent    []absence
-	since     *Checkpoint
+	since     *evidence.Checkpoint
 	seals     []seal // of the anchor, and the one kept elsewhere; by size
 
 	unknown strangers

@@ -13,6 +13,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // flips is how many bits TestFlips flips in each file; more than the ordinary run's number is
@@ -23,16 +25,16 @@ var flips = flag.Int("flips", 80, "how many bits TestFlips flips in each file")
 type victim struct {
 	dir, path string
 	n         int64
-	keys      *Keys
+	keys      *evidence.Keys
 	verifiers []note.Verifier
-	last      Checkpoint
+	last      evidence.Checkpoint
 }
 
 func newVictim(t *testing.T, n int64) *victim {
 	t.Helper()
 	v := &victim{dir: t.TempDir(), n: n}
 	var err error
-	if v.keys, err = MakeKeys(filepath.Join(v.dir, "keys")); err != nil {
+	if v.keys, err = evidence.MakeKeys(filepath.Join(v.dir, "keys")); err != nil {
 		t.Fatal(err)
 	}
 	v.path = filepath.Join(v.dir, "log", "eventlog.db")

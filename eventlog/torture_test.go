@@ -29,6 +29,8 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 var (
@@ -215,7 +217,7 @@ func (s script) open(out io.Writer) (*Log, int, error) {
 	opt := Options{Context: "default", Lazy: time.Hour}
 	if s.Keys != "" {
 		var err error
-		if opt.Keys, err = ReadKeys(s.Keys); err != nil {
+		if opt.Keys, err = evidence.ReadKeys(s.Keys); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -273,7 +275,7 @@ func (st step) copy() []Event { return append([]Event(nil), st.events...) }
 func signingKeys(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if _, err := MakeKeys(dir); err != nil {
+	if _, err := evidence.MakeKeys(dir); err != nil {
 		t.Fatal(err)
 	}
 	return dir

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // TestUncheckedIsCounted: of a log that is damaged at its beginning no checkpoint can be checked;
@@ -14,7 +16,7 @@ import (
 // of one size are one.
 func TestUncheckedIsCounted(t *testing.T) {
 	l, keyDir := openSigned(t)
-	var first Checkpoint
+	var first evidence.Checkpoint
 	for i := range 3 {
 		mustAppend(t, l, fact(Truncated, Refs{}))
 		c, err := l.Checkpoint(t.Context())
@@ -49,7 +51,7 @@ func TestUncheckedIsCounted(t *testing.T) {
 	if err = errors.Join(err, execFile(path, loosen+`UPDATE events SET actor = 'x', leaf = zeroblob(32) WHERE seq = 1`)); err != nil {
 		t.Fatal(err)
 	}
-	keys, err := ReadKeys(keyDir)
+	keys, err := evidence.ReadKeys(keyDir)
 	if err != nil {
 		t.Fatal(err)
 	}

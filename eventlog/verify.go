@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // Damage is a kind of damage.
@@ -67,9 +69,9 @@ func (r Report) OK() bool { return len(r.Findings) == 0 }
 
 // VerifyOptions say what Verify compares the log with.
 type VerifyOptions struct {
-	Keys  []note.Verifier // signatures of others are counted, not judged
-	Since *Checkpoint     // one that was kept elsewhere
-	Audit Auditor         // judges what happened; nil judges nothing
+	Keys  []note.Verifier      // signatures of others are counted, not judged
+	Since *evidence.Checkpoint // one that was kept elsewhere
+	Audit Auditor              // judges what happened; nil judges nothing
 
 	// NoImport says that the file is the log itself: nothing may be withheld or absent then. In
 	// an import it may, and is counted; so whoever can write a log could hide a payload by
@@ -101,8 +103,8 @@ var ErrOtherLog = errors.New("the checkpoint is one of another log")
 // with what is stored: leaves, tree, checkpoints, and the anchor beside it. It reads the whole
 // log on all cores, and writes nothing; others may append meanwhile. An error means that
 // it could not be read; damage is in the report. The error wraps ErrOtherLog if
-// VerifyOptions.Since is no checkpoint of this log, and ErrCheckpoint if its signature by a
-// known key is false.
+// VerifyOptions.Since is no checkpoint of this log, and [evidence.ErrCheckpoint] if its
+// signature by a known key is false.
 //
 // It finds edits, deletions, insertions and reorderings by whoever did not recompute the tree
 // and sign it. Against whoever holds the key as well it takes a checkpoint kept elsewhere.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 var (
@@ -56,9 +58,9 @@ func fillRuns(tb testing.TB, l *Log, events int) {
 }
 
 // runLog makes a log of runs with signed checkpoints in dir, and returns its path.
-func runLog(tb testing.TB, dir string, events int) (path string, keys *Keys) {
+func runLog(tb testing.TB, dir string, events int) (path string, keys *evidence.Keys) {
 	tb.Helper()
-	keys, err := MakeKeys(filepath.Join(dir, "keys"))
+	keys, err := evidence.MakeKeys(filepath.Join(dir, "keys"))
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // TestPrunedPayloads: a payload may be missing if a later event says so, and that event is as
@@ -298,7 +300,7 @@ func TestAnchorAlone(t *testing.T) {
 	if !rep.OK() || rep.Anchors != 5 || rep.Checkpoints != 0 || rep.Signed != 50 {
 		t.Errorf("%+v", rep)
 	}
-	stranger, err := MakeKeys(filepath.Join(v.dir, "stranger"))
+	stranger, err := evidence.MakeKeys(filepath.Join(v.dir, "stranger"))
 	if err != nil {
 		t.Fatal(err)
 	}

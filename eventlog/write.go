@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // poke makes the writer look at the queue.
@@ -170,7 +172,7 @@ func (l *Log) take(due bool) (batch []entry) {
 // finish tells everybody in the batch what became of it. After a fault the log is
 // dead: what is still queued fails with the same error. Who waits for more than the commit
 // is told by the functions returned.
-func (l *Log) finish(batch []entry, noted Checkpoint, err error) (late []func()) {
+func (l *Log) finish(batch []entry, noted evidence.Checkpoint, err error) (late []func()) {
 	l.mu.Lock()
 	if isPutOff(batch, err) {
 		l.anchor, err = err, nil

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // ways are all the ways to have an event written soon.
@@ -52,7 +54,7 @@ func standStill(t *testing.T, test func(t *testing.T, l *still)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		l, dir := &still{t: t}, t.TempDir()
-		opt := Options{Lazy: stillLazy, Keys: UseKeys(dir), fail: func(point string) error {
+		opt := Options{Lazy: stillLazy, Keys: evidence.UseKeys(dir), fail: func(point string) error {
 			if l.fail == nil {
 				return nil
 			}
@@ -209,7 +211,7 @@ func TestWhoWaitsIsAnswered(t *testing.T) {
 	var at atomic.Pointer[gate]
 	at.Store(new(gate))
 	dir := t.TempDir()
-	opt := Options{Lazy: time.Hour, Keys: UseKeys(dir), fail: func(point string) error { return at.Load().pass(point) }}
+	opt := Options{Lazy: time.Hour, Keys: evidence.UseKeys(dir), fail: func(point string) error { return at.Load().pass(point) }}
 	l, err := Open(t.Context(), filepath.Join(dir, "e.db"), opt)
 	if err != nil {
 		t.Fatal(err)
@@ -288,7 +290,7 @@ func TestPruneFailsBesideACheckpoint(t *testing.T) {
 // wrote it.
 func TestEverybodyAtOnce(t *testing.T) {
 	dir := t.TempDir()
-	l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Lazy: time.Hour, Keys: UseKeys(dir)})
+	l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Lazy: time.Hour, Keys: evidence.UseKeys(dir)})
 	if err != nil {
 		t.Fatal(err)
 	}

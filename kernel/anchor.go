@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // noteAnchor warns where the checkpoint of the run is not signed, or not in the anchor. It was
@@ -21,7 +21,7 @@ func (r *Runner) anchorFault() (subtype string, err error) {
 	err = r.log.Anchored()
 	switch {
 	case err == nil, r.log.Err() != nil: // of a dead log there is more to say, and it is said
-	case !errors.Is(err, eventlog.ErrKey):
+	case !errors.Is(err, evidence.ErrKey):
 		return "checkpoint_not_anchored", fmt.Errorf("%w. The answer is on record; when there is room, 'perlica log checkpoint' makes up for it", err)
 	case r.keys != nil:
 		return "checkpoint_not_signed", err

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/trail"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/config"
@@ -46,7 +47,7 @@ type Runner struct {
 	questions *interaction.Coordinator
 	policy    *policy.Policy
 	opt       Options
-	keys      *eventlog.Keys // nil: checkpoints are not signed
+	keys      *evidence.Keys // nil: checkpoints are not signed
 	readying  sync.WaitGroup // of keys
 	mending   sync.Mutex     // held while a log that failed is opened again
 	epoch     atomic.Int64   // how often that was tried
@@ -93,7 +94,7 @@ func Open(ctx context.Context, opt Options) (*Runner, error) {
 	}
 	logged := eventlog.Options{Context: opt.Context, Now: opt.Now, Lazy: lazy}
 	if opt.KeyDir != "" {
-		logged.Keys = eventlog.UseKeys(opt.KeyDir)
+		logged.Keys = evidence.UseKeys(opt.KeyDir)
 	}
 	if opt.RedactLog {
 		logged.Redact = opt.Redactor.Payload

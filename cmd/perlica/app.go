@@ -16,6 +16,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/trail"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
@@ -146,7 +147,7 @@ func hintOf(err error) string {
 		return "use the newer version of Perlica that wrote it, or --context NAME for another log"
 	case errors.Is(err, eventlog.ErrReadOnly), errors.Is(err, fs.ErrPermission):
 		return "make the folder writable, or run in another one; 'perlica doctor' says more"
-	case errors.Is(err, eventlog.ErrKey):
+	case errors.Is(err, evidence.ErrKey):
 		return "'perlica doctor' says what is wrong with the key and what to do"
 	case errors.Is(err, kernel.ErrNoSession):
 		return "see 'perlica session list --all'"

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/witness"
 )
 
@@ -145,7 +146,7 @@ func (a *app) logCheckpoint(ctx context.Context, list []*witness.Witness, asJSON
 }
 
 // cosign has a witness sign and stores what it signed.
-func (a *app) cosign(ctx context.Context, w *witness.Witness, log *eventlog.Log, c eventlog.Checkpoint) (eventlog.Checkpoint, error) {
+func (a *app) cosign(ctx context.Context, w *witness.Witness, log *eventlog.Log, c evidence.Checkpoint) (evidence.Checkpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, witnessTimeout)
 	defer cancel()
 	cosigned, err := w.Cosign(ctx, &log.Reader, c)

@@ -10,13 +10,13 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // parseKept reads a checkpoint that was kept elsewhere. A tag, a ticket or a chat adds empty lines
 // around it, takes the last line's end, or ends lines in its own way; nothing of that is signed.
-func parseKept(text []byte) (eventlog.Checkpoint, error) {
-	return eventlog.ParseCheckpoint(asWritten(text))
+func parseKept(text []byte) (evidence.Checkpoint, error) {
+	return evidence.ParseCheckpoint(asWritten(text))
 }
 
 // asWritten undoes what mail, chats and other systems do to a text that ends with a signature.
@@ -77,7 +77,7 @@ func verifiers(keys []string, flag string) (list []note.Verifier, err error) {
 		if slices.Contains(keys[:i], k) {
 			continue // a key that is known twice is ambiguous to those who look for it
 		}
-		v, err := eventlog.NewVerifier(k)
+		v, err := evidence.NewVerifier(k)
 		if err != nil {
 			return nil, withHint(usageErr("%s: %w", flag, err), "a verifier key is one word, such as 'perlica log key show' prints")
 		}

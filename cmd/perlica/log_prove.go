@@ -18,6 +18,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 func (a *app) logProveCommand() *cobra.Command {
@@ -66,9 +67,9 @@ removed in between. Both are signed notes, as 'perlica log checkpoint' prints th
 
 // keyFlags are the flags by which a proof is verified: with the keys that signed its checkpoints,
 // which need not be the one in use. Where one is not this user's own, --key KEY stands for it.
-func keyFlags(by []eventlog.Checkpoint, p *place) string {
+func keyFlags(by []evidence.Checkpoint, p *place) string {
 	var flags []string
-	keys, err := eventlog.ReadKeys(p.dirs.KeyDir())
+	keys, err := evidence.ReadKeys(p.dirs.KeyDir())
 	for _, c := range by {
 		key := ""
 		if err == nil {
@@ -82,7 +83,7 @@ func keyFlags(by []eventlog.Checkpoint, p *place) string {
 }
 
 // prove makes a proof, and returns the checkpoints that it rests on.
-func prove(ctx context.Context, log *eventlog.Reader, consistency bool, args []string) (encoding.TextMarshaler, []eventlog.Checkpoint, error) {
+func prove(ctx context.Context, log *eventlog.Reader, consistency bool, args []string) (encoding.TextMarshaler, []evidence.Checkpoint, error) {
 	if consistency {
 		return proveConsistency(ctx, log, args)
 	}
@@ -99,7 +100,7 @@ func prove(ctx context.Context, log *eventlog.Reader, consistency bool, args []s
 	case err != nil:
 		return nil, nil, err
 	}
-	return p, []eventlog.Checkpoint{p.Checkpoint}, nil
+	return p, []evidence.Checkpoint{p.Checkpoint}, nil
 }
 
 // findSeq finds the event that a number or an id names.
@@ -118,8 +119,8 @@ func noEvent(ref string) error {
 	return withHint(fmt.Errorf("there is no event %q on the log", ref), "'perlica log tail' shows their numbers, and with --json their ids")
 }
 
-func proveConsistency(ctx context.Context, log *eventlog.Reader, files []string) (encoding.TextMarshaler, []eventlog.Checkpoint, error) {
-	list := make([]eventlog.Checkpoint, 2)
+func proveConsistency(ctx context.Context, log *eventlog.Reader, files []string) (encoding.TextMarshaler, []evidence.Checkpoint, error) {
+	list := make([]evidence.Checkpoint, 2)
 	for i, name := range files {
 		b, err := readGiven(name, maxNote)
 		if err != nil {
@@ -142,9 +143,9 @@ func proveConsistency(ctx context.Context, log *eventlog.Reader, files []string)
 	}
 	p, err := log.ProveConsistency(ctx, list[0], list[1])
 	switch {
-	case errors.Is(err, eventlog.ErrCheckpoint) && list[0].Size > list[1].Size:
+	case errors.Is(err, evidence.ErrCheckpoint) && list[0].Size > list[1].Size:
 		err = withHint(err, "the earlier one comes first; if %s is, the log has become shorter: keep both", files[0])
-	case errors.Is(err, eventlog.ErrCheckpoint):
+	case errors.Is(err, evidence.ErrCheckpoint):
 		err = withHint(err, "a checkpoint that the log no longer fits is evidence: keep it. --context chooses another log")
 	}
 	if err != nil {
@@ -202,7 +203,7 @@ func (a *app) verifyProof(_ context.Context, file string, keys []string, asJSON 
 	}
 	v := checkedProof{File: file}
 	err = a.checkProof(&v, asWritten(b), known)
-	if err != nil && !errors.Is(err, eventlog.ErrProof) {
+	if err != nil && !errors.Is(err, evidence.ErrProof) {
 		return err
 	}
 	if v.OK = err == nil; !v.OK {
@@ -221,10 +222,10 @@ func (a *app) verifyProof(_ context.Context, file string, keys []string, asJSON 
 
 // checkProof tells the kinds of proofs apart and fills in what one of them proves.
 func (a *app) checkProof(v *checkedProof, text string, known []note.Verifier) (err error) {
-	var verify func(...note.Verifier) ([]eventlog.Signature, error)
-	var head eventlog.Checkpoint
-	if eventlog.IsConsistencyProof(text) {
-		p, err := eventlog.ParseConsistencyProof(text)
+	var verify func(...note.Verifier) ([]evidence.Signature, error)
+	var head evidence.Checkpoint
+	if evidence.IsConsistencyProof(text) {
+		p, err := evidence.ParseConsistencyProof(text)
 		if err != nil {
 			return err
 		}
@@ -266,7 +267,7 @@ func (a *app) ownVerifiers(origin string) ([]note.Verifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := eventlog.ReadKeys(p.dirs.KeyDir())
+	k, err := evidence.ReadKeys(p.dirs.KeyDir())
 	if err != nil {
 		return nil, err
 	}

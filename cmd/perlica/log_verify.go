@@ -16,6 +16,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -140,7 +141,7 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 		return v, nil
 	case errors.Is(err, eventlog.ErrOtherLog):
 		return v, withHint(err, "every log has a name of its own, the first line of its checkpoints")
-	case errors.Is(err, eventlog.ErrCheckpoint):
+	case errors.Is(err, evidence.ErrCheckpoint):
 		return v, withHint(fmt.Errorf("--since %s: %w", f.since, err), "the copy was changed, or somebody else signed it; the log was not verified")
 	case err != nil:
 		return v, err
@@ -179,7 +180,7 @@ func (a *app) ownKeys(ctx context.Context, log *eventlog.Reader) ([]note.Verifie
 	if err != nil {
 		return nil, "your keys are not used: " + err.Error()
 	}
-	keys, err := eventlog.ReadKeys(dirs.KeyDir())
+	keys, err := evidence.ReadKeys(dirs.KeyDir())
 	if err != nil {
 		return nil, "your keys are not used: " + err.Error()
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // TestCheckProofInPython has docs/check-proof.py, which knows nothing of this code, check proofs of
@@ -20,7 +21,7 @@ func TestCheckProofInPython(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	keys, err := eventlog.MakeKeys(filepath.Join(dir, "keys"))
+	keys, err := evidence.MakeKeys(filepath.Join(dir, "keys"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 func init() { scriptCommands["witness"] = cmdWitness }
@@ -30,7 +30,7 @@ type scriptWitness struct {
 
 	mu   sync.Mutex
 	log  note.Verifier
-	last eventlog.Checkpoint
+	last evidence.Checkpoint
 }
 
 // cmdWitness starts a witness that signs for the log with a verifier key, and sets WITNESS to its
@@ -64,7 +64,7 @@ func (w *scriptWitness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	head, msg, _ := strings.Cut(string(body), "\n\n")
 	lines := strings.Split(head, "\n")
 	old, err := strconv.ParseInt(strings.TrimPrefix(lines[0], "old "), 10, 64)
-	c, cerr := eventlog.ParseCheckpoint(msg)
+	c, cerr := evidence.ParseCheckpoint(msg)
 	if err != nil || cerr != nil || r.URL.Path != "/add-checkpoint" || r.Method != http.MethodPost {
 		http.Error(out, "malformed", http.StatusBadRequest)
 		return

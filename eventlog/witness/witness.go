@@ -25,6 +25,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // What a witness may say instead of signing. Errors wrap one of them.
@@ -66,7 +67,7 @@ func CheckURL(prefix string) error {
 
 // Cosign hands c, a signed checkpoint of log, to the witness and returns it with the witness's
 // signatures behind those it had. The log is only read.
-func (w *Witness) Cosign(ctx context.Context, log *eventlog.Reader, c eventlog.Checkpoint) (eventlog.Checkpoint, error) {
+func (w *Witness) Cosign(ctx context.Context, log *eventlog.Reader, c evidence.Checkpoint) (evidence.Checkpoint, error) {
 	cosigned, err := w.cosign(ctx, log, c)
 	if err != nil {
 		return c, fmt.Errorf("witness %s: %w", w.URL, err)
@@ -74,7 +75,7 @@ func (w *Witness) Cosign(ctx context.Context, log *eventlog.Reader, c eventlog.C
 	return cosigned, nil
 }
 
-func (w *Witness) cosign(ctx context.Context, log *eventlog.Reader, c eventlog.Checkpoint) (eventlog.Checkpoint, error) {
+func (w *Witness) cosign(ctx context.Context, log *eventlog.Reader, c evidence.Checkpoint) (evidence.Checkpoint, error) {
 	var old int64
 	for range attempts {
 		path, err := proof(ctx, log, old, c)
@@ -103,7 +104,7 @@ func (w *Witness) cosign(ctx context.Context, log *eventlog.Reader, c eventlog.C
 }
 
 // proof returns the hashes that show that c holds the first old events of the log.
-func proof(ctx context.Context, log *eventlog.Reader, old int64, c eventlog.Checkpoint) (path []string, err error) {
+func proof(ctx context.Context, log *eventlog.Reader, old int64, c evidence.Checkpoint) (path []string, err error) {
 	if old == 0 || old == c.Size {
 		return nil, nil // nothing is to be shown, or the witness compares the roots
 	}
@@ -111,7 +112,7 @@ func proof(ctx context.Context, log *eventlog.Reader, old int64, c eventlog.Chec
 	if err != nil {
 		return nil, err
 	}
-	p, err := log.ProveConsistency(ctx, eventlog.Checkpoint{Origin: c.Origin, Size: old, Root: root}, c)
+	p, err := log.ProveConsistency(ctx, evidence.Checkpoint{Origin: c.Origin, Size: old, Root: root}, c)
 	for _, h := range p.Path {
 		path = append(path, h.String())
 	}
@@ -119,7 +120,7 @@ func proof(ctx context.Context, log *eventlog.Reader, old int64, c eventlog.Chec
 }
 
 // request is the body of add-checkpoint.
-func request(old int64, path []string, c eventlog.Checkpoint) []byte {
+func request(old int64, path []string, c evidence.Checkpoint) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "old %d\n", old)
 	for _, h := range path {
@@ -191,7 +192,7 @@ func (a answer) refusal() error {
 
 // take returns c with the signature lines of an answer behind its own. With keys only what they
 // signed counts; in any case no line may be in the name of the log.
-func (w *Witness) take(c eventlog.Checkpoint, lines string) (eventlog.Checkpoint, error) {
+func (w *Witness) take(c evidence.Checkpoint, lines string) (evidence.Checkpoint, error) {
 	msg, n := c.Note, 0
 	for line := range strings.Lines(lines) {
 		rest, ok := strings.CutPrefix(line, "— ")
@@ -213,7 +214,7 @@ func (w *Witness) take(c eventlog.Checkpoint, lines string) (eventlog.Checkpoint
 	if n == 0 {
 		return c, fmt.Errorf("%w: it answers 200 without a signature of its own", ErrProtocol)
 	}
-	cosigned, err := eventlog.ParseCheckpoint(msg)
+	cosigned, err := evidence.ParseCheckpoint(msg)
 	if err != nil {
 		return c, fmt.Errorf("%w: its signature lines are none: %w", ErrProtocol, err)
 	}
@@ -221,7 +222,7 @@ func (w *Witness) take(c eventlog.Checkpoint, lines string) (eventlog.Checkpoint
 }
 
 // signed reports whether a signature line is the witness's, under c.
-func (w *Witness) signed(c eventlog.Checkpoint, line string) bool {
+func (w *Witness) signed(c evidence.Checkpoint, line string) bool {
 	c.Note = c.Text() + "\n" + line
 	list, err := c.Signatures(w.Keys...)
 	return err == nil && len(list) == 1 && !list[0].Time.IsZero()

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // server is a witness as https://c2sp.org/tlog-witness describes it.
@@ -31,7 +32,7 @@ type server struct {
 	time   uint64         // of its signatures
 
 	mu   sync.Mutex
-	logs map[string]eventlog.Checkpoint // by origin; of size 0 where it has seen none
+	logs map[string]evidence.Checkpoint // by origin; of size 0 where it has seen none
 	seen []string                       // bodies
 }
 
@@ -41,9 +42,9 @@ func newServer(t *testing.T, name string, keys ...note.Verifier) (*server, *http
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{name: name, secret: secret, known: note.VerifierList(keys...), time: 1763694000, logs: map[string]eventlog.Checkpoint{}}
+	s := &server{name: name, secret: secret, known: note.VerifierList(keys...), time: 1763694000, logs: map[string]evidence.Checkpoint{}}
 	for _, k := range keys {
-		s.logs[k.Name()] = eventlog.Checkpoint{}
+		s.logs[k.Name()] = evidence.Checkpoint{}
 	}
 	mux := http.NewServeMux()
 	mux.Handle("POST /w/add-checkpoint", s)
@@ -64,7 +65,7 @@ func (s *server) keyID() uint32 {
 }
 
 // cosign is the signature line of a cosignature/v1.
-func (s *server) cosign(c eventlog.Checkpoint) string {
+func (s *server) cosign(c evidence.Checkpoint) string {
 	sig := ed25519.Sign(s.secret, fmt.Appendf(nil, "cosignature/v1\ntime %d\n%s", s.time, c.Text()))
 	b := binary.BigEndian.AppendUint32(nil, s.keyID())
 	b = binary.BigEndian.AppendUint64(b, s.time)
@@ -80,7 +81,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	lines := strings.Split(head, "\n")
 	digits, ok2 := strings.CutPrefix(lines[0], "old ")
 	old, err := strconv.ParseInt(digits, 10, 64)
-	c, cerr := eventlog.ParseCheckpoint(msg)
+	c, cerr := evidence.ParseCheckpoint(msg)
 	if !ok || !ok2 || err != nil || cerr != nil || len(lines) > 64 {
 		http.Error(w, "malformed", http.StatusBadRequest)
 		return
@@ -128,14 +129,14 @@ func fact() eventlog.Event {
 type fixture struct {
 	path string
 	log  *eventlog.Log
-	keys *eventlog.Keys
+	keys *evidence.Keys
 }
 
 // openLog opens a log of n events that signs.
 func openLog(t *testing.T, n int) *fixture {
 	t.Helper()
 	dir := t.TempDir()
-	keys, err := eventlog.MakeKeys(filepath.Join(dir, "keys"))
+	keys, err := evidence.MakeKeys(filepath.Join(dir, "keys"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +159,7 @@ func (f *fixture) grow(t *testing.T, n int) {
 	}
 }
 
-func (f *fixture) checkpoint(t *testing.T) eventlog.Checkpoint {
+func (f *fixture) checkpoint(t *testing.T) evidence.Checkpoint {
 	t.Helper()
 	c, err := f.log.Checkpoint(t.Context())
 	if err != nil {
@@ -179,7 +180,7 @@ func (f *fixture) verifiers(t *testing.T) []note.Verifier {
 func TestCosign(t *testing.T) {
 	f := openLog(t, 5)
 	s, web := newServer(t, "witness.example", f.verifiers(t)...)
-	key, err := eventlog.NewVerifier(s.vkey())
+	key, err := evidence.NewVerifier(s.vkey())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +249,7 @@ func TestStrangers(t *testing.T) {
 		t.Errorf("an unknown log: %v", err)
 	}
 	name := f.verifiers(t)[0].Name()
-	theirs, err := eventlog.MakeKeys(t.TempDir())
+	theirs, err := evidence.MakeKeys(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +297,7 @@ func TestBadAnswers(t *testing.T) {
 	f := openLog(t, 3)
 	s, _ := newServer(t, "witness.example", f.verifiers(t)...)
 	stranger, _ := newServer(t, "witness.example")
-	key, err := eventlog.NewVerifier(s.vkey())
+	key, err := evidence.NewVerifier(s.vkey())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/kernel"
 )
 
@@ -179,7 +180,7 @@ func (e *examination) logTree() {
 		opt.Audit = e.Auditor()
 	}
 	// A key that cannot be read verifies nothing; what uses it says why.
-	if keys, err := eventlog.ReadKeys(e.Dirs.KeyDir()); err == nil && e.Dirs.State != "" {
+	if keys, err := evidence.ReadKeys(e.Dirs.KeyDir()); err == nil && e.Dirs.State != "" {
 		if origin, err := e.log.Origin(e.ctx); err == nil {
 			opt.Keys = keys.Verifiers(origin)
 		}
@@ -203,7 +204,7 @@ func (e *examination) checkpointKey() {
 	if e.Dirs.State == "" {
 		return
 	}
-	path := eventlog.KeyPath(dir)
+	path := evidence.KeyPath(dir)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if err := creatable(path); err != nil {
 			e.warn("make the folder writable; until then checkpoints are not signed, and nobody else can check the log by them", "no key can be made in %s: %v", dir, err)
@@ -212,7 +213,7 @@ func (e *examination) checkpointKey() {
 		e.ok("none yet; the first run makes it")
 		return
 	}
-	keys, err := eventlog.ReadKeys(dir)
+	keys, err := evidence.ReadKeys(dir)
 	if err != nil {
 		hint := "until it can be used checkpoints are not signed. If it is damaged, put back a copy of it, or move it away: the next run makes another"
 		if info, serr := os.Stat(path); serr == nil && info.Mode().Perm()&0o077 != 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/checkup"
 	"github.com/perlica/perlica/kernel/report"
@@ -132,7 +133,7 @@ func (h *Host) verify(ctx context.Context) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	keys, err := eventlog.ReadKeys(h.Dirs.KeyDir())
+	keys, err := evidence.ReadKeys(h.Dirs.KeyDir())
 	if err != nil {
 		return Output{}, err
 	}

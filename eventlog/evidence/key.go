@@ -1,4 +1,4 @@
-package eventlog
+package evidence
 
 import (
 	"crypto/ed25519"
@@ -207,6 +207,19 @@ func writeKeys(dir string, k *Keys, move func(from, to string) error) (err error
 	return syncDir(dir)
 }
 
+// syncDir makes the names in dir survive a power failure, where the system can do that.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, errors.ErrUnsupported) || os.PathSeparator == '\\' {
+		err = nil
+	}
+	return errors.Join(err, d.Close())
+}
+
 // Signer returns what signs checkpoints of the log that origin names. It fails with ErrKey
 // if there is no key.
 func (k *Keys) Signer(origin string) (note.Signer, error) {
@@ -238,6 +251,9 @@ func VerifierKey(origin string, public ed25519.PublicKey) string {
 	}
 	return text
 }
+
+// KeyName names a key as its verifier key begins: the name it signs under, and its id.
+func KeyName(name string, hash uint32) string { return fmt.Sprintf("%s+%08x", name, hash) }
 
 // VerifierKeys returns the verifier keys for the log that origin names, the present one first
 // and retired ones after it, newest first; none if the keys cannot be used.

@@ -1,4 +1,4 @@
-package eventlog
+package evidence
 
 import (
 	"crypto/ed25519"
@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/mod/sumdb/note"
 )
@@ -207,68 +206,5 @@ func TestVerifierKeysAreWhatOthersRead(t *testing.T) {
 	}
 	if len(VerifierKey("x", ed25519.PublicKey("short"))) != 0 {
 		t.Error("a short key")
-	}
-}
-
-// TestCheckpointOfTheFirstBatch: the log is named by its first event, which is in the same commit,
-// or is not the one it was to be.
-func TestCheckpointOfTheFirstBatch(t *testing.T) {
-	fault := errors.New("the disk says no")
-	twice := []Event{fact(Requested, Refs{Run: "r", Input: "i"}), fact(Requested, Refs{Run: "r", Input: "i"})}
-	for name, begin := range map[string]func(l *Log, fail func(error)){
-		"alone": func(*Log, func(error)) {},
-		"behind what is refused": func(l *Log, _ func(error)) {
-			if err := l.Record(twice...); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"after a fault": func(l *Log, fail func(error)) {
-			fail(fault)
-			if _, err := l.Append(t.Context(), fact(CallEnforced, Refs{})); !errors.Is(err, fault) {
-				t.Errorf("%v", err)
-			}
-			fail(nil)
-			other, err := Open(t.Context(), l.Path(), Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			mustAppend(t, other, fact(SessionCreated, Refs{}))
-			if err := errors.Join(other.Close(), l.Reopen(t.Context())); err != nil {
-				t.Fatal(err)
-			}
-		},
-	} {
-		var broken error // the writer looks only when there is a batch
-		dir := t.TempDir()
-		l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Lazy: time.Hour, Keys: UseKeys(dir), fail: func(point string) error {
-			if point == "commit" {
-				return broken
-			}
-			return nil
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		begin(l, func(err error) { broken = err })
-		mustAppend(t, l, fact(CallEnforced, Refs{}))
-		if err := l.Anchored(); err != nil {
-			t.Error(name, err)
-		}
-		c, _, err := l.LastCheckpoint(t.Context(), 1)
-		origin, oerr := l.Origin(t.Context())
-		if err := errors.Join(err, oerr); err != nil || c.Origin != origin {
-			t.Errorf("%s: of %s, the log is %s, %v", name, c.Origin, origin, err)
-		}
-		k, err := ReadKeys(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if by, err := c.Signed(k.Verifiers(origin)...); err != nil || len(by) != 1 {
-			t.Errorf("%s: signed by %v, %v", name, by, err)
-		}
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-		audit(t, l.Path())
 	}
 }

@@ -1,4 +1,4 @@
-package eventlog
+package evidence
 
 import (
 	"crypto/ed25519"

@@ -1,7 +1,6 @@
-package eventlog
+package evidence
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -19,34 +18,8 @@ type ConsistencyProof struct {
 	Path     []tlog.Hash
 }
 
-const consistencyHeader = "perlica consistency proof 1"
-
-// ProveConsistency returns the proof that the checkpoint later holds all that earlier held. Both
-// must be checkpoints of this log as it is; else the error wraps ErrCheckpoint.
-func (r *Reader) ProveConsistency(ctx context.Context, earlier, later Checkpoint) (p ConsistencyProof, err error) {
-	p.Old, p.New = earlier, later
-	for _, c := range []Checkpoint{earlier, later} {
-		if err := r.isOwn(ctx, c); err != nil {
-			return p, fmt.Errorf("eventlog: %w", err)
-		}
-	}
-	if earlier.Size < 1 || earlier.Size > later.Size {
-		return p, fmt.Errorf("eventlog: prove consistency: %w that comes before one of %d events: it is of %d", ErrCheckpoint, later.Size, earlier.Size)
-	}
-	if p.Path, err = tlog.ProveTree(later.Size, earlier.Size, r.hashes(ctx)); err != nil {
-		return p, fmt.Errorf("eventlog: prove consistency: %w", err)
-	}
-	return p, nil
-}
-
-// Root returns the root of the tree of the log's first size events.
-func (r *Reader) Root(ctx context.Context, size int64) (tlog.Hash, error) {
-	f, err := r.hashes(ctx).frontier(size)
-	if err != nil {
-		return tlog.Hash{}, fmt.Errorf("eventlog: root of %d events: %w", size, err)
-	}
-	return f.root(), nil
-}
+// ConsistencyHeader is the line with which the text of a ConsistencyProof begins.
+const ConsistencyHeader = "perlica consistency proof 1"
 
 // Verify returns which of the known keys signed the later checkpoint, if the proof holds and a key
 // of the log's own signed both. Else the error wraps ErrProof.
@@ -57,31 +30,31 @@ func (p ConsistencyProof) Verify(known ...note.Verifier) ([]Signature, error) {
 	if tlog.CheckTree(p.Path, p.New.Size, p.New.Root, p.Old.Size, p.Old.Root) != nil {
 		return nil, fmt.Errorf("%w: the log of %d events does not hold the %d events of the earlier checkpoint", ErrProof, p.New.Size, p.Old.Size)
 	}
-	if _, err := p.Old.own(known); err != nil {
+	if _, err := p.Old.Verify(known...); err != nil {
 		return nil, err
 	}
-	return p.New.own(known)
+	return p.New.Verify(known...)
 }
 
 // MarshalText writes the proof.
 func (p ConsistencyProof) MarshalText() ([]byte, error) {
 	var b strings.Builder
-	fmt.Fprintln(&b, consistencyHeader)
-	writeHashes(&b, p.Path)
+	fmt.Fprintln(&b, ConsistencyHeader)
+	b.WriteString(FormatHashes(p.Path))
 	fmt.Fprintf(&b, "\n%s\n%s", p.Old.Note, p.New.Note)
 	return []byte(b.String()), nil
 }
 
 // IsConsistencyProof reports whether a text begins as a ConsistencyProof does.
-func IsConsistencyProof(text string) bool { return strings.HasPrefix(text, consistencyHeader+"\n") }
+func IsConsistencyProof(text string) bool { return strings.HasPrefix(text, ConsistencyHeader+"\n") }
 
 // ParseConsistencyProof reads a proof. Whether it holds is what Verify says. The error wraps
 // ErrProof.
 func ParseConsistencyProof(text string) (p ConsistencyProof, err error) {
 	if !IsConsistencyProof(text) {
-		return p, fmt.Errorf("%w: it does not begin with %q", ErrProof, consistencyHeader)
+		return p, fmt.Errorf("%w: it does not begin with %q", ErrProof, ConsistencyHeader)
 	}
-	if p.Path, text, err = readHashes(text[len(consistencyHeader)+1:]); err != nil {
+	if p.Path, text, err = ParseHashes(text[len(ConsistencyHeader)+1:]); err != nil {
 		return p, err
 	}
 	// A note is its text, an empty line, and its signatures.

@@ -1,0 +1,133 @@
+package evidence
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// A Checkpoint is a tree head: it stands for the first Size events of the log that Origin
+// names, as https://c2sp.org/tlog-checkpoint has it.
+type Checkpoint struct {
+	Origin string
+	Size   int64
+	Root   tlog.Hash
+
+	// Note is the signed note, as it is handed on; empty if the checkpoint is not signed.
+	Note string
+}
+
+// Text is what is signed: three lines.
+func (c Checkpoint) Text() string {
+	return fmt.Sprintf("%s\n%d\n%s\n", c.Origin, c.Size, c.Root)
+}
+
+// ErrCheckpoint says that something is not a checkpoint.
+var ErrCheckpoint = errors.New("not a checkpoint")
+
+// ParseCheckpoint reads a signed checkpoint without looking at its signatures; Signed does
+// that. The error wraps ErrCheckpoint.
+func ParseCheckpoint(msg string) (Checkpoint, error) {
+	_, err := note.Open([]byte(msg), note.VerifierList())
+	var unverified *note.UnverifiedNoteError
+	if !errors.As(err, &unverified) {
+		return Checkpoint{}, fmt.Errorf("%w: %w", ErrCheckpoint, err)
+	}
+	c, err := ParseCheckpointText(unverified.Note.Text)
+	if err == nil && c.Text() != unverified.Note.Text {
+		err = fmt.Errorf("%w of Perlica's: it has more than three lines", ErrCheckpoint)
+	}
+	c.Note = msg
+	return c, err
+}
+
+// ParseCheckpointText reads what Text writes, from the beginning of a note's text; lines behind its
+// three are not looked at. The error wraps ErrCheckpoint.
+func ParseCheckpointText(text string) (Checkpoint, error) {
+	lines := strings.Split(text, "\n")
+	if len(lines) < 4 || lines[0] == "" {
+		return Checkpoint{}, fmt.Errorf("%w: it has no three lines", ErrCheckpoint)
+	}
+	size, err := strconv.ParseInt(lines[1], 10, 64)
+	if err != nil || size < 0 || strconv.FormatInt(size, 10) != lines[1] {
+		return Checkpoint{}, fmt.Errorf("%w: %q is no tree size", ErrCheckpoint, lines[1])
+	}
+	root, err := ParseHash(lines[2])
+	if err != nil {
+		return Checkpoint{}, fmt.Errorf("%w: %q is no root hash", ErrCheckpoint, lines[2])
+	}
+	return Checkpoint{Origin: lines[0], Size: size, Root: root}, nil
+}
+
+// Signed returns the names of the known keys that signed the checkpoint, as Signatures does.
+func (c Checkpoint) Signed(known ...note.Verifier) ([]string, error) {
+	list, err := c.Signatures(known...)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, s := range list {
+		names = append(names, s.Name)
+	}
+	return names, nil
+}
+
+// ErrProof says that something does not prove what it should.
+var ErrProof = errors.New("it proves nothing")
+
+// Verify returns the signatures of known keys under the checkpoint, of which one must be the log's
+// own: its name is that of the log. Else the error wraps ErrProof.
+func (c Checkpoint) Verify(known ...note.Verifier) ([]Signature, error) {
+	list, err := c.Signatures(known...)
+	var bad *note.InvalidSignatureError
+	var none *note.UnverifiedNoteError
+	switch {
+	case errors.As(err, &bad):
+		return nil, fmt.Errorf("%w: the signature of %s does not hold", ErrProof, bad.Name)
+	case errors.As(err, &none):
+		return nil, fmt.Errorf("%w: none of the keys given signed the checkpoint of %d events; it takes %s", ErrProof, c.Size, c.needs())
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrProof, err)
+	}
+	for _, s := range list {
+		if s.Name == c.Origin && s.Time.IsZero() {
+			return list, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: no key of the log itself is among those given; the checkpoint of %d events takes %s", ErrProof, c.Size, c.needs())
+}
+
+// needs names the keys of the log's own that signed the checkpoint, by how they begin.
+func (c Checkpoint) needs() string {
+	var unverified *note.UnverifiedNoteError
+	if _, err := note.Open([]byte(c.Note), note.VerifierList()); !errors.As(err, &unverified) {
+		return "one that is not known"
+	}
+	var names []string
+	for _, s := range unverified.Note.UnverifiedSigs {
+		if s.Name == c.Origin {
+			names = append(names, "the key "+KeyName(s.Name, s.Hash)+"+…")
+		}
+	}
+	if len(names) == 0 {
+		return "a checkpoint that " + c.Origin + " itself signed"
+	}
+	return strings.Join(names, " or ")
+}
+
+// SignedBy returns which of the verifier keys, as text, signed the checkpoint, and an empty text
+// if none of them did.
+func (c Checkpoint) SignedBy(keys []string) string {
+	for _, key := range keys {
+		if v, err := NewVerifier(key); err == nil {
+			if _, err := c.Verify(v); err == nil {
+				return key
+			}
+		}
+	}
+	return ""
+}
