@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,7 +90,7 @@ func settle(tmp, path string) error {
 		return err
 	}
 	if err := os.Link(tmp, path); errors.Is(err, fs.ErrExist) {
-		return err
+		return cmp.Or(vacant(path), err) // as if it had been there before
 	} else if err != nil { // a file system without links
 		if err := errors.Join(vacant(path), os.Rename(tmp, path)); err != nil {
 			return err

@@ -33,9 +33,16 @@ func (r *Runner) Prune(ctx context.Context, p eventlog.Pruning) (done eventlog.R
 		return done, err
 	}
 	done, err = r.log.Prune(ctx, p)
+	if err == nil && (done.Events > 0 || done.Resumed) {
+		r.seal(ctx)
+	}
 	// Also after an error: some payloads may be gone, and their words must not stay elsewhere.
 	return done, errors.Join(err, r.removeViews())
 }
+
+// seal has what a person changed about the record covered by a checkpoint. What keeps it from
+// being signed takes nothing back; doctor and the next run say it.
+func (r *Runner) seal(ctx context.Context) { _, _ = r.log.Checkpoint(ctx) }
 
 // noRun returns ErrUnderWay if a run's process lives.
 func noRun(locks string) error {

@@ -33,7 +33,9 @@ func (r *Runner) Resolve(ctx context.Context, run eventlog.RunID, f fact.Resolve
 	if e.Type != eventlog.OutcomeUnknown {
 		return fmt.Errorf("%w: %s", ErrOutcomeKnown, e.Type)
 	}
-	_, err = r.log.Append(ctx, eventlog.NewFact(eventlog.RunResolved, "user", e.Refs, f))
+	if _, err = r.log.Append(ctx, eventlog.NewFact(eventlog.RunResolved, "user", e.Refs, f)); err == nil {
+		r.seal(ctx)
+	}
 	return err
 }
 
