@@ -165,6 +165,7 @@ func (w *watcher) show(n kernel.Notice) {
 // received shows what was asked, and by whom.
 func (w *watcher) received(n kernel.Received) {
 	w.view = newTurnView(w.a, w.say)
+	w.say.status.Restart()
 	s := w.say.styles
 	w.say.status.Print(func(out io.Writer) {
 		fmt.Fprintln(out, s.Dim(fmt.Sprintf("\n%s  %s (%s)  run %s", n.At.Local().Format(time.DateTime), oneLine(n.Input.Sender), oneLine(n.Input.Source), short(n.Run))))

@@ -27,7 +27,7 @@ func SystemClock() Clock {
 }
 
 // Status is one line at the bottom of a terminal that says what is going on and for
-// how long, counted from [NewStatus]. It is drawn at most ten times a second, and
+// how long, counted from [NewStatus] or Restart. It is drawn at most ten times a second, and
 // only when the text or the second has changed; while it shows nothing no timer
 // runs. All that goes to the same terminal must go through Print or Through. It is
 // safe for concurrent use; errors of the terminal are ignored.
@@ -36,9 +36,9 @@ type Status struct {
 	width  func() int
 	styles Styles
 	clock  Clock
-	start  time.Time
 
 	mu      sync.Mutex // guards what follows, and writing to the terminal
+	start   time.Time
 	text    string
 	drawn   string // what the line shows; "" if there is no line
 	used    int    // its columns
@@ -70,6 +70,13 @@ func (s *Status) Set(text string) {
 		return
 	}
 	s.redraw()
+}
+
+// Restart counts the time from now.
+func (s *Status) Restart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.start = s.clock.Now()
 }
 
 // Clear takes the line away until the next Set.

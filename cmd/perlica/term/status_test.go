@@ -115,6 +115,12 @@ func TestStatusDrawsWhenSomethingChanged(t *testing.T) {
 	want(t, &s, "")
 	st.Set("again")
 	want(t, &s, "\ragain 1h00m\x1b[K")
+	st.Clear()
+	want(t, &s, eraseLine)
+	c.advance(time.Minute)
+	st.Restart()
+	st.Set("another")
+	want(t, &s, "\ranother 0s\x1b[K")
 }
 
 func TestStatusDrawsTenTimesASecond(t *testing.T) {
