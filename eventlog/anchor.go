@@ -92,8 +92,8 @@ func ReadAnchors(path string) ([]Anchor, error) {
 	return parseAnchors(b), nil
 }
 
-// AnchoredSize returns how many events the log at path had when its anchor was written last, and 0
-// if there is no anchor or its end cannot be read. It reads the end only.
+// AnchoredSize returns how many events the log had that the anchor beside path was last written for,
+// and 0 if there is no anchor or its end cannot be read. It reads the end only.
 func AnchoredSize(path string) int64 {
 	name := AnchorPath(path)
 	if fi, err := os.Stat(name); err != nil || !fi.Mode().IsRegular() {
@@ -113,12 +113,16 @@ func AnchoredSize(path string) int64 {
 		return 0
 	}
 	lines := strings.Split(string(tail), "\n")
+	var last evidence.Checkpoint
 	for i := len(lines) - 2; i >= 0; i-- { // the last has no end
-		if c, err := parseAnchorLine(lines[i]); err == nil {
-			return c.Size
+		c, err := parseAnchorLine(lines[i])
+		if err != nil || last.Origin != "" && c.Origin != last.Origin {
+			continue
 		}
+		// Who committed first may have anchored last. What lies farther up may be of another log.
+		last.Origin, last.Size = c.Origin, max(last.Size, c.Size)
 	}
-	return 0
+	return last.Size
 }
 
 func parseAnchors(b []byte) []Anchor {

@@ -52,7 +52,8 @@ func TestATornAnchorIsNoDamage(t *testing.T) {
 	}
 }
 
-// TestAnchoredSize: the last line that is whole counts, however the file ends, and however long it is.
+// TestAnchoredSize: the lines that are whole count, however the file ends, however long it is, and
+// although the smaller size was anchored later; those of another log do not.
 func TestAnchoredSize(t *testing.T) {
 	c := evidence.Checkpoint{Origin: "perlica/x", Size: 17}
 	line := anchorLine(c)
@@ -60,6 +61,8 @@ func TestAnchoredSize(t *testing.T) {
 	for name, text := range map[string]string{
 		"one line": line, "two": anchorLine(evidence.Checkpoint{Origin: "perlica/x", Size: 3}) + line, "many": long + line,
 		"torn": line + line[:9], "holed": line + "\x00\x00\x00", "damaged behind": line + "nonsense\n",
+		"out of order": line + anchorLine(evidence.Checkpoint{Origin: "perlica/x", Size: 16}),
+		"another's":    anchorLine(evidence.Checkpoint{Origin: "perlica/y", Size: 90}) + line,
 	} {
 		path := filepath.Join(t.TempDir(), "e.db")
 		if err := os.WriteFile(AnchorPath(path), []byte(text), 0o600); err != nil {
