@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -104,7 +105,8 @@ func codeOf(err error) int {
 // complain prints an error and what to do about it.
 func (a *app) complain(err error) {
 	styles := term.NewStyles(a.getenv, term.IsTerminal(a.stderr))
-	for i, line := range strings.Split(strings.TrimRight(err.Error(), "\n"), "\n") {
+	// A log that died says so once more when it is closed.
+	for i, line := range slices.Compact(strings.Split(strings.TrimRight(err.Error(), "\n"), "\n")) {
 		if i == 0 {
 			line = styles.Red("perlica:") + " " + term.Sanitize(line)
 		} else {

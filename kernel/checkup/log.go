@@ -113,7 +113,7 @@ func logHint(err error) string {
 	case errors.Is(err, eventlog.ErrNotExist):
 		return "the next run begins a new log in it"
 	}
-	return "no run can start with it: move it away to start a new log, and keep it"
+	return "no run can start with it: to start a new log, move it and the .anchor beside it away, and keep them"
 }
 
 func (e *examination) logSettings() {
