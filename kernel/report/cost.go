@@ -51,7 +51,7 @@ func (c *Costs) spent(ctx context.Context, log *eventlog.Reader, refs eventlog.R
 		if e.Conversation != refs.Conversation {
 			break
 		}
-		if a, err := fact.Decode[fact.Responded](e); err == nil && a.Cost != nil {
+		if a, err := fact.Decode[fact.Responded](e); err == nil && a.Cost != nil && a.Cost.Currency == cost.Currency {
 			c.Add(e.Conversation, *a.Cost)
 			break
 		}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"math"
 	"path/filepath"
 	"testing"
@@ -27,21 +28,24 @@ func TestWhatARunCosts(t *testing.T) {
 		}
 	}()
 	for _, turn := range []struct {
-		run    string
-		agent  eventlog.ConversationID
-		soFar  float64
-		silent bool
+		run      string
+		agent    eventlog.ConversationID
+		soFar    float64
+		currency string // empty: USD
+		silent   bool
 	}{
 		{run: "1", agent: "a", soFar: 1},
 		{run: "2", agent: "a", silent: true},
 		{run: "3", agent: "a", soFar: 1.5},
 		{run: "4", agent: "a", soFar: 0.25}, // started anew
 		{run: "5", agent: "b", soFar: 2},
+		{run: "6", agent: "b", soFar: 7, currency: "EUR"},
+		{run: "7", agent: "b", soFar: 3},
 	} {
 		refs := eventlog.Refs{Session: "s", Conversation: turn.agent, Run: eventlog.RunID(turn.run), Input: eventlog.InputID(turn.run)}
 		answer := fact.Responded{}
 		if !turn.silent {
-			answer.Cost = &acp.Cost{Amount: turn.soFar, Currency: "USD"}
+			answer.Cost = &acp.Cost{Amount: turn.soFar, Currency: cmp.Or(turn.currency, "USD")}
 		}
 		if _, err := log.Append(t.Context(),
 			eventlog.NewFact(eventlog.MessageReceived, "user", refs, fact.MessageReceived{Provider: "p"}),
@@ -51,7 +55,7 @@ func TestWhatARunCosts(t *testing.T) {
 		}
 		now = now.Add(time.Hour)
 	}
-	for hours, want := range []float64{3.75, 2.75, 2.75, 2.25, 2} {
+	for hours, want := range []float64{4.75, 3.75, 3.75, 3.25, 3, 1, 1} {
 		q := StatsQuery{Since: start.Add(time.Duration(hours) * time.Hour), Zone: time.UTC}
 		if hours == 0 {
 			q.Since = time.Time{}
@@ -60,7 +64,7 @@ func TestWhatARunCosts(t *testing.T) {
 			t.Errorf("from run %d on: %v, %v; want %v", hours+1, s.Total.Costs, err, want)
 		}
 	}
-	for run, want := range map[eventlog.RunID]float64{"1": 1, "3": 0.5, "4": 0.25, "5": 2} {
+	for run, want := range map[eventlog.RunID]float64{"1": 1, "3": 0.5, "4": 0.25, "5": 2, "6": 7, "7": 1} {
 		for step, err := range Story(t.Context(), &log.Reader, run, eventlog.Query{}) {
 			if o, ok := step.What.(StepOutcome); err != nil || ok && (o.Cost == nil || math.Abs(o.Cost.Amount-want) > 1e-9) {
 				t.Errorf("run %s: %+v, %v; want %v", run, o.Cost, err, want)
