@@ -75,7 +75,7 @@ func afterFailpoint(s script, acked int, applied, told bool) error {
 // behind it they are, whatever was reported. Nothing is ever there by half.
 func TestTortureFailpoints(t *testing.T) {
 	dir, keys := quickDir(t), signingKeys(t)
-	s := script{Path: filepath.Join(dir, "whole.db"), Seed: *tortureSeed, Runs: 3, Keys: keys, passed: map[string]int{}}
+	s := script{Path: filepath.Join(dir, "whole.db"), Seed: *tortureSeed, Runs: 3, Waits: true, Keys: keys, passed: map[string]int{}}
 	if err := s.perform(new(bytes.Buffer)); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestTortureFailpoints(t *testing.T) {
 			continue
 		}
 		for _, nth := range moments(passages[point.name]) {
-			s := script{Seed: *tortureSeed, Runs: 3, Keys: keys, Point: point.name, Nth: nth}
+			s := script{Seed: *tortureSeed, Runs: 3, Waits: true, Keys: keys, Point: point.name, Nth: nth}
 			name := fmt.Sprint(point.name, " ", nth)
 
 			s.Path = filepath.Join(dir, name+" died.db")
@@ -127,7 +127,7 @@ func TestTortureFailpoints(t *testing.T) {
 		}
 	}
 	// The control: who acknowledges before the commit is found out.
-	early := script{Path: filepath.Join(dir, "early.db"), Seed: *tortureSeed, Runs: 3, Keys: keys, Early: true, Point: "commit", Nth: 2}
+	early := script{Path: filepath.Join(dir, "early.db"), Seed: *tortureSeed, Runs: 3, Waits: true, Keys: keys, Early: true, Point: "commit", Nth: 2}
 	out, _ := early.command(t).Output() // it was killed
 	acked, _ := said(out)
 	if err := afterFailpoint(early, acked, false, false); !errors.Is(err, errLost) {

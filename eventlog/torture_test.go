@@ -50,6 +50,7 @@ type script struct {
 	First int // number of its first run
 	Runs  int
 	Leave bool // it dies without Close
+	Waits bool // for every commit: no checkpoint follows by itself, so that all take place in order
 
 	Keys   string // the folder of the keys that sign its checkpoints; empty: there are none
 	Revive bool   // it opens a log that failed again, and goes on
@@ -82,6 +83,9 @@ func (s script) steps() []step {
 	var all []step
 	for k := s.First; k < s.First+s.Runs; k++ {
 		all = append(all, runSteps(rand.New(rand.NewPCG(s.Seed, uint64(k))), k)...)
+		if end := &all[len(all)-1]; s.Waits {
+			end.ahead = false
+		}
 		switch {
 		case s.Leave: // what it leaves is the point
 		case k%2 == 0:

@@ -48,6 +48,14 @@ func (c *card) seen() time.Time {
 	return c.began
 }
 
+// decide lets those go who wait for what becomes of the card.
+func (c *card) decide() {
+	if c.decided != nil {
+		close(c.decided)
+		c.decided = nil
+	}
+}
+
 // shortID is what people call a question.
 func shortID(id eventlog.InteractionID) string { return string(id[max(0, len(id)-8):]) }
 
@@ -144,10 +152,7 @@ func (b *Bridge) cardSent(q *queued, began, arrived time.Time) {
 	if c == nil || c.last != q.ID {
 		return
 	}
-	if c.decided != nil {
-		close(c.decided)
-		c.decided = nil
-	}
+	c.decide()
 	if !began.IsZero() && arrived.IsZero() {
 		c.decided = make(chan struct{})
 	}
@@ -316,6 +321,11 @@ func (b *Bridge) closeCards(q interaction.Question, a *interaction.Answer, why i
 	b.mu.Lock()
 	open := b.asked[q.ID]
 	delete(b.asked, q.ID)
+	if open != nil {
+		for _, c := range open.cards {
+			c.decide()
+		}
+	}
 	b.mu.Unlock()
 	if open == nil {
 		return
