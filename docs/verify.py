@@ -24,7 +24,7 @@ def head(note, keys, origins):  # of a checkpoint: size and root; 0 if it is non
     note = re.fullmatch("((.+)\n([1-9][0-9]*)\n(.{43}=)\n)\n((?:\u2014 \\S+ (?:-|[A-Za-z0-9+/]+=*)\n)+)", note)
     sigs = [(name, b64decode(sig)) for name, sig in re.findall("\u2014 (\\S+) (\\S+)\n", note[5])] if note else []
     good = all(signed(keys[name, s[:4]], note[1].encode(), s[4:]) for name, s in sigs if (name, s[:4]) in keys)
-    return (int(note[3]), note[4]) if note and good and note[2] in (origins or note[2]) else (0, "")
+    return (int(note[3]), note[4].encode()) if note and good and note[2] in (origins or note[2]) else (0, "")
 def anchors(path):  # as notes; the signature of a line that is not signed is "-"
     *lines, last = open(path, encoding="latin-1", newline="").read().split("\n") if os.path.exists(path) else [""]
     lines += [] if re.fullmatch("[0-9]*( [!-~]*){0,2}( (-|[A-Za-z0-9+/=]{0,92}))?", last.rstrip("\0")) else [last]
@@ -52,15 +52,17 @@ def check(db, notes, keys):  # of each fault the first and the last seq that it 
     columns = "SELECT m.name, count(*) FROM sqlite_schema m, pragma_table_info(m.name) GROUP BY m.name"
     if dict(db.execute(columns)) != TABLES: return [(0, 0, "schema")]
     absent, stored, rows, nodes, listed, withheld = ([*db.execute(f"SELECT * FROM {t} ORDER BY 1")] for t in TABLES)
-    nodes, absent, partial = {r[:2]: r[2] for r in nodes}, {r[0]: r[1:] for r in absent}, len(absent)
+    end, nodes, absent = 0, {r[:2]: r[2] for r in nodes}, {r[0]: r[1:] for r in absent}
+    odd = [n for n, (k, h) in absent.items() if not (end < n <= 2**60 and 0 <= k < 60 and (n - 1) % 2**k == 0 and
+                                                     len(h) == 32 and (end := n + 2**k - 1))]  # no part of a tree
+    partial = absent.keys() - odd; absent = {n: absent[n] for n in partial}; faults += [(0, 0, "tree")] * len(odd)
     withheld, stored = dict(withheld), [("checkpoint", note, size) for _, size, note in stored]
     for kind, note, *stated in stored + notes:
         end, root = head(note, keys, ["perlica/" + row[1] for row in rows[:1] if row[0] == 1])
         heads.setdefault(end if stated in ([], [end]) else 0, []).append((root, kind))
     faults += [(n, n, "deleted") for n in absent if "anchor" in dict(notes) or len({s for *_, s in stored}) > 1]
     def grow(level, hash):
-        nonlocal size, good, doubts
-        size += 1 << level
+        nonlocal size, good, doubts; size += 1 << level
         while roots and roots[-1][0] == level:
             level, hash = level + 1, sha(b"\1", roots.pop()[1], hash)
             there = nodes.pop((level, size - 1 >> level), level % 8 and hash)  # of every eighth level only
@@ -68,8 +70,7 @@ def check(db, notes, keys):  # of each fault the first and the last seq that it 
         roots.append((level, hash))
         for _, left in roots[-2::-1]: hash = sha(b"\1", left, hash)
         for root, kind in heads.pop(size, []):
-            right = root == b64encode(hash).decode()
-            good, doubts = (size, doubts) if right else (good, doubts + [(good + 1, size, kind)])
+            good, doubts = (size, doubts) if root == b64encode(hash) else (good, doubts + [(good + 1, size, kind)])
     def found(*last):  # what is stored is itself to blame if a checkpoint behind it agrees with the events
         blame = [(0, 2**63, kind) if last <= good else (first, last, kind) for first, last, kind in doubts]
         return faults + [*last] + blame + [(0, 2**63, kind) for _, kind in heads.get(0, [])]
@@ -81,8 +82,7 @@ def check(db, notes, keys):  # of each fault the first and the last seq that it 
         if payload is None: missing.update({} if seq in withheld else {seq: row})
         elif (len(payload), sha(payload)) != row[14:16]: faults.append((seq, seq, "edited"))
         elif row[3] == "log.pruned": missing = {s: r for s, r in missing.items() if not covers(json.loads(payload), r)}
-        if breach(row, seen, partial): faults.append((seq, 2**62, "rule"))
-        grow(0, row[16])
+        faults += [(seq, 2**62, "rule")] * bool(breach(row, seen, partial)); grow(0, row[16])
     for seq in sorted(absent): grow(*absent.pop(seq)) if seq == size + 1 else missing.update({size + 1: ()})
     runs = {(r[10], r[0]) for r in rows if r[3] == "llm.requested" and ("outcome", 10, r[10]) not in seen}
     doubts += [(0 if run in dict(listed) else at, 2**63, "tree") for run, at in runs ^ {*listed} if not partial]

@@ -180,13 +180,13 @@ func (v *verification) tooMany(spare, limit int64) error {
 	if spare == 0 {
 		return nil
 	}
-	var now int64
-	err := query(v.conn, `SELECT coalesce(max(seq), 0) FROM events`, func(stmt *sqlite.Stmt) error { now = stmt.ColumnInt64(0); return nil })
+	var last int64
+	err := query(v.conn, `SELECT max(n) FROM nodes WHERE level = ?`, func(stmt *sqlite.Stmt) error { last = stmt.ColumnInt64(0); return nil }, nodeHeight)
 	if err != nil {
 		return err
 	}
-	var last int64
-	err = query(v.conn, `SELECT max(n) FROM nodes WHERE level = ?`, func(stmt *sqlite.Stmt) error { last = stmt.ColumnInt64(0); return nil }, nodeHeight)
+	var now int64 // read behind it: others may append between the two
+	err = query(v.conn, `SELECT coalesce(max(seq), 0) FROM events`, func(stmt *sqlite.Stmt) error { now = stmt.ColumnInt64(0); return nil })
 	if err == nil && last >= limit && last >= max(now, v.size)>>nodeHeight {
 		v.find(Seq(v.size+1), DamageTruncated, "the log ends with event %d, and a stored hash covers %d", v.size, (last+1)<<nodeHeight)
 	}
