@@ -142,7 +142,7 @@ func hintOf(err error) string {
 	case errors.Is(err, eventlog.ErrBusy):
 		return "another program holds the log open for writing; 'perlica doctor' says more"
 	case errors.Is(err, eventlog.ErrCorrupt), errors.Is(err, eventlog.ErrForeign):
-		return "move the file and the .anchor beside it away to start a new log, and keep them: 'perlica log verify FILE' says what is wrong with it"
+		return "move the file and the .anchor beside it away to start a new log, and keep them: 'perlica log verify FILE' says what is wrong with it, and a new log does not know which inputs were called"
 	case errors.Is(err, eventlog.ErrPart):
 		return "'perlica log tail' and 'perlica log show' read it; --context NAME chooses another log"
 	case errors.Is(err, eventlog.ErrNewer):

@@ -32,8 +32,8 @@ const (
 	maxProof = 1 << 29
 )
 
-// readGiven is readGiven below; - is standard input.
-func (a *app) readGiven(name string, most int64) ([]byte, error) {
+// given reads what the command line names, a file or, as -, standard input.
+func (a *app) given(name string, most int64) ([]byte, error) {
 	if name != "-" {
 		return readGiven(name, most)
 	}

@@ -197,7 +197,7 @@ func (a *app) verifyProof(_ context.Context, file string, keys []string, asJSON 
 	if err != nil {
 		return err
 	}
-	b, err := a.readGiven(file, maxProof)
+	b, err := a.given(file, maxProof)
 	if err != nil {
 		return err
 	}

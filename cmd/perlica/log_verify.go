@@ -162,7 +162,7 @@ func (a *app) verifyOptions(f verifyFlags) (opt eventlog.VerifyOptions, err erro
 	if f.since == "" {
 		return opt, nil
 	}
-	text, err := a.readGiven(f.since, maxNote)
+	text, err := a.given(f.since, maxNote)
 	if err != nil {
 		return opt, fmt.Errorf("--since: %w", err)
 	}

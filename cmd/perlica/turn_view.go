@@ -232,7 +232,7 @@ func (v *turnView) end() {
 // usage is what the turn took, as far as the agent says. Agents that count nothing say zero.
 func (v *turnView) usage(res kernel.Result) string {
 	var parts []string
-	if res.Outcome == kernel.OutcomeResponded && res.Stopped == nil && strings.TrimSpace(res.Text) == "" {
+	if res.Outcome == kernel.OutcomeResponded && res.Stopped == nil && !res.Pruned && strings.TrimSpace(res.Text) == "" {
 		parts = append(parts, "nothing was said")
 	}
 	if in, out, ok := res.Tokens(); ok && in+out > 0 {

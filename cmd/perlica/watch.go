@@ -167,8 +167,12 @@ func (w *watcher) received(n kernel.Received) {
 	w.view = newTurnView(w.a, w.say)
 	w.say.status.Restart()
 	s := w.say.styles
+	who := fmt.Sprintf("%s (%s)  ", oneLine(n.Input.Sender), oneLine(n.Input.Source))
+	if n.Pruned {
+		who = ""
+	}
 	w.say.status.Print(func(out io.Writer) {
-		fmt.Fprintln(out, s.Dim(fmt.Sprintf("\n%s  %s (%s)  run %s", n.At.Local().Format(time.DateTime), oneLine(n.Input.Sender), oneLine(n.Input.Source), short(n.Run))))
+		fmt.Fprintln(out, s.Dim(fmt.Sprintf("\n%s  %srun %s", n.At.Local().Format(time.DateTime), who, short(n.Run))))
 		if n.Pruned {
 			fmt.Fprintln(out, s.Dim("(its text was removed)"))
 			return

@@ -2,7 +2,10 @@
 
 package main
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestWatchAnswers: at a terminal, who watches may answer; elsewhere answered questions close
 // by themselves, and Ctrl-C at one ends the watching, not the turn.
@@ -36,6 +39,23 @@ func TestWatchAnswers(t *testing.T) {
 	w.start("pending", "deny").exits(0)
 	run.exits(0)
 	w.logged(3, "interaction.answered")
+	w.audit()
+}
+
+// TestWatchAfterAPruning: of an answer that was removed nobody says that it was none.
+func TestWatchAfterAPruning(t *testing.T) {
+	w := newWorld(t)
+	w.start("run", "--input-id=gone", "hello").exits(0)
+	w.start("log", "prune", "--run=gone", "--yes").exits(0)
+	s := w.terminal(nil, "watch")
+	s.expect("(its text was removed)")
+	w.start("run", "-c", "again").exits(0)
+	s.expect("You said: again")
+	s.press("\x03")
+	s.exits(0)
+	if text := s.text(); strings.Contains(text, "nothing was said") || strings.Contains(text, "()") {
+		t.Errorf("it shows %q", s.text())
+	}
 	w.audit()
 }
 
