@@ -4,24 +4,49 @@
 Written from docs/evidence.md and docs/log.md with the standard library; openssl (1.1.1 or newer)
 checks the signature.
 """
-import base64, datetime, hashlib, json, subprocess, sys, tempfile
+import base64, datetime, hashlib, json, os, re, subprocess, sys, tempfile
 
 def sha(*parts): return hashlib.sha256(b"".join(parts)).digest()
 
-text = open(sys.argv[1], encoding="utf-8", newline="").read()
+def once(pairs):  # an object's members, none of them twice
+    assert len({k for k, _ in pairs}) == len(pairs), "a member of the event is there twice"
+    return dict(pairs)
+
+def refuse(why, code):
+    print(why, file=sys.stderr)
+    sys.exit(code)
+
+def failed(kind, err, trace):  # whatever does not hold is one line
+    refuse(f"NOT PROVEN: {err or kind.__name__}", 1)
+
+sys.excepthook = failed
+if len(sys.argv) != 3:
+    refuse("usage: python3 check-proof.py FILE KEY", 2)
+if not os.path.isfile(sys.argv[1]):
+    refuse(f"there is no file {sys.argv[1]}", 2)
+if len(sys.argv[2].split("+", 2)) != 3:
+    refuse("KEY is a verifier key, NAME+ID+KEY", 2)
+text = open(sys.argv[1], encoding="utf-8").read().strip(" \t\n") + "\n"  # line ends may be others
+assert text.startswith("c2sp.org/tlog-proof@v1\n"), "this is no proof of an event"
+assert text.count("\n\n") == 2, "there is more, or less, than a proof"
 proof, body, signatures = text.split("\n\n")
+assert re.fullmatch("(\u2014 \\S+ [A-Za-z0-9+/]+=*\n)+", signatures), "there is more behind the checkpoint than signatures"
 head, extra, index, *path = proof.split("\n")
 origin, size, root = body.split("\n")
-size, index = int(size), int(index.removeprefix("index "))
-assert head == "c2sp.org/tlog-proof@v1"
+assert re.fullmatch("index (0|[1-9][0-9]*)", index) and re.fullmatch("[1-9][0-9]*", size), "index or size"
+size, index = int(size), int(index[6:])
 
 # The event: its payload has the hash that its header names.
-e = json.loads(base64.b64decode(extra.removeprefix("extra ")))
+assert extra.startswith("extra "), "there is no event"
+e = once(json.loads(base64.b64decode(extra[6:], validate=True), object_pairs_hook=list))  # its own alone
+known = """seq event_id ts type class actor writer context_id session_id conversation_id run_id trace_id interaction_id
+    input_id payload_len payload_sha256 leaf payload payload_base64 line line_base64 withheld""".split()
+assert not set(e) - set(known), "the event has a member that is not known"
 if "withheld" in e:
     payload = None
     print("the payload is withheld:", e["withheld"])
 elif "payload" in e:  # these bytes are the JSON as it stands
-    raw = base64.b64decode(extra.removeprefix("extra ")).decode()
+    raw = base64.b64decode(extra[6:]).decode()
     payload = raw[raw.index('"leaf":"'):].split(',"payload":', 1)[1][:-1].encode()
 elif "line" in e:
     payload = e["line"].encode()
@@ -30,7 +55,7 @@ else:  # an empty payload has no member at all
 assert payload is None or (len(payload), hashlib.sha256(payload).hexdigest()) == (e["payload_len"], e["payload_sha256"]), "payload"
 
 # The leaf: the hash of the header.
-seconds, _, fraction = e["ts"].removesuffix("Z").partition(".")
+seconds, _, fraction = e["ts"].rstrip("Z").partition(".")
 at = datetime.datetime.fromisoformat(seconds + "+00:00") - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 ns = (at.days * 86400 + at.seconds) * 10**9 + int(fraction.ljust(9, "0"))
 fields = ["perlica event 1", e["seq"], e["event_id"], ns, e["type"], e["class"], e["actor"], e["writer"], e["context_id"]]

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -58,7 +59,7 @@ func parseAnchorLine(line string) (evidence.Checkpoint, error) {
 		return c, nil
 	}
 	// The beginning of a signature looks like another, and a reader of notes is not strict.
-	if b, err := base64.StdEncoding.Strict().DecodeString(f[3]); err != nil || len(b) != anchorSig {
+	if b, err := base64.StdEncoding.Strict().DecodeString(f[3]); err != nil || len(b) != anchorSig || strings.ContainsAny(f[3], "\r\n") {
 		return c, errors.New("its signature is none")
 	}
 	signed, err := evidence.ParseCheckpoint(c.Text() + "\n— " + c.Origin + " " + f[3] + "\n")
@@ -78,11 +79,10 @@ type Anchor struct {
 
 // ReadAnchors reads the anchor of the log at path. Without a file there are none.
 func ReadAnchors(path string) ([]Anchor, error) {
-	if fi, err := os.Stat(AnchorPath(path)); err == nil && !fi.Mode().IsRegular() {
-		// A pipe would keep its reader for ever.
-		return nil, fmt.Errorf("eventlog: the anchor %s is not a file", AnchorPath(path))
+	if err := CheckPlace(AnchorPath(path)); err != nil {
+		return nil, err
 	}
-	b, err := os.ReadFile(AnchorPath(path))
+	b, err := readEnd(AnchorPath(path), maxAnchor)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -92,31 +92,54 @@ func ReadAnchors(path string) ([]Anchor, error) {
 	return parseAnchors(b), nil
 }
 
-// AnchoredSize returns how many events the log had that the anchor beside path was last written for,
-// and 0 if there is no anchor or its end cannot be read. It reads the end only.
-func AnchoredSize(path string) int64 {
-	name := AnchorPath(path)
-	if fi, err := os.Stat(name); err != nil || !fi.Mode().IsRegular() {
-		return 0
-	}
+// maxAnchor is how much of an anchor is read: the lines of 350,000 runs. Who makes a file that seems
+// larger than the memory must not fill it.
+const maxAnchor = 64 << 20
+
+// readEnd reads the last lines of a file, most bytes of it at most.
+func readEnd(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return 0
+		return nil, err
 	}
 	defer func() { _ = f.Close() }() // read from only
 	fi, err := f.Stat()
 	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, min(fi.Size(), most))
+	n, err := f.ReadAt(b, fi.Size()-int64(len(b)))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	b = b[:n]
+	if fi.Size() > most { // the first is a line's end
+		_, b, _ = bytes.Cut(b, []byte{'\n'})
+	}
+	return b, nil
+}
+
+// AnchoredSize returns how many events the log had that the anchor beside path was last written for,
+// and 0 if there is no anchor or its end cannot be read. It reads the end only.
+func AnchoredSize(path string) int64 {
+	return anchoredSize(path, func(evidence.Checkpoint) bool { return false })
+}
+
+// anchoredSize is AnchoredSize, but for lines that are forged.
+func anchoredSize(path string, forged func(evidence.Checkpoint) bool) int64 {
+	name := AnchorPath(path)
+	if CheckPlace(name) != nil {
 		return 0
 	}
-	tail := make([]byte, min(fi.Size(), maxAnchorLine))
-	if _, err := f.ReadAt(tail, fi.Size()-int64(len(tail))); err != nil {
+	tail, err := readEnd(name, maxAnchorLine)
+	if err != nil {
 		return 0
 	}
 	lines := strings.Split(string(tail), "\n")
 	var last evidence.Checkpoint
 	for i := len(lines) - 2; i >= 0; i-- { // the last has no end
 		c, err := parseAnchorLine(lines[i])
-		if err != nil || last.Origin != "" && c.Origin != last.Origin {
+		if err != nil || last.Origin != "" && c.Origin != last.Origin || c.Size > last.Size && forged(c) {
 			continue
 		}
 		// Who committed first may have anchored last. What lies farther up may be of another log.
@@ -177,6 +200,9 @@ func anchor(path string, c evidence.Checkpoint, lock func(write func() error) er
 	// It may have come with a cloned repository, and point to a file that matters.
 	if fi, err := os.Lstat(name); err == nil && !fi.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a file of its own", name)
+	}
+	if err := CheckPlace(name); err != nil {
+		return err
 	}
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

@@ -233,7 +233,7 @@ func TestAnchorIsWrittenAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &batchWriter{db: opened.db, path: path, file: opened.file}
+	w := &batchWriter{db: opened.db, path: path, files: opened.files}
 	if err := w.connect(t.Context()); err != nil {
 		t.Fatal(err)
 	}

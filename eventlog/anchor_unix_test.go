@@ -15,7 +15,7 @@ func TestAnchorIsAPipe(t *testing.T) {
 	if err := syscall.Mkfifo(AnchorPath(path), 0o600); err != nil {
 		t.Skip(err)
 	}
-	if _, err := ReadAnchors(path); err == nil || !strings.Contains(err.Error(), "is not a file") {
+	if _, err := ReadAnchors(path); err == nil || !strings.Contains(err.Error(), "is a pipe") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -23,11 +22,13 @@ type batchWriter struct {
 	keys *evidence.Keys           // nil: nothing is signed
 	fail func(point string) error // of tests; nil otherwise
 	wait time.Duration            // of tests; zero is busyTimeout
+	most int                      // of tests; zero is movePages
 
 	db     *sqlx.DB
-	file   os.FileInfo // what lay at path when it was opened
-	looked time.Time   // when it lay there last
-	conn   *sqlx.Conn  // the one connection of db, taken with the first commit
+	files  *files
+	looked time.Time  // when they lay in their places last
+	conn   *sqlx.Conn // the one connection of db, taken with the first commit
+	pages  int        // about how many were written since they were last moved into the database
 
 	stmts map[string]statement // of conn, by their text
 
@@ -106,7 +107,7 @@ func (w *batchWriter) try(batch []entry) (conflict int, err error) {
 		return conflict, &WriteError{Op: "insert", Err: explain(err)}
 	}
 	if err := w.exec(ctx, `COMMIT`); err != nil {
-		return -1, &WriteError{Op: "commit", Unknown: true, Err: explain(err)}
+		return -1, w.commitError(err)
 	}
 	if err := w.failpoint("committed"); err != nil {
 		return -1, &WriteError{Op: "commit", Unknown: true, Err: err}
@@ -116,7 +117,50 @@ func (w *batchWriter) try(batch []entry) (conflict int, err error) {
 	if w.seen, err = w.version(); err != nil {
 		w.seen = 0
 	}
-	return -1, nil
+	return -1, w.took(weigh(batch))
+}
+
+// weigh returns how many events a batch has, and how many bytes they take.
+func weigh(batch []entry) (events, bytes int) {
+	for i := range batch {
+		for j := range batch[i].events {
+			events, bytes = events+1, bytes+weight(&batch[i].events[j])
+		}
+	}
+	return events, bytes
+}
+
+// commitError is the error of a commit that SQLite refused. It took back what mayCommit did not
+// want.
+func (w *batchWriter) commitError(err error) error {
+	if touched := w.files.touched; touched != nil {
+		return &WriteError{Op: "commit", Err: touched}
+	}
+	err = explain(err)
+	return &WriteError{Op: "commit", Unknown: !errors.Is(err, ErrBusy), Err: err}
+}
+
+// errUnless says that the log holds what an entry must not follow.
+var errUnless = errors.New("the log holds what the events must not follow")
+
+// precluded returns errUnless if the log, and what the transaction has added to it, holds an
+// event that q selects.
+func (w *batchWriter) precluded(ctx context.Context, q Query) error {
+	if len(q.Types) == 0 {
+		return nil
+	}
+	condition, args := q.where()
+	if err := w.flush(ctx); err != nil {
+		return err
+	}
+	var n int
+	if err := w.conn.GetContext(ctx, &n, `SELECT count(*) FROM events `+condition, args...); err != nil {
+		return err
+	}
+	if n > 0 {
+		return errUnless
+	}
+	return nil
 }
 
 func (w *batchWriter) failpoint(point string) error {
@@ -134,16 +178,39 @@ const placeEvery = time.Millisecond
 // inPlace returns an error if the file no longer lies where it was opened. SQLite would go
 // on writing to one that was deleted, and what it acknowledged would be gone.
 func (w *batchWriter) inPlace() error {
-	now := time.Now() // before it is looked at: then it may be moved
-	there, err := os.Stat(w.path)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrMoved, err)
-	}
-	if !os.SameFile(there, w.file) {
-		return fmt.Errorf("%w: another file lies at %s", ErrMoved, w.path)
+	now := time.Now() // before they are looked at: then one may be moved
+	if err := w.files.inPlace(); err != nil {
+		return err
 	}
 	w.looked = now
 	return nil
+}
+
+// movePages is how many pages are written before they are moved into the database.
+const movePages = 1000
+
+// took takes in that n events were committed. Whoever has touched a file meanwhile may have
+// kept them from being found again.
+func (w *batchWriter) took(n, bytes int) error {
+	if err := w.inPlace(); err != nil {
+		return &WriteError{Op: "commit", Unknown: true, Err: err}
+	}
+	if w.pages += 4 + n/4 + bytes/4096; w.pages < w.limit() {
+		return nil
+	}
+	// What somebody reads is not moved now; the next commit begins a write-ahead log anew that was.
+	w.pages = 0
+	if err := checkpointWAL(context.Background(), w.conn, pollTimeout, w.files, `PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
+		return &WriteError{Op: "commit", Unknown: true, Err: err}
+	}
+	return nil
+}
+
+func (w *batchWriter) limit() int {
+	if w.most > 0 {
+		return w.most
+	}
+	return movePages
 }
 
 // fill does the work of one transaction, but for its ends.
@@ -154,6 +221,12 @@ func (w *batchWriter) fill(ctx context.Context, batch []entry) (conflict int, er
 	tree := &w.next
 	w.rows = w.rows[:0]
 	for i := range batch {
+		if err := w.precluded(ctx, batch[i].unless); err != nil {
+			if errors.Is(err, errUnless) {
+				return i, err
+			}
+			return -1, err
+		}
 		for j := range batch[i].events {
 			e := &batch[i].events[j]
 			e.Seq = Seq(tree.size + 1)
@@ -175,7 +248,7 @@ func (w *batchWriter) fill(ctx context.Context, batch []entry) (conflict int, er
 		return -1, err
 	}
 	for _, n := range tree.nodes {
-		if err := w.exec(ctx, `INSERT INTO nodes (level, n, hash) VALUES (?, ?, ?)`, int64(n.level), n.n, n.hash[:]); err != nil {
+		if err := w.exec(ctx, putNode, int64(n.level), n.n, n.hash[:]); err != nil {
 			return -1, err
 		}
 	}
@@ -225,7 +298,7 @@ func (w *batchWriter) look(ctx context.Context) error {
 	}
 	if w.tree.size == 0 {
 		// Nothing was seen of it yet. What a log forgot it would let happen once more.
-		if n := AnchoredSize(w.path); n > size {
+		if n := anchoredSize(w.path, w.isForged); n > size {
 			return fmt.Errorf("%w: it ends at event %d, and its anchor covers %d", ErrCorrupt, size, n)
 		}
 	}
@@ -242,6 +315,20 @@ func (w *batchWriter) look(ctx context.Context) error {
 	w.origin = origin(first)
 	return nil
 }
+
+// isForged reports whether a known key's signature under a line of the anchor does not hold: then the
+// line was damaged, and says nothing about the log. Verify finds it.
+func (w *batchWriter) isForged(c evidence.Checkpoint) bool {
+	if w.keys == nil || c.Note == "" {
+		return false
+	}
+	_, err := note.Open([]byte(c.Note), note.VerifierList(w.keys.Verifiers(c.Origin)...))
+	var invalid *note.InvalidSignatureError
+	return errors.As(err, &invalid)
+}
+
+// putNode takes the place of a row that somebody else put there: it follows from the events.
+const putNode = `INSERT OR REPLACE INTO nodes (level, n, hash) VALUES (?, ?, ?)`
 
 // reload reads the tree of size events, in which what this writer saw must still be.
 func (w *batchWriter) reload(h hashes, size int64) error {

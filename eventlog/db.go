@@ -59,7 +59,7 @@ func writerDSN(path string) string {
 		"/**/page_size(8192)",
 		"journal_mode(WAL)",
 		"synchronous(FULL)",
-		"wal_autocheckpoint(1000)",
+		"wal_autocheckpoint(0)",   // see batchWriter.move
 		"fullfsync(1)",            // macOS; elsewhere without effect
 		"checkpoint_fullfsync(1)", // likewise
 	)
@@ -76,14 +76,22 @@ func readerDSN(path string, immutable bool) string {
 // writable is a log's file that was opened for writing.
 type writable struct {
 	db         *sqlx.DB
-	file       os.FileInfo // what lay at the path
-	unfinished bool        // runs are listed that have no outcome
+	files      *files
+	unfinished bool // runs are listed that have no outcome
+}
+
+func (w *writable) close() error {
+	w.files.release()
+	return w.db.Close()
 }
 
 // openWritable opens the file, creating it if need be, and brings its schema up to
 // date. It refuses files that are not an event log, come from a newer version or had their
 // schema changed.
 func openWritable(ctx context.Context, path string) (*writable, error) {
+	if err := checkPlaces(path); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
+	}
 	file, err := makeFile(path)
 	if err != nil {
 		return nil, err
@@ -99,9 +107,15 @@ func openAgain(ctx context.Context, path string, file os.FileInfo) (*writable, e
 }
 
 func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*writable, error) {
+	if file.Mode().IsRegular() && links(file) > 1 {
+		return nil, &LinkedError{path}
+	}
 	left, err := syncLeftover(path+"-wal", os.O_RDWR)
 	var cannot *fs.PathError
 	if errors.As(err, &cannot) && cannot.Op == "open" {
+		if isManyOpen(err) {
+			return nil, fmt.Errorf("%w: %w", ErrManyOpen, err)
+		}
 		return nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
 	if err != nil {
@@ -113,24 +127,31 @@ func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*wr
 	}
 	// One connection: the writer's. Its prepared statements live as long as it does.
 	db.SetMaxOpenConns(1)
-	w := &writable{db: db, file: file}
+	w := &writable{db: db, files: &files{path: path, db: file}}
 	end := time.Now().Add(busyTimeout)
 	err = migrate(ctx, db)
 	// SQLite does not wait for its lock where it changes a fresh file's journal mode, and others
 	// may be the first as well.
 	for errors.Is(explain(err), ErrBusy) && time.Now().Before(end) {
+		if hasNoLocks(filepath.Dir(path)) { // SQLite says the same of it
+			err = fmt.Errorf("%w: %v", ErrNoLocks, err)
+			break
+		}
 		time.Sleep(pollTimeout / 10)
 		err = migrate(ctx, db)
 	}
 	if err == nil {
 		w.unfinished, err = isWhole(ctx, db)
 	}
-	if err != nil {
-		_ = db.Close() // the error that matters is the migration's
-		return nil, explain(err)
+	if err == nil {
+		err = w.files.hold()
 	}
-	if left {
-		emptyWAL(ctx, db, busyTimeout)
+	if err == nil && left {
+		err = emptyWAL(ctx, db, busyTimeout, w.files)
+	}
+	if err != nil {
+		_ = w.close() // the error that matters is the first
+		return nil, explain(err)
 	}
 	return w, nil
 }
@@ -145,8 +166,11 @@ func makeFile(path string) (os.FileInfo, error) {
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		if isNoSpace(err) {
+		switch {
+		case isNoSpace(err):
 			return nil, fmt.Errorf("%w: %w", ErrFull, err)
+		case isManyOpen(err):
+			return nil, fmt.Errorf("%w: %w", ErrManyOpen, err)
 		}
 		return nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
@@ -158,16 +182,25 @@ func makeFile(path string) (os.FileInfo, error) {
 // process reads or writes: what is in the database itself cannot be lost by one damaged frame,
 // nor by a sync that failed once and that the system has forgotten. It is never waited for, and
 // a log that cannot be emptied now is as good as before. waits is how long db waits otherwise.
-func emptyWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Duration) {
-	for _, sql := range []string{
-		`PRAGMA busy_timeout = 0`,
-		`PRAGMA wal_checkpoint(TRUNCATE)`,
-		fmt.Sprintf(`PRAGMA busy_timeout = %d`, waits.Milliseconds()),
-	} {
-		if rows, err := db.QueryContext(ctx, sql); err == nil {
-			_ = rows.Close()
+// Nothing is moved where one of the files was touched: that is the error.
+func emptyWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Duration, f *files) error {
+	return checkpointWAL(ctx, db, waits, f, `PRAGMA wal_checkpoint(TRUNCATE)`)
+}
+
+func checkpointWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Duration, f *files, pragma string) (err error) {
+	do := func(sql string) bool {
+		rows, err := db.QueryContext(ctx, sql)
+		return err == nil && rows.Close() == nil
+	}
+	do(`PRAGMA busy_timeout = 0`)
+	if do(`BEGIN IMMEDIATE`) {
+		err = f.whole()
+		if do(`ROLLBACK`) && err == nil {
+			do(pragma)
 		}
 	}
+	do(fmt.Sprintf(`PRAGMA busy_timeout = %d`, waits.Milliseconds()))
+	return err
 }
 
 // syncLeftover makes safe what a process that died left in the write-ahead log. It may have

@@ -16,6 +16,7 @@ type openRuns struct {
 	follow map[RunID]Seq
 	unsure bool // events are missing or damaged
 	ended  int  // runs that have an outcome
+	last   Seq  // of the last llm.single_call.enforced
 }
 
 // maxOpenRuns keeps a hostile file from filling the memory.
@@ -33,6 +34,8 @@ func (o *openRuns) take(e *Event) {
 	case e.Type.Outcome():
 		delete(o.follow, e.Run)
 		o.ended++
+	case e.Type == CallEnforced:
+		o.last = e.Seq
 	}
 }
 
@@ -91,6 +94,8 @@ type signatures struct {
 	first, newest int64  // the size of the first that is signed; of the last of all
 	anchored      int64  // the size of the last line of the anchor with a signature
 	bare          []seal // lines without one, behind the first
+	stored        int64  // the size of the last that is stored in the file
+	lone          int    // signed lines of which none is stored
 }
 
 func (n *signatures) take(s *seal) {
@@ -98,6 +103,12 @@ func (n *signatures) take(s *seal) {
 		return
 	}
 	n.newest = s.size
+	switch {
+	case s.kind != DamageAnchor:
+		n.stored = s.size
+	case s.Note != "" && n.stored != s.size:
+		n.lone++
+	}
 	if s.known && n.first == 0 {
 		n.first = s.size
 	}
@@ -127,5 +138,27 @@ func (v *verification) unsigned() {
 	}
 	if n.first > 0 && n.newest > v.rep.Signed {
 		v.warn("%s", fmt.Sprintf("the newest checkpoint, of %d events, is not signed by a key that is known here, and older ones are, up to event %d", n.newest, v.rep.Signed))
+	}
+}
+
+// dropped warns of checkpoints that should be there, however few are left: those of the file are
+// numbered without a gap, each signed line of the anchor is one of them, and one comes with the end
+// of every run.
+func (v *verification) dropped() {
+	if v.reader.version < 2 || len(v.absent) > 0 {
+		return
+	}
+	if v.opt.NoImport && v.runs.ended > 0 && v.sizes == 0 && v.anchors == 0 {
+		v.warn("runs have ended, and there is neither a checkpoint nor an anchor of them: they were removed, or could not be written")
+		return
+	}
+	if v.numbered > v.stored {
+		v.warn("checkpoints of the file are missing: they are numbered up to %d, and there are %d", v.numbered, v.stored)
+	}
+	if n := v.signatures.lone; n > 0 {
+		v.warn("of signed lines of the anchor %d have no checkpoint in the file: it was removed", n)
+	}
+	if s := v.signatures.newest; v.opt.NoImport && s > 0 && int64(v.runs.last) > s {
+		v.warn("the last run that ended lies behind the newest checkpoint, of %d events: its own was removed, or could not be written", s)
 	}
 }

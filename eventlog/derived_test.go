@@ -113,7 +113,9 @@ func TestASignatureThatIsMissing(t *testing.T) {
 			t.Fatal(err)
 		}
 		rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers})
-		warned := slices.DeleteFunc(rep.Warnings, func(w string) bool { return strings.Contains(w, "can be changed") })
+		warned := slices.DeleteFunc(rep.Warnings, func(w string) bool {
+			return strings.Contains(w, "can be changed") || strings.Contains(w, "checkpoints of the file are missing") // of the rows that tc.sql took
+		})
 		if !rep.OK() || (tc.want == "") != (len(warned) == 0) || len(warned) > 1 || len(warned) == 1 && !strings.Contains(warned[0], tc.want) {
 			t.Errorf("line %d, %s: %q, %+v", tc.line, tc.sql, warned, rep.Findings)
 		}

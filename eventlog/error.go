@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"syscall"
 
 	"modernc.org/sqlite"
@@ -21,8 +22,10 @@ var (
 	ErrBusy     = errors.New("another process has locked the event log")
 	ErrIO       = errors.New("the disk reports an error")
 	ErrCorrupt  = errors.New("the event log is damaged")
-	ErrMoved    = errors.New("the event log was moved or deleted while it was open")
+	ErrMoved    = errors.New("the event log was moved, deleted or changed by others while it was open")
 	ErrForeign  = errors.New("not an event log of Perlica")
+	ErrNoLocks  = errors.New("the disk that the event log lies on gives no locks")
+	ErrManyOpen = errors.New("too many files are open")
 	ErrNewer    = errors.New("the event log was written by a newer version of Perlica")
 	ErrPart     = errors.New("this file holds a part of a log: it can be read, not appended to")
 	ErrNotExist = fs.ErrNotExist
@@ -57,6 +60,28 @@ func (e *WriteError) Error() string {
 
 func (e *WriteError) Unwrap() error { return e.Err }
 
+// A LinkedError says that the file of a log has several names. SQLite keeps a write-ahead log for
+// each name: who writes by the one loses what was written by the other. Nothing is written.
+type LinkedError struct{ Path string }
+
+func (e *LinkedError) Error() string {
+	return "eventlog: " + e.Path + " has more than one name (hard links), by each of which others could write to it"
+}
+
+// Hint is the command that makes the file one of its own again.
+func (e *LinkedError) Hint() string {
+	return fmt.Sprintf("end what has it open, then make a copy of it this log's file: cp -p '%[1]s' '%[1]s.copy' && mv '%[1]s.copy' '%[1]s'", e.Path)
+}
+
+// errIndex says that the index beside the write-ahead log could not be made larger. SQLite does not
+// say why; most often the disk is full, for which it counts.
+type errIndex struct{}
+
+func (errIndex) Error() string {
+	return "the index beside the event log (-shm) could not be made larger: no room on the disk, or a limit on the size of files"
+}
+func (errIndex) Is(target error) bool { return target == ErrFull }
+
 // explain puts the sentinel that names the fault in front of an error of SQLite.
 func explain(err error) error {
 	code := codeOf(err)
@@ -74,11 +99,18 @@ func explain(err error) error {
 		sqlite3.SQLITE_CORRUPT:  ErrCorrupt,
 		sqlite3.SQLITE_NOTADB:   ErrForeign,
 	}[code&0xff]
-	if code == sqlite3.SQLITE_IOERR_SHMSIZE {
-		kind = ErrFull // the index beside a WAL could not be made larger
+	switch code {
+	case sqlite3.SQLITE_IOERR_SHMSIZE:
+		kind = errIndex{}
+	case sqlite3.SQLITE_IOERR_LOCK, sqlite3.SQLITE_IOERR_RDLOCK, sqlite3.SQLITE_IOERR_UNLOCK,
+		sqlite3.SQLITE_IOERR_SHMLOCK, sqlite3.SQLITE_IOERR_CHECKRESERVEDLOCK:
+		kind = ErrNoLocks
 	}
 	if kind == nil || errors.Is(err, kind) {
 		return err
+	}
+	if kind == ErrReadOnly && tooManyOpen() {
+		kind = ErrManyOpen
 	}
 	return fmt.Errorf("%w: %w", kind, err)
 }
@@ -101,6 +133,20 @@ func codeOf(err error) int {
 func isConstraint(err error) bool {
 	var se *sqlite.Error
 	return errors.As(err, &se) && se.Code()&0xff == sqlite3.SQLITE_CONSTRAINT
+}
+
+// tooManyOpen reports whether this process can open no file at all: SQLite says of each that it
+// cannot be opened.
+func tooManyOpen() bool {
+	f, err := os.Open(os.DevNull)
+	if err == nil {
+		_ = f.Close() // nothing was written
+	}
+	return isManyOpen(err)
+}
+
+func isManyOpen(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // isNoSpace reports whether a file operation failed for want of space.

@@ -3,6 +3,9 @@ package eventlog
 import (
 	"context"
 	"errors"
+
+	"github.com/jmoiron/sqlx"
+	"modernc.org/sqlite"
 )
 
 // truncate empties the write-ahead log of a log at rest.
@@ -10,28 +13,31 @@ func (w *batchWriter) truncate() {
 	if w.conn == nil {
 		return
 	}
-	emptyWAL(context.Background(), w.conn, pollTimeout)
+	_ = emptyWAL(context.Background(), w.conn, pollTimeout, w.files) // what was touched the next commit says
 }
 
 // reopen opens the file again after a failed commit, whose fate is unknown, and checks that
 // all that was acknowledged is there.
 func (w *batchWriter) reopen(ctx context.Context) error {
-	if err := w.inPlace(); err != nil {
+	w.files.touched = nil // what was moved may be back
+	if err := w.files.inPlace(); err != nil {
 		return err
 	}
 	if err := w.failpoint("reopen"); err != nil {
 		return err
 	}
-	_ = w.close() // it has failed already
+	if err := w.close(); errors.Is(err, ErrMoved) { // any other it has failed with already
+		return err
+	}
 	w.stmts, w.conn = nil, nil
-	opened, err := openAgain(ctx, w.path, w.file)
+	opened, err := openAgain(ctx, w.path, w.files.db)
 	if err != nil {
 		return err
 	}
 	if err := w.holds(hashes{ctx: ctx, db: opened.db}); err != nil {
-		return errors.Join(err, opened.db.Close())
+		return errors.Join(err, opened.close())
 	}
-	*w = batchWriter{path: w.path, keys: w.keys, fail: w.fail, db: opened.db, file: opened.file, tree: w.tree, last: w.last, origin: w.origin}
+	*w = batchWriter{path: w.path, keys: w.keys, fail: w.fail, most: w.most, db: opened.db, files: opened.files, tree: w.tree, last: w.last, origin: w.origin}
 	return nil
 }
 
@@ -45,12 +51,40 @@ func (w *batchWriter) connect(ctx context.Context) error {
 		return err
 	}
 	w.conn, w.stmts = conn, map[string]statement{}
+	if err := conn.Raw(func(conn any) error {
+		conn.(sqlite.HookRegisterer).RegisterCommitHook(w.mayCommit)
+		return nil
+	}); err != nil {
+		return err
+	}
 	return w.impatient(ctx)
 }
 
+// mayCommit is asked by SQLite under the write lock, before anything of a transaction is in the
+// write-ahead log; another number than 0 takes the transaction back.
+func (w *batchWriter) mayCommit() int32 {
+	if w.files.whole() != nil {
+		return 1
+	}
+	return 0
+}
+
 // close releases the statements, without which SQLite would keep the file open, the
-// connection and the file.
+// connection and the file. The last to close a log moves what is in the write-ahead log into the
+// database and removes it: where a file was touched, the connection is left to the process's end.
 func (w *batchWriter) close() error {
+	var db sqlx.QueryerContext = w.db
+	if w.conn != nil {
+		db = w.conn
+	}
+	err := w.files.inPlace()
+	if err == nil {
+		err = emptyWAL(context.Background(), db, pollTimeout, w.files)
+	}
+	if err != nil {
+		return errors.Join(err, w.files.rescue())
+	}
+	defer w.files.release()
 	var errs []error
 	if w.conn != nil {
 		errs = append(errs, w.conn.Raw(func(any) error {

@@ -28,6 +28,9 @@ const (
 // for moments only. It must not be called while this process has the log open: closing
 // the file a second time would let go of SQLite's own locks.
 func WriteLockHolder(path string) (pid int, err error) {
+	if err := checkPlaces(path); err != nil {
+		return 0, err
+	}
 	for _, l := range []struct {
 		path         string
 		kind         int16

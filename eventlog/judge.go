@@ -53,7 +53,7 @@ func (v *verification) holds(s *seal) {
 	}
 	for _, n := range v.stray {
 		if (n.n+1)<<n.level <= s.size {
-			v.find(0, DamageTree, "the stored hash over %s is wrong", n.span())
+			v.find(0, DamageTree, "the stored hash over %s is wrong, or missing", n.span())
 		}
 	}
 	v.wrong, v.moreWrong, v.stray = v.wrong[:0], 0, v.stray[:0]
@@ -67,7 +67,7 @@ func (v *verification) holds(s *seal) {
 			v.rep.Checkpoints++
 		}
 	}
-	if s.known {
+	if s.known && (s.wanted || !v.opt.RequireSignature) {
 		v.rep.Signed = s.size
 	}
 }
@@ -81,7 +81,9 @@ func (n node) span() string {
 func (v *verification) end() error {
 	v.broken = v.damaged || v.lost
 	v.rewritten()
-	v.shortened()
+	if err := v.shortened(); err != nil {
+		return err
+	}
 	v.compareRuns()
 	switch {
 	case v.reader.version >= 2 && !v.lacks["nodes"]:
@@ -115,13 +117,12 @@ func (v *verification) rewritten() {
 		v.find(Seq(v.good+1), s.kind, "%s does not hold%s: of events %d to %d not all are as they were written", s.where, and, v.good+1, s.size)
 	}
 	for _, n := range v.stray {
-		first := max(n.n<<n.level, v.good) + 1
-		v.find(Seq(first), DamageTree, "the stored hash over %s does not follow from them: from event %d on they are not all as they were written, or it is not", n.span(), first)
+		v.misplaced(n)
 	}
 }
 
 // shortened compares the end of the log with the checkpoints.
-func (v *verification) shortened() {
+func (v *verification) shortened() error {
 	told := v.size
 	for i := len(v.seals) - 1; i >= 0; i-- {
 		if s := &v.seals[i]; s.size > told && s.fault == "" {
@@ -129,9 +130,27 @@ func (v *verification) shortened() {
 			told = s.size
 		}
 	}
-	if v.covered > told {
-		v.find(Seq(v.size+1), DamageTruncated, "the log ends with event %d, and a checkpoint in the file covers %d", v.size, v.covered)
+	if v.covered <= told {
+		return nil
 	}
+	// None of them was held against the tree, which has no such size.
+	covered := told
+	err := query(v.conn, fmt.Sprintf(`SELECT id, size, note FROM checkpoints WHERE size > ? AND size <= ? ORDER BY size DESC LIMIT %d`, maxFindings), func(stmt *sqlite.Stmt) error {
+		s := v.storedSeal(stmt)
+		if s.fault != "" {
+			v.find(0, s.kind, "%s does not hold: %s", s.where, s.fault)
+			return nil
+		}
+		covered = max(covered, s.size)
+		return nil
+	}, told, v.covered)
+	if covered > told {
+		v.find(Seq(v.size+1), DamageTruncated, "the log ends with event %d, and a checkpoint in the file covers %d", v.size, covered)
+	}
+	if isBroken(err) {
+		return nil // that was found already
+	}
+	return err
 }
 
 // nodes compares the upper levels of the tree with what is stored. In a part of a log not all
@@ -139,19 +158,17 @@ func (v *verification) shortened() {
 func (v *verification) nodes() error {
 	part := len(v.absent) > 0
 	stored := map[[2]int64]tlog.Hash{}
-	spare := int64(0)
-	limit := v.size >> nodeHeight
+	beyond, limit := int64(0), v.size>>nodeHeight
 	err := query(v.conn, `SELECT level, n, hash FROM nodes WHERE level <> ? OR n >= ? OR n < 0`, func(stmt *sqlite.Stmt) error {
 		level, n := stmt.ColumnInt64(0), stmt.ColumnInt64(1)
 		var h tlog.Hash
-		if stmt.ColumnBytes(2, h[:]) != len(h) || level <= 0 || level%nodeHeight != 0 || n < 0 {
+		switch {
+		case level <= 0 || level >= maxLevel || level%nodeHeight != 0 || n < 0 || n >= maxSeq>>level:
 			v.find(0, DamageTree, "a hash is stored at an impossible place: level %d, number %d", level, n)
-			return nil
-		}
-		if level > nodeHeight && level < 63 && (n+1)<<level <= v.size {
+		case (n+1)<<level > v.size:
+			beyond = max(beyond, (n+1)<<level) // others may have appended since
+		case stmt.ColumnLen(2) == len(h) && stmt.ColumnBytes(2, h[:]) == len(h):
 			stored[[2]int64{level, n}] = h
-		} else {
-			spare++ // others may have appended since
 		}
 		return nil
 	}, nodeHeight, limit)
@@ -163,32 +180,33 @@ func (v *verification) nodes() error {
 		return err
 	}
 	for _, n := range v.high {
-		key := [2]int64{int64(n.level), n.n}
-		h, ok := stored[key]
-		switch {
-		case !ok && !part:
-			v.find(0, DamageTree, "the hash over %s is missing", n.span())
-		case ok && h != n.hash:
-			v.find(0, DamageTree, "the stored hash over %s is wrong", n.span())
+		if h, ok := stored[[2]int64{int64(n.level), n.n}]; h != n.hash && (ok || !part) {
+			v.misplaced(n)
 		}
 	}
-	return v.tooMany(spare, limit)
+	return v.tooMany(beyond)
+}
+
+// misplaced reports a stored hash that is missing or does not follow. With a checkpoint behind it
+// that holds it is itself to blame.
+func (v *verification) misplaced(n node) {
+	if (n.n+1)<<n.level <= v.good {
+		v.find(0, DamageTree, "the stored hash over %s is wrong, or missing", n.span())
+		return
+	}
+	first := max(n.n<<n.level, v.good) + 1
+	v.find(Seq(first), DamageTree, "the stored hash over %s does not follow from them: from event %d on they are not all as they were written, or it is not", n.span(), first)
 }
 
 // tooMany looks for stored hashes over events that the log does not have.
-func (v *verification) tooMany(spare, limit int64) error {
-	if spare == 0 {
+func (v *verification) tooMany(beyond int64) error {
+	if beyond == 0 {
 		return nil
 	}
-	var last int64
-	err := query(v.conn, `SELECT max(n) FROM nodes WHERE level = ?`, func(stmt *sqlite.Stmt) error { last = stmt.ColumnInt64(0); return nil }, nodeHeight)
-	if err != nil {
-		return err
-	}
-	var now int64 // read behind it: others may append between the two
-	err = query(v.conn, `SELECT coalesce(max(seq), 0) FROM events`, func(stmt *sqlite.Stmt) error { now = stmt.ColumnInt64(0); return nil })
-	if err == nil && last >= limit && last >= max(now, v.size)>>nodeHeight {
-		v.find(Seq(v.size+1), DamageTruncated, "the log ends with event %d, and a stored hash covers %d", v.size, (last+1)<<nodeHeight)
+	var now int64 // read behind them: others may append between the two
+	err := query(v.conn, `SELECT coalesce(max(seq), 0) FROM events`, func(stmt *sqlite.Stmt) error { now = stmt.ColumnInt64(0); return nil })
+	if err == nil && beyond > max(now, v.size) {
+		v.find(Seq(v.size+1), DamageTruncated, "the log ends with event %d, and a stored hash covers %d", v.size, beyond)
 	}
 	return err
 }

@@ -95,6 +95,7 @@ type entry struct {
 	note   bool                 // a checkpoint is wanted behind them
 	store  *evidence.Checkpoint // has a note that is to be stored; nil: none
 	late   bool                 // who waits also waits until the batch's checkpoint is anchored
+	unless Query                // nothing is written if the log holds an event that it selects; zero: whatever it holds
 	ahead  bool                 // who waits does not wait for the checkpoint that the events ask for
 	wait   chan result          // nil if nobody waits; capacity 1
 }
@@ -142,7 +143,7 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 	// opened with the first query.
 	reads, err := sqlx.Open("sqlite", readerDSN(path, false))
 	if err != nil {
-		return nil, errors.Join(err, w.db.Close())
+		return nil, errors.Join(err, w.close())
 	}
 	l := &Log{
 		Reader:  Reader{db: reads, path: path, version: schemaVersion},
@@ -161,7 +162,7 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 		unfinished: w.unfinished,
 	}
 	l.room.L, l.known.L = &l.mu, &l.mu
-	l.batch = &batchWriter{db: w.db, path: path, file: w.file, keys: opt.Keys, fail: opt.fail}
+	l.batch = &batchWriter{db: w.db, path: path, files: w.files, keys: opt.Keys, fail: opt.fail}
 	l.due.Stop()
 	l.rest.Stop()
 	go l.write()
@@ -187,6 +188,13 @@ func (l *Log) Writer() string { return l.writer }
 // the events are queued: what happened must be recorded.
 func (l *Log) Append(ctx context.Context, events ...Event) (Seq, error) {
 	return l.append(ctx, entry{events: events})
+}
+
+// AppendUnless is Append of facts that hold only as long as the log has no event that unless
+// selects: if it has one when they are committed, nothing is written and the error is a
+// ConflictError. A Query without Types is no condition.
+func (l *Log) AppendUnless(ctx context.Context, unless Query, events ...Event) (Seq, error) {
+	return l.append(ctx, entry{events: events, unless: unless})
 }
 
 // AppendAhead is Append for the end of a run whose answer somebody waits for while the log stays

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 )
 
@@ -34,6 +35,9 @@ func (w *batchWriter) patiently(ctx context.Context, do func() error) error {
 		if p.left--; p.until.IsZero() || size != p.size {
 			p = patience{size, now.Add(w.patience()), int(w.patience() / pollTimeout)}
 		} else if p.left <= 0 && now.After(p.until) {
+			if hasNoLocks(filepath.Dir(w.path)) {
+				err = fmt.Errorf("%w: %v", ErrNoLocks, err)
+			}
 			return err
 		}
 	}

@@ -19,12 +19,13 @@ import (
 // seal is a checkpoint that the log is held against, wherever it lies.
 type seal struct {
 	evidence.Checkpoint
-	size  int64 // where it is looked at: that of the checkpoint, unless that is damaged
-	where string
-	kind  Damage // what it is if it does not hold
-	known bool   // one of the known keys signed it
-	bare  bool   // a line of the anchor without the signature that is stored for its size
-	fault string // why it is none, whatever the log is
+	size   int64 // where it is looked at: that of the checkpoint, unless that is damaged
+	where  string
+	kind   Damage // what it is if it does not hold
+	known  bool   // one of the known keys signed it
+	wanted bool   // one of VerifyOptions.Signers did
+	bare   bool   // a line of the anchor without the signature that is stored for its size
+	fault  string // why it is none, whatever the log is
 }
 
 // keptElsewhere is where VerifyOptions.Since is from.
@@ -174,9 +175,9 @@ func (v *verification) measureNotes() error {
 		return nil
 	}
 	return query(v.conn, `
-		SELECT coalesce(max(size), 0), count(DISTINCT size), count(*) FILTER (WHERE size < 1)
+		SELECT coalesce(max(size), 0), count(DISTINCT size), count(*) FILTER (WHERE size < 1), coalesce(max(id), 0), count(*)
 		FROM checkpoints`, func(stmt *sqlite.Stmt) error {
-		v.covered, v.sizes = stmt.ColumnInt64(0), stmt.ColumnInt64(1)
+		v.covered, v.sizes, v.numbered, v.stored = stmt.ColumnInt64(0), stmt.ColumnInt64(1), stmt.ColumnInt64(3), stmt.ColumnInt64(4)
 		if n := stmt.ColumnInt64(2); n > 0 {
 			v.find(0, DamageCheckpoint, "%d checkpoints of the file are stored for an impossible number of events", n)
 		}
@@ -278,7 +279,7 @@ func (v *verification) compare(a *seal, stored []seal) {
 	for ; i < len(stored) && stored[i].size == a.size; i++ {
 		a.bare = a.bare || a.Note == "" && stored[i].known
 		if stored[i].fault == "" && anchorLine(stored[i].Checkpoint) == line {
-			a.known = stored[i].known
+			a.known, a.wanted = stored[i].known, stored[i].wanted
 			return
 		}
 		any = any || stored[i].fault == ""
@@ -324,6 +325,9 @@ func (v *verification) sign(s *seal) {
 	}
 	c.Note = s.Note
 	s.Checkpoint, s.known = c, len(n.Sigs) > 0
+	s.wanted = slices.ContainsFunc(n.Sigs, func(sig note.Signature) bool {
+		return slices.ContainsFunc(v.opt.Signers, func(k note.Verifier) bool { return k.Name() == sig.Name && k.KeyHash() == sig.Hash })
+	})
 	for _, u := range n.UnverifiedSigs {
 		v.unknown.count(evidence.KeyName(u.Name, u.Hash))
 	}

@@ -26,6 +26,8 @@ type verification struct {
 	size      int64           // how far the log goes, as it was at the start
 	covered   int64           // the greatest size of a stored checkpoint then
 	sizes     int64           // how many sizes they have
+	numbered  int64           // the greatest number of one
+	stored    int64           // how many there are
 	anchors   int             // lines of the anchor
 	lacks     map[string]bool // the tables that are not there
 	origin    string
@@ -304,7 +306,11 @@ func (v *verification) settle(b *block) {
 		stored, ok := b.node(n.n)
 		switch {
 		case !ok && v.reader.version >= 2 && len(v.absent) == 0 && !v.lacks["nodes"]:
-			v.find(0, DamageTree, "the hash over events %d to %d is missing", n.n<<nodeHeight+1, (n.n+1)<<nodeHeight)
+			if v.damaged {
+				v.find(0, DamageTree, "the hash over %s is missing", n.span())
+			} else {
+				v.stray = append(v.stray, n)
+			}
 			fallthrough
 		case !ok:
 			v.lost = v.lost || v.damaged

@@ -2,7 +2,6 @@ package eventlog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -12,7 +11,7 @@ func (w *batchWriter) single(batch []entry) *Event {
 	var only *Event
 	for i := range batch {
 		events := batch[i].events
-		if batch[i].store != nil || batch[i].noted() || len(events) > 1 || len(events) == 1 && only != nil {
+		if batch[i].store != nil || len(batch[i].unless.Types) > 0 || batch[i].noted() || len(events) > 1 || len(events) == 1 && only != nil {
 			return nil
 		}
 		if len(events) == 1 {
@@ -43,12 +42,13 @@ func (w *batchWriter) trySingle(ctx context.Context, e *Event) (done bool, err e
 	err = w.patiently(ctx, func() error { return w.insert(ctx, insertOne, e) })
 	switch {
 	case err == nil:
+	case w.files.touched != nil:
+		return false, w.commitError(err)
 	case isConstraint(err):
 		e.Seq = 0
 		return false, nil
 	default:
-		err = explain(err)
-		return false, &WriteError{Op: "commit", Unknown: !errors.Is(err, ErrBusy), Err: err}
+		return false, w.commitError(err)
 	}
 	if err := w.failpoint("committed"); err != nil {
 		return false, &WriteError{Op: "commit", Unknown: true, Err: err}
@@ -65,5 +65,5 @@ func (w *batchWriter) trySingle(ctx context.Context, e *Event) (done bool, err e
 	}
 	w.tree.add(e.LeafHash)
 	w.last = e.LeafHash
-	return true, nil
+	return true, w.took(1, weight(e))
 }

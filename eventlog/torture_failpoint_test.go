@@ -36,6 +36,8 @@ func (s script) arm(l *Log) {
 			return nil
 		case s.Fail:
 			return errFailpoint
+		case s.Meddle != "":
+			return meddlings[s.Meddle].do(s.Path)
 		}
 		die()
 		return nil

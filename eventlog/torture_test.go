@@ -10,6 +10,7 @@ package eventlog
 //	torture_states_test.go     crash states, and the controls that must be caught
 //	torture_kill_test.go       death and errors at system calls
 //	torture_failpoint_test.go  death and errors at the named points of a commit, on every platform
+//	torture_files_test.go      somebody removes, cuts or links the files of a living log
 //	torture_powercut_*_test.go a file system that is shut down under the writer
 //
 // An ordinary run takes a sample. The long one is
@@ -61,10 +62,11 @@ type script struct {
 	Early bool
 
 	// When it passes Point for the Nth time the writer dies, or if Fail is set is told that
-	// this did not work.
+	// this did not work, or if Meddle is set somebody does that to its files.
 	Point  string
 	Nth    int
 	Fail   bool
+	Meddle string
 	passed map[string]int // how often each point was passed
 }
 
@@ -158,6 +160,9 @@ func (s script) perform(out io.Writer) error {
 	first := n // what was there before
 	for i := 0; i < len(steps); i++ {
 		st := steps[i]
+		if st.rest && s.Meddle != "" { // SQLite alone would not see what was done
+			continue
+		}
 		if st.reopen {
 			if err := l.Close(); err != nil {
 				return err
@@ -229,14 +234,12 @@ func (s script) open(out io.Writer) (*Log, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	// A small log has to see its write-ahead log wrap around, too. The writer has one
-	// connection, which is not in use before the first append.
-	pragmas := "PRAGMA wal_autocheckpoint = 60;"
-	if s.Sync != "" {
-		pragmas += "PRAGMA synchronous = " + s.Sync
-	}
-	if _, err := l.batch.db.Exec(pragmas); err != nil {
-		return nil, 0, errors.Join(err, l.Close())
+	// A small log has to see its write-ahead log wrap around, too.
+	l.batch.most = 60
+	if s.Sync != "" { // the writer has one connection, which is not in use before the first append
+		if _, err := l.batch.db.Exec("PRAGMA synchronous = " + s.Sync); err != nil {
+			return nil, 0, errors.Join(err, l.Close())
+		}
 	}
 	s.arm(l)
 	n, _, err := l.Head(context.Background())

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -30,6 +31,7 @@ const (
 	DamageAnchor     Damage = "anchor"     // a line of the anchor is not
 	DamageSchema     Damage = "schema"     // the tables are not those of a log
 	DamageRule       Damage = "rule"       // an Auditor says that what happened must not happen
+	DamageUnsigned   Damage = "unsigned"   // nothing is signed by a key that must have signed
 )
 
 // Finding is something that is wrong with a log.
@@ -71,7 +73,12 @@ func (r Report) OK() bool { return len(r.Findings) == 0 }
 type VerifyOptions struct {
 	Keys  []note.Verifier      // signatures of others are counted, not judged
 	Since *evidence.Checkpoint // one that was kept elsewhere
-	Audit Auditor              // judges what happened; nil judges nothing
+
+	// RequireSignature says that one of the Signers must have signed a checkpoint that holds: a log
+	// without one is damaged. Report.Signed counts theirs alone then. Signers are among the Keys.
+	RequireSignature bool
+	Signers          []note.Verifier
+	Audit            Auditor // judges what happened; nil judges nothing
 
 	// NoImport says that the file is the log itself: nothing may be withheld or absent then. In
 	// an import it may, and is counted; so whoever can write a log could hide a payload by
@@ -115,9 +122,24 @@ func (r *Reader) Verify(ctx context.Context, opt VerifyOptions) (Report, error) 
 	if err != nil {
 		return Report{}, err
 	}
+	if fi, err := os.Stat(AnchorPath(r.path)); err == nil && fi.Size() > maxAnchor {
+		v.warn("the anchor has %d bytes: only the last %d MiB of it were read, and its lines are counted from there", fi.Size(), maxAnchor>>20)
+	}
+	checking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	whole := make(chan error, 1)
+	go func() { whole <- r.CheckIntegrity(checking) }()
 	err = v.open(ctx, anchors)
 	if err == nil && !v.lacks["events"] {
 		err = v.run(ctx)
+	}
+	if err != nil {
+		cancel()
+	}
+	if broken := <-whole; isBroken(broken) {
+		v.find(0, DamageUnreadable, "%v", broken)
+	} else if err == nil {
+		err = broken
 	}
 	if err = errors.Join(err, v.close()); errors.Is(err, ErrCorrupt) {
 		v.find(0, DamageUnreadable, "%v", err)
@@ -160,15 +182,16 @@ func (v *verification) finish() Report {
 		v.warn("the clock went back %s, first by %v at event %d", times(v.clock.back), v.clock.by, v.clock.first)
 	}
 	v.unsigned()
+	if v.opt.RequireSignature && v.rep.Signed == 0 {
+		v.find(0, DamageUnsigned, "no checkpoint that holds is signed by a key that was asked for")
+	}
 	if n := v.rep.Unchecked; n > 0 {
 		v.warn("checkpoints of the file that could not be checked, in a part that is absent or damaged: %d", n)
 	}
 	if n := v.rep.UncheckedAnchors; n > 0 {
 		v.warn("lines of the anchor that could not be checked, in a part that is absent or damaged: %d", n)
 	}
-	if v.opt.NoImport && v.reader.version >= 2 && v.runs.ended > 0 && v.sizes == 0 && v.anchors == 0 {
-		v.warn("runs have ended, and there is neither a checkpoint nor an anchor of them: they were removed, or could not be written")
-	}
+	v.dropped()
 	if v.rep.Withheld > 0 && (v.sizes > 1 || v.rep.Anchors > 0) {
 		v.warn("payloads are withheld, as of an import, and the log was appended to: if it is none, somebody took them away")
 	}

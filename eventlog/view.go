@@ -64,6 +64,9 @@ func OpenView(ctx context.Context, r *Reader, path string, def Projection) (*Vie
 
 // RemoveView deletes the files of a view, if there are any. The next OpenView makes them anew.
 func RemoveView(path string) error {
+	if err := checkPlaces(path); err != nil {
+		return err
+	}
 	for _, suffix := range []string{"-wal", "-shm", "-journal", ""} {
 		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, ErrNotExist) {
 			return err
@@ -75,6 +78,9 @@ func RemoveView(path string) error {
 func openView(ctx context.Context, r *Reader, path string, def Projection) (*View, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkPlaces(path); err != nil {
 		return nil, err
 	}
 	if _, err := makeFile(path); err != nil {

@@ -140,7 +140,11 @@ func (c *Coordinator) reject(ctx context.Context, q Question, a Answer, why erro
 	if c.log.Err() != nil {
 		return why
 	}
-	fact := eventlog.NewFact(eventlog.InteractionAnswerRejected, "user", q.Refs, struct {
+	actor := "user"
+	if errors.Is(why, ErrAgent) { // it ran as the user, who did not answer
+		actor, a.By = "agent", a.Origin.Agent
+	}
+	fact := eventlog.NewFact(eventlog.InteractionAnswerRejected, actor, q.Refs, struct {
 		Answer
 		Why string `json:"why"`
 	}{a, why.Error()})

@@ -132,7 +132,7 @@ func TestQuestionsInAnyOrder(t *testing.T) {
 	}
 	for i, option := range []string{"always", "once", "no"} {
 		ticket := tickets[2-i]
-		if err := other.Answer(t.Context(), ticket.ID, Answer{Option: option, By: "p"}); err != nil {
+		if err := other.Answer(t.Context(), ticket.ID, Answer{Option: option, By: "p", Always: option == "always"}); err != nil {
 			t.Fatal(err)
 		}
 		<-ticket.Done()
@@ -164,6 +164,7 @@ func TestWhatDoesNotCountIsRecorded(t *testing.T) {
 		{Answer{Option: "once", By: "p"}, ErrWord},
 		{Answer{Option: "once", By: "p", Text: "Destroy"}, ErrWord},
 		{Answer{Option: "always", By: "p", Text: "destroy "}, ErrWord},
+		{Answer{Option: "always", By: "p", Text: "destroy"}, ErrAlways},
 	} {
 		if err := c.Answer(t.Context(), ticket.ID, tc.a); !errors.Is(err, tc.want) {
 			t.Errorf("%+v: %v, want %v", tc.a, err, tc.want)
@@ -179,8 +180,8 @@ func TestWhatDoesNotCountIsRecorded(t *testing.T) {
 		}
 		n++
 	}
-	if n != 6 {
-		t.Errorf("%d rejections on record, want 6", n)
+	if n != 7 {
+		t.Errorf("%d rejections on record, want 7", n)
 	}
 	if err := c.Answer(t.Context(), ticket.ID, Answer{Option: "once", By: "p", Text: "destroy"}); err != nil {
 		t.Errorf("the right word: %v", err)
@@ -218,6 +219,33 @@ func TestChooseRefusesTheAmbiguous(t *testing.T) {
 	}
 	if o, err := q.Choose("a"); err != nil || o.ID != "a" {
 		t.Errorf("a: %+v, %v", o, err)
+	}
+}
+
+// TestLabelsThatSayTheContrary: an agent may call its yes whatever it likes.
+func TestLabelsThatSayTheContrary(t *testing.T) {
+	for _, label := range []string{
+		"no", "No", "Reject", "reject", "No, thanks", "Don't allow", "Don’t allow", "Cancel", "nein", "не надо", "不", "拒绝", "取消", "denied", "reject_once", "no-thanks",
+	} {
+		for _, o := range []Option{{ID: "a", Label: label, Kind: "allow_once"}, {ID: label, Label: "a", Kind: "allow_always"}, {ID: "a", Label: label, Kind: "other"}} {
+			q := Question{Options: []Option{o, {ID: "b", Label: "c", Kind: "reject_once"}}}
+			if got, err := q.Choose(label); !errors.Is(err, ErrAmbiguous) {
+				t.Errorf("%q chose %+v, %v", label, got, err)
+			}
+			if got, err := q.Choose("1"); err != nil || got != o {
+				t.Errorf("the number of %q chose %+v, %v", label, got, err)
+			}
+		}
+		q := Question{Options: []Option{{ID: "n", Label: label, Kind: "reject_once"}}}
+		if got, err := q.Choose(label); err != nil || got.ID != "n" {
+			t.Errorf("as a no, %q chose %+v, %v", label, got, err)
+		}
+	}
+	for _, label := range []string{"Yes", "Allow once", "now", "Knot", "Allow for this session", "Nonstop", "note"} {
+		q := Question{Options: []Option{{ID: "y", Label: label, Kind: "allow_once"}}}
+		if got, err := q.Choose(label); err != nil || got.ID != "y" {
+			t.Errorf("%q chose %+v, %v", label, got, err)
+		}
 	}
 }
 

@@ -4,26 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
 	"github.com/perlica/perlica/eventlog"
 )
-
-// An Option is one of the answers to choose from.
-type Option struct {
-	ID    string `json:"id"`
-	Label string `json:"label"`
-	// Kind is ACP's: allow_once, allow_always, reject_once, reject_always.
-	Kind string `json:"kind"`
-	// Offer marks an answer that Perlica offers beside the agent's own.
-	Offer bool `json:"offer,omitempty"`
-}
-
-// Allows reports whether choosing the option says yes. A kind that is neither a known yes
-// nor a known no counts as a yes: whoever guards yeses must guard it, too.
-func (o Option) Allows() bool { return o.Kind != "reject_once" && o.Kind != "reject_always" }
 
 // Question is what is asked.
 type Question struct {
@@ -45,15 +33,36 @@ type Question struct {
 	Writer string `json:"-"`
 }
 
-// Subject is what a permission request is about.
+// Subject is what a permission request is about. Commands, Dir, Paths, Tier and the fields that
+// are not inert are what would run: all of them have been shown before a yes counts.
 type Subject struct {
-	Provider string          `json:"provider"`
-	Kind     string          `json:"kind,omitempty"` // ACP's tool kind
-	Commands []string        `json:"commands,omitempty"`
-	Paths    []string        `json:"paths,omitempty"`
+	Provider string   `json:"provider"`
+	Kind     string   `json:"kind,omitempty"` // ACP's tool kind
+	Commands []string `json:"commands,omitempty"`
+	// Dir is the directory that was judged: where the commands start, and from which relative
+	// paths count.
+	Dir   string   `json:"dir,omitempty"`
+	Paths []string `json:"paths,omitempty"`
+	// Tier is policy's: "ordinary", "always-asked" or "refused"; empty in questions of
+	// before it was recorded.
+	Tier string `json:"tier,omitempty"`
+	// Fields are the fields of the tool's input that Commands and Paths do not already show,
+	// ordered by name.
+	Fields   []Field         `json:"fields,omitempty"`
 	Diffs    []Diff          `json:"diffs,omitempty"`
 	Text     []string        `json:"text,omitempty"`
 	RawInput json.RawMessage `json:"raw_input,omitempty"`
+}
+
+// Field is one field of a tool's input.
+type Field struct {
+	Name  string `json:"name"`  // its path in the input: "env.PATH", "steps[2].script"
+	Value string `json:"value"` // a string as it is, anything else as JSON
+	// Inert marks a field that changes nothing about what runs: a description, a timeout, an id.
+	Inert bool `json:"inert,omitempty"`
+	// Unread marks a field that Perlica does not understand: it makes the request one that
+	// cannot be read.
+	Unread bool `json:"unread,omitempty"`
 }
 
 // Diff is a change to a file that is to be judged.
@@ -69,15 +78,46 @@ type Answer struct {
 	Text   string `json:"text,omitempty"`  // the word, where one must be typed
 	By     string `json:"by"`              // who: a user's name
 	Where  string `json:"where,omitempty"` // from where: "terminal", "pending"
+	// Always confirms that a yes for good was meant: the second key that an allow_always takes.
+	Always bool `json:"always,omitempty"`
+	// Shown says how much of the question the person had been shown; nil: the front end
+	// cannot tell.
+	Shown *Shown `json:"shown,omitempty"`
+	// Origin is the process that gave the answer; nil: it came over a channel.
+	Origin *Origin `json:"origin,omitempty"`
+}
+
+// Shown counts the rows of a question, as they were laid out for the screen.
+type Shown struct {
+	Rows int `json:"rows"` // that had been on the screen
+	Of   int `json:"of"`   // that there are
+}
+
+// Origin says which process gave an answer, for those who look into it afterwards.
+type Origin struct {
+	User      string    `json:"user"`               // of the system, whatever By says
+	Terminal  string    `json:"terminal,omitempty"` // the controlling terminal; empty: none
+	Process   Process   `json:"process"`
+	Ancestors []Process `json:"ancestors,omitempty"` // the parent first, as far as they are known
+	// Agent is the agent from which the process descends: its answer does not count. Empty: none.
+	Agent string `json:"agent,omitempty"`
+}
+
+// Process is a process as the system named it.
+type Process struct {
+	PID  int    `json:"pid"`
+	Name string `json:"name"`
 }
 
 // Why an answer does not count.
 var (
 	ErrUnknownQuestion = errors.New("there is no such question")
 	ErrNotAnOption     = errors.New("that is none of the options")
-	ErrAmbiguous       = errors.New("that could mean two of the options")
+	ErrAmbiguous       = errors.New("that can be meant in two ways")
 	ErrWord            = errors.New("a yes to this takes the word that the question names, typed exactly")
+	ErrAlways          = errors.New("that option is a yes for good and takes a confirmation of its own: the agent will not ask again, and Perlica cannot limit what it takes the yes to cover")
 	ErrNobody          = errors.New("an answer needs a name")
+	ErrAgent           = errors.New("an agent's process may not answer")
 )
 
 // TakenError says that a question is closed already, and how.
@@ -114,12 +154,18 @@ func (q Question) Check(a Answer) error {
 	if a.By == "" {
 		return ErrNobody
 	}
+	if a.Origin != nil && a.Origin.Agent != "" {
+		return fmt.Errorf("%w: it descends from %s", ErrAgent, a.Origin.Agent)
+	}
 	for _, o := range q.Options {
 		if o.ID != a.Option {
 			continue
 		}
 		if q.Word != "" && o.Allows() && a.Text != q.Word {
 			return ErrWord
+		}
+		if o.Always() && !a.Always {
+			return ErrAlways
 		}
 		return nil
 	}
@@ -128,7 +174,8 @@ func (q Question) Check(a Answer) error {
 
 // Choose finds the option that a person means by s: its number in the list, counted from
 // one, in any script of decimal digits; its id; or its exact label. Anything else is
-// refused: free text never chooses.
+// refused: free text never chooses. Ids and labels are the agent's words: one that a person
+// could mean as a no never chooses a yes, which takes the number then.
 func (q Question) Choose(s string) (Option, error) {
 	s = strings.TrimSpace(s)
 	found := -1
@@ -144,18 +191,21 @@ func (q Question) Choose(s string) (Option, error) {
 	if found < 0 {
 		return Option{}, fmt.Errorf("%w: %q", ErrNotAnOption, s)
 	}
+	if o := q.Options[found]; number(s) != found+1 && o.Allows() && soundsLikeNo(s) {
+		return Option{}, fmt.Errorf("%w: %q could be meant as a no; say its number, %d", ErrAmbiguous, s, found+1)
+	}
 	return q.Options[found], nil
 }
 
-// First returns the first option of an ACP kind that is the agent's own.
-func (q Question) First(kind string) (Option, bool) {
-	for _, o := range q.Options {
-		if o.Kind == kind && !o.Offer {
-			return o, true
-		}
-	}
-	return Option{}, false
-}
+// no finds what a person could mean as a no. It need not be complete in any language: it guards
+// against labels that say the contrary of what their option does.
+var no = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(^|\PL)(no|nope|nah|not|none|don['’]?t|never|reject|den(y|ied)|decline|disallow|refuse|forbid|cancel|stop|abort|block|skip|dismiss|` +
+		`nein|nicht|ablehnen|abbrechen|non|refuser|annuler|rechazar|cancelar|denegar|recusar|negar|rifiuta|annulla|nie|нет|не|отказ\pL*|отклон\pL*|отмен\pL*)(\PL|$)` +
+		`|[不否拒别勿]|取消|停止|いいえ|キャンセル|아니|거부|취소|لا|नहीं`)
+})
+
+func soundsLikeNo(s string) bool { return no().MatchString(s) }
 
 // number reads a positive number of at most three decimal digits, or returns 0.
 func number(s string) int {

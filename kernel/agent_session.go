@@ -12,6 +12,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -27,6 +28,9 @@ type Setup struct {
 	Budget  int    // tokens that history may take
 	Temp    []string
 	Home    string
+	// Limit is the permission mode that runs which the agent starts do not loosen. Empty: that of
+	// the turn, and in a conversation "deny".
+	Limit policy.Mode
 
 	options map[string]string // chosen in a conversation; never written to
 }
@@ -56,6 +60,7 @@ type agentSession struct {
 	turn  *client      // nil between the turns of a kept session
 	base  eventlog.Refs
 	state Offers
+	modes modeWatch
 }
 
 // Offers is what an agent offers in its session, and what is chosen.
@@ -90,8 +95,9 @@ func (s *agentSession) start() (err error) {
 	a := s.setup.Agent
 	s.conn, err = provider.Start(a.Agent, provider.Options{
 		Recorder: s, Client: s,
-		Dir: s.setup.Dir, Environ: s.r.opt.Environ,
+		Dir: s.setup.Dir, Environ: s.r.opt.Environ, Permissions: string(s.setup.Limit),
 		MaxLine: a.MaxLine, ConnectTimeout: a.ConnectTimeout, RequestTimeout: a.RequestTimeout,
+		Redact: s.r.opt.Redactor.Lines(),
 		Stderr: func(b []byte) {
 			s.r.opt.Trail.Info("agent stderr", "provider", a.ID, "run", string(s.refs().Run), "session", string(s.setup.Session), "text", string(b))
 		},
@@ -181,6 +187,7 @@ func (s *agentSession) settle(mode string) {
 		s.state.Mode = mode
 	}
 	s.state.Options = s.session.Options
+	s.modes.now, s.modes.expect, s.modes.open = s.presentMode(), "", true
 }
 
 // offers returns what the agent offers now.
@@ -188,11 +195,7 @@ func (s *agentSession) offers() Offers {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	st := s.state
-	for _, o := range st.Options {
-		if id := s.session.ModeOption; id != "" && o.Select != nil && string(o.Select.Id) == id {
-			st.Mode = string(o.Select.CurrentValue)
-		}
-	}
+	st.Mode = s.presentMode()
 	st.Modes, st.Options, st.Commands = slices.Clone(st.Modes), slices.Clone(st.Options), slices.Clone(st.Commands)
 	return st
 }
@@ -209,9 +212,14 @@ func (s *agentSession) noteTimeout(err error) error {
 // begin gives the session to a turn.
 func (s *agentSession) begin(c *client) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.turn = c
 	c.setConversation(string(s.base.Conversation))
+	between, chosen := s.modes.between, s.modeChosen()
+	s.modes.between = nil
+	s.mu.Unlock()
+	for _, to := range between {
+		c.switchedMode("", to, chosen)
+	}
 }
 
 // finish takes it back. No goroutine of the connection is in the turn when it returns.
@@ -254,17 +262,23 @@ func (s *agentSession) Received(f provider.Frame) error {
 // Update takes in what the agent says. What it says between turns is on record only: of a
 // session that was loaded it is all of the earlier turns.
 func (s *agentSession) Update(u provider.Update) {
-	s.noteState(u)
+	from, to := s.noteState(u)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.turn != nil {
-		s.turn.Update(u)
+	if s.turn == nil {
+		return
+	}
+	s.turn.Update(u)
+	if to != "" {
+		s.turn.switchedMode(from, to, s.modeChosen())
 	}
 }
 
-func (s *agentSession) noteState(u provider.Update) {
+// noteState takes in what the agent says of its session, and returns a change of its mode that
+// nobody asked for and that belongs to the turn under way.
+func (s *agentSession) noteState(u provider.Update) (from, to string) {
 	if u.Commands == nil && u.Mode == "" && u.Options == nil {
-		return
+		return "", ""
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -276,6 +290,7 @@ func (s *agentSession) noteState(u provider.Update) {
 	default:
 		s.state.Options = u.Options
 	}
+	return s.watchMode()
 }
 
 // RequestPermission hands a question to the turn. Between turns there is nobody to judge it
@@ -356,6 +371,9 @@ func (s *agentSession) end(ctx context.Context) error {
 	}
 	s.ending.Wait()
 	s.stray.Wait()
+	if late := s.strayModes(); len(late) > 0 {
+		_ = s.r.log.Record(late...) // Close of the log tells
+	}
 	if s.session != nil && !s.closeNoted {
 		_ = s.r.log.Record(s.closedFact()) // Close of the log tells
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel/fact"
-	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -40,28 +39,21 @@ type client struct {
 	settled   chan struct{} // closed when the run ends
 	settle    func()        // closes it
 
-	mu       sync.Mutex // guards what follows; never held while something blocks
-	answer   provider.Answer
-	live     bool // between Started and the outcome
-	text     strings.Builder
-	tools    []*toolSeen // in the order in which they were first heard of
-	toolOf   map[acp.ToolCallId]*toolSeen
-	cost     *acp.Cost
-	started  time.Time
-	first    time.Time
-	perms    fact.Permissions
-	always   []string // kinds of tools that a person has allowed the agent for good
-	unasked  []fact.UnaskedTool
-	blocked  int
-	warnings []string
-}
-
-// toolSeen is a tool call as far as it has been reported.
-type toolSeen struct {
-	fact.ToolSeen
-	call    provider.ToolCall
-	asked   bool
-	refused bool
+	mu           sync.Mutex // guards what follows; never held while something blocks
+	answer       provider.Answer
+	live         bool // between Started and the outcome
+	text         strings.Builder
+	tools        []*toolSeen // in the order in which they were first heard of
+	toolOf       map[acp.ToolCallId]*toolSeen
+	cost         *acp.Cost
+	started      time.Time
+	first        time.Time
+	perms        fact.Permissions
+	agreed       map[string]bool    // modes to which somebody has said yes
+	switched     []fact.UnaskedTool // changes of the mode that nobody was asked about
+	unaskedTools []fact.UnaskedTool
+	blocked      int
+	warnings     []string
 }
 
 func newClient(run *run) *client {
@@ -71,6 +63,7 @@ func newClient(run *run) *client {
 		ready:     make(chan struct{}),
 		asks:      make(chan *provider.PermissionRequest, 64),
 		toolOf:    map[acp.ToolCallId]*toolSeen{},
+		agreed:    map[string]bool{},
 		cancelled: make(chan struct{}),
 		settled:   make(chan struct{}),
 	}
@@ -198,7 +191,7 @@ func (c *client) Update(u provider.Update) {
 	case u.Kind == provider.AgentMessageChunk:
 		c.text.WriteString(u.Text)
 	case u.Tool != nil:
-		c.noteTool(*u.Tool)
+		c.noteTool(*u.Tool).report(c.run.t.Agent.ID)
 	case u.Usage != nil && u.Usage.Cost != nil:
 		c.cost = u.Usage.Cost
 	}
@@ -212,36 +205,6 @@ func (c *client) Drained() {
 	if !c.answered || !c.run.t.Agent.Orderly {
 		c.show.flush()
 	}
-}
-
-// noteTool merges what is reported of a tool call. The caller holds mu.
-func (c *client) noteTool(t provider.ToolCall) *toolSeen {
-	s := c.toolOf[t.ID]
-	if s == nil {
-		s = &toolSeen{ToolSeen: fact.ToolSeen{ID: string(t.ID)}}
-		s.call.ID = t.ID
-		c.tools = append(c.tools, s)
-		c.toolOf[t.ID] = s
-	}
-	if t.Title != "" {
-		s.Title, s.call.Title = t.Title, t.Title
-	}
-	if t.Kind != "" {
-		s.Kind, s.call.Kind = string(t.Kind), t.Kind
-	}
-	if t.Status != "" {
-		s.Status = string(t.Status)
-	}
-	if len(t.RawInput) > 0 && string(t.RawInput) != "{}" {
-		s.call.RawInput = t.RawInput
-	}
-	if len(t.Content) > 0 {
-		s.call.Content = t.Content
-	}
-	if len(t.Locations) > 0 {
-		s.call.Locations = t.Locations
-	}
-	return s
 }
 
 // Blocked records a request that was refused.
@@ -368,54 +331,5 @@ func (c *client) fill(res *Result) {
 	res.Text = c.text.String()
 	res.StopReason, res.Usage, res.Cost = c.answer.StopReason, c.answer.Usage, c.cost
 	res.Permissions, res.Blocked = c.perms, c.blocked
-	res.Unasked = c.unasked
-}
-
-// judgeTools finds the tool calls that should have been asked about and were not.
-func (c *client) judgeTools() {
-	c.mu.Lock()
-	always := slices.Clone(c.always)
-	var tools []toolSeen // copies: questions that come late add to the others
-	for _, t := range c.tools {
-		tools = append(tools, *t)
-	}
-	c.mu.Unlock()
-	standing := sync.OnceValue(c.run.r.approvals) // many tools share it, most runs need it not
-	var unasked []fact.UnaskedTool
-	for _, t := range tools {
-		why := t.unasked()
-		if why == "" || !t.refused && (slices.Contains(always, t.Kind) || c.covered(standing(), t.call)) {
-			continue
-		}
-		unasked = append(unasked, fact.UnaskedTool{ToolSeen: t.ToolSeen, Why: why})
-	}
-	c.mu.Lock()
-	c.unasked = unasked
-	c.mu.Unlock()
-}
-
-// covered reports whether a standing yes covers a request that was never made.
-func (c *client) covered(standing []policy.Approval, call provider.ToolCall) bool {
-	return slices.ContainsFunc(standing, func(a policy.Approval) bool {
-		return a.Effect == policy.Allow && a.Covers(c.request(call, nil), c.now())
-	})
-}
-
-// unasked returns why a tool call should have been asked about and was not, or "".
-func (t *toolSeen) unasked() string {
-	switch acp.ToolKind(t.Kind) {
-	case acp.ToolKindExecute, acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove:
-	default:
-		return ""
-	}
-	status := acp.ToolCallStatus(t.Status)
-	switch {
-	case t.refused && status == acp.ToolCallStatusCompleted:
-		return "it ran although it was refused"
-	case t.asked:
-		return ""
-	case status == acp.ToolCallStatusInProgress, status == acp.ToolCallStatusCompleted, status == acp.ToolCallStatusFailed:
-		return "it ran and nobody was asked"
-	}
-	return ""
+	res.Unasked = c.unaskedTools
 }

@@ -15,6 +15,7 @@ func (c *Conversation) SetMode(ctx context.Context, mode string) error {
 		if err := checkMode(s.session, mode); err != nil {
 			return err
 		}
+		s.expectMode(mode)
 		if err := s.session.SetMode(ctx, mode); err != nil {
 			return err
 		}
@@ -46,6 +47,9 @@ func (c *Conversation) SetOption(ctx context.Context, id, value string) error {
 	return c.set(ctx, func(ctx context.Context, s *agentSession) error {
 		if err := checkOption(s.session, id, value); err != nil {
 			return err
+		}
+		if id == s.session.ModeOption {
+			s.expectMode(value)
 		}
 		if err := s.session.SetOption(ctx, id, value); err != nil {
 			return err

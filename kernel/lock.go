@@ -13,6 +13,8 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/google/uuid"
+
+	"github.com/perlica/perlica/eventlog"
 )
 
 // errLocked says that another process, or another run of this one, holds a lock.
@@ -31,6 +33,9 @@ const (
 // acquire takes the lock at path, or returns errLocked. The file is removed with the
 // lock, so a lock counts only if the file that was locked is still the one at path.
 func acquire(path string) (*fileLock, error) {
+	if err := eventlog.CheckPlace(path); err != nil {
+		return nil, err
+	}
 	for tries := 0; ; {
 		f := lockFile(path)
 		ok, err := f.TryLock()
@@ -65,6 +70,9 @@ func lockFile(path string) *flock.Flock {
 // reserve makes the file of a lock ahead of its use: take is cheaper than acquire then. Until it
 // is taken the lock counts as free, because a share of it keeps nobody from looking.
 func reserve(path string) (*fileLock, error) {
+	if err := eventlog.CheckPlace(path); err != nil {
+		return nil, err
+	}
 	f := lockFile(path)
 	ok, err := f.TryRLock()
 	if err == nil && !ok {
@@ -127,6 +135,9 @@ func removeIfFree(f *flock.Flock) {
 // isLocked reports whether a process holds the lock at path. It neither makes nor removes
 // the file, and does not keep the lock from whoever asks for it a moment later.
 func isLocked(path string) (bool, error) {
+	if err := eventlog.CheckPlace(path); err != nil {
+		return false, err
+	}
 	f := flock.New(path, flock.SetFlag(os.O_RDONLY))
 	free, err := f.TryRLock()
 	if errors.Is(err, fs.ErrNotExist) {

@@ -58,7 +58,8 @@ func TestALogThatFailedIsOpenedAgain(t *testing.T) {
 	}
 	// In mid-turn: the prompt has left, and the answer cannot be recorded.
 	mended = nil
-	res, err := run("third", "@say begun\n@stream 1000000 20 every=1ms", func(n Notice) {
+	const stream = "@say begun\n@stream 1000000 20 every=1ms"
+	res, err := run("third", stream, func(n Notice) {
 		if _, ok := n.(Updated); ok && mended == nil {
 			mended = breakLog(t, r)
 		}
@@ -67,7 +68,7 @@ func TestALogThatFailedIsOpenedAgain(t *testing.T) {
 		t.Fatalf("%+v, %v; the log: %v", res, err, r.log.Err())
 	}
 	mended()
-	again, err := run("third", "hello", nil)
+	again, err := run("third", stream, nil)
 	if err != nil || !again.Replayed || again.Outcome != OutcomeUnknown || again.Run != res.Run ||
 		again.Err == nil || again.Err.Subtype != "record_failed" {
 		t.Errorf("the same input again: %+v, %v", again, err)

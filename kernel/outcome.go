@@ -110,7 +110,8 @@ func (run *run) conclude(outcome eventlog.Type, e *provider.Error) (Result, erro
 		events = append(events, eventlog.NewFact(eventlog.PolicyUnasked, "agent", refs, u))
 	}
 	events = append(events, run.outcomeFact(outcome, refs, res), eventlog.NewFact(eventlog.CallEnforced, "perlica", refs, fact.Enforced{
-		Calls: res.Calls, Blocked: res.Blocked, LinesLost: run.r.opt.TrailLost(), Permissions: res.Permissions, Unasked: len(res.Unasked),
+		Calls: res.Calls, Blocked: res.Blocked, LinesLost: run.r.opt.TrailLost(), Permissions: res.Permissions,
+		Unasked: len(res.Unasked) - res.Freed(), Freed: res.Freed(),
 	}))
 	if run.agent.closedInTime() {
 		events = append(events, run.agent.closedFact())

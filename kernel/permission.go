@@ -2,8 +2,8 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/toolcall"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -41,6 +42,7 @@ func (c *client) judge(p *provider.PermissionRequest) {
 	defer c.judging.Unlock()
 	c.mu.Lock()
 	c.perms.Asked++
+	announced := c.toolCall(p.Tool.ID)
 	tool := c.noteTool(p.Tool)
 	tool.asked = true
 	call := tool.call
@@ -50,13 +52,30 @@ func (c *client) judge(p *provider.PermissionRequest) {
 	if n := len(p.Options) - len(options); n > 0 {
 		c.warn("ambiguous_options", fmt.Sprintf("%d of the agent's options share an id with another and cannot be chosen: %s", n, call.Title))
 	}
-	req := c.request(call, options)
-	d := c.run.r.policy.Decide(req, c.run.t.Permissions)
-	if !c.needsPerson(d) && live && !c.isCancelled() {
-		c.decided(p, call, d)
-		return
+	place := c.place()
+	read := c.read(call, options, place)
+	read.Request = startsWhere(read.Request, c.read(announced, nil, place).Request)
+	req := read.Request
+	for {
+		asOf, err := c.lastSeq()
+		if err != nil {
+			c.kill()
+			return
+		}
+		d := c.run.r.policy.Decide(req, c.run.t.Permissions)
+		if c.needsPerson(d) || !live || c.isCancelled() {
+			c.put(p, call, options, read, d)
+			return
+		}
+		if c.decided(p, req, d, asOf) {
+			return
+		}
 	}
-	q := c.question(call, options, req, d)
+}
+
+// put has a person answer.
+func (c *client) put(p *provider.PermissionRequest, call provider.ToolCall, options []acp.PermissionOption, read toolcall.Reading, d policy.Decision) {
+	q, req := c.question(call, options, read, d), read.Request
 	if c.run.t.AnswerIn > 0 {
 		if err := c.run.r.questions.Reachable(); err != nil {
 			c.warn("unreachable", "other processes cannot answer this question: "+err.Error())
@@ -67,7 +86,7 @@ func (c *client) judge(p *provider.PermissionRequest) {
 		c.kill()
 		return
 	}
-	c.show.add(Asked{ticket.Question, c.run.t.AnswerIn > 0 && live}) // before its end can be
+	c.show.add(Asked{ticket.Question, c.run.t.AnswerIn > 0 && c.isLive()}) // before its end can be
 	c.open.Go(func() { c.await(ticket, p, req) })
 }
 
@@ -79,7 +98,7 @@ func unambiguous(options []acp.PermissionOption) []acp.PermissionOption {
 		seen[o.OptionId]++
 	}
 	return slices.DeleteFunc(slices.Clone(options), func(o acp.PermissionOption) bool {
-		return seen[o.OptionId] > 1 || strings.HasPrefix(string(o.OptionId), offerPrefix)
+		return seen[o.OptionId] > 1 || strings.HasPrefix(string(o.OptionId), ownPrefix)
 	})
 }
 
@@ -93,92 +112,84 @@ func (c *client) needsPerson(d policy.Decision) bool {
 	return d.Effect == policy.Ask
 }
 
-// request is what policy is told of a tool call.
-func (c *client) request(call provider.ToolCall, options []acp.PermissionOption) policy.Request {
-	req := policy.Request{
-		Provider: c.run.t.Agent.ID, Session: string(c.run.refs.Session),
-		Kind: string(call.Kind), Title: call.Title,
-		Place: c.place(),
-	}
-	cmds, ok := policy.CommandsOf(call.RawInput, call.Title, string(call.Kind))
-	req.Commands, req.HasCommand = cmds, !ok || len(cmds) > 0
-	add := func(path string) {
-		if path != "" && !filepath.IsAbs(path) {
-			path = filepath.Join(c.run.t.Dir, path)
-		}
-		if path != "" && !slices.Contains(req.Paths, path) {
-			req.Paths = append(req.Paths, path)
-		}
-	}
-	for _, l := range call.Locations {
-		add(l.Path)
-	}
-	for _, d := range call.Content {
-		if d.Type == "diff" {
-			add(d.Path)
-		}
-	}
-	for _, o := range options {
-		req.Options = append(req.Options, policy.Option{ID: string(o.OptionId), Name: o.Name, Kind: string(o.Kind)})
-	}
-	return req
-}
-
-// place is where the agent works, with links resolved: policy looks at no disk for it.
-func (c *client) place() policy.Place {
-	p := policy.Place{Dir: realDir(c.run.t.Dir), Home: realDir(c.run.t.Home)}
-	for _, t := range c.run.t.Temp {
-		p.Temp = append(p.Temp, realDir(t))
-	}
-	return p
-}
-
-func realDir(dir string) string {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		return real
-	}
-	return dir
-}
-
-// decided answers for a rule, a standing approval or a mode.
-func (c *client) decided(p *provider.PermissionRequest, call provider.ToolCall, d policy.Decision) {
-	ruling := eventlog.NewFact(eventlog.PolicyDecided, "policy", c.refs(), fact.PolicyDecided{
-		Title: call.Title, Effect: string(d.Effect), By: string(d.By), Rule: d.Rule, Why: d.Why, Option: d.OptionID,
-	})
-	if _, err := c.run.r.log.Append(context.Background(), ruling); err != nil {
-		c.kill()
-		return
-	}
-	c.count(call.ID, d.Effect == policy.Allow)
-	c.show.add(Decided{Title: call.Title, Effect: string(d.Effect), By: string(d.By), Why: d.Why})
-	reply(c.run.r, p, d.OptionID, "policy", c.refs())
-}
-
-// count adds a yes or a no to the run's numbers.
-func (c *client) count(tool acp.ToolCallId, yes bool) {
+func (c *client) isLive() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if yes {
-		c.perms.Allowed++
+	return c.live
+}
+
+// lastSeq is how far the log goes.
+func (c *client) lastSeq() (eventlog.Seq, error) {
+	e, _, err := c.run.r.log.Last(context.Background(), eventlog.Query{})
+	return e.Seq, err
+}
+
+// decided answers for a rule, a standing approval or a mode. It returns false, and nothing was
+// recorded or answered, if an approval was revoked since the log ended with asOf: what was
+// decided may rest on it.
+func (c *client) decided(p *provider.PermissionRequest, req policy.Request, d policy.Decision, asOf eventlog.Seq) bool {
+	ruling := eventlog.NewFact(eventlog.PolicyDecided, "policy", c.refs(), fact.PolicyDecided{
+		Title: req.Title, Effect: string(d.Effect), By: string(d.By), Rule: d.Rule, Approval: d.ApprovalID(), Why: d.Why, Option: d.OptionID,
+	})
+	var unless eventlog.Query
+	if d.By == policy.ByStanding {
+		unless = eventlog.Query{After: asOf, Types: []eventlog.Type{eventlog.ApprovalRevoked}}
+	}
+	_, err := c.run.r.log.AppendUnless(context.Background(), unless, ruling)
+	var conflict *eventlog.ConflictError
+	if errors.As(err, &conflict) {
+		return false
+	}
+	if err != nil {
+		c.kill()
+		return true
+	}
+	c.count(p.Tool.ID, req, d.Effect == policy.Allow)
+	c.show.add(Decided{Title: req.Title, Effect: string(d.Effect), By: string(d.By), Why: d.Why})
+	reply(c.run.r, p, d.OptionID, "policy", c.refs())
+	return true
+}
+
+// count adds a yes or a no to the run's numbers, and to what is known of the tool.
+func (c *client) count(tool acp.ToolCallId, req policy.Request, yes bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.noteTool(provider.ToolCall{ID: tool})
+	if !yes {
+		c.perms.Denied++
+		s.refused = true
 		return
 	}
-	c.perms.Denied++
-	c.noteTool(provider.ToolCall{ID: tool}).refused = true
+	c.perms.Allowed++
+	s.approved = append(s.approved, req)
 }
 
 // question makes what a person is asked of what the agent asked.
-func (c *client) question(call provider.ToolCall, options []acp.PermissionOption, req policy.Request, d policy.Decision) interaction.Question {
+func (c *client) question(call provider.ToolCall, options []acp.PermissionOption, read toolcall.Reading, d policy.Decision) interaction.Question {
+	req := read.Request
 	q := interaction.Question{
 		Title: call.Title,
 		Subject: interaction.Subject{
-			Provider: c.run.t.Agent.ID, Kind: string(call.Kind), Paths: req.Paths, RawInput: call.RawInput,
+			Provider: c.run.t.Agent.ID, Kind: string(call.Kind), Dir: req.Place.Dir, Paths: req.Paths, Tier: string(d.Tier), RawInput: call.RawInput,
 		},
 		Word: d.Word, Why: d.Why,
 		Expires: c.now().Add(c.run.t.AnswerIn),
 		Refs:    c.refs(),
 	}
 	for _, cmd := range req.Commands {
-		q.Subject.Commands = append(q.Subject.Commands, cmd.String())
+		text := cmd.String()
+		switch {
+		case cmd.Dir == "":
+		case len(req.Commands) == 1:
+			q.Subject.Dir = cmd.Dir
+		default: // each may start elsewhere
+			where, _ := policy.Words([]string{"cd", cmd.Dir})
+			text = where + " && " + text
+		}
+		q.Subject.Commands = append(q.Subject.Commands, text)
+	}
+	for _, f := range req.Fields {
+		q.Subject.Fields = append(q.Subject.Fields, interaction.Field{Name: f.Name, Value: f.Value, Inert: f.Role == policy.Inert, Unread: f.Role == policy.Unread})
 	}
 	for _, t := range call.Content {
 		switch {
@@ -188,6 +199,9 @@ func (c *client) question(call provider.ToolCall, options []acp.PermissionOption
 			q.Subject.Text = append(q.Subject.Text, t.Text)
 		}
 	}
+	for _, b := range read.Bodies {
+		q.Subject.Diffs = append(q.Subject.Diffs, interaction.Diff{Path: b.Path, Old: b.Old, New: b.New})
+	}
 	for _, o := range options {
 		q.Options = append(q.Options, interaction.Option{ID: string(o.OptionId), Label: o.Name, Kind: string(o.Kind)})
 	}
@@ -196,11 +210,15 @@ func (c *client) question(call provider.ToolCall, options []acp.PermissionOption
 			ID: offerPrefix + string(o.Approval.Scope), Label: o.Text, Kind: string(acp.PermissionOptionKindAllowOnce), Offer: true,
 		})
 	}
+	q.Options = interaction.Order(interaction.Refusable(q.Options))
 	return q
 }
 
-// offerPrefix marks the ids of options that are Perlica's own.
-const offerPrefix = "perlica:remember-"
+// ownPrefix marks the ids of options that are Perlica's own, offerPrefix those that remember.
+const (
+	ownPrefix   = "perlica:"
+	offerPrefix = ownPrefix + "remember-"
+)
 
 // await waits for the end of a question and tells the agent.
 func (c *client) await(t *interaction.Ticket, p *provider.PermissionRequest, req policy.Request) {
@@ -223,7 +241,7 @@ func (c *client) await(t *interaction.Ticket, p *provider.PermissionRequest, req
 	} else {
 		c.unanswered(p, lapsed)
 		if lapsed == interaction.Nobody || lapsed == interaction.TimeUp {
-			o, _ := t.First(string(acp.PermissionOptionKindRejectOnce))
+			o, _ := t.First(string(acp.PermissionOptionKindRejectOnce)) // one of Perlica's own is cancelled
 			res.Option = o.ID
 		}
 	}
@@ -277,18 +295,24 @@ func (c *client) obey(ctx context.Context, t *interaction.Ticket, a interaction.
 	if i < 0 {
 		// The coordinator lets nothing else through, but others write this log, too.
 		c.warn("no_such_option", fmt.Sprintf("the answer of %s is none of the options, so the agent was told cancelled", a.By))
-		c.count(p.Tool.ID, false)
+		c.count(p.Tool.ID, req, false)
 		return "", nil
 	}
 	o := t.Options[i]
-	c.count(p.Tool.ID, o.Allows())
-	if o.Kind == string(acp.PermissionOptionKindAllowAlways) {
+	c.count(p.Tool.ID, req, o.Allows())
+	if o.Allows() && req.Kind == string(acp.ToolKindSwitchMode) {
 		c.mu.Lock()
-		c.always = append(c.always, req.Kind)
+		c.agreed[o.ID], c.agreed[req.Mode] = true, true
 		c.mu.Unlock()
 	}
-	if !o.Offer {
+	switch {
+	case o.ID == interaction.DenyID:
+		return "", nil
+	case !o.Offer:
 		return o.ID, nil
+	}
+	if o.ID == interaction.DenyID {
+		return "", nil // which is sent as cancelled
 	}
 	for _, offer := range policy.Remember(req) {
 		if offerPrefix+string(offer.Approval.Scope) == o.ID {

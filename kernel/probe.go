@@ -8,6 +8,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -17,6 +18,8 @@ type ProbeOptions struct {
 	Environ []string // what the agent's environment is chosen from
 	Servers []acp.McpServer
 	Version string // of Perlica, told to the agent
+
+	Redactor *redact.Redactor // what is masked in what the agent says of errors; nil: what looks like a secret
 }
 
 // ProbeReport is what an agent said of itself before it was prompted. What was not reached
@@ -55,7 +58,7 @@ type ProbeStep struct {
 // children are gone when Probe returns. When ctx is done the probe ends early.
 func Probe(ctx context.Context, a Agent, opt ProbeOptions) ProbeReport {
 	p := &probe{report: ProbeReport{
-		Provider: a.ID, Command: a.Command,
+		Provider: a.ID, Command: redact.Args(a.Command),
 		Logins: []acp.AuthMethod{}, Modes: []acp.SessionMode{}, Selected: map[string]string{},
 		Options: []acp.SessionConfigOption{}, Warnings: []string{},
 	}}
@@ -63,6 +66,7 @@ func Probe(ctx context.Context, a Agent, opt ProbeOptions) ProbeReport {
 		p.conn, err = provider.Start(a.Agent, provider.Options{
 			Recorder: p, Client: p, Dir: opt.Dir, Environ: opt.Environ,
 			MaxLine: a.MaxLine, ConnectTimeout: a.ConnectTimeout, RequestTimeout: a.RequestTimeout,
+			Redact: opt.Redactor.Lines(),
 		})
 		return err
 	})
@@ -70,7 +74,7 @@ func Probe(ctx context.Context, a Agent, opt ProbeOptions) ProbeReport {
 		err = p.talk(ctx, a, opt)
 		p.end(ctx, err)
 	}
-	return p.finish(a, err)
+	return p.finish(a, err, opt.Redactor)
 }
 
 // probe is a Probe on its way: the connection's recorder, which keeps nothing, and its
@@ -159,9 +163,14 @@ func (p *probe) end(ctx context.Context, failed error) {
 	}
 }
 
-func (p *probe) finish(a Agent, err error) ProbeReport {
+func (p *probe) finish(a Agent, err error, redactor *redact.Redactor) ProbeReport {
 	if err != nil && !errors.As(err, &p.report.Err) {
 		p.report.Err = &provider.Error{Provider: a.ID, Type: provider.TypeProtocol, Message: err.Error()}
+	}
+	if e := p.report.Err; e != nil {
+		masked := *e
+		masked.Message = redactor.Text(e.Message)
+		p.report.Err = &masked
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -3,13 +3,8 @@ package kernel
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
-	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -19,18 +14,6 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
 )
-
-// An InputError says what is wrong with what was to be sent; nothing was.
-type InputError struct{ Err error }
-
-func (e *InputError) Error() string { return e.Err.Error() }
-func (e *InputError) Unwrap() error { return e.Err }
-
-// isUsage reports whether err is the fault of whoever asked, not of the agent.
-func isUsage(err error) bool {
-	var input *InputError
-	return errors.As(err, &input)
-}
 
 // choose puts a session into a mode and a model. Where mode is empty it is the one in which
 // the agent asks.
@@ -157,7 +140,7 @@ func OptionValues(o acp.SessionConfigSelectOptions) []string {
 
 // blocks is what the agent is asked: the system text and the transcript where they
 // belong, then the input's text, then its attachments.
-func (run *run) blocks(ctx context.Context) ([]acp.ContentBlock, *fact.Truncated, error) {
+func (run *run) blocks(ctx context.Context, files []file) ([]acp.ContentBlock, *fact.Truncated, error) {
 	var blocks []acp.ContentBlock
 	var cut *fact.Truncated
 	first := !run.agent.fed && !run.agent.how.native() // the agent knows nothing yet
@@ -177,50 +160,23 @@ func (run *run) blocks(ctx context.Context) ([]acp.ContentBlock, *fact.Truncated
 		}
 	}
 	blocks = append(blocks, acp.TextBlock(run.t.Input.Text))
-	for _, path := range run.t.Input.Attachments {
-		b, err := run.attachment(path)
-		if err != nil {
-			return nil, nil, &InputError{fmt.Errorf("attachment: %w", err)}
-		}
-		blocks = append(blocks, b)
+	for _, f := range files {
+		blocks = append(blocks, run.attachment(f))
 	}
 	return blocks, cut, nil
 }
 
-// maxEmbedded is the largest file that is put into a prompt; of a larger one the agent
-// gets a link.
-const maxEmbedded = 1 << 20
-
 // attachment makes of a file what the agent can take: an image, an embedded text, else a
 // link.
-func (run *run) attachment(path string) (acp.ContentBlock, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return acp.ContentBlock{}, err
-	}
-	if !info.Mode().IsRegular() {
-		return acp.ContentBlock{}, &fs.PathError{Op: "attach", Path: path, Err: errors.New("not a regular file")}
-	}
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return acp.ContentBlock{}, err
-	}
-	uri := (&url.URL{Scheme: "file", Path: filepath.ToSlash(abs)}).String()
-	link := acp.ResourceLinkBlock(filepath.Base(abs), uri)
-	if info.Size() > maxEmbedded {
-		return link, nil
-	}
-	data, err := os.ReadFile(abs)
-	if err != nil {
-		return acp.ContentBlock{}, err
-	}
+func (run *run) attachment(f file) acp.ContentBlock {
 	can := run.agent.info.AgentCapabilities.PromptCapabilities
-	mime := http.DetectContentType(data)
+	mime := http.DetectContentType(f.data)
 	switch {
+	case f.data == nil:
 	case can.Image && strings.HasPrefix(mime, "image/"):
-		return acp.ImageBlock(base64.StdEncoding.EncodeToString(data), mime), nil
-	case can.EmbeddedContext && utf8.Valid(data):
-		return acp.ResourceBlock(acp.EmbeddedResourceResource{TextResourceContents: &acp.TextResourceContents{Uri: uri, Text: string(data)}}), nil
+		return acp.ImageBlock(base64.StdEncoding.EncodeToString(f.data), mime)
+	case can.EmbeddedContext && utf8.Valid(f.data):
+		return acp.ResourceBlock(acp.EmbeddedResourceResource{TextResourceContents: &acp.TextResourceContents{Uri: f.uri, Text: string(f.data)}})
 	}
-	return link, nil
+	return acp.ResourceLinkBlock(f.name, f.uri)
 }

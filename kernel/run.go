@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -20,7 +21,8 @@ import (
 const cancelGrace = 15 * time.Second
 
 // Run answers one input with at most one call. If the input's id was called before, no
-// call is made and the recorded result is returned.
+// call is made and the recorded result is returned; with another text or other attachments
+// the error is an *InputConflictError.
 //
 // The error says why the input was not accepted, or that the log could not be written
 // before the prompt left; nothing was sent then. Everything that happens after that is in
@@ -44,14 +46,14 @@ func (r *Runner) Run(ctx context.Context, t Turn) (Result, error) {
 func (r *Runner) once(ctx context.Context, t *Turn, do func() (Result, error)) (Result, error) {
 	if t.Input.ID == "" {
 		t.Input.ID = eventlog.InputID(uuid.Must(uuid.NewV7()).String())
-	} else if res, ok, err := r.Recorded(ctx, t.Input.ID); ok || err != nil {
+	} else if res, ok, err := r.replay(ctx, t.Input); ok || err != nil {
 		return res, err
 	}
 	res, err := do()
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) && conflict.Type == eventlog.Requested {
 		// Another process was faster with the same input.
-		res, ok, err := r.Recorded(ctx, t.Input.ID)
+		res, ok, err := r.replay(ctx, t.Input)
 		if err == nil && !ok {
 			err = ErrInputRunning
 		}
@@ -196,7 +198,9 @@ func (run *run) do(ctx context.Context) (res Result, err error) {
 			res.Warnings = run.client.takeWarnings()
 		}
 	}()
-	run.agent = newAgentSession(run.r, run.t.Setup, run.refs, run.client)
+	setup := run.t.Setup
+	setup.Limit = cmp.Or(setup.Limit, run.t.Permissions)
+	run.agent = newAgentSession(run.r, setup, run.refs, run.client)
 	err = run.agent.start()
 	rerr := run.recordInput()
 	run.r.log.Hurry()
@@ -311,7 +315,11 @@ func errStopped(s Stop) error { return errors.New("stopped before the prompt was
 
 // intend puts the intent on disk. After it the input counts as called.
 func (run *run) intend(ctx context.Context) error {
-	blocks, cut, err := run.blocks(ctx)
+	files, err := run.t.Input.files()
+	if err != nil {
+		return err
+	}
+	blocks, cut, err := run.blocks(ctx, files)
 	if err != nil {
 		return err
 	}
@@ -319,7 +327,11 @@ func (run *run) intend(ctx context.Context) error {
 	if err != nil {
 		return &InputError{err}
 	}
-	digest := sha256.Sum256(prompt)
+	recorded := []byte(prompt)
+	if run.r.opt.RedactLog {
+		recorded = run.r.opt.Redactor.Payload(recorded)
+	}
+	digest := sha256.Sum256(recorded)
 	var events []eventlog.Event
 	if cut != nil {
 		events = append(events, eventlog.NewFact(eventlog.Truncated, "perlica", run.client.refs(), *cut))
@@ -330,6 +342,7 @@ func (run *run) intend(ctx context.Context) error {
 	}
 	events = append(events, eventlog.NewFact(eventlog.Requested, "perlica", run.client.refs(), fact.Requested{
 		Provider: run.t.Agent.ID, Agent: run.t.Agent.Command, Digest: hex.EncodeToString(digest[:]), Bytes: len(prompt), CallIndex: 1, Strategy: strategy,
+		Input: run.r.digest(run.t.Input, files),
 	}))
 	if err := run.state.advance(eventlog.Requested); err != nil {
 		return err

@@ -12,9 +12,10 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/trail"
+	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/logtrust"
 	"github.com/perlica/perlica/policy"
 )
 
@@ -26,13 +27,15 @@ type Options struct {
 	Runtime    string // folder for sockets; empty: no other process can answer
 	Version    string // of Perlica, told to agents
 	Rules      []policy.Rule
-	Vouchers   Vouchers        // says which standing approvals were given here
-	StreamSync bool            // what an agent says is on disk before it is shown
-	Environ    []string        // what agents' environments are chosen from
-	Redactor   *trail.Redactor // what is masked in what agents say of errors; nil: what looks like a secret
-	RedactLog  bool            // the Redactor masks every payload before it is hashed
-	Trail      *slog.Logger    // the debug trail; nil: none
-	TrailLost  func() int64    // how many of its lines were lost; nil: none
+	Own        []string         // Perlica's own folders, which no agent may write to
+	Vouchers   Vouchers         // says which standing approvals were given here
+	Known      logtrust.Store   // says which logs may be used; its Keys are those in KeyDir
+	StreamSync bool             // what an agent says is on disk before it is shown
+	Environ    []string         // what agents' environments are chosen from
+	Redactor   *redact.Redactor // what is masked in what agents say of errors; nil: what looks like a secret
+	RedactLog  bool             // the Redactor masks every payload before it is hashed
+	Trail      *slog.Logger     // the debug trail; nil: none
+	TrailLost  func() int64     // how many of its lines were lost; nil: none
 	Now        func() time.Time
 
 	// FreeSpace says how many bytes may still be written where a folder lies; nil asks the
@@ -74,7 +77,8 @@ const (
 )
 
 // Open opens the context's log, creating it if need be. Its folders must exist. It fails
-// with the errors of eventlog.Open.
+// with the errors of eventlog.Open, and with a *logtrust.UnknownError if the log is not known here:
+// then nothing of it was used or changed.
 func Open(ctx context.Context, opt Options) (*Runner, error) {
 	if opt.Now == nil {
 		opt.Now = time.Now
@@ -99,9 +103,13 @@ func Open(ctx context.Context, opt Options) (*Runner, error) {
 	if opt.RedactLog {
 		logged.Redact = opt.Redactor.Payload
 	}
-	log, err := eventlog.Open(ctx, opt.Paths.EventLog, logged)
+	opt.Known.Keys = logged.Keys
+	log, kept, err := opt.Known.Open(ctx, opt.Paths.EventLog, logged)
 	if err != nil {
 		return nil, err
+	}
+	if kept != nil {
+		opt.Trail.Warn("the log could not be put among those that are known", "error", kept.Error())
 	}
 	r := &Runner{
 		log:       log,
@@ -160,6 +168,9 @@ func (r *Runner) Log() *eventlog.Log { return r.log }
 
 // Questions takes answers to questions, of this process and of others.
 func (r *Runner) Questions() *interaction.Coordinator { return r.questions }
+
+// Vouchers say what was decided here, whatever the log says.
+func (r *Runner) Vouchers() Vouchers { return r.opt.Vouchers }
 
 // Approvals returns the standing approvals that count here.
 func (r *Runner) Approvals(ctx context.Context) ([]policy.Approval, error) {

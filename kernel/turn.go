@@ -13,15 +13,6 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Input is one thing to be answered.
-type Input struct {
-	ID          eventlog.InputID // empty: a new one is made
-	Text        string
-	Attachments []string // paths of files
-	Source      string   // where it came from: "run", "chat"
-	Sender      string   // who it came from: a user's name
-}
-
 // Turn is an input and how it is to be answered.
 type Turn struct {
 	Input Input
@@ -71,12 +62,22 @@ type Result struct {
 	Permissions fact.Permissions
 	Unasked     []fact.UnaskedTool
 	Blocked     int
-	Calls       int // 0 or 1
+	Calls       int // that were made for this input, by this run or by the one that is replayed: 0 or 1
 	Err         *provider.Error
 	Stopped     *Stop // why the turn was stopped, if it was
 	Replayed    bool  // the input had been called before; this is what was recorded
 	Pruned      bool  // some of that was removed from the log since
 	Warnings    []string
+}
+
+// Freed counts the tools that ran unasked because a person had said yes for good.
+func (r Result) Freed() (n int) {
+	for _, u := range r.Unasked {
+		if u.FreedBy != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // Tokens reads the numbers of a usage as agents write it. ok is false if there are none.

@@ -10,31 +10,49 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/perlica/perlica/policy"
 )
 
-// Vouchers says which standing approvals were given here. A log can come with a cloned
-// repository, and with it approvals that nobody here gave: a yes counts only if its hash
-// is in a file of the user's own. Losing the file loses the approvals, never the other way
-// round.
+// Vouchers says what was decided here: standing approvals, and contacts that were paired. A log
+// can come with a cloned repository, and with it decisions that nobody here made: a yes counts
+// only if its hash is in a file of the user's own. Losing the file loses them, never the other
+// way round.
 type Vouchers struct{ path string }
 
 // NewVouchers keeps the hashes in the file at path.
 func NewVouchers(path string) Vouchers { return Vouchers{path} }
 
-// hash identifies an approval by all that it says.
-func (Vouchers) hash(a policy.Approval) string {
-	b, err := json.Marshal(a)
+// hash identifies a decision by all that it says.
+func (Vouchers) hash(decision any) string {
+	b, err := json.Marshal(decision)
 	if err != nil {
-		panic(fmt.Sprintf("kernel: approval: %v", err)) // plain fields
+		panic(fmt.Sprintf("kernel: voucher: %v", err)) // plain fields
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
-// Add vouches for an approval. When it returns nil the voucher survives a power failure.
-func (v Vouchers) Add(a policy.Approval) error {
+// revoked goes ahead of the hash of a decision that does not count from that line on.
+const revoked = "-"
+
+// Add vouches for a decision, a value of plain fields. When it returns nil the voucher survives a
+// power failure.
+func (v Vouchers) Add(decision any) error { return v.write(v.hash(decision)) }
+
+// Revoke takes the voucher for a decision back, with the same promise. Only a later Add gives it
+// again.
+func (v Vouchers) Revoke(decision any) error { return v.write(revoked + v.hash(decision)) }
+
+// Knows reports whether a decision is vouched for.
+func (v Vouchers) Knows(decision any) (bool, error) {
+	known, err := v.read()
+	return known[v.hash(decision)], err
+}
+
+// write appends a line: processes that write at the same moment lose nothing of each other's.
+func (v Vouchers) write(line string) error {
 	if err := os.MkdirAll(filepath.Dir(v.path), 0o700); err != nil {
 		return err
 	}
@@ -42,7 +60,7 @@ func (v Vouchers) Add(a policy.Approval) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(v.hash(a) + "\n")
+	_, err = f.WriteString(line + "\n")
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
@@ -73,7 +91,8 @@ func (v Vouchers) read() (map[string]bool, error) {
 	known := map[string]bool{}
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
-		known[lines.Text()] = true
+		hash, gone := strings.CutPrefix(lines.Text(), revoked)
+		known[hash] = !gone
 	}
 	return known, lines.Err()
 }

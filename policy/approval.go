@@ -35,6 +35,14 @@ type Approval struct {
 	Kind string `json:"kind,omitempty"` // ACP tool kind; empty: any
 	Dir  string `json:"dir,omitempty"`  // the directory a command starts in; empty: any
 
+	// Agent is the agent's program and its arguments; empty in approvals of before it was
+	// recorded: any. LeadsTo is where Path led; empty likewise: to itself.
+	Agent   string `json:"agent,omitempty"`
+	LeadsTo string `json:"leads_to,omitempty"`
+	// Settings are the other fields of the request, those apart that change nothing: a yes
+	// covers a request with the same ones, NAME=value, a line each.
+	Settings string `json:"settings,omitempty"`
+
 	Expires time.Time `json:"expires,omitzero"` // zero: never
 	By      string    `json:"by"`               // who said so
 	Made    time.Time `json:"made"`
@@ -57,6 +65,9 @@ func (a Approval) String() string {
 		what = "commands like `" + visible(a.Pattern) + "`"
 	case a.Path != "":
 		what = strings.TrimSpace(a.Kind + " of " + visible(a.Path))
+	}
+	if a.Settings != "" {
+		what += " with " + visible(strings.ReplaceAll(a.Settings, "\n", ", "))
 	}
 	if a.Scope == ScopeSession {
 		return what + ", for this session"
@@ -82,6 +93,10 @@ func (a Approval) covers(r Request, now time.Time, as assessment) bool {
 		return false
 	case a.Provider != "" && a.Provider != r.Provider, a.Kind != "" && a.Kind != r.Kind:
 		return false
+	case a.Agent != "" && a.Agent != r.Agent:
+		return false
+	case a.Effect == Allow && a.Settings != r.settings():
+		return false
 	case a.Dir != "" && !slices.Equal(startDirs(r), []string{filepath.Clean(a.Dir)}):
 		return false
 	}
@@ -96,12 +111,30 @@ func (a Approval) about(r Request, as assessment) bool {
 	case a.Pattern != "":
 		return a.likePattern(r, as)
 	case a.Path != "":
-		return !as.commands && len(r.Paths) > 0 && !slices.ContainsFunc(r.Paths, func(p string) bool {
-			return filepath.Clean(p) != filepath.Clean(a.Path)
-		})
+		return !as.commands && a.samePaths(r)
 	}
 	// A yes must be about something; a no to a kind of tool may stand alone.
 	return a.Effect == Deny && a.Kind != ""
+}
+
+// samePaths says whether the request is about the approved file alone, and that is still what
+// its path leads to. A no holds for any way to the file.
+func (a Approval) samePaths(r Request) bool {
+	leads := a.LeadsTo
+	if leads == "" {
+		leads = filepath.Clean(a.Path)
+	}
+	same := func(p string) bool {
+		real, ok := realPath(p)
+		if a.Effect == Deny {
+			return filepath.Clean(p) == filepath.Clean(a.Path) || ok && real == leads
+		}
+		return ok && real == leads && filepath.Clean(p) == filepath.Clean(a.Path)
+	}
+	if a.Effect == Deny {
+		return slices.ContainsFunc(r.Paths, same)
+	}
+	return len(r.Paths) > 0 && !slices.ContainsFunc(r.Paths, func(p string) bool { return !same(p) })
 }
 
 func (a Approval) sameCommand(r Request) bool {
@@ -166,6 +199,52 @@ func canonical(text string) (string, bool) {
 		return "", false
 	}
 	return strings.TrimSpace(b.String()), true
+}
+
+// Same says whether two commands of requests at one place are the same, but for their spelling
+// and a shell that is told to run one of them.
+func (c Command) Same(other Command, at Place) bool {
+	mine, err := filepath.Rel(realDir(c.dir(at)), realDir(other.dir(at)))
+	return err == nil && mine == "." && c.core() == other.core()
+}
+
+func realDir(dir string) string {
+	if real, ok := realPath(dir); ok {
+		return real
+	}
+	return dir
+}
+
+// core is the command in one spelling, without the shells around it.
+func (c Command) core() string {
+	text, _ := c.script()
+	for range 4 {
+		inner, ok := unwrapped(text)
+		if !ok {
+			break
+		}
+		text = inner
+	}
+	if same, ok := canonical(text); ok {
+		return same
+	}
+	return strings.TrimSpace(text)
+}
+
+// unwrapped returns TEXT of a command that is sh -c TEXT.
+func unwrapped(text string) (string, bool) {
+	calls, ok := simpleCalls(text, Place{})
+	if !ok || len(calls) != 1 {
+		return "", false
+	}
+	var argv []string
+	for _, f := range calls[0] {
+		if f.vague || f.glob {
+			return "", false
+		}
+		argv = append(argv, f.text)
+	}
+	return shellText(argv)
 }
 
 // requote gives a word without expansions its plainest quotes.
@@ -239,7 +318,7 @@ func approvalFor(r Request) (Approval, bool) {
 	if !once || as.verdict.Tier == Refused || as.verdict.Unknown {
 		return Approval{}, false
 	}
-	a := Approval{Effect: Allow, Provider: r.Provider}
+	a := Approval{Effect: Allow, Provider: r.Provider, Agent: r.Agent, Settings: r.settings()}
 	if as.commands {
 		if len(r.Commands) != 1 {
 			return Approval{}, false
@@ -252,7 +331,9 @@ func approvalFor(r Request) (Approval, bool) {
 		return Approval{}, false
 	}
 	a.Kind, a.Path = r.Kind, filepath.Clean(r.Paths[0])
-	return a, true
+	var ok bool
+	a.LeadsTo, ok = realPath(a.Path)
+	return a, ok
 }
 
 // visible shows text on one line of a terminal, whole.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -27,123 +28,250 @@ func (w *walker) call(c *syntax.CallExpr, st *state, in flow) flow {
 // argv judges the words of one simple command, given what it reads, and returns
 // what it writes.
 func (w *walker) argv(fs []field, st *state, in flow) flow {
-	out := flow{piped: in.piped, download: in.download}
+	out := flow{piped: in.piped, origin: in.origin}
 	if len(fs) == 0 {
 		return out
 	}
-	w.steps++
-	if w.depth++; w.depth > maxDepth {
+	w.steps += 1 + len(fs)/8
+	if w.depth++; w.depth > maxDepth || w.steps > 2*maxSteps {
 		w.unknown("nested too deeply to be judged")
 		w.depth--
 		return out
 	}
 	defer func() { w.depth-- }()
-	w.calls = append(w.calls, fs)
-	for _, f := range fs {
-		out.download = out.download || f.download
+	if w.refusedOnly == 0 {
+		w.calls = append(w.calls, fs)
 	}
-	name := commandName(fs[0])
+	for _, f := range fs {
+		out.origin |= w.originOf(f, st)
+	}
 	switch {
-	case fs[0].download:
-		w.ask("runs what it downloads: %s", shown(fs))
-		w.verdict.Unknown = true
+	case fs[0].origin.is(foreign), strings.Contains(fs[0].text, "/") && w.runsForeign(fs[0], st):
+		w.unknown("runs what it downloads or decodes: %s", shown(fs))
 		return out
 	case fs[0].vague || fs[0].glob:
 		w.unknown("the text does not tell which command this is: %s", shown(fs))
 	}
-	if _, ok := w.funcs[name]; ok {
-		inner := st.clone()
-		inner.args = positional(fs[1:])
-		out = w.enter(name, inner, in)
-		inner.args = st.args
-		*st = *inner
-		return out
+	if strings.Contains(fs[0].text, "/") {
+		w.runsText(fs[0], st)
 	}
-	if r, ok := w.judge(name, fs, st, in); ok {
-		return r
+	out = w.named(fs, st, in, out)
+	for _, f := range fs[1:] {
+		if f.sink != nil {
+			read := flow{piped: true, origin: in.origin | out.origin}
+			if in.piped && in.known {
+				read = in
+			}
+			w.stmts(f.sink.Stmts, st.clone(), read)
+		}
 	}
 	return out
+}
+
+// named judges both the functions and the program of this name, where there are both:
+// which of them is run depends on where the functions hold, and on who calls.
+func (w *walker) named(fs []field, st *state, in, out flow) flow {
+	name := commandName(fs[0])
+	if len(w.funcs[fs[0].text]) == 0 {
+		if r, how := w.judge(name, fs, st, in); how == answers {
+			return r
+		} else if how == unread {
+			w.suffixesOf(fs, st, in)
+			w.outputs(fs, st)
+		}
+		return out
+	}
+	program := st.clone()
+	called := w.enterAll(fs, st, in)
+	r, how := w.judge(name, fs, program, in)
+	if how == unread {
+		return called
+	}
+	st.join(st.clone(), program)
+	r = called.then(r)
+	r.known = false
+	return r
 }
 
 // commandName is what a command word calls, without its directory. File systems
 // that do not tell capitals apart find RM as well.
 func commandName(f field) string {
 	name := strings.ToLower(path.Base(strings.ReplaceAll(f.text, `\`, "/")))
-	return strings.TrimSuffix(name, ".exe")
+	return strings.TrimPrefix(strings.TrimSuffix(name, ".exe"), "=") // zsh finds =rm
 }
 
-// judge looks at a command it knows. It returns false if what the command writes
-// follows from what it reads.
-func (w *walker) judge(name string, fs []field, st *state, in flow) (flow, bool) {
-	if wr, ok := wrappers[name]; ok {
-		return w.unwrap(name, wr, fs, st, in), true
+// handling says what is known of a command after it was judged.
+type handling int
+
+const (
+	unread  handling = iota // nothing is known about it
+	passes                  // what it writes follows from what it reads
+	answers                 // what it writes is known
+)
+
+// judge looks at a command it knows.
+func (w *walker) judge(name string, fs []field, st *state, in flow) (flow, handling) {
+	w.sends(name, fs, st, in)
+	w.unpacks(name, fs, st, in)
+	if wr, ok := wrappers[name]; ok && wr.runs(fs) {
+		return w.unwrap(name, wr, fs, st, in), answers
 	}
 	if isShell(name) {
-		return w.shell(name, fs, st, in), true
+		return w.shell(name, fs, st, in), answers
 	}
 	if w.builtin(name, fs, st, in) {
-		return flow{}, true
+		return flow{known: slices.Contains(silent, name)}, answers
 	}
 	switch name {
 	case "echo", "printf":
-		return printed(name, fs[1:]), true
+		return printed(name, fs[1:]), answers
 	case "pwd":
 		if len(st.dirs) == 1 && st.dirs[0].path != "" {
-			return flow{known: true, text: st.dirs[0].path}, true
+			return flow{known: true, text: st.dirs[0].path}, answers
 		}
 	case "cat", "tee", "nl", "sponge":
-		return w.cat(name, fs, st, in), true
+		return w.cat(name, fs, st, in), answers
+	case "base64", "base32", "basenc", "gbase64", "xxd", "openssl", "uudecode":
+		if out, ok := w.decode(name, fs, st, in); ok {
+			w.harm(name, fs, st, in)
+			return out, answers
+		}
+	case "apply_patch", "applypatch":
+		w.applyPatch(fs, st, in)
+		return flow{piped: true}, answers
+	case "fd", "fdfind":
+		return w.fd(fs, st), answers
+	case "start-stop-daemon":
+		w.daemon(fs, st)
 	case "ls", "dir", "find", "gfind":
-		return w.listing(name, fs, st, in), true
-	case "curl", "wget", "fetch", "aria2c", "http", "https", "lynx", "lwp-request", "axel":
-		w.fetch(name, fs, st)
-		return flow{piped: true, download: true}, true
+		return w.listing(name, fs, st, in), answers
 	case "xargs", "gxargs", "parallel":
-		w.xargs(name, fs, st, in)
-		return flow{}, true
+		return w.xargs(name, fs, st, in), answers
+	case "date", "whoami", "hostname", "uname", "nproc":
+		if !slices.ContainsFunc(fs[1:], func(f field) bool { return f.vague || !brief().MatchString(f.text) }) {
+			return flow{known: true, text: "0"}, answers
+		}
+	case "which", "type":
+		if _, operands := options(fs[1:], "", false); len(operands) == 1 {
+			return located(operands[0]), answers
+		}
+	case "mktemp":
+		return w.mktemp(fs, st), answers
+	case "ssh-agent", "direnv", "conda", "pyenv", "rbenv", "nodenv", "jenv", "brew", "fnm", "mise", "zoxide", "starship", "opam", "dircolors", "keychain", "luarocks", "minikube":
+		if len(fs) > 1 && !strings.Contains(fs[0].text, "/") && slices.Contains(hooks, fs[1].text) {
+			return flow{known: true}, answers
+		}
+	case "printenv":
+		return flow{piped: true, origin: private}, answers
 	}
-	w.harm(name, fs, st)
-	return flow{}, false
+	if _, ok := fetchers[name]; ok && name != "gh" {
+		w.fetch(name, fs, st)
+		return flow{piped: true, origin: network}, answers
+	}
+	if w.harm(name, fs, st, in) || slices.Contains(textPrograms, name) {
+		return flow{}, passes
+	}
+	return flow{}, unread
 }
+
+// brief are arguments with which date and its like print one word without a slash.
+var brief = lazily(`^(\+[^/]*|-[uImnrsf]|--utc|--iso-8601)$`)
+
+// located is the output of which: a path that is unknown, to a program whose name is known.
+func located(f field) flow {
+	return flow{piped: true, known: !f.vague, text: f.text, other: unknownText}
+}
+
+// mktemp writes the name of something new in the temporary directory, unless an option says
+// where to make it.
+func (w *walker) mktemp(fs []field, st *state) flow {
+	opts, operands := options(fs[1:], "p --suffix", false)
+	template := literal("made-by-mktemp")
+	if len(operands) > 0 {
+		template = operands[0]
+	}
+	o, elsewhere := find(opts, "-p", "--tmpdir")
+	switch {
+	case elsewhere && o.value != nil:
+		template.text = path.Join(o.value.text, template.text)
+		template.vague = template.vague || o.value.vague
+	case len(w.place.Temp) > 0 && (elsewhere || has(opts, "-t") || len(operands) == 0):
+		template.text = path.Join(w.place.Temp[0], template.text)
+	case len(operands) == 0:
+		return flow{piped: true}
+	}
+	template.pat, template.glob = template.text, false
+	w.write(template, st, "creates "+shown(fs))
+	return flow{piped: true, known: !template.vague, text: template.text}
+}
+
+// hooks are the first words with which everyday programs print settings for the shell that
+// evaluates them. Their names say what they do, as a script's does.
+var hooks = []string{"-s", "hook", "shell.bash", "shell.zsh", "shell.posix", "init", "shellenv", "env", "activate", "-b", "path", "docker-env"}
+
+// silent are the commands of a shell that print nothing.
+var silent = []string{"cd", "set", "shift", "export", "unset", "readonly", "local", "trap", "declare", "typeset"}
 
 // builtin handles what a shell does to itself. It says whether it did.
 func (w *walker) builtin(name string, fs []field, st *state, in flow) bool {
 	args := fs[1:]
 	switch name {
+	case "printf":
+		return w.printfTo(args, st)
 	case "cd", "pushd", "chdir":
 		w.cd(name, args, st)
 	case "popd":
 		st.chdir(unknownField(""))
 	case "eval":
 		w.eval(fs, st, in)
-	case "trap", "alias":
+	case "trap":
+		if len(args) > 0 {
+			w.nested(args[0].text, args[0], st.clone(), flow{})
+		}
+	case "alias":
 		for _, a := range args {
-			_, body, ok := strings.Cut(a.text, "=")
-			if name == "trap" || !ok {
-				body = a.text
+			if head, body, ok := strings.Cut(a.text, "="); ok {
+				w.alias(head, body)
+				w.nested(body, a, st.clone(), flow{})
 			}
-			w.nested(body, a, st.clone(), flow{})
-			if name == "trap" {
-				break
-			}
+		}
+	case "hash":
+		opts, operands := options(args, "p", false)
+		if o, ok := find(opts, "-p"); ok && o.value != nil && len(operands) > 0 {
+			w.alias(operands[0].text, o.value.text)
+		}
+	case "enable":
+		if slices.ContainsFunc(args, func(f field) bool { return strings.HasPrefix(f.text, "-f") }) {
+			w.ask("loads code into the shell: %s", shown(fs))
 		}
 	case ".", "source":
 		w.scriptFile(fs, args, st, in)
 	case "set":
 		w.set(args, st)
 	case "read", "mapfile", "readarray", "getopts", "unset", "let", "export", "declare", "local", "readonly", "typeset":
-		for _, a := range args {
-			name, _, _ := strings.Cut(a.text, "=")
-			if syntax.ValidName(name) {
-				st.vars[name] = variable{field: unknownField("")}
-			}
-		}
+		w.declared(name, args, st)
 	case "shift":
 		st.args = nil
 	default:
 		return false
 	}
 	return true
+}
+
+// declared forgets variables that are read or unset, and keeps those that are set by a
+// command which was found behind another one.
+func (w *walker) declared(name string, args []field, st *state) {
+	for _, a := range args {
+		key, value, set := strings.Cut(a.text, "=")
+		switch {
+		case !syntax.ValidName(key):
+		case set:
+			st.vars[key] = variable{field: *part(a, value), exported: name == "export"}
+			w.environment(key, st.vars[key].field, st)
+		default:
+			st.vars[key] = variable{field: unknownField("")}
+		}
+	}
 }
 
 func (w *walker) cd(name string, args []field, st *state) {
@@ -181,7 +309,7 @@ func (w *walker) eval(fs []field, st *state, in flow) {
 	for _, f := range fs[1:] {
 		b.WriteString(f.text + " ")
 		whole.vague = whole.vague || f.vague
-		whole.download = whole.download || f.download
+		whole.origin |= f.origin
 	}
 	whole.src = shown(fs)
 	w.nested(b.String(), whole, st, in)
@@ -190,93 +318,12 @@ func (w *walker) eval(fs []field, st *state, in flow) {
 // nested judges text that a shell will read, found in the field from.
 func (w *walker) nested(text string, from field, st *state, in flow) flow {
 	switch {
-	case from.download:
-		w.unknown("runs what it downloads: %s", from.src)
+	case from.origin.is(foreign):
+		w.unknown("runs what it downloads or decodes: %s", from.src)
 	case from.vague:
 		w.unknown("the text does not tell what the shell is given to run: %s", from.src)
 	}
 	out := w.script(text, st, in)
 	st.settle()
-	return out
-}
-
-// printed is the output of echo and of the plainest uses of printf.
-func printed(name string, args []field) flow {
-	var words []string
-	out := flow{piped: true, known: true}
-	for _, a := range args {
-		out.known = out.known && !a.vague && !a.glob
-		out.download = out.download || a.download
-		words = append(words, a.text)
-	}
-	if name == "printf" {
-		out.text = format(words)
-		return out
-	}
-	escapes := false
-	for len(words) > 0 && strings.Trim(words[0], "neE") == "-" && len(words[0]) > 1 {
-		escapes = escapes || strings.Contains(words[0], "e")
-		words = words[1:]
-	}
-	out.text = strings.Join(words, " ") + "\n"
-	if escapes || strings.Contains(out.text, `\`) {
-		out.text = unquoteANSI(out.text)
-	}
-	return out
-}
-
-// format is printf for %s, %b and %q; a number reads as it was given.
-func format(words []string) string {
-	if len(words) > 0 && words[0] == "--" {
-		words = words[1:]
-	}
-	if len(words) == 0 {
-		return ""
-	}
-	pattern, args := unquoteANSI(words[0]), words[1:]
-	var b strings.Builder
-	for round := 0; round == 0 || len(args) > 0; round++ {
-		used := false
-		for i := 0; i < len(pattern); i++ {
-			if pattern[i] != '%' || i+1 == len(pattern) {
-				b.WriteByte(pattern[i])
-				continue
-			}
-			for i++; i < len(pattern)-1 && strings.IndexByte("-+ #0123456789.l", pattern[i]) >= 0; i++ {
-			}
-			if pattern[i] == '%' {
-				b.WriteByte('%')
-			} else if used = true; len(args) > 0 {
-				b.WriteString(args[0])
-				args = args[1:]
-			}
-		}
-		if !used || b.Len() > maxText {
-			break
-		}
-	}
-	return b.String()
-}
-
-// cat passes on what it reads.
-func (w *walker) cat(name string, fs []field, st *state, in flow) flow {
-	_, operands := options(fs[1:], "", false)
-	if name != "cat" && name != "nl" {
-		for _, f := range operands {
-			w.write(f, st, "writes to "+f.src)
-		}
-		return in
-	}
-	if len(operands) == 0 {
-		return in
-	}
-	out := flow{piped: true, known: true}
-	for _, f := range operands {
-		if f.text == "-" || f.text == "/dev/stdin" {
-			out = out.then(in)
-		} else {
-			out = out.then(fileFlow(f))
-		}
-	}
 	return out
 }

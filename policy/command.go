@@ -54,24 +54,26 @@ type walker struct {
 	verdict Verdict
 	calls   [][]field // every simple command met, wrappers' inner ones included
 
-	text       string // the script being read, for quoting from it
-	depth      int
-	steps      int
-	funcs      map[string]function
-	active     map[*syntax.Stmt]bool // bodies being walked
-	downloaded map[string]bool       // files that the command itself fetched
-}
+	text    string // the script being read, for quoting from it
+	depth   int
+	steps   int
+	funcs   map[string][]function
+	active  map[*syntax.Stmt]bool // bodies being walked
+	files   map[string]origin     // what the command itself put into files
+	written map[string]flow       // what it wrote into files, as far as that is known
+	writes  bool                  // it changes or removes a file, as far as the text tells
+	unnamed origin                // what it put into files whose names are unknown
 
-type function struct {
-	body *syntax.Stmt
-	text string
+	declaring   int  // above zero, the body of a function is read that is not called yet
+	refusedOnly int  // above zero, only what is refused counts
+	suffixes    bool // the words are the end of a command that is read word by word
 }
 
 func newWalker(at Place) *walker {
 	return &walker{
 		place:   at.slashed(),
 		verdict: Verdict{Tier: Ordinary},
-		funcs:   map[string]function{}, active: map[*syntax.Stmt]bool{}, downloaded: map[string]bool{},
+		funcs:   map[string][]function{}, active: map[*syntax.Stmt]bool{}, files: map[string]origin{}, written: map[string]flow{},
 	}
 }
 
@@ -94,6 +96,9 @@ func analyse(c Command, at Place) *walker {
 
 // add keeps the gravest finding, and among equals the first.
 func (w *walker) add(tier Tier, why, word string) {
+	if w.refusedOnly > 0 && tier != Refused {
+		return
+	}
 	if tier.rank() > w.verdict.Tier.rank() {
 		w.verdict.Tier, w.verdict.Why, w.verdict.Word = tier, tidy(why), word
 	}
@@ -105,8 +110,11 @@ func (w *walker) ask(format string, args ...any) {
 
 // unknown asks because the text does not tell what would happen.
 func (w *walker) unknown(format string, args ...any) {
+	if w.declaring > 0 {
+		return
+	}
 	w.ask(format, args...)
-	w.verdict.Unknown = true
+	w.verdict.Unknown = w.verdict.Unknown || w.refusedOnly == 0
 }
 
 // tidy makes one short line that a terminal can show.
@@ -137,7 +145,8 @@ func (w *walker) script(text string, st *state, in flow) flow {
 		return flow{}
 	}
 	w.steps += 1 + len(text)/64 // parsing is work, too
-	outer, before := w.text, st.clone()
+	outer, before, suffixes := w.text, st.clone(), w.suffixes
+	w.suffixes = false
 	list, read, err := parse(text)
 	w.text = read
 	out := w.stmts(list, st, in)
@@ -147,7 +156,7 @@ func (w *walker) script(text string, st *state, in flow) flow {
 			w.script(again, before, in)
 		}
 	}
-	w.text = outer
+	w.text, w.suffixes = outer, suffixes
 	w.depth--
 	return out
 }

@@ -77,6 +77,14 @@ func TestTiersOfLongerScripts(t *testing.T) {
 		{"echo \x00", AlwaysAsked},
 		{"00&0\xd1", AlwaysAsked}, // the parser yields twice here
 		{"", Ordinary},
+		{"python3 <<'P'\nimport shutil\nshutil.rmtree('x')\nP", AlwaysAsked},
+		{"python3 - <<'P'\nprint(1+1)\nP", Ordinary},
+		{"python3 -c \"\nimport os\nos.remove('x')\"", AlwaysAsked},
+		{"psql <<S\nbegin;\ntruncate users;\nS", AlwaysAsked},
+		{"cat <<S | mysql app\ndrop table x;\nS", AlwaysAsked},
+		{"bash <<'E'\n\\rm -rf /\nE", Refused},
+		{"gh pr create --body \"$(cat <<'X'\nrm -rf /\nX\n)\"", Ordinary},
+		{"alias x='rm -rf'\nx /", Refused},
 	}
 	for _, test := range tests {
 		if v := classify(test.command, at); v.Tier != test.want {
@@ -88,6 +96,9 @@ func TestTiersOfLongerScripts(t *testing.T) {
 // TestHugeWork kills the mutants without a bound: each command is small and asks for
 // more work or memory than there is.
 func TestHugeWork(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it measures time, which the race detector makes of another kind")
+	}
 	substitutions, whiles, loops, functions := "echo x", "ls", "ls", "f() { ls; }; "
 	for i := range 30 {
 		whiles = "while " + whiles + "; do ls; done"
@@ -104,10 +115,14 @@ func TestHugeWork(t *testing.T) {
 		"eval":     `X='eval "$X"; eval "$X"'; eval "$X"`,
 		"if":       strings.Repeat("if ", 40000), "not": strings.Repeat("! ", 60000), "((": strings.Repeat("((", 200) + "x",
 		"sudo": strings.Repeat("sudo ", 20000) + "rm", "pipes": strings.Repeat("a|", 60000) + "b", "`": strings.Repeat("`", 400),
-		"args":  "set -- a b;" + strings.Repeat(`set -- "$@" "$@";`, 60) + `rm "$@"`,
-		"xargs": "echo " + strings.Repeat("b", 50000) + " | xargs -I a sh -c '" + strings.Repeat("a", 50000) + "'",
-		"many":  "echo " + strings.Repeat("b ", 20000) + " | xargs -I a rm " + strings.Repeat("a ", 20000),
-		"echo":  "X=" + strings.Repeat("x", 1000) + strings.Repeat(";X=$(echo $X; echo $X)", 100),
+		"args":      "set -- a b;" + strings.Repeat(`set -- "$@" "$@";`, 60) + `rm "$@"`,
+		"xargs":     "echo " + strings.Repeat("b", 50000) + " | xargs -I a sh -c '" + strings.Repeat("a", 50000) + "'",
+		"many":      "echo " + strings.Repeat("b ", 20000) + " | xargs -I a rm " + strings.Repeat("a ", 20000),
+		"echo":      "X=" + strings.Repeat("x", 1000) + strings.Repeat(";X=$(echo $X; echo $X)", 100),
+		"suffixes":  strings.Repeat("foo "+strings.Repeat("sh -c 'bar sh -c ls' ", 64)+"\n", 80),
+		"launchers": strings.Repeat("uv run ", 15000) + "x", "unknown": strings.Repeat("foo "+strings.Repeat("rm sh ", 40)+"\n", 300),
+		"meanings": strings.Repeat("f() { f; g; }; g() { f; ls; }; alias f='g x'; f; g\n", 800), "braces": strings.Repeat("{a,{b}", 400) + strings.Repeat("{a}", 30000),
+		"scripts": "tmux new " + strings.Repeat("'sed s/a/b/w;e ls' ", 3000), "awk": "awk '" + strings.Repeat(`{print "a" > (`, 8000) + "'",
 	} {
 		start := time.Now()
 		v := classify(c, at)
@@ -128,7 +143,7 @@ func TestWhy(t *testing.T) {
 		"sh -c 'rm -rf /'":        {Refused, "removes the root directory: rm -rf /", "root", false},
 		"dd if=x of=/dev/sda":     {Refused, "overwrites a device: dd if=x of=/dev/sda", "device", false},
 		"sudo ls":                 {AlwaysAsked, "changes privileges: sudo ls", "", false},
-		"curl x | sh":             {AlwaysAsked, "runs what it downloads: sh", "", true},
+		"curl x | sh":             {AlwaysAsked, "runs what it downloads or decodes: sh", "", true},
 		"rm -rf \"$D\"":           {AlwaysAsked, "the text does not tell what it removes: rm -rf \"$D\"", "", true},
 		"rm -rf \"\x1b[2J\" /":    {Refused, "removes the root directory: rm -rf \"\uFFFD[2J\" /", "root", false},
 		"echo a > ~/x":            {AlwaysAsked, "outside the working directory: writes to ~/x", "", false},

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"path/filepath"
 	"slices"
 	"time"
 )
@@ -45,6 +44,14 @@ type Decision struct {
 	Word string
 }
 
+// ApprovalID is the id of the approval that decided, or "".
+func (d Decision) ApprovalID() string {
+	if d.Approval == nil {
+		return ""
+	}
+	return d.Approval.ID
+}
+
 // Decide judges a request. The order is: refused commands; rules that deny, ask,
 // allow; standing approvals; the mode. It runs nothing, and looks on disk only for
 // where the paths of the request lead.
@@ -82,7 +89,11 @@ func (p *Policy) judge(r Request, m Mode, a assessment) Decision {
 		return d
 	}
 	if denied != nil {
-		return byRule(Deny, denied)
+		d := byRule(Deny, denied)
+		if a.unread != "" {
+			d.Why += "; it may be what is asked for: " + a.unread
+		}
+		return d
 	}
 	if rule := p.first(Ask, r, a); rule != nil {
 		return byRule(Ask, rule)
@@ -126,7 +137,7 @@ func byMode(r Request, m Mode, a assessment) Decision {
 
 // readsInside says whether nothing but reading in the working directory is asked for.
 func readsInside(r Request) bool {
-	if (r.Kind != "read" && r.Kind != "search") || r.HasCommand || len(r.Commands) > 0 || len(r.Paths) == 0 {
+	if !onlyReads(r.Kind) || r.HasCommand || len(r.Commands) > 0 || len(r.Paths) == 0 || r.unread() != "" {
 		return false
 	}
 	return !slices.ContainsFunc(r.Paths, func(p string) bool {
@@ -147,6 +158,9 @@ func (p *Policy) first(e Effect, r Request, a assessment) *Rule {
 		if c.pattern != nil {
 			got = a.mentions(c.pattern, r.Place)
 		}
+		if c.rule.Effect == Deny && c.pattern != nil && r.noCommand() {
+			got = yes // for all anybody knows it is this one
+		}
 		if got == yes && c.rule.Effect == e || got == maybe && e == Ask {
 			rule := c.rule
 			return &rule
@@ -162,6 +176,7 @@ func (p *Policy) allowing(r Request, a assessment) *Rule {
 	for _, c := range p.rules {
 		switch {
 		case c.rule.Effect != Allow || !c.about(r):
+		case (a.unread != "" || len(r.Guesses) > 0) && !c.exactly():
 		case c.pattern != nil:
 			if !asked || c.pattern.names() {
 				patterns = append(patterns, c)
@@ -220,21 +235,35 @@ type assessment struct {
 	verdict  Verdict
 	commands bool // there is at least one command
 	calls    [][]field
+	guesses  [][]field // the calls of what may be a command
+	unread   string    // why the request cannot be read
 }
 
 func assess(r Request) assessment {
-	a := assessment{verdict: Verdict{Tier: Ordinary}}
+	a := assessment{verdict: Verdict{Tier: Ordinary}, unread: r.unread()}
 	a.commands = r.HasCommand || len(r.Commands) > 0 || r.Kind == "execute"
 	for _, c := range r.Commands {
 		w := analyse(c, r.Place)
 		a.calls = append(a.calls, w.calls...)
 		a.take(w.verdict)
 	}
-	if a.commands && len(r.Commands) == 0 {
-		a.take(Verdict{Tier: AlwaysAsked, Why: "a command that cannot be read", Unknown: true})
+	for _, c := range r.Guesses {
+		w := analyse(c, r.Place)
+		a.guesses = append(a.guesses, w.calls...)
+		switch {
+		case w.verdict.Tier != Refused:
+		case r.noCommand():
+			a.take(w.verdict)
+		default:
+			a.take(Verdict{Tier: AlwaysAsked, Why: "a shell may read it so: " + w.verdict.Why, Unknown: true})
+		}
 	}
 	for _, path := range r.Paths {
-		a.take(pathVerdict(r.Kind, path, r.Place))
+		a.take(r.pathVerdict(path))
+	}
+	a.take(r.modeVerdict())
+	if a.unread != "" {
+		a.take(Verdict{Tier: AlwaysAsked, Why: tidy(a.unread), Unknown: true})
 	}
 	return a
 }
@@ -252,31 +281,10 @@ func (a assessment) mentions(p *pattern, at Place) answer {
 	for _, call := range a.calls {
 		best = max(best, p.liberal(call, at))
 	}
+	for _, call := range a.guesses {
+		if p.liberal(call, at) == yes { // an unknown word in a text that may be no command means nothing
+			best = yes
+		}
+	}
 	return best
-}
-
-// pathVerdict judges a change of a file that needs no command.
-func pathVerdict(kind, p string, at Place) Verdict {
-	if kind != "edit" && kind != "delete" && kind != "move" {
-		return Verdict{Tier: Ordinary}
-	}
-	real, ok := realPath(p)
-	if !ok {
-		return Verdict{Tier: AlwaysAsked, Why: tidy("cannot tell where this leads: " + p), Unknown: true}
-	}
-	there := at.resolved().slashed()
-	target := slashPath(real)
-	if kind != "edit" {
-		what, word := there.loss(target, false)
-		if what == "" {
-			what, word = at.slashed().loss(slashPath(filepath.Clean(p)), false)
-		}
-		if what != "" {
-			return Verdict{Tier: Refused, Why: tidy(kind + " of " + what + ": " + p), Word: word}
-		}
-	}
-	if !there.writable(target, false) {
-		return Verdict{Tier: AlwaysAsked, Why: tidy("outside the working directory: " + kind + " of " + p)}
-	}
-	return Verdict{Tier: Ordinary}
 }

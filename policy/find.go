@@ -173,8 +173,70 @@ func (w *walker) findExec(tokens, found []field, st *state) {
 		return
 	}
 	command := tokens[:end:end]
+	found = slices.Clone(found)
+	for i, f := range found {
+		for file, o := range w.files {
+			for _, d := range st.dirs {
+				if target, ok := w.target(f, d); ok && (within(target, file) || within(path.Dir(target), file)) {
+					found[i].origin |= o
+				}
+			}
+		}
+	}
 	if slices.ContainsFunc(command, func(f field) bool { return strings.Contains(f.text, "{}") }) {
 		command = substitute(command, "{}", found)
 	}
 	w.argv(command, st.clone(), flow{})
+}
+
+// fd judges what fd runs for the files that it finds, and returns their names.
+func (w *walker) fd(fs []field, st *state) flow {
+	end := slices.IndexFunc(fs, func(f field) bool {
+		return slices.Contains([]string{"-x", "-X", "--exec", "--exec-batch"}, f.text)
+	})
+	command := []field(nil)
+	if end > 0 {
+		fs, command = fs[:end], fs[end+1:]
+	}
+	opts, operands := options(fs[1:], "dteESojcC --max-depth --min-depth --exact-depth --type --extension --exclude --size --owner --threads --color --base-directory --search-path --changed-within --changed-before --newer --older --format --max-results", false)
+	narrow := has(opts, "-e", "--extension", "-S", "--size", "--changed-within", "--changed-before", "--newer", "--older", "-o", "--owner", "-1", "--max-results")
+	if len(operands) > 0 {
+		narrow = narrow || strings.Trim(operands[0].text, ".*^$") != ""
+		operands = operands[1:]
+	}
+	for _, o := range opts {
+		if o.name == "--search-path" && o.value != nil {
+			operands = append(operands, *o.value)
+		}
+	}
+	if o, ok := find(opts, "-C", "--base-directory"); ok && o.value != nil {
+		st = st.clone()
+		st.chdir(*o.value)
+		st.pending = nil
+	}
+	if len(operands) == 0 {
+		operands = []field{literal(".")}
+	}
+	found := slices.Clone(operands)
+	for i, f := range found {
+		f.swept = !narrow
+		if narrow {
+			f.text, f.pat = path.Join(f.text, "a-file-it-found"), path.Join(f.pat, "a-file-it-found")
+		}
+		found[i] = f
+	}
+	if len(command) == 0 {
+		return flow{piped: true, operands: found}
+	}
+	given := false
+	for _, mark := range []string{"{}", "{/}", "{//}", "{.}", "{/.}"} {
+		if slices.ContainsFunc(command, func(f field) bool { return strings.Contains(f.text, mark) }) {
+			command, given = substitute(command, mark, found), true
+		}
+	}
+	if !given {
+		command = append(slices.Clip(command), found...)
+	}
+	w.argv(command, st.clone(), flow{})
+	return flow{piped: true}
 }

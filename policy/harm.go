@@ -6,11 +6,81 @@ import (
 	"strings"
 )
 
-// harm judges the commands that can destroy, overwrite or hand over something.
-func (w *walker) harm(name string, fs []field, st *state) {
+// harm judges the commands that can destroy, overwrite, hand over or change something.
+// It says whether the command is one whose operands it knows; of others they may hold a
+// command.
+func (w *walker) harm(name string, fs []field, st *state, in flow) bool {
+	if w.fileCommand(name, fs, st) || w.escape(name, fs, st, in) {
+		return true
+	}
+	switch name {
+	case "git":
+		w.git(fs, st)
+	case "perlica":
+		w.ownCall(fs)
+	case "kill", "pkill", "killall", "skill":
+		w.kill(name, fs)
+	case "setcap", "visudo", "passwd", "chpasswd", "usermod", "useradd", "userdel", "groupadd", "groupmod", "groupdel",
+		"adduser", "deluser", "addgroup", "chsh", "sudoedit", "newgrp", "dscl", "vipw", "gpasswd", "capsh":
+		w.ask("changes privileges: %s", shown(fs))
+	default:
+		w.database(name, fs, st, in)
+		w.lossOrContainer(name, fs, st)
+		return w.machine(name, fs) || isDiskTool(name)
+	}
+	return true
+}
+
+// lossOrContainer judges what acts beyond the tree, by programs of which the operands
+// may hold a command as well.
+func (w *walker) lossOrContainer(name string, fs []field, st *state) {
+	w.loss(name, fs)
+	switch {
+	case name == "gh" && slices.ContainsFunc(fs, func(f field) bool { return f.text == "download" }):
+		w.fetch(name, fs, st)
+	case name == "docker" || name == "podman" || name == "nerdctl" || name == "docker-compose":
+		w.container(fs)
+	case isDiskTool(name):
+		w.diskTool(name, fs, st)
+	case name == "npm" || name == "yarn" || name == "pnpm" || name == "pip" || name == "pip3" || name == "go":
+		w.packageSettings(name, fs)
+	case name == "java" || name == "javac" || name == "dpkg" || name == "rpm" || name == "installer":
+		for _, f := range fs[1:] {
+			if w.runsForeign(f, st) && !strings.HasPrefix(f.text, "-") {
+				w.unknown("runs what it downloads or decodes: %s", shown(fs))
+			}
+		}
+	}
+}
+
+// packageSettings asks about settings with which a package manager runs other programs.
+func (w *walker) packageSettings(name string, fs []field) {
+	if len(fs) < 4 {
+		return
+	}
+	words := fs[1].text + " " + fs[2].text
+	switch {
+	case words == "pkg set" || words == "set-script" || words == "config set" || words == "env -w" || fs[1].text == "set":
+		for _, f := range fs[2:] {
+			key, _, _ := strings.Cut(f.text, "=")
+			for _, word := range []string{"scripts.preinstall", "scripts.install", "scripts.postinstall", "scripts.prepare", "script-shell", "node-options", "git", "shell", "GOFLAGS", "CC", "global.index-url", "index-url", "registry", "onload-script", "init-module", "globalconfig", "userconfig"} {
+				if key == word {
+					w.ask("names code that others will run: %s", shown(fs))
+				}
+			}
+		}
+	}
+}
+
+// fileCommand judges the commands that act on the files they name.
+func (w *walker) fileCommand(name string, fs []field, st *state) bool {
 	args := fs[1:]
 	switch name {
-	case "rm", "grm", "srm", "rmdir", "unlink", "trash", "del", "rd", "erase", "rimraf":
+	case "del", "rd", "erase", "remove-item":
+		w.remove(name, fs, st)
+		w.drives(fs)
+		return false
+	case "rm", "grm", "srm", "rmdir", "unlink", "trash", "trash-put", "rimraf", "del-cli", "rip":
 		w.remove(name, fs, st)
 	case "shred", "truncate", "wipe":
 		w.overwrite(fs, "nsio --iterations --size --io-blocks --reference --random-source", st)
@@ -18,7 +88,7 @@ func (w *walker) harm(name string, fs []field, st *state) {
 		w.dd(fs, st)
 	case "mv", "gmv", "rename":
 		w.mv(fs, st)
-	case "cp", "gcp", "install", "ln", "gln", "ditto", "link", "scp":
+	case "cp", "gcp", "install", "ginstall", "ln", "gln", "ditto", "link", "scp":
 		w.copy(name, fs, st)
 	case "rsync":
 		w.rsync(fs, st)
@@ -27,21 +97,24 @@ func (w *walker) harm(name string, fs []field, st *state) {
 		w.writeAll(operands, st, "creates ")
 	case "chmod", "chown", "chgrp", "chattr", "setfacl", "gchmod", "gchown":
 		w.permissions(strings.TrimPrefix(name, "g"), fs, st)
-	case "sed", "gsed":
-		w.editInPlace(fs, st)
 	case "tar", "gtar", "bsdtar", "unzip", "7z":
 		w.archive(name, fs, st)
-	case "git":
-		w.git(fs, st)
-	case "setcap", "visudo", "passwd", "chpasswd", "usermod", "useradd", "userdel", "groupadd", "groupmod", "groupdel",
-		"adduser", "deluser", "addgroup", "chsh", "sudoedit", "newgrp", "sg", "dscl", "vipw", "gpasswd", "capsh":
-		w.ask("changes privileges: %s", shown(fs))
 	default:
-		if isDiskTool(name) {
-			w.diskTool(name, fs, st)
+		return false
+	}
+	return true
+}
+
+// drives refuses to remove all of a Windows drive.
+func (w *walker) drives(fs []field) {
+	for _, f := range fs[1:] {
+		if drive().MatchString(f.text) {
+			w.add(Refused, "removes the root directory: "+shown(fs), "root")
 		}
 	}
 }
+
+var drive = lazily(`^[A-Za-z]:[\\/]*(\*(\.\*)?)?$`)
 
 // remove judges rm and its like.
 func (w *walker) remove(name string, fs []field, st *state) {
@@ -61,7 +134,11 @@ func (w *walker) removeAll(found []field, st *state, fs []field) {
 
 // destroy judges that the file f is lost; whole says that all below it is too.
 func (w *walker) destroy(f field, st *state, whole bool, verb string, fs []field) {
-	if f.vague {
+	w.writes = w.writes || w.refusedOnly == 0
+	if f.vague && f.listed && !whole {
+		return // names from a list: files, of which a person knows as much as the list says
+	}
+	if f.vague || f.unsure && whole {
 		w.unknown("the text does not tell what it %s: %s", verb, shown(fs))
 		return
 	}
@@ -77,6 +154,9 @@ func (w *walker) destroy(f field, st *state, whole bool, verb string, fs []field
 		}
 		what, word := w.place.loss(target, f.glob)
 		switch {
+		case w.ownFile(target, f.glob, shown(fs)):
+		case what == "" && whole && !f.glob && !d.doubt && w.place.holdsOwn(target):
+			w.add(Refused, verb+" Perlica's own files: "+shown(fs), "perlica")
 		case what != "" && whole && !d.doubt:
 			w.add(Refused, verb+" "+what+": "+shown(fs), word)
 		case what != "" && d.doubt:
@@ -85,7 +165,7 @@ func (w *walker) destroy(f field, st *state, whole bool, verb string, fs []field
 			w.ask("%s %s: %s", verb, what, shown(fs))
 		case !w.place.writable(target, f.glob) && !d.doubt:
 			w.ask("%s what is outside the working directory: %s", verb, shown(fs))
-		case whole && target == path.Join(w.place.Dir, ".git"):
+		case whole && slices.Contains(strings.Split(target, "/"), ".git"):
 			w.ask("%s the repository's history: %s", verb, shown(fs))
 		}
 	}
@@ -115,13 +195,14 @@ func slashRaw(s string) string {
 
 // write judges that a command writes to f; deed says so in words.
 func (w *walker) write(f field, st *state, deed string) {
-	if f.out != nil {
+	if f.out != nil || f.sink != nil || f.vague && f.listed {
 		return
 	}
 	if f.vague {
 		w.unknown("the text does not tell where this leads: %s", deed)
 		return
 	}
+	w.writes = w.writes || w.refusedOnly == 0 && device(slashRaw(f.text)) != sinkDevice
 	for _, d := range st.dirs {
 		target, ok := w.target(f, d)
 		if !ok {
@@ -133,15 +214,33 @@ func (w *walker) write(f field, st *state, deed string) {
 			kind = k
 		}
 		switch {
+		case w.ownFile(target, f.glob, deed):
 		case kind == diskDevice:
 			w.add(Refused, "overwrites a device: "+deed, "device")
 		case kind == sinkDevice || d.doubt:
 		case kind == portDevice:
 			w.ask("writes to a device or a connection: %s", deed)
-		case !w.place.writable(target, f.glob):
+		case !w.place.writable(target, f.glob) && !slices.Contains(w.place.Temp, target):
 			w.ask("outside the working directory: %s", deed)
+		case plants(target):
+			w.ask("leaves code or settings that others will run: %s", deed)
 		}
 	}
+}
+
+// plants says whether a program or a shell runs what stands in this file, without being
+// being asked to.
+func plants(target string) bool {
+	base := path.Base(target)
+	if slices.Contains([]string{".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".envrc", ".gitconfig", ".vimrc", ".inputrc", ".xprofile", ".xsessionrc", "authorized_keys", ".gdbinit", ".kshrc", ".cshrc", ".login", ".pam_environment"}, base) {
+		return true
+	}
+	for _, dir := range []string{"/.git/hooks/", "/.git/config", "/.git/info/attributes", "/.config/systemd/", "/.config/autostart/", "/LaunchAgents/", "/LaunchDaemons/", "/.config/fish/", "/etc/cron", "/.ssh/", "/.git/modules/", "/.config/git/"} {
+		if strings.Contains(target, dir) && !strings.HasSuffix(target, ".sample") {
+			return true
+		}
+	}
+	return strings.HasSuffix(target, "/.git/hooks") || strings.HasSuffix(target, "/.git")
 }
 
 func (w *walker) writeAll(fs []field, st *state, verb string) {
@@ -163,6 +262,9 @@ func (w *walker) overwrite(fs []field, valued string, st *state) {
 
 func (w *walker) dd(fs []field, st *state) {
 	for _, f := range fs[1:] {
+		if strings.HasPrefix(f.text, unknownText) {
+			w.unknown("the text does not tell what it writes to: %s", shown(fs))
+		}
 		if value, ok := strings.CutPrefix(f.text, "of="); ok {
 			g := *part(f, value)
 			g.src = f.src
@@ -189,7 +291,11 @@ func (w *walker) mv(fs []field, st *state) {
 	if target == nil {
 		return
 	}
+	w.carry(sources, *target, st)
 	for _, f := range sources {
+		if f.vague && f.listed {
+			continue
+		}
 		// All the files of the directory, but not the directory: not lost, only moved.
 		if f.glob && path.Dir(f.pat) == "." {
 			if sweeping(f.pat) && (target.vague || path.IsAbs(target.text) || strings.Contains(target.text, "..")) {
@@ -207,6 +313,13 @@ func (w *walker) mv(fs []field, st *state) {
 
 func (w *walker) copy(name string, fs []field, st *state) {
 	opts, sources, target := sourcesAndTarget(fs)
+	if name == "scp" {
+		with := optionsWith(fs, "SoFiPJlcX")
+		w.sshSettings(with, st)
+		if o, ok := find(with, "-S"); ok {
+			w.nested(o.value.text, *o.value, st.child(nil), flow{})
+		}
+	}
 	if name == "install" {
 		if has(opts, "-d", "--directory") {
 			w.writeAll(append(sources, deref(target)...), st, "creates ")
@@ -218,6 +331,7 @@ func (w *walker) copy(name string, fs []field, st *state) {
 		return
 	}
 	w.write(*target, st, shown(fs))
+	w.carry(sources, *target, st)
 }
 
 func deref(f *field) []field {
@@ -241,7 +355,12 @@ func isRemote(s string) bool {
 }
 
 func (w *walker) rsync(fs []field, st *state) {
-	opts, operands := options(fs[1:], "efTBM --rsh --filter --exclude --include --files-from --partial-dir --backup-dir", false)
+	opts, operands := options(fs[1:], "efTBM --rsh --filter --exclude --include --files-from --partial-dir --backup-dir --rsync-path", false)
+	for _, o := range opts {
+		if (o.name == "-e" || o.name == "--rsh" || o.name == "--rsync-path") && o.value != nil {
+			w.nested(o.value.text, *o.value, st.child(nil), flow{})
+		}
+	}
 	if len(operands) < 2 || isRemote(operands[len(operands)-1].text) {
 		return
 	}

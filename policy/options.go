@@ -21,7 +21,7 @@ func options(args []field, valued string, stop bool) (opts []option, operands []
 			return opts, append(operands, args[i+1:]...)
 		case len(text) < 2 || text[0] != '-' || args[i].vague && strings.HasPrefix(text, "$"):
 			if stop {
-				return opts, append(operands, args[i:]...)
+				return opts, args[i:len(args):len(args)]
 			}
 			operands = append(operands, args[i])
 		case text[1] == '-':
@@ -58,15 +58,15 @@ func valuedOptions(valued string) (short string, long map[string]bool) {
 // shortOptions reads one cluster such as -rf or -n5, and tells whether it took the
 // next word as a value.
 func shortOptions(args []field, i int, short string) (opts []option, used int) {
-	text := args[i].text
+	text, _, _ := strings.Cut(args[i].text, unknownText)
 	for j := 1; j < len(text); j++ {
 		o := option{name: "-" + text[j:j+1]}
 		if strings.IndexByte(short, text[j]) < 0 {
 			opts = append(opts, o)
 			continue
 		}
-		if j+1 < len(text) {
-			o.value = part(args[i], text[j+1:])
+		if j+1 < len(args[i].text) {
+			o.value = part(args[i], args[i].text[j+1:])
 		} else if i+1 < len(args) {
 			o.value, used = &args[i+1], 1
 		}

@@ -71,9 +71,13 @@ func falseComment(file *syntax.File, text string) int {
 
 var wordHash = lazily(`([\w})'"@*?!$-])#`)
 
+var twoNegations = lazily(`![ \t]+![ \t]+`)
+
 // reread spells a text that cannot be parsed the way bash may read it: it takes (( for
-// two subshells where it is no arithmetic, and a # inside a word for no comment.
+// two subshells where it is no arithmetic, a # inside a word for no comment, and two
+// negations for none.
 func reread(text string) string {
+	text = twoNegations().ReplaceAllString(text, "")
 	return wordHash().ReplaceAllString(strings.ReplaceAll(text, "((", "( ("), `$1\#`)
 }
 

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // maxLinks is how many dangling links are followed one after the other.
@@ -17,7 +19,33 @@ func realPath(p string) (string, bool) {
 	if !filepath.IsAbs(p) {
 		return "", false
 	}
-	return follow(filepath.Clean(p), maxLinks)
+	real, ok := follow(filepath.Clean(p), maxLinks)
+	if slices.Contains(strings.Split(filepath.ToSlash(p), "/"), "..") {
+		// Some drop the name before a .., others go up from where it leads.
+		if walked, known := climb(p); !known || walked != real {
+			return "", false
+		}
+	}
+	return real, ok
+}
+
+// climb follows a path element by element, as the system does.
+func climb(p string) (string, bool) {
+	at := filepath.VolumeName(p) + string(filepath.Separator)
+	for _, name := range strings.Split(filepath.ToSlash(p[len(filepath.VolumeName(p)):]), "/") {
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			at = filepath.Dir(at)
+			continue
+		}
+		var ok bool
+		if at, ok = follow(filepath.Join(at, name), maxLinks); !ok {
+			return "", false
+		}
+	}
+	return at, true
 }
 
 func follow(p string, left int) (string, bool) {
@@ -64,5 +92,18 @@ func (p Place) resolved() Place {
 	for _, t := range p.Temp {
 		out.Temp = append(out.Temp, real(t))
 	}
+	for _, o := range p.Own {
+		out.Own = append(out.Own, real(o))
+	}
 	return out
+}
+
+// SamePath says whether two paths lead to one file.
+func SamePath(a, b string) bool {
+	if filepath.Clean(a) == filepath.Clean(b) {
+		return true
+	}
+	realA, okA := realPath(a)
+	realB, okB := realPath(b)
+	return okA && okB && realA == realB
 }

@@ -15,6 +15,7 @@ type Place struct {
 	Dir  string   // the agent's working directory
 	Home string   // the home directory of the user it runs as
 	Temp []string // the temporary directories
+	Own  []string // Perlica's own folders: whoever writes there could answer for a person
 }
 
 // slashed is the place in the shell's own spelling, cleaned.
@@ -23,6 +24,11 @@ func (p Place) slashed() Place {
 	for _, t := range p.Temp {
 		if t != "" {
 			out.Temp = append(out.Temp, slashPath(t))
+		}
+	}
+	for _, own := range p.Own {
+		if own != "" {
+			out.Own = append(out.Own, slashPath(own))
 		}
 	}
 	return out

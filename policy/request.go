@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"bytes"
-	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,21 +8,46 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Request is what an agent asks leave for.
+// Request is what an agent asks leave for. Package toolcall makes one of a tool call.
 type Request struct {
 	Provider string
+	Agent    string // the agent's program and its arguments, as a shell would read them
 	Session  string // Perlica's session, for approvals that hold in one only
 	Kind     string // ACP tool kind
 	Title    string
+	Mode     string // the mode that a switch_mode asks for, as far as it is named
 
 	// Commands are what would be run. HasCommand without any of them means that
 	// there is a command which nobody can read.
 	Commands   []Command
 	HasCommand bool
 
-	Paths   []string // absolute
+	Paths   []string // every file and directory that is named, absolute
+	Removes []string // those of Paths that are removed, whatever the kind says
+
+	Fields []Field // what else the call holds
+	// Guesses are what a part that is not understood may turn out to be: rules that deny
+	// are held against them, and nothing is allowed by them.
+	Guesses []Command
+
 	Place   Place
 	Options []Option // in the agent's order
+}
+
+// A Role says what a field of a tool call means for judging it.
+type Role string
+
+const (
+	Plain  Role = "plain"  // a number, a word or a text of a known field: shown, and part of what is remembered
+	Inert  Role = "inert"  // a description, a timeout, an id: changes nothing about what is done
+	Unread Role = "unread" // not understood: only a rule that names exactly this request allows it
+)
+
+// Field is a field of a tool call that is neither a command nor a path.
+type Field struct {
+	Name  string // its path in the input: "env.PATH", "steps[2].note"
+	Value string // a string as it is, anything else as JSON
+	Role  Role
 }
 
 // Option is one of the answers an agent offers.
@@ -34,11 +57,60 @@ type Option struct {
 	Kind string // allow_once, allow_always, reject_once, reject_always
 }
 
+// unread says why nothing may allow the request but a rule that names exactly it, or "".
+func (r Request) unread() string {
+	if i := slices.IndexFunc(r.Fields, func(f Field) bool { return f.Role == Unread }); i >= 0 {
+		return "cannot tell what the field " + r.Fields[i].Name + " means"
+	}
+	switch {
+	case r.noCommand():
+		return "a command that cannot be read"
+	case r.noTarget():
+		return "the agent does not say which file it would " + r.Kind
+	}
+	return ""
+}
+
+// noCommand says whether something is to be run and nobody can read what.
+func (r Request) noCommand() bool {
+	return len(r.Commands) == 0 && (r.HasCommand || r.Kind == "execute")
+}
+
+// noTarget says whether a file is to be changed and nobody can tell which.
+func (r Request) noTarget() bool {
+	return len(r.Commands) == 0 && len(r.Paths) == 0 && slices.Contains([]string{"edit", "delete", "move"}, r.Kind)
+}
+
+// settings are the fields that are part of what is remembered: another value of one of
+// them is another request. They include the files that a command's tool names beside it.
+func (r Request) settings() string {
+	var lines []string
+	for _, f := range r.Fields {
+		if f.Role != Inert {
+			lines = append(lines, f.Name+"="+f.Value)
+		}
+	}
+	if len(r.Commands) > 0 {
+		for _, p := range r.Paths {
+			if !slices.Contains(startDirs(r), filepath.Clean(p)) {
+				lines = append(lines, "file "+filepath.Clean(p))
+			}
+		}
+	}
+	for _, p := range r.Removes {
+		lines = append(lines, "removes "+filepath.Clean(p))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
 // Command is one command: a text for a shell, or else the words of a program.
 type Command struct {
-	Text string
-	Argv []string
-	Dir  string // where it starts, if that is not the working directory
+	Text  string
+	Argv  []string
+	Dir   string   // where it starts, if that is not the working directory
+	Env   []string // NAME=value, set for it
+	Stdin string   // what it reads, if the request says so
 }
 
 // String is the command as text for a shell.
@@ -47,17 +119,49 @@ func (c Command) String() string {
 	return text
 }
 
-// script is the text a shell would run. Words of the form sh -c TEXT are the text
-// itself, because that is how agents hand a text to a shell.
+// script is the text a shell would run, with the assignments before it and what it reads
+// behind it. Words of the form sh -c TEXT are the text itself, because that is how agents
+// hand a text to a shell.
 func (c Command) script() (string, bool) {
+	text, ok := c.bare()
+	for i := len(c.Env) - 1; i >= 0 && ok; i-- {
+		name, value, _ := strings.Cut(c.Env[i], "=")
+		quoted, err := syntax.Quote(value, syntax.LangBash)
+		if ok = err == nil && envName().MatchString(name); ok {
+			text = "export " + name + "=" + quoted + "; " + text
+		}
+	}
+	if c.Stdin == "" {
+		return text, ok
+	}
+	end := "INPUT"
+	for slices.Contains(strings.Split(c.Stdin, "\n"), end) {
+		end += "_"
+	}
+	if strings.ContainsAny(text, "\n#") || len(c.Env) > 0 {
+		text = "{ " + text + "\n}"
+	}
+	return text + " <<'" + end + "'\n" + strings.TrimSuffix(c.Stdin, "\n") + "\n" + end, ok
+}
+
+var envName = lazily(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// bare is the command without what it is given.
+func (c Command) bare() (string, bool) {
 	if len(c.Argv) == 0 {
 		return c.Text, true
 	}
 	if text, ok := shellText(c.Argv); ok {
 		return text, true
 	}
-	words := make([]string, len(c.Argv))
-	for i, word := range c.Argv {
+	return Words(c.Argv)
+}
+
+// Words spells the words of a program as a shell reads them. It returns false for words that
+// no shell can hold.
+func Words(argv []string) (string, bool) {
+	words := make([]string, len(argv))
+	for i, word := range argv {
 		quoted, err := syntax.Quote(word, syntax.LangBash)
 		if err != nil {
 			return "", false
@@ -74,8 +178,7 @@ func shellText(argv []string) (string, bool) {
 		return "", false
 	}
 	name := commandName(literal(argv[0]))
-	ok := slices.Contains([]string{"sh", "bash", "zsh", "dash", "ksh"}, name)
-	return argv[2], ok
+	return argv[2], slices.Contains([]string{"sh", "bash", "zsh", "dash", "ksh"}, name)
 }
 
 // dir is the directory the command starts in.
@@ -87,110 +190,4 @@ func (c Command) dir(at Place) string {
 		return c.Dir
 	}
 	return filepath.Join(at.Dir, c.Dir)
-}
-
-// CommandsOf finds the commands in a tool call: in rawInput.command (a text or a
-// list of words), rawInput.cmd, rawInput.commands, or, for a tool of kind execute,
-// in a title that is nothing but a command in backticks. It returns true with no
-// commands if the call has none, and false if it has one that cannot be read.
-func CommandsOf(rawInput json.RawMessage, title, kind string) (cmds []Command, ok bool) {
-	var input map[string]json.RawMessage
-	if err := json.Unmarshal(rawInput, &input); err == nil {
-		dir := textOf(input["cwd"])
-		for _, key := range []string{"command", "cmd"} {
-			if value, found := present(input, key); found {
-				c, ok := commandOf(value)
-				if !ok {
-					return nil, false
-				}
-				cmds = append(cmds, c)
-			}
-		}
-		if value, found := present(input, "commands"); found {
-			more, ok := listOf(value)
-			if !ok {
-				return nil, false
-			}
-			cmds = append(cmds, more...)
-		}
-		for i := range cmds {
-			cmds[i].Dir = dir
-		}
-	}
-	if len(cmds) > 0 {
-		return cmds, true
-	}
-	if kind != "execute" {
-		return nil, true
-	}
-	return titleCommand(title)
-}
-
-func present(input map[string]json.RawMessage, key string) (json.RawMessage, bool) {
-	value, ok := input[key]
-	return value, ok && !bytes.Equal(bytes.TrimSpace(value), []byte("null"))
-}
-
-func textOf(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return ""
-	}
-	return s
-}
-
-func commandOf(raw json.RawMessage) (Command, bool) {
-	var c Command
-	if json.Unmarshal(raw, &c.Text) == nil {
-		return c, strings.TrimSpace(c.Text) != ""
-	}
-	var words []*string
-	if json.Unmarshal(raw, &words) != nil || len(words) == 0 {
-		return c, false
-	}
-	for _, word := range words {
-		if word == nil {
-			return c, false
-		}
-		c.Argv = append(c.Argv, *word)
-	}
-	return c, true
-}
-
-// listOf reads a list of commands, each a text, a list of words, or an object that
-// holds one of these as command.
-func listOf(raw json.RawMessage) ([]Command, bool) {
-	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
-		return nil, false
-	}
-	var out []Command
-	for _, item := range list {
-		var object struct{ Command json.RawMessage }
-		if json.Unmarshal(item, &object) == nil && object.Command != nil {
-			item = object.Command
-		}
-		c, ok := commandOf(item)
-		if !ok {
-			return nil, false
-		}
-		out = append(out, c)
-	}
-	return out, true
-}
-
-var titled = lazily("^(?:(?:[Rr]un|[Rr]unning|[Ee]xecute|[Ee]xecuting):? )?`([^`]+)`$")
-
-// titleCommand trusts a title only if a command is all there is to it, uncut.
-func titleCommand(title string) ([]Command, bool) {
-	m := titled().FindStringSubmatch(strings.TrimSpace(title))
-	if m == nil {
-		return nil, false
-	}
-	text := strings.TrimSpace(m[1])
-	cut := strings.HasSuffix(text, "…") || (strings.HasSuffix(text, "...") && !strings.HasSuffix(text, "/..."))
-	if text == "" || cut {
-		return nil, false
-	}
-	return []Command{{Text: text}}, true
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // Effect is what a rule or a decision says.
@@ -85,9 +86,20 @@ func (c compiled) about(r Request) bool {
 	}
 	match := func(p string) bool { return c.pathFits(p, r.Place) }
 	if c.rule.Effect != Allow {
-		return slices.ContainsFunc(r.Paths, match)
+		return slices.ContainsFunc(r.Paths, match) || r.noTarget() // which may be any
 	}
 	return len(r.Paths) > 0 && !slices.ContainsFunc(r.Paths, func(p string) bool { return !match(p) })
+}
+
+// exactly says whether the rule names one command or one file and nothing else: such a rule
+// may allow what cannot be read.
+func (c compiled) exactly() bool {
+	if c.pattern != nil {
+		return !slices.ContainsFunc(c.pattern.words, func(w *syntax.Word) bool {
+			return w.Lit() == anyWord || w.Lit() == anyRest
+		})
+	}
+	return c.rule.Path != "" && c.rule.Path != "inside" && c.rule.Path != "outside" && !hasMeta(c.rule.Path)
 }
 
 // pathFits judges one path. An allow rule counts only where the path really leads; a

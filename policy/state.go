@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"maps"
 	"path"
 	"slices"
@@ -12,6 +13,7 @@ type state struct {
 	pending []dir // where it is instead, should the cd just met have failed
 	vars    map[string]variable
 	args    []field // positional parameters; nil if unknown
+	input   *flow   // what exec made the standard input
 	errexit bool    // set -e: after a cd that failed nothing follows
 }
 
@@ -27,19 +29,24 @@ type flow struct {
 	piped    bool    // there is one, not the terminal
 	known    bool    // text is all of it
 	text     string  // its text
-	download bool    // it comes from the network
+	other    string  // the same as a shell writes it whose echo reads escapes, if that differs
+	origin   origin  // where part of it comes from
 	operands []field // the file names it lists, where they are known
+	written  bool    // it comes out of a file that the command itself wrote
 }
 
 // then is the flow of two commands after each other.
 func (f flow) then(g flow) flow {
 	out := flow{
 		piped: f.piped || g.piped, known: f.known && g.known, text: f.text,
-		download: f.download || g.download, operands: append(slices.Clip(f.operands), g.operands...),
+		origin: f.origin | g.origin, written: f.written || g.written, operands: append(slices.Clip(f.operands), g.operands...),
 	}
 	if len(f.text)+len(g.text) > maxText {
 		out.known = false
 	} else {
+		if f.other != "" || g.other != "" {
+			out.other = cmp.Or(f.other, f.text) + cmp.Or(g.other, g.text)
+		}
 		out.text += g.text
 	}
 	return out
@@ -72,13 +79,13 @@ func (st *state) join(a, b *state) {
 	for name := range union(a.vars, b.vars) {
 		x, inA := a.vars[name]
 		y, inB := b.vars[name]
-		if inA && inB && x.text == y.text && x.vague == y.vague {
+		if inA && inB && x.same(y) {
 			vars[name] = x
 		} else {
 			vars[name] = variable{field: unknownField("")}
 		}
 	}
-	*st = state{dirs: dirs, pending: pending, vars: vars, args: a.args, errexit: a.errexit && b.errexit}
+	*st = state{dirs: dirs, pending: pending, vars: vars, args: a.args, input: cmp.Or(a.input, b.input), errexit: a.errexit && b.errexit}
 }
 
 func union(a, b map[string]variable) map[string]variable {

@@ -24,16 +24,30 @@ func (w *walker) stmt(s *syntax.Stmt, st *state, in flow) flow {
 	if s.Background || s.Coprocess {
 		st = st.clone()
 	}
+	if !in.piped && st.input != nil {
+		in = *st.input
+	}
+	given := in
 	in, target := w.redirects(s.Redirs, st, in)
 	if s.Cmd == nil {
+		if in.piped && !given.piped {
+			return in // $(< file)
+		}
 		return flow{known: true}
+	}
+	if c, ok := s.Cmd.(*syntax.CallExpr); ok && len(c.Args) == 1 && c.Args[0].Lit() == "exec" && len(s.Redirs) > 0 && in.piped {
+		st.input = &in
 	}
 	out := w.command(s.Cmd, st, in)
 	if target == nil {
 		return out
 	}
-	if out.download && target.text != "/dev/stdout" {
-		w.downloaded[target.text] = true
+	if target.sink != nil {
+		out.piped = true
+		w.stmts(target.sink.Stmts, st.clone(), out)
+	} else if target.text != "/dev/stdout" {
+		w.mark(*target, st, out.origin)
+		w.keep(*target, st, out)
 	}
 	return flow{known: true}
 }
@@ -65,9 +79,15 @@ func (w *walker) command(cmd syntax.Command, st *state, in flow) flow {
 			return w.stmt(c.Stmt, st, in)
 		}
 	case *syntax.CoprocClause:
+		if _, simple := c.Stmt.Cmd.(*syntax.CallExpr); simple && c.Name != nil {
+			// Only a compound command can have a name: this word is the command itself.
+			_, text, _ := strings.Cut(w.source(c), "coproc")
+			return w.script(text, st.clone(), in)
+		}
 		return w.stmt(c.Stmt, st.clone(), in)
 	case *syntax.DeclClause:
 		w.assign(c.Args, st, c.Variant.Value == "export")
+		references(c, st)
 	default:
 		w.substitutions(cmd, st)
 		forget(cmd, st)
@@ -102,6 +122,33 @@ func forget(n syntax.Node, st *state) {
 	})
 }
 
+// references knows variables that are made other names of others: declare -n.
+func references(c *syntax.DeclClause, st *state) {
+	named := c.Variant.Value == "nameref"
+	for _, a := range c.Args {
+		if a.Naked && a.Name == nil && a.Value != nil && strings.HasPrefix(a.Value.Lit(), "-") && strings.Contains(a.Value.Lit(), "n") {
+			named = true
+		}
+		if named && a.Name != nil {
+			v := variable{field: unknownField("")}
+			if a.Value != nil {
+				v.refers = a.Value.Lit()
+			}
+			st.vars[a.Name.Value] = v
+		}
+	}
+}
+
+// count gives the variable of a counting loop a number: whichever it is, it names no
+// directory of note.
+func count(init syntax.ArithmExpr, st *state) {
+	if set, ok := init.(*syntax.BinaryArithm); ok && set.Op == syntax.Assgn {
+		if name, ok := set.X.(*syntax.Word); ok && syntax.ValidName(name.Lit()) {
+			st.vars[name.Lit()] = variable{field: literal("0")}
+		}
+	}
+}
+
 func (w *walker) binary(c *syntax.BinaryCmd, st *state, in flow) flow {
 	switch c.Op {
 	case syntax.AndStmt:
@@ -114,7 +161,7 @@ func (w *walker) binary(c *syntax.BinaryCmd, st *state, in flow) flow {
 	return w.stmt(c.Y, st.clone(), out)
 }
 
-// and is X && Y: where Y runs, the cd of X has worked; after both nobody knows.
+// and is X && Y: where Y runs, the cd of X has worked; after both that is open.
 func (w *walker) and(c *syntax.BinaryCmd, st *state, in flow) flow {
 	out := w.stmt(c.X, st, in)
 	failed := st.pending
@@ -193,6 +240,9 @@ func (w *walker) forClause(c *syntax.ForClause, st *state, in flow) flow {
 	if !ok {
 		w.substitutions(c.Loop, st)
 		forget(c.Loop, st)
+		if loop, ok := c.Loop.(*syntax.CStyleLoop); ok {
+			count(loop.Init, st)
+		}
 		return w.while(&syntax.WhileClause{Do: c.Do}, st, in)
 	}
 	items := w.fields(iter.Items, st)
@@ -228,63 +278,6 @@ func (w *walker) caseClause(c *syntax.CaseClause, st *state, in flow) flow {
 	return out
 }
 
-// declare remembers a function and judges its body as if it were called with
-// arguments nobody knows.
-func (w *walker) declare(c *syntax.FuncDecl, st *state) {
-	if c.Name == nil || c.Body == nil {
-		return
-	}
-	name := c.Name.Value
-	if multiplies(name, c.Body) {
-		w.add(Refused, "a fork bomb: "+w.source(c), "bomb")
-	}
-	w.funcs[name] = function{c.Body, w.text}
-	inner := st.clone()
-	inner.args = nil
-	w.enter(name, inner, flow{})
-}
-
-// enter walks the body of a function, unless it is being walked.
-func (w *walker) enter(name string, st *state, in flow) flow {
-	fn := w.funcs[name]
-	if w.active[fn.body] || w.steps > maxSteps {
-		return flow{}
-	}
-	outer := w.text
-	w.active[fn.body], w.text = true, fn.text
-	out := w.stmt(fn.body, st, in)
-	st.settle()
-	w.active[fn.body], w.text = false, outer
-	return out
-}
-
-// multiplies says whether a function starts itself in a pipe or in the background.
-func multiplies(name string, body *syntax.Stmt) bool {
-	found := false
-	syntax.Walk(body, func(n syntax.Node) bool {
-		switch n := n.(type) {
-		case *syntax.Stmt:
-			found = found || ((n.Background || n.Coprocess) && mentions(name, n))
-		case *syntax.BinaryCmd:
-			piped := n.Op == syntax.Pipe || n.Op == syntax.PipeAll
-			found = found || (piped && (mentions(name, n.X) || mentions(name, n.Y)))
-		}
-		return !found
-	})
-	return found
-}
-
-func mentions(name string, s *syntax.Stmt) bool {
-	found := false
-	syntax.Walk(s, func(n syntax.Node) bool {
-		if c, ok := n.(*syntax.CallExpr); ok && len(c.Args) > 0 && c.Args[0].Lit() == name {
-			found = true
-		}
-		return !found
-	})
-	return found
-}
-
 // redirects judges what is written to, and returns what is read and where the
 // standard output goes, if it goes to a file.
 func (w *walker) redirects(list []*syntax.Redirect, st *state, in flow) (flow, *field) {
@@ -301,7 +294,7 @@ func (w *walker) redirects(list []*syntax.Redirect, st *state, in flow) (flow, *
 		for _, f := range w.expand(r.Word, st) {
 			switch r.Op {
 			case syntax.RdrIn, syntax.DplIn:
-				in = fileFlow(f)
+				in = w.fileFlow(f, st)
 				continue
 			case syntax.DplOut:
 				if isDescriptor(f.text) {
@@ -349,11 +342,11 @@ func quotedWord(word *syntax.Word) bool {
 
 // textFlow is a flow of this text. What is unknown in it stays so when read again.
 func textFlow(f field) flow {
-	return flow{piped: true, known: !f.vague, text: f.text, download: f.download}
+	return flow{piped: true, known: !f.vague, text: f.text, origin: f.origin}
 }
 
 // fileFlow is what comes out of a file.
-func fileFlow(f field) flow {
+func (w *walker) fileFlow(f field, st *state) flow {
 	if f.out != nil {
 		out := *f.out
 		out.piped = true
@@ -362,5 +355,15 @@ func fileFlow(f field) flow {
 	if f.text == "/dev/null" {
 		return flow{piped: true, known: true}
 	}
-	return flow{piped: true, download: f.download}
+	out := flow{piped: true, origin: w.originOf(f, st)}
+	for _, d := range st.dirs {
+		if target, ok := w.target(f, d); ok {
+			// Another program may have changed the file since, so that this is not known.
+			have := w.written[target]
+			out.text += have.text
+			out.operands = append(out.operands, have.operands...)
+			out.written = out.written || have.known
+		}
+	}
+	return out
 }

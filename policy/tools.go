@@ -20,16 +20,25 @@ func (w *walker) permissions(name string, fs []field, st *state) {
 		}
 	}
 	recursive := has(opts, "-R", "--recursive")
-	if len(operands) > 0 && !has(opts, "--reference") {
+	dashed := name == "chmod" && slices.ContainsFunc(fs[1:], func(f field) bool { return minusMode().MatchString(f.text) })
+	if len(operands) > 0 && !has(opts, "--reference") && !dashed {
 		operands = operands[1:]
 	}
 	for _, f := range operands {
 		if recursive {
 			w.lockOut(f, st, fs)
 		}
+		for _, d := range st.dirs {
+			if target, ok := w.target(f, d); ok && slices.Contains(w.place.Temp, target) {
+				w.ask("changes the rights of what belongs to others, too: %s", shown(fs))
+			}
+		}
 		w.write(f, st, shown(fs))
 	}
 }
+
+// minusMode is a mode that looks like options.
+var minusMode = lazily(`^-[rwxXstugo]+(,.*)?$`)
 
 // lockOut judges a change of rights on a whole directory. In the working directory
 // it is everyday work, above it or at home it locks people out.
@@ -65,7 +74,7 @@ func (w *walker) editInPlace(fs []field, st *state) {
 	}) {
 		return
 	}
-	opts, operands := options(fs[1:], "efE --expression --file", false)
+	opts, operands := options(fs[1:], "ef --expression --file", false)
 	if !has(opts, "-e", "-f", "--expression", "--file") && len(operands) > 0 {
 		operands = operands[1:]
 	}
@@ -85,7 +94,20 @@ func (w *walker) archive(name string, fs []field, st *state) {
 		}
 		return
 	}
-	opts, _ := options(tarArgs(fs[1:]), "fCTXbgLHNVKIF --file --directory --files-from --exclude --exclude-from", false)
+	opts, _ := options(tarArgs(fs[1:]), "fCTXbgLHNVKIF --file --directory --files-from --exclude --exclude-from --to-command --checkpoint-action --use-compress-program --info-script --new-volume-script --rsh-command --rmt-command", false)
+	for _, o := range opts {
+		script := slices.Contains([]string{"--to-command", "--checkpoint-action", "--use-compress-program", "-I", "--info-script", "--new-volume-script", "-F", "--rsh-command", "--rmt-command"}, o.name)
+		if script && o.value != nil {
+			action, runs := strings.CutPrefix(o.value.text, "exec=")
+			if o.name == "--checkpoint-action" && !runs {
+				continue
+			}
+			w.nested(action, *part(*o.value, action), st.child(nil), flow{})
+			if o.name != "--use-compress-program" && o.name != "-I" {
+				w.ask("runs a command for what it packs: %s", shown(fs))
+			}
+		}
+	}
 	at := st.clone()
 	if o, ok := find(opts, "-C", "--directory"); ok && o.value != nil {
 		if has(opts, "-x", "--extract", "--get") {
@@ -94,10 +116,37 @@ func (w *walker) archive(name string, fs []field, st *state) {
 	} else if has(opts, "-P", "--absolute-names") && has(opts, "-x", "--extract") {
 		w.ask("unpacks to wherever the archive says: %s", shown(fs))
 	}
+	if has(opts, "--remove-files") {
+		w.packAway(fs, st)
+	}
 	if o, ok := find(opts, "-f", "--file"); ok && o.value != nil && has(opts, "-c", "-r", "-u", "--create", "--append") {
 		if o.value.text != "-" {
 			w.write(*o.value, at, "writes to "+o.value.text)
 		}
+	}
+}
+
+// packAway judges that tar removes what it has packed. A -C holds for what follows it.
+func (w *walker) packAway(fs []field, st *state) {
+	at := st.clone()
+	args := tarArgs(fs[1:])
+	for i := 0; i < len(args); i++ {
+		text := args[i].text
+		dir, long := strings.CutPrefix(text, "--directory=")
+		switch {
+		case long:
+			at.chdir(*part(args[i], dir))
+		case (text == "-C" || text == "--directory") && i+1 < len(args):
+			i++
+			at.chdir(args[i])
+		case strings.HasPrefix(text, "-"):
+			if strings.HasSuffix(text, "f") || text == "--file" || text == "-T" || text == "-X" {
+				i++
+			}
+		default:
+			w.destroy(args[i], at, true, "packs and removes", fs)
+		}
+		at.pending = nil
 	}
 }
 
@@ -141,81 +190,5 @@ func (w *walker) diskTool(name string, fs []field, st *state) {
 		case strings.Contains(f.text, "/") && !strings.HasPrefix(f.text, "-"):
 			w.write(f, st, shown(fs))
 		}
-	}
-}
-
-const gitValued = "Cc --git-dir --work-tree --namespace --exec-path --super-prefix --config-env"
-
-// git judges pushes that rewrite, and the few other uses that lose or leave something.
-func (w *walker) git(fs []field, st *state) {
-	global, rest := options(fs[1:], gitValued, true)
-	st = st.clone()
-	for _, o := range global {
-		switch {
-		case o.name == "-C" && o.value != nil:
-			st.chdir(*o.value)
-			st.pending = nil
-		case o.name == "-c" && o.value != nil:
-			key, value, _ := strings.Cut(o.value.text, "=")
-			if command, ok := strings.CutPrefix(value, "!"); ok && strings.HasPrefix(strings.ToLower(key), "alias.") {
-				w.nested(command, *o.value, st.child(nil), flow{})
-			}
-		}
-	}
-	if len(rest) == 0 {
-		return
-	}
-	w.gitCommand(rest[0].text, rest[1:], fs, st)
-}
-
-func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
-	switch sub {
-	case "push":
-		w.push(args, fs)
-	case "clean":
-		opts, _ := options(args, "e --exclude", false)
-		if has(opts, "-f", "--force") && !has(opts, "-n", "--dry-run") {
-			w.ask("removes files that are in no commit: %s", shown(fs))
-		}
-	case "rm":
-		if opts, operands := options(args, "", false); has(opts, "-r") && !has(opts, "--cached", "-n", "--dry-run") {
-			for _, f := range operands {
-				w.destroy(f, st, false, "removes", fs)
-			}
-		}
-	case "clone":
-		if _, operands := options(args, "boucj --branch --origin --upload-pack --config --jobs --depth --reference --template --separate-git-dir --filter", false); len(operands) > 1 {
-			w.write(operands[1], st, shown(fs))
-		}
-	case "init":
-		_, operands := options(args, "b --initial-branch --template --separate-git-dir", false)
-		w.writeAll(operands, st, "creates ")
-	case "worktree":
-		if _, operands := options(args, "bB --reason", false); len(operands) > 1 && operands[0].text == "add" {
-			w.write(operands[1], st, shown(fs))
-		}
-	case "config":
-		opts, operands := options(args, "f --file --type --default", false)
-		if has(opts, "--global", "--system") && (len(operands) > 1 || has(opts, "--unset", "--unset-all", "--edit", "-e")) {
-			w.ask("outside the working directory: %s", shown(fs))
-		}
-	case "submodule", "bisect":
-		if len(args) > 1 && (args[0].text == "foreach" || args[0].text == "run") {
-			_, command := options(args[1:], "", true)
-			text := joined(command)
-			w.nested(text.text, text, st.child(nil), flow{})
-		}
-	}
-}
-
-// push asks about everything that takes commits or branches away from others.
-func (w *walker) push(args, fs []field) {
-	opts, operands := options(args, "o --push-option --repo --receive-pack --exec", false)
-	forced := has(opts, "-f", "-d", "--force", "--force-with-lease", "--mirror", "--delete", "--prune")
-	for i, f := range operands {
-		forced = forced || strings.HasPrefix(f.text, "+") || (i > 0 && strings.HasPrefix(f.text, ":") && len(f.text) > 1)
-	}
-	if forced {
-		w.ask("a push that may take commits away: %s", shown(fs))
 	}
 }

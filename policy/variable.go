@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -28,6 +29,9 @@ func positional(args []field) []field {
 // lookup is the value of a variable, if the command and its place tell it.
 func (w *walker) lookup(name string, st *state) (field, bool) {
 	if v, ok := st.vars[name]; ok {
+		if to, known := st.vars[v.refers]; known && to.refers == "" {
+			v = to
+		}
 		return v.field, !v.vague
 	}
 	switch {
@@ -35,6 +39,20 @@ func (w *walker) lookup(name string, st *state) (field, bool) {
 		return literal(w.place.Home), true
 	case name == "PWD" && len(st.dirs) == 1 && st.dirs[0].path != "":
 		return literal(st.dirs[0].path), true
+	case (name == "TMPDIR" || name == "TMP" || name == "TEMP") && len(w.place.Temp) > 0:
+		f := literal(w.place.Temp[0])
+		f.unsure = true
+		return f, true
+	case name == "PATH" || name == "_perlica_path":
+		return literal(pathText), true
+	case name == "PERLICA_HOME" && len(w.place.Own) > 0:
+		return literal(w.place.Own[0]), true
+	case name == "PERLICA_HOME" && w.place.Home != "":
+		return literal(w.place.Home + "/.config/perlica"), true
+	case xdgDirs[name] != "" && w.place.Home != "":
+		f := literal(w.place.Home + xdgDirs[name])
+		f.unsure = true
+		return f, true
 	case name == "IFS":
 		return literal(" \t\n"), true
 	case name == "?" || name == "#" || name == "$" || name == "!" || name == "RANDOM" || name == "UID":
@@ -51,6 +69,9 @@ func (w *walker) lookup(name string, st *state) (field, bool) {
 
 // param expands a variable.
 func (w *walker) param(p *syntax.ParamExp, quoted bool, st *state) []run {
+	if list, ok := w.elements(p, st); ok {
+		return list.runs(quoted)
+	}
 	if p.Param == nil || p.Flags != nil || p.Excl || p.Width || p.IsSet || p.Index != nil || p.Slice != nil ||
 		p.Repl != nil || p.Names != 0 || p.NestedParam != nil || len(p.Modifiers) > 0 {
 		w.substitutions(p, st)
@@ -60,17 +81,12 @@ func (w *walker) param(p *syntax.ParamExp, quoted bool, st *state) []run {
 		return []run{known("0", true)}
 	}
 	name := p.Param.Value
-	if (name == "@" || name == "*") && st.args != nil && p.Exp == nil {
-		return all(st.args, quoted)
-	}
 	v, ok := w.lookup(name, st)
 	if p.Exp != nil {
 		v, ok = w.operate(p.Exp, v, ok, st)
 	}
 	if !ok {
-		r := vague(quoted)
-		r.download = v.download
-		return []run{r}
+		return []run{partly(v, quoted)}
 	}
 	return []run{valueRun(v, quoted)}
 }
@@ -82,7 +98,17 @@ func valueRun(v field, quoted bool) run {
 		return run{field: v, quoted: quoted}
 	}
 	r := known(v.text, quoted)
-	r.download, r.swept = v.download, v.swept
+	r.origin, r.swept, r.unsure = v.origin, v.swept, v.unsure
+	return r
+}
+
+// partly is the run of a value of which a part may be known.
+func partly(v field, quoted bool) run {
+	r := vague(quoted)
+	r.origin = v.origin
+	if v.vague && v.text != "" {
+		r.text, r.pat = v.text, escape(v.text)
+	}
 	return r
 }
 
@@ -94,7 +120,7 @@ func all(args []field, quoted bool) []run {
 			out = append(out, run{field: field{text: " "}, split: true})
 		}
 		if a.vague {
-			out = append(out, vague(quoted))
+			out = append(out, partly(a, quoted))
 		} else {
 			out = append(out, valueRun(a, quoted))
 		}
@@ -144,7 +170,7 @@ func trim(op syntax.ParExpOperator, v field, arg string) (field, bool) {
 	return v, true
 }
 
-// variants spreads braces, and the two values ${x:-y} may have where x is unknown.
+// variants spreads the two values ${x:-y} may have where x is unknown.
 // It counts down left and stops below zero.
 func (w *walker) variants(parts []syntax.WordPart, st *state, left *int) [][]syntax.WordPart {
 	out := [][]syntax.WordPart{nil}
@@ -167,14 +193,6 @@ func (w *walker) variants(parts []syntax.WordPart, st *state, left *int) [][]syn
 func (w *walker) choices(part syntax.WordPart, st *state, left *int) [][]syntax.WordPart {
 	var out [][]syntax.WordPart
 	switch p := part.(type) {
-	case *syntax.BraceExp:
-		if p.Sequence {
-			return sequence(p, left)
-		}
-		for _, elem := range p.Elems {
-			out = append(out, w.variants(elem.Parts, st, left)...)
-		}
-		return out
 	case *syntax.DblQuoted:
 		for _, inner := range w.variants(p.Parts, st, left) {
 			q := *p
@@ -210,44 +228,34 @@ func offersDefault(op syntax.ParExpOperator) bool {
 	return false
 }
 
-// sequence is {1..3} or {a..c}: the first and last few of it tell all that matters.
-func sequence(p *syntax.BraceExp, left *int) [][]syntax.WordPart {
-	from, to := p.Elems[0].Lit(), p.Elems[1].Lit()
-	var out [][]syntax.WordPart
-	if len(from) == 1 && len(to) == 1 {
-		step := 1
-		if from[0] > to[0] {
-			step = -1
-		}
-		for c := int(from[0]); ; c += step {
-			out = append(out, []syntax.WordPart{&syntax.SglQuoted{Value: string(rune(c))}})
-			if c == int(to[0]) {
-				break
-			}
-		}
-		return out
-	}
-	for _, n := range []string{from, to} {
-		*left--
-		out = append(out, []syntax.WordPart{&syntax.Lit{Value: n}})
-	}
-	return out
-}
-
 // A variable is a value and whether child processes see it.
 type variable struct {
 	field
 	exported bool
+	refers   string  // the variable of which it is another name
+	list     []field // the elements of an array, of which the value is the first; nil if unknown
+}
+
+// same says whether nothing tells two variables apart.
+func (v variable) same(o variable) bool {
+	return v.text == o.text && v.vague == o.vague && v.refers == o.refers && (v.list == nil) == (o.list == nil) &&
+		slices.EqualFunc(v.list, o.list, func(a, b field) bool { return a.text == b.text && a.vague == b.vague })
 }
 
 // assign records what the assignments tell about variables.
 func (w *walker) assign(assigns []*syntax.Assign, st *state, export bool) {
 	for _, a := range assigns {
-		if a.Name == nil {
-			w.scalar(a.Value, st)
+		if a.Name == nil { // export "X=y"
+			value := w.scalar(a.Value, st)
+			if name, _, ok := strings.Cut(value.text, "="); ok && syntax.ValidName(name) {
+				w.leadingAssigns([]field{value}, st)
+			}
 			continue
 		}
 		name := a.Name.Value
+		if to := st.vars[name].refers; to != "" {
+			name = to
+		}
 		old, had := st.vars[name]
 		if a.Naked {
 			if had && export {
@@ -257,14 +265,17 @@ func (w *walker) assign(assigns []*syntax.Assign, st *state, export bool) {
 			continue
 		}
 		v := variable{field: w.scalar(a.Value, st), exported: export || old.exported}
-		if a.Array != nil || a.Index != nil {
+		switch {
+		case a.Array != nil:
+			v = w.array(a, old, st)
+		case a.Index != nil:
 			w.substitutions(a, st)
 			v.field = unknownField("")
-		}
-		if a.Append {
+		case a.Append:
 			v.field = w.appended(name, v.field, st)
 		}
 		st.vars[name] = v
+		w.environment(name, v.field, st)
 	}
 }
 

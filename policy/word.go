@@ -13,14 +13,17 @@ const unknownText = "${_perlica_unknown}"
 
 // A field is one word of a simple command after expansion.
 type field struct {
-	text     string // its value; unknown parts as unknownText
-	pat      string // the same as a pattern, where glob is set
-	src      string // as written
-	glob     bool   // file names will take its place
-	vague    bool   // part of its value is unknown
-	download bool   // part of its value comes from the network
-	swept    bool   // stands for everything below it, as another command found it
-	out      *flow  // of a process substitution: what can be read from it
+	text   string            // its value; unknown parts as unknownText
+	pat    string            // the same as a pattern, where glob is set
+	src    string            // as written
+	glob   bool              // file names will take its place
+	vague  bool              // part of its value is unknown
+	origin origin            // where part of its value comes from
+	listed bool              // unknown, but one of the names that xargs reads
+	unsure bool              // empty, should a variable of the environment be unset
+	swept  bool              // stands for everything below it, as another command found it
+	out    *flow             // of <(…): what can be read from it
+	sink   *syntax.ProcSubst // of >(…): what reads what is written to it
 }
 
 // literal is the field of a word that stands for itself.
@@ -50,10 +53,11 @@ func (w *walker) fields(words []*syntax.Word, st *state) []field {
 }
 
 func (w *walker) expand(word *syntax.Word, st *state) []field {
-	split := &syntax.Word{Parts: append([]syntax.WordPart(nil), word.Parts...)}
-	syntax.SplitBraces(split)
 	left := maxVariants
-	variants := w.variants(split.Parts, st, &left)
+	var variants [][]syntax.WordPart
+	for _, parts := range spreadBraces(word.Parts, &left) {
+		variants = append(variants, w.variants(parts, st, &left)...)
+	}
 	if left < 0 {
 		w.substitutions(word, st)
 		return []field{unknownField(w.source(word))}
@@ -119,7 +123,7 @@ func assemble(runs []run, separators, src string) []field {
 			}
 			if piece != "" {
 				open = true
-				cur.add(field{text: piece, pat: piece, download: r.download, swept: r.swept})
+				cur.add(field{text: piece, pat: piece, origin: r.origin, swept: r.swept, unsure: r.unsure})
 			}
 		}
 	}
@@ -137,10 +141,14 @@ func (f *field) add(g field) {
 	}
 	f.glob = f.glob || g.glob
 	f.vague = f.vague || g.vague
-	f.download = f.download || g.download
+	f.origin |= g.origin
 	f.swept = f.swept || g.swept
+	f.unsure = f.unsure || g.unsure
 	if g.out != nil {
 		f.out = g.out
+	}
+	if g.sink != nil {
+		f.sink = g.sink
 	}
 }
 
@@ -200,14 +208,19 @@ func (w *walker) special(part syntax.WordPart, quoted bool, st *state) run {
 	case *syntax.CmdSubst:
 		out := w.stmts(p.Stmts, st.clone(), flow{})
 		if out.known {
-			return known(strings.TrimRight(out.text, "\n"), quoted)
+			r := known(strings.TrimRight(out.text, "\n"), quoted)
+			r.origin, r.vague = out.origin, out.other != ""
+			return r
 		}
 		r := vague(quoted)
-		r.download = out.download
+		r.origin = out.origin
 		return r
 	case *syntax.ProcSubst:
+		if p.Op == syntax.CmdOut {
+			return run{field: field{text: "/dev/fd/63", pat: "/dev/fd/63", sink: p}}
+		}
 		out := w.stmts(p.Stmts, st.clone(), flow{})
-		return run{field: field{text: "/dev/fd/63", pat: "/dev/fd/63", out: &out, download: out.download}}
+		return run{field: field{text: "/dev/fd/63", pat: "/dev/fd/63", out: &out, origin: out.origin}}
 	case *syntax.ArithmExp:
 		// Whatever the number is, it names no directory of note.
 		w.substitutions(p, st)
@@ -289,8 +302,14 @@ func (w *walker) tilde(lit string, first, more bool, st *state) (home run, rest 
 	return home, rest, true
 }
 
-// unquoteANSI reads the escapes of $'…'.
+// unquoteANSI reads the escapes of $'…', of which bash keeps what stands before a NUL.
 func unquoteANSI(s string) string {
+	text, _, _ := strings.Cut(unescapeANSI(s), "\x00")
+	return text
+}
+
+// unescapeANSI reads the same escapes as printf does, which writes a NUL.
+func unescapeANSI(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] != '\\' || i+1 >= len(s) {
@@ -310,8 +329,7 @@ func unquoteANSI(s string) string {
 		}
 		i += n - 1
 	}
-	text, _, _ := strings.Cut(b.String(), "\x00")
-	return text
+	return b.String()
 }
 
 // number reads \NNN, \xHH, \uHHHH, \UHHHHHHHH and \cX, and tells how many bytes

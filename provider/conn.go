@@ -19,6 +19,9 @@ type Options struct {
 	Client   Client
 	Dir      string   // the agent's working directory, absolute
 	Environ  []string // the environment the agent's is chosen from; see Environ
+	// Permissions is the permission mode of the run, which a run that the agent starts does not
+	// loosen. Empty: "deny".
+	Permissions string
 
 	MaxLine        int           // bytes; longer lines end the agent. 0: 64 MiB
 	ConnectTimeout time.Duration // of initialize and authenticate. 0: 30 s
@@ -26,7 +29,8 @@ type Options struct {
 	WriteTimeout   time.Duration // how long the agent may leave its input unread. 0: 30 s
 	Grace          time.Duration // between the steps of ending the process. 0: 2 s
 
-	Stderr func([]byte) // gets what the agent writes to its standard error; may be nil
+	Stderr func([]byte)        // gets what the agent writes to its standard error; may be nil
+	Redact func([]byte) []byte // masks a line of it before it is kept or handed on; may be nil
 }
 
 func (o *Options) defaults() {
@@ -103,7 +107,9 @@ func Start(a Agent, opt Options) (*Conn, error) {
 		Env:    environ,
 		Dir:    opt.Dir,
 		Stderr: opt.Stderr,
+		Redact: opt.Redact,
 		Grace:  opt.Grace,
+		Limit:  opt.Permissions,
 	})
 	if err != nil {
 		return nil, &Error{Provider: a.ID, Type: TypeStart, Message: err.Error(), cause: err}

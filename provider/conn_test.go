@@ -240,7 +240,7 @@ func TestLineLimit(t *testing.T) {
 		if f := w.wire[i]; f.Length < 300_000 || len(f.Line) != keptOfOversized || len(f.SHA256) != 32 {
 			t.Errorf("length %d, kept %d", f.Length, len(f.Line))
 		}
-		if e, ok := c.Exit(); !ok || e.Forced == "" { // its code may be 0: it also sees the end of its input
+		if e, ok := c.Exit(); !ok || e.Forced == "" && e.Code != 0 { // with 0 it has seen the end of its input first
 			t.Errorf("the agent was not ended: %v", e)
 		}
 	})

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+
+	"github.com/perlica/perlica/provider/descent"
 )
 
 // ErrEnvName refuses an entry of an environment list that is not a name.
@@ -35,7 +37,7 @@ var passedEnvWindows = []string{
 // Environ returns the variables of parent, each NAME=value, that an agent gets:
 // the common ones and those that extra names, in parent's order, the last of each
 // name. Variables of Perlica's own (PERLICA_*) are passed only by their full name,
-// and the agent mark never. The error wraps ErrEnvName; it does not repeat what
+// and those by which an agent's descendants are known never. The error wraps ErrEnvName; it does not repeat what
 // may be a secret.
 func Environ(parent, extra []string) ([]string, error) {
 	return environ(parent, extra, runtime.GOOS == "windows")
@@ -65,7 +67,7 @@ func environ(parent, extra []string, windows bool) ([]string, error) {
 			continue // Windows keeps a directory for each drive in variables without a name
 		}
 		name = fold(name)
-		if !anyPasses(pass, name, fold) && !anyPasses(extra, name, fold) || name == agentMark {
+		if !anyPasses(pass, name, fold) && !anyPasses(extra, name, fold) || name == agentMark || name == descent.LimitVariable {
 			continue
 		}
 		if i, ok := at[name]; ok {

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -11,13 +12,15 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/perlica/perlica/provider/descent"
 )
 
 // agentMark is the variable by which an agent's descendants are known, whatever
-// group or session they moved to. Its value is the marks of all Perlica processes
-// above it, outermost first, joined by slashes; markOf says what a mark holds.
-const agentMark = "PERLICA_AGENT_ID"
+// group or session they moved to. markOf says what a mark holds.
+const agentMark = descent.Mark
 
 const (
 	defaultGrace = 2 * time.Second
@@ -27,12 +30,14 @@ const (
 
 // processSpec says how an agent is started.
 type processSpec struct {
-	Agent  string            // who it is in Survivors; empty: the command's base name
-	Argv   []string          // see resolve for how the first word is looked up
-	Env    []string          // the whole environment; the mark and PWD are added
-	Dir    string            // empty: Perlica's own
-	Stderr func(line []byte) // each line, without its end, at most 8 KiB; valid during the call
-	Grace  time.Duration     // between closing stdin, SIGTERM and SIGKILL; zero: 2 s
+	Agent  string              // who it is in Survivors; empty: the command's base name
+	Argv   []string            // see resolve for how the first word is looked up
+	Env    []string            // the whole environment; the mark and PWD are added
+	Dir    string              // empty: Perlica's own
+	Stderr func(line []byte)   // each line, without its end, at most 16 KiB; valid during the call
+	Redact func([]byte) []byte // masks a line of stderr before it is kept or handed on; may be nil
+	Grace  time.Duration       // between closing stdin, SIGTERM and SIGKILL; zero: 2 s
+	Limit  string              // the permission mode of the run, for descendants; empty: "deny"
 }
 
 // process is a running agent and everything it started.
@@ -57,7 +62,8 @@ type process struct {
 	hurryOnce sync.Once
 	endOnce   sync.Once
 	endErr    error
-	forced    forced // written in endOnce
+	forced    forced      // written in endOnce
+	killed    atomic.Bool // Kill has sent the signal
 }
 
 // forced says what End had to do beyond closing stdin.
@@ -91,12 +97,16 @@ func startProcess(spec processSpec) (*process, error) {
 	p.cmd.Dir = spec.Dir
 	p.cmd.Env = markedEnv(spec, p.mark)
 
-	child, err := p.openPipes(spec.Stderr)
+	child, err := p.openPipes(spec)
 	if err != nil {
 		return nil, fmt.Errorf("provider: start %s: %w", spec.Argv[0], err)
 	}
 	defer closeAll(child)
-	if p.tree, err = newTree(p.mark); err == nil {
+	// Before the first agent can start anything, so that nothing of it goes unknown.
+	if err = descent.Announce(spec.Limit); err == nil {
+		p.tree, err = newTree(p.mark)
+	}
+	if err == nil {
 		p.tree.prepare(p.cmd)
 		started := make(chan error)
 		go p.watch(started)
@@ -114,7 +124,7 @@ func startProcess(spec processSpec) (*process, error) {
 }
 
 // openPipes makes the three pipes and returns the child's ends.
-func (p *process) openPipes(line func([]byte)) (child []*os.File, err error) {
+func (p *process) openPipes(spec processSpec) (child []*os.File, err error) {
 	var ours []*os.File
 	for range 3 {
 		r, w, err := os.Pipe()
@@ -128,7 +138,7 @@ func (p *process) openPipes(line func([]byte)) (child []*os.File, err error) {
 		ours, child = append(ours, r), append(child, w)
 	}
 	p.stdin, p.stdout = ours[0], ours[1]
-	p.stderr = newStderrTail(ours[2], line)
+	p.stderr = newStderrTail(ours[2], spec.Stderr, spec.Redact)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = child[0], child[1], child[2]
 	return child, nil
 }
@@ -191,13 +201,20 @@ func (p *process) ExitState() (code int, signal string, ok bool) {
 func (p *process) StderrTail() string { return p.stderr.String() }
 
 // Forced says what End had to force. It is complete once End has returned.
-func (p *process) Forced() forced { return p.forced }
+func (p *process) Forced() forced {
+	f := p.forced
+	f.Kill = f.Kill || p.killed.Load()
+	return f
+}
 
 // Kill ends the agent and its process group at once (Windows: its job). It closes
 // stdin without writing to it and does not wait. End is still to be called; it
 // will give no more grace to anything.
 func (p *process) Kill() error {
-	err := p.signal(p.tree.kill)
+	err := p.signal(func() error {
+		p.killed.Store(true)
+		return p.tree.kill()
+	})
 	p.stdin.Close()
 	p.hurryUp()
 	return err
@@ -331,7 +348,7 @@ func agentOf(mark string) string {
 }
 
 // markedEnv is the environment of the child: one mark, after those of the
-// Perlica processes above, and a PWD that is true.
+// Perlica processes above, the permission mode, and a PWD that is true.
 func markedEnv(spec processSpec, mark string) []string {
 	env := append([]string(nil), spec.Env...) // of two with one name os/exec passes the later
 	if above := os.Getenv(agentMark); above != "" {
@@ -340,7 +357,7 @@ func markedEnv(spec processSpec, mark string) []string {
 	if filepath.IsAbs(spec.Dir) {
 		env = append(env, "PWD="+spec.Dir)
 	}
-	return append(env, agentMark+"="+mark)
+	return append(env, agentMark+"="+mark, descent.LimitVariable+"="+cmp.Or(spec.Limit, "deny"))
 }
 
 func closeAll[C io.Closer](cs []C) {

@@ -21,7 +21,9 @@ type tree struct{ pgid int }
 
 func newTree(mark string) (*tree, error) { return &tree{}, nil }
 
-func (t *tree) prepare(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+// prepare gives the agent a session of its own: without the person's terminal it can neither write on
+// it, nor answer in its name.
+func (t *tree) prepare(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
 func (t *tree) started(p *os.Process) error {
 	t.pgid = p.Pid

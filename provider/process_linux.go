@@ -37,8 +37,10 @@ func newTree(mark string) (*tree, error) {
 	return &tree{mark: mark, known: map[int]uint64{}}, nil
 }
 
+// prepare gives the agent a session of its own: without the person's terminal it can neither write on
+// it, nor answer in its name.
 func (t *tree) prepare(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
 func (t *tree) started(p *os.Process) error {

@@ -304,3 +304,14 @@ func TestProcessReadsItsOwnStat(t *testing.T) {
 		t.Fatalf("%+v %v", s, ok)
 	}
 }
+
+// TestProcessHasNoTerminal: an agent is in a session of its own, so that what it starts cannot act
+// with the terminal of the person who started it.
+func TestProcessHasNoTerminal(t *testing.T) {
+	p, r := procStart(t, procSpec("proc-echo"))
+	procEcho(t, p, r)
+	if sid, err := unix.Getsid(p.Pid()); err != nil || sid != p.Pid() {
+		t.Errorf("process %d is in session %d: %v", p.Pid(), sid, err)
+	}
+	procEnd(t, p)
+}

@@ -99,7 +99,7 @@ func Open(ctx context.Context, opt Options) (*Bridge, error) {
 	if err != nil {
 		return nil, err
 	}
-	records, err := OpenRecords(ctx, &opt.Runner.Log().Reader, opt.View)
+	records, err := OpenRecords(ctx, &opt.Runner.Log().Reader, opt.View, opt.Runner.Vouchers())
 	if err != nil {
 		return nil, errors.Join(err, held.Close())
 	}
@@ -209,6 +209,13 @@ func (b *Bridge) start(ctx context.Context) error {
 	}
 	for _, res := range recovered {
 		b.warn("the outcome of an earlier run is unknown", "run", string(res.Run))
+	}
+	unconfirmed, err := b.records.Unconfirmed(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range unconfirmed {
+		b.warn("the log names a contact that was not paired by you here, or by an earlier version: it has no rights", "contact", c.Label(), "hint", Confirming(c))
 	}
 	if err := b.buryCards(ctx); err != nil {
 		return err

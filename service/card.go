@@ -1,17 +1,18 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/interaction"
+	layout "github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
 )
@@ -19,40 +20,90 @@ import (
 // asked is a question of one of the bridge's runs that waits for an answer.
 type asked struct {
 	interaction.Question
-	owner contactFact // whose run asks
-	cards map[contactFact]*card
+	owner contactFact           // whose run asks
+	cards map[contactFact]*card // does not change
 }
 
-// card is a question as it was put to one contact.
-type card struct {
-	chat string
-	last string // the id of its last part, which has the options
-	// When sending that part began, and when it is known to have arrived; zero: not yet, or not
-	// any more, because it failed.
-	began, arrived time.Time
-	decided        chan struct{} // while it is on its way: closed when that is known
-}
-
-// quick is how long a card may be on its way to be answered by a bare number at once: of one that
-// waits for its platform for longer nobody knows when it was seen first.
-const quick = 5 * time.Second
-
-// seen is the earliest moment at which the contact can have seen the card; zero: not yet.
-func (c *card) seen() time.Time {
-	switch {
-	case c.arrived.IsZero():
-		return time.Time{}
-	case c.arrived.Sub(c.began) > quick:
-		return c.arrived
+// inChat returns a card of the question that was put into a chat, or nil.
+func (a *asked) inChat(channel, chat string) *card {
+	for who, c := range a.cards {
+		if who.Channel == channel && c.chat == chat {
+			return c
+		}
 	}
-	return c.began
+	return nil
 }
 
-// decide lets those go who wait for what becomes of the card.
-func (c *card) decide() {
-	if c.decided != nil {
-		close(c.decided)
-		c.decided = nil
+// card is a question as it was put to one contact: one or several messages, of which the last has
+// the options.
+type card struct {
+	chat  string
+	parts []string // the ids of its messages
+
+	mu    sync.Mutex        // guards what follows
+	sent  map[string]string // the messages that have arrived: the platform's id of each
+	onWay chan struct{}     // nil: none is being sent; closed when what became of that is known
+}
+
+// landing is how long an answer waits for the platform's word on the card.
+const landing = 5 * time.Second
+
+// whole reports whether all of the card has arrived.
+func (c *card) whole() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.sent) == len(c.parts)
+}
+
+// last is the platform's id of the message with the options; empty: it has not arrived, or its
+// platform does not say.
+func (c *card) last() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sent[c.parts[len(c.parts)-1]]
+}
+
+// has reports whether a message of the card has this platform's id.
+func (c *card) has(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, sent := range c.sent {
+		if sent == id {
+			return true
+		}
+	}
+	return false
+}
+
+// leaves takes note that a message of the card is being sent. lands, which must follow, is told
+// what became of it: sent says that it has arrived, under the platform's id.
+func (c *card) leaves(part string) (lands func(id string, sent bool)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := make(chan struct{})
+	c.onWay = known
+	return func(id string, sent bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if sent {
+			c.sent[part] = id
+		}
+		c.onWay = nil
+		close(known)
+	}
+}
+
+// wait returns when the card is not on its way, or ctx ends.
+func (c *card) wait(ctx context.Context) {
+	c.mu.Lock()
+	known := c.onWay
+	c.mu.Unlock()
+	if known == nil {
+		return
+	}
+	select {
+	case <-known:
+	case <-ctx.Done():
 	}
 }
 
@@ -79,6 +130,8 @@ func (b *Bridge) ask(d *desk, q interaction.Question) {
 			chat = d.chat()
 		}
 		parts := b.cut(ch.Name(), cardText(q, own, d, ch.Limits().Buttons))
+		card := &card{chat: chat, sent: map[string]string{}}
+		a.cards[c.key()] = card
 		for i, text := range parts {
 			f := queuedFact{contactFact: c.key(), Chat: chat, Kind: outCard, Text: text, Question: q.ID}
 			if i == len(parts)-1 && ch.Limits().Buttons {
@@ -86,11 +139,9 @@ func (b *Bridge) ask(d *desk, q interaction.Question) {
 			}
 			e := b.queueEvent(d.input(), f)
 			events = append(events, e)
-			if i == len(parts)-1 {
-				var made queuedFact
-				_ = e.Decode(&made) // as it was encoded
-				a.cards[c.key()] = &card{chat: chat, last: made.ID}
-			}
+			var made queuedFact
+			_ = e.Decode(&made) // as it was encoded
+			card.parts = append(card.parts, made.ID)
 		}
 	}
 	if a.cards[d.key] == nil {
@@ -111,71 +162,44 @@ func cardText(q interaction.Question, own bool, d *desk, pressed bool) string {
 		fmt.Fprintf(&t, "In a run of %s:\n\n", d.key.Channel+":"+d.key.Contact)
 	}
 	command.Describe(&t, q)
-	s := q.Subject
-	if raw := string(s.RawInput); len(s.Commands)+len(s.Diffs)+len(s.Text) == 0 && raw != "" && raw != "{}" && raw != "null" {
-		fmt.Fprintf(&t, "```json\n%s\n```\n\n", raw)
-	}
 	way := "Answer with an option's number"
 	if pressed {
 		way = "Press a button, answer with an option's number"
 	}
-	word := ""
+	fmt.Fprintf(&t, "%s, or with `#%s` and the number.", way, shortID(q.ID))
 	if q.Word != "" {
-		word = " and the word"
+		fmt.Fprintf(&t, " A yes takes all of it: `#%s`, the number and the word.", shortID(q.ID))
 	}
-	fmt.Fprintf(&t, "%s%s, or with `#%s` and the number%s.\n", way, word, shortID(q.ID), word)
+	if slices.ContainsFunc(q.Options, interaction.Option.Always) {
+		t.WriteString(" Behind the number of a yes for good stands `always`.")
+	}
+	t.WriteString("\n")
 	return t.String()
 }
 
 const buttonPrefix = "q:"
 
+// buttonWidth is how many columns of an option a button shows; the card has all of it.
+const buttonWidth = 40
+
 func buttons(q interaction.Question) (list []Button) {
 	for i, o := range q.Options {
 		data := fmt.Sprintf("%s%s:%d", buttonPrefix, q.ID, i+1)
 		if len(data) <= 64 { // else it is answered by its number
-			list = append(list, Button{Label: o.Label, Data: data})
+			list = append(list, Button{Label: layout.Label(o, buttonWidth), Data: data})
 		}
 	}
 	return list
 }
 
-// cardSent takes note of how sending goes, if it is that of a card: first with the time when it
-// began, then with that and the one when it had arrived, or with none if it failed.
-func (b *Bridge) cardSent(q *queued, began, arrived time.Time) {
+// leaves takes note that a message is being sent, if it belongs to the card of an open question.
+func (b *Bridge) leaves(q *queued) (lands func(id string, sent bool)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	a := b.asked[q.Question]
-	if a == nil {
-		return
+	if a := b.asked[q.Question]; a != nil && q.Kind == outCard && a.cards[q.contactFact] != nil {
+		return a.cards[q.contactFact].leaves(q.ID)
 	}
-	c := a.cards[q.contactFact]
-	if c == nil || c.last != q.ID {
-		return
-	}
-	c.decide()
-	if !began.IsZero() && arrived.IsZero() {
-		c.decided = make(chan struct{})
-	}
-	c.began, c.arrived = began, arrived
-}
-
-// landed waits until a card that is on its way has arrived, or has failed: who answers it may be
-// quicker than the platform's word. After quick nobody waits.
-func (b *Bridge) landed(ctx context.Context, a *asked, who contactFact) {
-	b.mu.Lock()
-	c := a.cards[who]
-	decided, left := c.decided, quick-b.opt.Now().Sub(c.began)
-	b.mu.Unlock()
-	if decided == nil {
-		return
-	}
-	t := time.NewTimer(min(left, quick))
-	defer t.Stop()
-	select {
-	case <-decided:
-	case <-t.C:
-	case <-ctx.Done():
-	}
+	return func(string, bool) {}
 }
 
 // mayAnswer reports whether a contact has the right to answer a question now.
@@ -198,134 +222,11 @@ func (b *Bridge) openTo(who contactFact) (list []*asked) {
 	return list
 }
 
-// sentAfter reports whether a message was sent when its sender could have seen the card. Times
-// without fractions are rounded down by the platform: the same second does not count. A time
-// that is still to come is of a clock that says nothing of ours.
-func (b *Bridge) sentAfter(a *asked, who contactFact, sent time.Time) bool {
-	now := b.opt.Now()
-	b.mu.Lock()
-	seen := a.cards[who].seen()
-	b.mu.Unlock()
-	if seen.IsZero() || sent.IsZero() || sent.After(now) {
-		return false
-	}
-	if sent.Nanosecond() == 0 {
-		return sent.After(seen.Truncate(time.Second))
-	}
-	return sent.After(seen)
-}
-
-// choice reads what a person chose: an option, and behind it the word, where one is needed.
-// Free text chooses nothing.
-func choice(q interaction.Question, text string) (option, word string, ok bool) {
-	if o, err := q.Choose(text); err == nil {
-		return o.ID, "", true
-	}
-	head, tail, found := strings.Cut(strings.TrimSpace(text), " ")
-	if q.Word == "" || !found || strings.TrimSpace(tail) != q.Word {
-		return "", "", false
-	}
-	o, err := q.Choose(head)
-	return o.ID, q.Word, err == nil
-}
-
-// addressed is an answer to the question that it names.
-var addressed = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^#([0-9a-fA-F-]{4,36})\s+(.+)$`)
-})
-
-// answerOf finds out whether a message answers a question. It sets f.Kind only if it does, or
-// if it was meant to and cannot.
-func (b *Bridge) answerOf(ctx context.Context, c Contact, m Inbound, f *receivedFact) error {
-	text := strings.TrimSpace(m.Text)
-	open := b.openTo(c.key())
-	byID := func(id eventlog.InteractionID) *asked {
-		for _, a := range open {
-			if a.ID == id {
-				return a
-			}
-		}
-		return nil
-	}
-	answer := func(a *asked, text string) bool {
-		option, word, ok := choice(a.Question, text)
-		if ok {
-			f.Kind, f.Question, f.Option, f.Word = kindAnswer, a.ID, option, word
-		}
-		return ok
-	}
-	over := func() { f.Kind, f.Word = kindRefused, "That question is not open to you any more; nothing was done." }
-	if m.Button != "" {
-		id, n, _ := strings.Cut(strings.TrimPrefix(m.Button, buttonPrefix), ":")
-		a := byID(eventlog.InteractionID(id))
-		i, err := strconv.Atoi(n)
-		if a == nil || err != nil || i < 1 || i > len(a.Options) {
-			over()
-			return nil
-		}
-		f.Kind, f.Question, f.Option = kindAnswer, a.ID, a.Options[i-1].ID
-		return nil
-	}
-	if m.ReplyTo != "" {
-		id, err := b.records.cardOf(ctx, c.Channel, m.ReplyTo)
-		if err != nil {
-			return err
-		}
-		for _, a := range open { // one that is so quick that its being sent is not on record yet
-			if a.cards[c.key()].last == m.ReplyTo {
-				id = a.ID
-			}
-		}
-		if a := byID(id); a != nil {
-			if answer(a, text) {
-				return nil
-			}
-		} else if id != "" {
-			q, err := interaction.Find(ctx, &b.log().Reader, id)
-			if _, _, ok := choice(q, text); ok && err == nil {
-				over()
-				return nil
-			}
-		}
-	}
-	if parts := addressed().FindStringSubmatch(text); parts != nil {
-		var found []*asked
-		for _, a := range open {
-			if strings.HasSuffix(string(a.ID), strings.ToLower(parts[1])) {
-				found = append(found, a)
-			}
-		}
-		if len(found) == 1 && answer(found[0], parts[2]) {
-			return nil
-		}
-		if _, err := strconv.Atoi(parts[2]); err == nil && len(found) == 0 {
-			over()
-			return nil
-		}
-	}
-	// A number that answers another message is about that.
-	if m.ReplyTo != "" || len(open) != 1 {
-		return nil
-	}
-	if _, _, ok := choice(open[0].Question, text); !ok {
-		return nil
-	}
-	if b.landed(ctx, open[0], c.key()); b.sentAfter(open[0], c.key(), m.Sent) {
-		answer(open[0], text)
-	}
-	return nil
-}
-
 // closeCards tells everybody who was asked how a question ended.
 func (b *Bridge) closeCards(q interaction.Question, a *interaction.Answer, why interaction.Reason) {
 	b.mu.Lock()
 	open := b.asked[q.ID]
 	delete(b.asked, q.ID)
-	if open != nil {
-		for _, c := range open.cards {
-			c.decide()
-		}
-	}
 	b.mu.Unlock()
 	if open == nil {
 		return
@@ -334,7 +235,7 @@ func (b *Bridge) closeCards(q interaction.Question, a *interaction.Answer, why i
 	b.note("question closed", "id", shortID(q.ID), "how", how)
 	events := []eventlog.Event{cardClosed(q.ID, how)}
 	for who, c := range open.cards {
-		events = append(events, b.closing(who, c.chat, c.last, q, how))
+		events = append(events, b.closing(who, c.chat, c.parts[len(c.parts)-1], q, how))
 	}
 	_ = b.commit(b.hard, events...) // it ends the bridge
 }
@@ -362,11 +263,7 @@ func cardClosed(id eventlog.InteractionID, how string) eventlog.Event {
 
 // closing edits a card where the platform can, and else sends a note.
 func (b *Bridge) closing(who contactFact, chat, target string, q interaction.Question, how string) eventlog.Event {
-	title := q.Title
-	if title == "" {
-		title = "use a tool"
-	}
-	text := fmt.Sprintf("**%s** `#%s`\n\n%s", title, shortID(q.ID), how)
+	text := fmt.Sprintf("**%s** `#%s`\n\n%s", literal(cmp.Or(q.Title, "use a tool")), shortID(q.ID), literal(how))
 	f := queuedFact{contactFact: who, Chat: chat, Kind: outNote, Text: b.cut(who.Channel, text)[0], Question: q.ID}
 	if _, ok := b.channels[who.Channel].(Editor); ok {
 		f.Kind, f.Target = outEdit, target

@@ -23,6 +23,10 @@ type Channel interface {
 	Poll(ctx context.Context, cursor string) (messages []Inbound, next string, err error)
 	// Send sends one message and returns the platform's id of it.
 	Send(ctx context.Context, m Outbound) (id string, err error)
+	// After reports whether a message that Poll returned last came, in its chat, behind one that
+	// Send named sent: by the numbers of the platform, or, where it has none, by the order in which
+	// this channel was told. Clocks do not say that. Where it cannot be known it is false.
+	After(m Inbound, sent string) bool
 }
 
 // An Editor is a channel that can change a message that was sent.
@@ -34,6 +38,13 @@ type Editor interface {
 // seconds.
 type Typist interface {
 	Typing(ctx context.Context, chat string) error
+}
+
+// A Refuser is a channel whose sender waits for an answer: it can be told that a message was not
+// taken.
+type Refuser interface {
+	// Refuse answers a message that Poll returned, and that is not to be returned again.
+	Refuse(m Inbound, why *ConflictError)
 }
 
 // Limits are what a platform can take.
@@ -70,8 +81,10 @@ type Inbound struct {
 	Own     bool // it came from the bridge itself, or is an echo of what it sent
 	// Quoted says that these are somebody else's words, handed on: they answer no question, are
 	// no command and pair nobody.
-	Quoted  bool
-	ReplyTo string // the id of the message that it answers, if it does
+	Quoted bool
+	// ReplyTo is the id of the message that it answers, if it does; of one that cannot be named,
+	// such as a story or a message of another chat, any words that are no id.
+	ReplyTo string
 	Button  string // the data of the button that was pressed, if one was; Text is then its label
 }
 

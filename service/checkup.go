@@ -39,7 +39,7 @@ func (c Checkup) Run(ctx context.Context, report func(checkup.Check)) {
 			return
 		}
 	}
-	used := held != nil || !s.Since.IsZero() || len(s.Contacts) > 0
+	used := held != nil || !s.Since.IsZero() || len(s.Contacts)+len(s.Unconfirmed) > 0
 	switch {
 	case held != nil:
 		tell("bridge", checkup.OK, "", "runs: process %d, since %s", held.PID, held.Since.Local().Format(time.DateTime))
@@ -53,6 +53,10 @@ func (c Checkup) Run(ctx context.Context, report func(checkup.Check)) {
 	c.channels(s, used, tell)
 	if !used {
 		return
+	}
+	if n := len(s.Unconfirmed); n > 0 {
+		tell("bridge-unconfirmed", checkup.Warn, Confirming(s.Unconfirmed[0]),
+			"%s named by the log that you did not pair here, and without rights", are(n, "contact"))
 	}
 	if len(s.Contacts) == 0 {
 		tell("bridge-contacts", checkup.Warn, "'perlica service pair' shows a code; send it to a channel", "nobody is paired")

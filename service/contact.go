@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/perlica/perlica/eventlog"
 )
@@ -18,7 +19,41 @@ type Contact struct {
 	Rights  Rights             `json:"rights"`
 	Paired  time.Time          `json:"paired"`
 	Session eventlog.SessionID `json:"session"` // in which it talks; empty: in none yet
+
+	fact pairedFact // as it is vouched for
 }
+
+// longestName is how much of a name is shown, in characters.
+const longestName = 48
+
+// visible is a text in one line without the signs that nobody sees, some of which turn text around.
+func visible(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// tidy is a name as it is kept and shown: people call themselves anything, and it must not look like
+// something that Perlica says.
+func tidy(name string) string {
+	words := []rune(visible(name))
+	if len(words) > longestName {
+		words = append(words[:longestName-1], '…')
+	}
+	return string(words)
+}
+
+// literal is Markdown that shows words as they are, in one line.
+func literal(s string) string { return escaper.Replace(visible(s)) }
+
+var escaper = strings.NewReplacer(`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `[`, `\[`, `]`, `\]`)
 
 // Label names the contact on the record: its name may be anybody's, its id is not.
 func (c Contact) Label() string {

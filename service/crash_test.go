@@ -112,7 +112,7 @@ func TestDeathAtEachPoint(t *testing.T) {
 		{point: "question", text: ask, outcome: unknown, acks: perhaps}, // on record, not shown
 		{point: "before card", text: ask, outcome: unknown, acks: perhaps, card: bridgeDied},
 		{point: "behind card", text: ask, outcome: unknown, acks: perhaps, card: bridgeDied},
-		{point: "question closed", text: ask, outcome: unknown, acks: perhaps, card: "ALICE (local:alice) answered at"}, // answered, the card open
+		{point: "question closed", text: ask, outcome: unknown, acks: perhaps, card: "ALICE (local:" + contactOf("alice") + ") answered at"}, // answered, the card open
 	} {
 		for _, keyless := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s,keyless=%t", at.point, keyless), func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestDeathAtEachPoint(t *testing.T) {
 				outcomes, marked := 0, 0
 				for _, a := range alice.arrived {
 					switch {
-					case a.ReplyTo != "alice/m" || !isOutcome(a):
+					case a.ReplyTo != alice.Contact+"/m" || !isOutcome(a):
 					case !strings.Contains(a.Text, at.outcome):
 						t.Errorf("what became of it: %q, want %q", a.Text, at.outcome)
 					case strings.HasPrefix(a.Text, "(possibly repeated)"):
@@ -179,8 +179,21 @@ func (w *world) isPaired(name string) {
 		w.t.Fatal(err)
 	}
 	defer r.Close()
-	fact := map[string]any{"channel": local.Name, "contact": name, "chat": name, "name": strings.ToUpper(name), "rights": service.DefaultRights()}
+	id := contactOf(name)
+	fact := map[string]any{"channel": local.Name, "contact": id, "chat": id, "name": strings.ToUpper(name), "rights": service.DefaultRights()}
 	if _, err := r.Log().Append(w.t.Context(), eventlog.NewFact(eventlog.ContactPaired, "test", eventlog.Refs{}, fact)); err != nil {
+		w.t.Fatal(err)
+	}
+	records, err := service.OpenRecords(w.t.Context(), &r.Log().Reader, w.path("service_bridge.db"), r.Vouchers())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer records.Close()
+	list, err := records.Unconfirmed(w.t.Context())
+	if err != nil || len(list) != 1 {
+		w.t.Fatal(list, err)
+	}
+	if err := records.Confirm(list[0]); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -195,13 +208,13 @@ func TestTheViewComesBack(t *testing.T) {
 	alice.expect("You said: hello")
 	alice.say(`@ask execute "May I" command="make"`)
 	alice.expect("May I")
-	alice.say("3")
+	alice.say("Reject")
 	alice.expect("permission: reject")
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
 	}
 	before := w.rows()
-	if !strings.Contains(before, "hello") || !strings.Contains(before, "alice") {
+	if !strings.Contains(before, "hello") || !strings.Contains(before, alice.Contact) {
 		t.Fatalf("rows: %s", before)
 	}
 	for _, suffix := range []string{"", "-wal", "-shm"} {
@@ -214,7 +227,7 @@ func TestTheViewComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	records, err := service.OpenRecords(t.Context(), &r.Log().Reader, w.path("service_bridge.db"))
+	records, err := service.OpenRecords(t.Context(), &r.Log().Reader, w.path("service_bridge.db"), r.Vouchers())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,3 +23,14 @@ func (e *RateLimitError) Unwrap() error { return ErrNotSent }
 type RejectedError struct{ Why string }
 
 func (e *RejectedError) Error() string { return "the platform refuses the message: " + e.Why }
+
+// A ConflictError says that a message came with the id of an earlier one, and with another text,
+// another button or other files. Nothing of it was used.
+type ConflictError struct {
+	ID              string // the platform's
+	Recorded, Given string // the digests, as kernel.Runner.Digest makes them
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("the message %s was received before with another text or other files: sha256 %s is recorded, %s was given", e.ID, e.Recorded, e.Given)
+}

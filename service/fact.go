@@ -68,6 +68,8 @@ type (
 		Question eventlog.InteractionID `json:"question,omitempty"` // that it answers
 		Option   string                 `json:"option,omitempty"`   // with this one
 		Word     string                 `json:"word,omitempty"`
+		Always   bool                   `json:"always,omitempty"`
+		Digest   string                 `json:"input_sha256,omitempty"` // see Bridge.digest
 	}
 	finishedFact struct {
 		How    ending `json:"how"`

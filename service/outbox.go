@@ -153,14 +153,9 @@ func (b *Bridge) deliver(ctx context.Context, q *queued) bool {
 		if b.record(q, eventlog.SendStarted, sendFact{ID: q.ID, Attempt: q.attempts}) != nil {
 			return false
 		}
-		started := b.opt.Now() // not while the disk was waited for
-		b.cardSent(q, started, time.Time{})
+		lands := b.leaves(q)
 		id, err := b.attempt(ctx, ch, q)
-		if err == nil {
-			b.cardSent(q, started, b.opt.Now())
-		} else {
-			b.cardSent(q, time.Time{}, time.Time{})
-		}
+		lands(id, err == nil)
 		var limit *RateLimitError
 		var rejected *RejectedError
 		switch {

@@ -48,12 +48,6 @@ func hashCode(salt []byte, code string) []byte {
 	return sum[:]
 }
 
-// Unpair takes a contact's rights away.
-func Unpair(ctx context.Context, log *eventlog.Log, c Contact, by string) error {
-	_, err := log.Append(ctx, eventlog.NewFact(eventlog.ContactUnpaired, "user", eventlog.Refs{}, unpairedFact{c.key(), by}))
-	return err
-}
-
 // isCode reports whether a text has the form of a code.
 func isCode(text string) bool {
 	return len(text) == 6 && strings.Trim(text, "0123456789") == ""
@@ -123,9 +117,15 @@ func (b *Bridge) stranger(ctx context.Context, channel string, m Inbound) ([]eve
 	if subtle.ConstantTimeCompare(hashCode(p.salt, code), p.hash) != 1 {
 		return nil, nil
 	}
-	b.note("paired", "contact", who.Channel+":"+who.Contact, "name", m.Name, "rights", p.rights.text())
+	paired := pairedFact{who, m.Chat, tidy(m.Name), p.rights, p.id, m.ID}
+	// If we die behind this it vouches for nothing that is on record.
+	if err := b.records.vouchers.Add(voucher{b.records.place, paired}); err != nil {
+		b.warn("nobody can be paired: the user's own state cannot be written", "error", err.Error())
+		return nil, nil
+	}
+	b.note("paired", "contact", who.Channel+":"+who.Contact, "name", paired.Name, "rights", p.rights.text())
 	return []eventlog.Event{
-		eventlog.NewFact(eventlog.ContactPaired, "user", eventlog.Refs{}, pairedFact{who, m.Chat, m.Name, p.rights, p.id, m.ID}),
+		eventlog.NewFact(eventlog.ContactPaired, "user", eventlog.Refs{}, paired),
 		b.queueEvent("", queuedFact{contactFact: who, Chat: m.Chat, Kind: outNote,
 			Text: b.render(channel, "You are paired. Write to the agent; `/help` says what else can be said here.")}),
 	}, nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
 )
 
 // fault is why a channel cannot be polled.
@@ -121,13 +122,14 @@ func (b *Bridge) judge(ctx context.Context, ch Channel, m Inbound) ([]eventlog.E
 		return nil, err
 	}
 	input := InputID(name, m.ID)
-	if known, err := b.records.known(ctx, input, name, m.ID); known || err != nil {
+	if known, recorded, err := b.records.known(ctx, input, name, m.ID); known || err != nil {
+		b.repeated(ch, m, recorded)
 		return nil, err
 	}
 	if !paired {
 		return b.stranger(ctx, name, m)
 	}
-	f := receivedFact{contactFact: c.key(), Chat: m.Chat, Name: m.Name, Message: m.ID, Text: m.Text, Sent: m.Sent}
+	f := receivedFact{contactFact: c.key(), Chat: m.Chat, Name: m.Name, Message: m.ID, Text: m.Text, Sent: m.Sent, Digest: b.digest(m)}
 	for _, file := range m.Files {
 		f.Files = append(f.Files, file.Path)
 	}
@@ -135,7 +137,7 @@ func (b *Bridge) judge(ctx context.Context, ch Channel, m Inbound) ([]eventlog.E
 		f.Kind = kindRefused
 		f.Word = fmt.Sprintf("This message is %s old and was not answered: nothing older than %s is. Send it again if it still matters.",
 			age.Round(time.Minute), b.set().MaxAge)
-	} else if err := b.classify(ctx, c, m, &f); err != nil {
+	} else if err := b.classify(ctx, ch, c, m, &f); err != nil {
 		return nil, err
 	}
 	b.note("message", "from", c.Label(), "kind", string(f.Kind), "id", m.ID)
@@ -156,10 +158,42 @@ func (b *Bridge) judge(ctx context.Context, ch Channel, m Inbound) ([]eventlog.E
 	return events, nil
 }
 
+// repeated refuses a message whose id is on record with another digest, where its sender can be told.
+// What cannot be compared, because an earlier version recorded it or its payload was pruned, is taken
+// for the same.
+func (b *Bridge) repeated(ch Channel, m Inbound, recorded string) {
+	given := b.digest(m)
+	if recorded == "" || given == "" || recorded == given {
+		return
+	}
+	conflict := &ConflictError{m.ID, recorded, given}
+	b.warn("a message was not taken", "channel", ch.Name(), "error", conflict.Error())
+	if r, ok := ch.(Refuser); ok {
+		r.Refuse(m, conflict)
+	}
+}
+
+// digest identifies what a message says: the digest of the input that its text, or its text and the
+// data of its button on a line of its own, and its files are. It is empty where a file cannot be read.
+func (b *Bridge) digest(m Inbound) string {
+	in := kernel.Input{Text: m.Text}
+	if m.Button != "" {
+		in.Text += "\n" + m.Button
+	}
+	for _, f := range m.Files {
+		in.Attachments = append(in.Attachments, f.Path)
+	}
+	digest, err := b.opt.Runner.Digest(in)
+	if err != nil {
+		return ""
+	}
+	return digest
+}
+
 // hint says why a message was taken for none of the answers.
 func hint(open int) string {
 	if open == 1 {
-		return "This waits behind the question above; it does not answer it. Answer with an option's number, or by replying to the question."
+		return "This waits behind the question above; it does not answer it. Answer with an option's number behind the question, or by replying to it."
 	}
 	return fmt.Sprintf("This waits behind %d open questions; it answers none of them. Answer with `#id` and an option's number, or by replying to the question.", open)
 }

@@ -8,20 +8,25 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
 )
 
 // Records is what the bridge knows, read from its view. Its methods may be called from several
 // goroutines.
-type Records struct{ view *eventlog.View }
+type Records struct {
+	view     *eventlog.View
+	place    string // where the log lies
+	vouchers kernel.Vouchers
+}
 
-// OpenRecords opens the view in the file at path and brings it up to date. The caller must
-// Close it, before the log.
-func OpenRecords(ctx context.Context, r *eventlog.Reader, path string) (*Records, error) {
+// OpenRecords opens the view in the file at path and brings it up to date. vouchers say which of its
+// contacts were paired by this user: no others count. The caller must Close it, before the log.
+func OpenRecords(ctx context.Context, r *eventlog.Reader, path string, vouchers kernel.Vouchers) (*Records, error) {
 	v, err := eventlog.OpenView(ctx, r, path, view)
 	if err != nil {
 		return nil, err
 	}
-	return &Records{v}, nil
+	return &Records{v, placeOf(r), vouchers}, nil
 }
 
 // Close releases the view's file.
@@ -29,14 +34,24 @@ func (r *Records) Close() error { return r.view.Close() }
 
 // Contacts returns the contacts that are paired, in the order in which they were.
 func (r *Records) Contacts(ctx context.Context) ([]Contact, error) {
-	return r.contacts(ctx, `ORDER BY paired, channel, contact`)
+	return r.counting(ctx, true, "")
 }
 
-func (r *Records) contacts(ctx context.Context, rest string, args ...any) ([]Contact, error) {
+// Unconfirmed returns the contacts that the log names, and that this user's own state does not vouch
+// for: they came with the log, or were paired by an earlier version. They have no rights.
+func (r *Records) Unconfirmed(ctx context.Context) ([]Contact, error) {
+	return r.counting(ctx, false, "")
+}
+
+// counting returns the contacts that are vouched for, or those that are not.
+func (r *Records) counting(ctx context.Context, vouched bool, where string, args ...any) ([]Contact, error) {
 	if err := r.view.CatchUp(ctx); err != nil {
 		return nil, err
 	}
-	rows, err := r.view.DB().QueryxContext(ctx, `SELECT channel, contact, chat, name, rights, paired, session FROM contacts `+rest, args...)
+	rows, err := r.view.DB().QueryxContext(ctx, `
+		SELECT channel, contact, chat, name, rights, paired, session, pairing, message
+		FROM contacts `+where+`
+		ORDER BY paired, channel, contact`, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -44,12 +59,22 @@ func (r *Records) contacts(ctx context.Context, rest string, args ...any) ([]Con
 	var list []Contact
 	for rows.Next() {
 		var c Contact
+		var f pairedFact
 		var rights string
 		var paired int64
-		if err := rows.Scan(&c.Channel, &c.ID, &c.Chat, &c.Name, &rights, &paired, &c.Session); err != nil {
+		if err := rows.Scan(&f.Channel, &f.Contact, &f.Chat, &f.Name, &rights, &paired, &c.Session, &f.Pairing, &f.Message); err != nil {
 			return nil, err
 		}
-		c.Rights, c.Paired = readRights(rights), time.Unix(0, paired)
+		f.Rights = readRights(rights)
+		known, err := r.vouchers.Knows(voucher{r.place, f})
+		if err != nil {
+			return nil, err
+		}
+		if known != vouched {
+			continue
+		}
+		c.Channel, c.ID, c.Chat, c.Name, c.Rights, c.Paired = f.Channel, f.Contact, f.Chat, tidy(f.Name), f.Rights, time.Unix(0, paired)
+		c.fact = f
 		list = append(list, c)
 	}
 	return list, rows.Err()
@@ -57,7 +82,7 @@ func (r *Records) contacts(ctx context.Context, rest string, args ...any) ([]Con
 
 // contact returns one contact; ok is false if it is not paired.
 func (r *Records) contact(ctx context.Context, channel, id string) (c Contact, ok bool, err error) {
-	list, err := r.contacts(ctx, `WHERE channel = ? AND contact = ?`, channel, id)
+	list, err := r.counting(ctx, true, `WHERE channel = ? AND contact = ?`, channel, id)
 	if err != nil || len(list) == 0 {
 		return Contact{}, false, err
 	}
@@ -83,20 +108,24 @@ func (r *Records) cursor(ctx context.Context, channel string) (string, error) {
 	return cursor, err
 }
 
-// known reports whether a message was received before, or is one that was sent.
-func (r *Records) known(ctx context.Context, input eventlog.InputID, channel, platform string) (bool, error) {
+// known reports whether a message was received before, or is one that was sent; of one that was
+// received it returns the digest that is on record.
+func (r *Records) known(ctx context.Context, input eventlog.InputID, channel, platform string) (ok bool, digest string, err error) {
 	var n int
-	err := r.view.DB().GetContext(ctx, &n, `
-		SELECT (SELECT count(*) FROM inbox WHERE input = ?) + (SELECT count(*) FROM outbox WHERE channel = ? AND platform = ?)`,
-		string(input), channel, platform)
-	return n > 0, err
+	err = r.view.DB().QueryRowxContext(ctx, `
+		SELECT (SELECT count(*) FROM inbox WHERE input = ?1) + (SELECT count(*) FROM outbox WHERE channel = ?2 AND platform = ?3),
+			coalesce((SELECT iif(json_valid(fact), fact ->> 'input_sha256', NULL) FROM inbox WHERE input = ?1), '')`,
+		string(input), channel, platform).Scan(&n, &digest)
+	return n > 0, digest, err
 }
 
-// cardOf returns the question to which a message that was sent belongs.
-func (r *Records) cardOf(ctx context.Context, channel, platform string) (eventlog.InteractionID, error) {
+// cardOf returns the question to which a message that was sent into a chat belongs: platforms may
+// number messages in each chat anew.
+func (r *Records) cardOf(ctx context.Context, channel, chat, platform string) (eventlog.InteractionID, error) {
 	var q string
 	err := r.view.DB().GetContext(ctx, &q, `
-		SELECT question FROM outbox WHERE channel = ? AND platform = ? AND kind = 'card'`, channel, platform)
+		SELECT question FROM outbox
+		WHERE channel = ? AND platform = ? AND kind = 'card' AND fact ->> 'chat' = ?`, channel, platform, chat)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}

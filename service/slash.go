@@ -21,12 +21,13 @@ func isImmediate(text string) bool {
 }
 
 // classify finds out what a message is: an answer, a command, or an input.
-func (b *Bridge) classify(ctx context.Context, c Contact, m Inbound, f *receivedFact) error {
+func (b *Bridge) classify(ctx context.Context, ch Channel, c Contact, m Inbound, f *receivedFact) error {
 	if m.Quoted {
 		f.Kind = kindInput
 		return nil
 	}
-	if err := b.answerOf(ctx, c, m, f); err != nil || f.Kind != "" {
+	r := b.reading(ch, c.key(), m)
+	if err := r.answer(ctx, f); err != nil || f.Kind != "" {
 		return err
 	}
 	f.Kind = kindInput
@@ -38,6 +39,12 @@ func (b *Bridge) classify(ctx context.Context, c Contact, m Inbound, f *received
 	switch {
 	case err != nil:
 		f.Kind, f.Word = kindRefused, err.Error()
+	case l.Name == "allow", l.Name == "deny", l.Name == "choose":
+		f.Kind = kindCommand
+		// The question that is meant is that of this moment: when the command is carried out
+		// another one may be the only one.
+		f.Question, err = r.pin(ctx, l)
+		return err
 	case l.Name != "":
 		f.Kind = kindCommand
 	default:
@@ -99,7 +106,10 @@ func (d *desk) obey(ctx context.Context, c Contact, m received) (string, error) 
 	host := d.b.opt.Host
 	host.Conversation, host.By, host.Where = conv, c.Label(), d.key.Channel
 	host.May = func(n command.Need) bool { return may(c.Rights, n) }
-	host.Cancel = d.stopTurn
+	host.Cancel, host.Named = d.stopTurn, true
+	if m.Question != "" {
+		l.Args = string(m.Question) + " " + l.Args
+	}
 	if !c.Rights.Has(Admin) {
 		host.Only = conv.Session()
 	}

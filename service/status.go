@@ -15,12 +15,14 @@ type Status struct {
 	Why      string          `json:"why,omitempty"` // it ended
 	Channels []ChannelStatus `json:"channels"`
 	Contacts []Contact       `json:"contacts"`
-	Waiting  int             `json:"waiting"`   // messages without an outcome
-	Unsent   int             `json:"unsent"`    // messages to contacts
-	Unknown  int             `json:"unknown"`   // of these: that the platform may have taken before
-	Failed   int             `json:"failed"`    // that were given up
-	Ignored  int             `json:"ignored"`   // strangers, as far as is on record
-	LastWhy  string          `json:"last_fail"` // why the last attempt to send failed, while it waits
+	// Unconfirmed are named by the log, and have no rights: see [Records.Unconfirmed].
+	Unconfirmed []Contact `json:"unconfirmed,omitempty"`
+	Waiting     int       `json:"waiting"`   // messages without an outcome
+	Unsent      int       `json:"unsent"`    // messages to contacts
+	Unknown     int       `json:"unknown"`   // of these: that the platform may have taken before
+	Failed      int       `json:"failed"`    // that were given up
+	Ignored     int       `json:"ignored"`   // strangers, as far as is on record
+	LastWhy     string    `json:"last_fail"` // why the last attempt to send failed, while it waits
 }
 
 // ChannelStatus is how a channel is.
@@ -34,6 +36,9 @@ type ChannelStatus struct {
 // Status reads how the bridge is.
 func (r *Records) Status(ctx context.Context) (s Status, err error) {
 	if s.Contacts, err = r.Contacts(ctx); err != nil {
+		return s, err
+	}
+	if s.Unconfirmed, err = r.Unconfirmed(ctx); err != nil {
 		return s, err
 	}
 	db := r.view.DB()

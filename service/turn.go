@@ -120,8 +120,11 @@ func ended(res kernel.Result) string {
 	case res.StopReason != "end_turn":
 		notes = append(notes, "⏹ The turn ended with `"+res.StopReason+"`.")
 	}
-	if n := len(res.Unasked); n > 0 {
+	if n := len(res.Unasked) - res.Freed(); n > 0 {
 		notes = append(notes, fmt.Sprintf("⚠️ %d of its tool calls ran without anybody being asked.", n))
+	}
+	if n := res.Freed(); n > 0 {
+		notes = append(notes, fmt.Sprintf("⚠️ %d of its tool calls ran unasked: a yes for good freed them.", n))
 	}
 	if res.Pruned {
 		notes = append(notes, "Part of the answer was removed from the record.")
@@ -174,14 +177,11 @@ func (d *desk) answer(c Contact, m received) {
 	}
 	if err == nil {
 		err = d.b.opt.Runner.AnswerQuestion(context.WithoutCancel(d.b.hard), q,
-			interaction.Answer{Option: m.Option, Text: m.Word, By: c.Label(), Where: d.key.Channel})
+			interaction.Answer{Option: m.Option, Text: m.Word, Always: m.Always, By: c.Label(), Where: d.key.Channel})
 	}
 	switch {
 	case err == nil: // closing the card says it
 		d.finish(m, eventlog.Refs{Interaction: m.Question}, finishedFact{How: endDone}, "")
-	case errors.Is(err, interaction.ErrWord):
-		d.finish(m, eventlog.Refs{Interaction: m.Question}, finishedFact{endRefused, err.Error()},
-			fmt.Sprintf("A yes to this takes the word: answer with `#%s`, the option's number and `%s`.", shortID(q.ID), q.Word))
 	case d.b.log().Err() != nil:
 		d.b.fail(err)
 	default:

@@ -306,6 +306,7 @@ func (p *platform) again(seed uint64) {
 // join gives the platform another person.
 func (p *platform) join(contact int64) *person {
 	who := newPerson(p.w.t, "", fmt.Sprint(contact))
+	who.Contact = fmt.Sprint(contact)
 	who.deliver = func(m local.Message) string {
 		p.do(p.w.t.Context(), "/say", utterance{Contact: contact, Text: m.Text}, nil)
 		return m.ID

@@ -12,7 +12,7 @@ import (
 // view is service_bridge.db: what the bridge knows, as tables.
 var view = eventlog.Projection{
 	Name:    "bridge",
-	Version: 1,
+	Version: 2,
 	Schema: `
 		CREATE TABLE bridge (
 			id       INTEGER PRIMARY KEY CHECK (id = 1),
@@ -36,6 +36,8 @@ var view = eventlog.Projection{
 			rights  TEXT    NOT NULL,
 			paired  INTEGER NOT NULL,
 			session TEXT    NOT NULL DEFAULT '',
+			pairing TEXT    NOT NULL,
+			message TEXT    NOT NULL,
 			PRIMARY KEY (channel, contact)
 		) STRICT;
 		CREATE TABLE pairing ( -- the last one that was opened
@@ -237,9 +239,10 @@ func (a applier) contact() error {
 			}
 		}
 		return a.exec(`
-			INSERT INTO contacts (channel, contact, chat, name, rights, paired) VALUES (?, ?, ?, ?, ?, ?)
-			ON CONFLICT DO UPDATE SET chat = excluded.chat, name = excluded.name, rights = excluded.rights, paired = excluded.paired`,
-			f.Channel, f.Contact, f.Chat, f.Name, f.Rights.text(), a.e.Time.UnixNano())
+			INSERT INTO contacts (channel, contact, chat, name, rights, paired, pairing, message) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT DO UPDATE SET chat = excluded.chat, name = excluded.name, rights = excluded.rights, paired = excluded.paired,
+				pairing = excluded.pairing, message = excluded.message, session = ''`,
+			f.Channel, f.Contact, f.Chat, f.Name, f.Rights.text(), a.e.Time.UnixNano(), f.Pairing, f.Message)
 	case eventlog.ContactUnpaired:
 		var f unpairedFact
 		if !a.decode(&f) {

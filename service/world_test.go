@@ -184,7 +184,8 @@ func (w *world) serve(limits service.Limits, change ...func(*service.Options)) *
 // person is somebody with a phone.
 type person struct {
 	*local.Phone
-	t testing.TB
+	Contact string // who it is to the bridge
+	t       testing.TB
 
 	mu      sync.Mutex
 	arrived []local.Arrived
@@ -199,16 +200,45 @@ type person struct {
 // phone gives somebody a phone.
 func (w *world) phone(name string) *person {
 	p := newPerson(w.t, w.socket(), name)
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	wg.Go(func() { p.Run(ctx) })
-	w.t.Cleanup(func() { cancel(); wg.Wait() })
+	w.run(p)
 	return p
 }
 
+// run keeps a phone connected until the test ends, or leave is called.
+func (w *world) run(p *person) (leave func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { p.Run(ctx) })
+	leave = func() { cancel(); wg.Wait() }
+	w.t.Cleanup(leave)
+	return leave
+}
+
+// copyAll makes a world of another one's files, with the user's own state or without it.
+func copyAll(t *testing.T, from, to *world, own bool) {
+	t.Helper()
+	for _, name := range []string{"eventlog.db", "service_bridge.db", "vouchers"} {
+		b, err := os.ReadFile(from.path(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "vouchers" && !own {
+			continue
+		}
+		if err := os.WriteFile(to.path(name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// tokenOf is the token that somebody's phone has, as from an earlier day.
+func tokenOf(name string) string { return "0123456789ABCDEF-token-of-" + name }
+
+func contactOf(name string) string { return local.ContactID(strings.ToUpper(name), tokenOf(name)) }
+
 func newPerson(t testing.TB, socket, name string) *person {
-	p := &person{t: t, change: make(chan struct{})}
-	p.Phone = &local.Phone{Path: socket, Contact: name, Name: strings.ToUpper(name), Show: func(a local.Arrived) {
+	p := &person{Contact: contactOf(name), t: t, change: make(chan struct{})}
+	p.Phone = &local.Phone{Path: socket, Name: strings.ToUpper(name), Token: tokenOf(name), Show: func(a local.Arrived) {
 		p.mu.Lock()
 		p.arrived = append(p.arrived, a)
 		p.at = append(p.at, time.Now())

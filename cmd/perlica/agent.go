@@ -11,14 +11,14 @@ import (
 
 func (a *app) agentCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "agent",
+		Use: "agent", Annotations: reads.on(),
 		Short: "Be an ACP agent on standard input and output",
 		Args:  exactly(),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var opt predictable.Options
 	pred := &cobra.Command{
-		Use:   "predictable",
+		Use: "predictable", Annotations: reads.on(),
 		Short: "The built-in agent: does what the prompt says, byte for byte",
 		Long: `An ACP agent that calls no model. It echoes what it is sent, and does what lines
 that begin with @ tell it: stream, ask, fail, fall silent, crash. See docs/predictable.md

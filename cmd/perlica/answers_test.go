@@ -47,7 +47,7 @@ func TestThreeQuestionsAtOnce(t *testing.T) {
 	}
 	run := w.start("run", "--wait-permissions=10m", w.script(ask("A"), ask("B"), ask("C"), "@sleep 10m"))
 	ids := w.openIDs(3)
-	w.start("pending", "choose", ids["C"], "aC").exits(0)
+	w.start("pending", "choose", ids["C"], "aC", "--always").exits(0)
 	var wg sync.WaitGroup
 	for name, choice := range map[string]string{"B": "nB", "A": "yA"} {
 		wg.Go(func() { w.start("pending", "choose", ids[name], choice).exits(0) })
@@ -186,7 +186,7 @@ func TestThreeQuestionsAtTerminals(t *testing.T) {
 	}
 	w.terminal(nil, "pending", "choose", ids[2], "reject-once").exits(0)
 	s.expect("Reject: Run it")
-	w.terminal(nil, "pending", "choose", ids[1], "allow-always").exits(0)
+	w.terminal(nil, "pending", "choose", ids[1], "allow-always", "--always").exits(0)
 	s.expect(", with perlica pending)")
 	s.press("y") // the first
 	s.prompt("")

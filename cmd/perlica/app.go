@@ -18,9 +18,11 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/eventlog/trail"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/logtrust"
 )
 
 // app is one invocation: the standard streams and the environment, and what all commands
@@ -132,7 +134,19 @@ func (a *app) complain(err error) {
 
 // hintOf knows what to do about the faults that any command can meet.
 func hintOf(err error) string {
+	var linked *eventlog.LinkedError
+	var place *eventlog.PlaceError
 	switch {
+	case errors.As(err, &place):
+		return "move it away, if it is not yours: it may have come with the project"
+	case errors.Is(err, eventlog.ErrNoLocks):
+		return "a log needs a disk with working locks; on a network disk its lock service may be down"
+	case errors.Is(err, eventlog.ErrManyOpen), errors.Is(err, syscall.EMFILE):
+		return "raise the limit of open files (ulimit -n), or end what has so many open"
+	case errors.As(err, &linked):
+		return linked.Hint()
+	case errors.Is(err, eventlog.ErrMoved):
+		return "end what else works in its folder, then look at what is left of it: perlica log verify"
 	case errors.Is(err, eventlog.ErrFull), errors.Is(err, eventlog.ErrIO), errors.Is(err, syscall.ENOSPC):
 		const again = "see that the disk has room and is well, then try again"
 		if before := (*logError)(nil); errors.As(err, &before) {
@@ -221,8 +235,8 @@ func (p *place) vouchers() kernel.Vouchers {
 }
 
 // redactor masks what looks like a secret, and what log.redact names.
-func (p *place) redactor() (*trail.Redactor, error) {
-	return trail.NewRedactor(p.cfg.Redact...) // the configuration has checked them
+func (p *place) redactor() (*redact.Redactor, error) {
+	return redact.New(p.cfg.Redact...) // the configuration has checked them
 }
 
 // open opens the context's log for work. The returned function closes what was opened.
@@ -238,6 +252,12 @@ func (a *app) open(ctx context.Context, p *place) (*kernel.Runner, func() error,
 	})
 	opt.Version, opt.Trail, opt.TrailLost = version, t.Logger(), t.Lost
 	r, err := kernel.Open(ctx, opt)
+	var unknown *logtrust.UnknownError
+	if errors.As(err, &unknown) {
+		if err = a.askToTrust(ctx, p, unknown, err); err == nil {
+			r, err = kernel.Open(ctx, opt)
+		}
+	}
 	if err != nil {
 		return nil, nil, errors.Join(&logError{err}, t.Close())
 	}
@@ -297,7 +317,7 @@ func (a *app) orNone(err error) error {
 func (a *app) root(args []string) *cobra.Command {
 	var chat chatFlags
 	root := &cobra.Command{
-		Use:   "perlica",
+		Use: "perlica", Annotations: runs.on(),
 		Short: "Talk to a coding agent, one call an input, on the record",
 		Long: `Perlica stands between you and a coding agent that speaks the Agent Client
 Protocol. One input makes at most one call; nothing is executed here, nothing is
@@ -311,7 +331,7 @@ retried, and every step is on an append-only log.`,
 			if err := cmd.ValidateFlagGroups(); err != nil {
 				return &exitError{2, err}
 			}
-			return nil
+			return a.gate(cmd)
 		},
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -322,10 +342,16 @@ retried, and every step is on an append-only log.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case a.serviceFlag:
+				if err := a.personOnly("the bridge"); err != nil {
+					return err
+				}
 				return a.serve(cmd.Context())
 			case a.piped(): // the chat needs a terminal; what is piped in is one input
 				return a.run(cmd, runFlags{format: "text"}, nil)
 			case term.IsTerminal(a.stdin) && term.IsTerminal(a.stderr):
+				if err := a.personOnly("the chat"); err != nil {
+					return err
+				}
 				return a.chat(cmd, chat)
 			}
 			return cmd.Help()

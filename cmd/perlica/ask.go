@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
-
-	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 )
 
@@ -59,7 +57,7 @@ type openQuestion struct {
 // newAsker opens the terminal, if there is one to ask on: standard error is one, and the
 // controlling terminal can be opened. Standard input may well be a pipe.
 func newAsker(a *app, r *kernel.Runner, say *printer) *asker {
-	if !term.IsTerminal(a.stderr) {
+	if !term.IsTerminal(a.stderr) || !a.attended() {
 		return newAskerAt(a, r, say, nil, "terminal")
 	}
 	tty, err := term.OpenTTY()
@@ -171,11 +169,8 @@ func (k *asker) put(q *openQuestion) {
 	}
 	err := k.tty.Session(func(keys *term.Keys) error {
 		for {
-			k.say.status.Print(func(w io.Writer) { io.WriteString(w, k.render(q.Question)) })
-			if err := keys.Discard(); err != nil {
-				return err
-			}
-			if err := k.answer(ctx, keys, q.Question); !errors.Is(err, term.ErrSuspended) {
+			err := (&sitting{k: k, q: q.Question, keys: keys}).run(ctx)
+			if !errors.Is(err, term.ErrSuspended) {
 				return err
 			}
 			if k.suspend(); ctx.Err() != nil {
@@ -187,119 +182,6 @@ func (k *asker) put(q *openQuestion) {
 		k.say.note("the terminal cannot be read: " + err.Error() + "; answer with 'perlica pending'")
 		<-ctx.Done()
 	}
-}
-
-// answer reads keys until one of them is an answer that counts, or Ctrl-Z.
-func (k *asker) answer(ctx context.Context, keys *term.Keys, q interaction.Question) error {
-	for {
-		key, err := keys.Next(ctx)
-		if err != nil {
-			return err
-		}
-		if key.Kind == term.KeyRune {
-			if alone, err := keys.Alone(ctx); err != nil {
-				return err
-			} else if !alone {
-				continue // a text that was pasted is no answer
-			}
-		}
-		var o interaction.Option
-		ok := false
-		switch {
-		case key.Kind == term.KeyCtrlZ:
-			return term.ErrSuspended
-		case key.Kind == term.KeyCtrlC:
-			k.stop.stop(kernel.Stop{By: byUser, Why: "interrupted at a question"})
-			return nil
-		case key.Kind == term.KeyEsc, key.Kind == term.KeyRune && (key.Rune == 'n' || key.Rune == 'N'):
-			if o, ok = refusal(q); !ok && k.answerTo == nil {
-				// The agent offers no way to say no: the turn is cancelled instead.
-				k.stop.stop(kernel.Stop{By: byUser, Why: "refused, and the agent offers no way to refuse"})
-				return nil
-			}
-		case key.Kind == term.KeyRune && (key.Rune == 'y' || key.Rune == 'Y'):
-			o, ok = q.First("allow_once")
-		default:
-			o, ok = byNumber(key, q)
-		}
-		if !ok {
-			continue
-		}
-		if done, err := k.give(ctx, keys, q, o); done || err != nil {
-			return err
-		}
-	}
-}
-
-// give records the choice. A yes to something dangerous takes the word.
-func (k *asker) give(ctx context.Context, keys *term.Keys, q interaction.Question, o interaction.Option) (done bool, err error) {
-	answer := interaction.Answer{Option: o.ID, By: userName(k.a.getenv), Where: k.where}
-	if q.Word != "" && o.Allows() {
-		k.say.status.Print(func(w io.Writer) {
-			fmt.Fprintf(w, "  Type %s and Enter to go on, Esc to go back: ", k.say.styles.Bold(term.Sanitize(q.Word)))
-		})
-		answer.Text, err = keys.Line(ctx)
-		k.say.status.Print(func(io.Writer) {}) // ends the line, if nobody has meanwhile
-		if errors.Is(err, term.ErrEscaped) || errors.Is(err, term.ErrInterrupted) {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-	}
-	if k.answerTo != nil {
-		answer.Where = "watch"
-		err = k.answerTo(context.WithoutCancel(ctx), q, answer)
-	} else {
-		err = k.r.Questions().Answer(context.WithoutCancel(ctx), q.ID, answer)
-	}
-	var taken *interaction.TakenError
-	switch {
-	case err == nil:
-		return true, nil
-	case errors.As(err, &taken):
-		k.say.note(taken.Error())
-		return true, nil
-	case errors.Is(err, interaction.ErrWord):
-		k.say.note(err.Error())
-		return false, nil
-	case k.answerTo != nil:
-		k.say.note("your answer does not count: " + err.Error())
-		return true, nil
-	}
-	return false, err
-}
-
-// refusal is the option that Esc and n choose.
-func refusal(q interaction.Question) (interaction.Option, bool) {
-	if o, ok := q.First("reject_once"); ok {
-		return o, true
-	}
-	return interaction.Option{}, false
-}
-
-// byNumber is the option that a digit chooses. Questions with more than nine options are
-// answered by 'perlica pending choose'.
-func byNumber(key term.Key, q interaction.Question) (interaction.Option, bool) {
-	n, ok := key.Digit()
-	if !ok || n < 1 || n > len(q.Options) {
-		return interaction.Option{}, false
-	}
-	return q.Options[n-1], true
-}
-
-// render is a question as it is shown: what is asked, in full, and the options.
-func (k *asker) render(q interaction.Question) string {
-	var b strings.Builder
-	s := k.say.styles
-	fmt.Fprintf(&b, "\n%s %s\n", s.Yellow("?"), s.Bold(hanging(questionTitle(q))))
-	writeSubject(&b, q, s)
-	for i, o := range q.Options {
-		fmt.Fprintf(&b, "  %s %s\n", s.Cyan(fmt.Sprintf("%d", i+1)), oneLine(o.Label))
-	}
-	b.WriteString(s.Dim("  "+keysHint(q, k.answerTo != nil)) + "\n")
-	b.WriteString(s.Dim("  from elsewhere: perlica pending show "+shortID(q.ID)) + "\n")
-	return b.String()
 }
 
 // keysHint says what the keys do at a question, of a turn of this process or one that is watched.
@@ -315,16 +197,17 @@ func keysHint(q interaction.Question, watched bool) string {
 	if _, ok := q.First("allow_once"); ok {
 		keys = append(keys, "y yes once")
 	}
-	_, refusable := refusal(q)
-	switch {
-	case watched && refusable:
-		return strings.Join(append(keys, "n or Esc no", "Ctrl-C ends the watching"), ", ")
-	case watched:
-		return strings.Join(append(keys, "Ctrl-C ends the watching"), ", ")
-	case refusable:
-		return strings.Join(append(keys, "n or Esc no", "Ctrl-C cancels the turn"), ", ")
+	end, no := "Ctrl-C cancels the turn", "n or Esc no"
+	if _, refusable := q.Refusal(); !refusable {
+		end, no = "n, Esc or Ctrl-C cancels the turn", ""
 	}
-	return strings.Join(append(keys, "n, Esc or Ctrl-C cancels the turn"), ", ")
+	if watched {
+		end = "Ctrl-C ends the watching"
+	}
+	if no != "" {
+		keys = append(keys, no)
+	}
+	return strings.Join(append(keys, end), ", ")
 }
 
 func questionTitle(q interaction.Question) string {
@@ -332,53 +215,46 @@ func questionTitle(q interaction.Question) string {
 	if title == "" {
 		title = "use a tool"
 	}
-	return q.Subject.Provider + " asks: " + title
+	return card.Line(q.Subject.Provider+" asks: "+title, 0)
 }
 
-// hanging is a text whose first line stands two columns in, as its others do then: none of them
-// looks like something that is not the agent's.
-func hanging(text string) string {
-	return strings.ReplaceAll(term.Sanitize(strings.TrimRight(text, "\r\n")), "\n", "\n  ")
+// drawn is rows of a question as they are printed.
+func drawn(rows []card.Row, s term.Styles) string {
+	var b strings.Builder
+	for _, r := range rows {
+		head, text := r.Head, r.Text
+		if text == "" {
+			head = strings.TrimRight(head, " ")
+		}
+		switch {
+		case r.Tone == card.Title:
+			head, text = s.Yellow(head[:1])+s.Bold(head[1:]), s.Bold(text)
+		case r.Agent:
+			head = s.Dim(head)
+		}
+		switch r.Tone {
+		case card.Added:
+			head, text = tinted(r, head, text, s.Green)
+		case card.Removed:
+			head, text = tinted(r, head, text, s.Red)
+		case card.Warning:
+			head, text = tinted(r, head, text, s.Yellow)
+		case card.Refused:
+			text = s.Red(text)
+		case card.Aside:
+			head, text = s.Dim(r.Head), s.Dim(text)
+		}
+		b.WriteString(head + text + "\n")
+	}
+	return b.String()
 }
 
-// writeSubject shows what is to be judged, whole.
-func writeSubject(b *strings.Builder, q interaction.Question, s term.Styles) {
-	indent := func(text string) {
-		for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-			b.WriteString("    " + term.Sanitize(line) + "\n")
-		}
+// tinted colours what the agent says, and of an option what Perlica says about it.
+func tinted(r card.Row, head, text string, color func(string) string) (string, string) {
+	if r.Agent || strings.TrimSpace(r.Text) != "" && r.Must {
+		return head, color(text)
 	}
-	for _, c := range q.Subject.Commands {
-		indent(c)
-	}
-	for _, d := range q.Subject.Diffs {
-		for line := range strings.SplitSeq(strings.TrimRight(string(diff.Diff(d.Path, []byte(d.Old), d.Path, []byte(d.New))), "\n"), "\n") {
-			line = term.Sanitize(line)
-			switch {
-			case strings.HasPrefix(line, "diff "):
-				continue
-			case strings.HasPrefix(line, "+"):
-				line = s.Green(line)
-			case strings.HasPrefix(line, "-"):
-				line = s.Red(line)
-			}
-			b.WriteString("    " + line + "\n")
-		}
-	}
-	for _, t := range q.Subject.Text {
-		indent(t)
-	}
-	if len(q.Subject.Commands) == 0 && len(q.Subject.Diffs) == 0 {
-		for _, p := range q.Subject.Paths {
-			indent(p)
-		}
-		if len(q.Subject.RawInput) > 0 && string(q.Subject.RawInput) != "{}" && string(q.Subject.RawInput) != "null" {
-			indent(string(q.Subject.RawInput))
-		}
-	}
-	if q.Why != "" {
-		b.WriteString("  " + s.Yellow(hanging(q.Why)) + "\n")
-	}
+	return color(head), text
 }
 
 // shortID is enough of an id to name a question among those that are open.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,10 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/editor"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/policy"
 )
 
 // chatFlags are the flags of the chat: those of run that make sense there.
@@ -24,7 +27,7 @@ type chatFlags struct{ runFlags }
 func (a *app) chatCommand() *cobra.Command {
 	var f chatFlags
 	cmd := &cobra.Command{
-		Use:   "chat",
+		Use: "chat", Annotations: acts.on(),
 		Short: "Talk to the agent, line by line",
 		Long: `Talk to the agent, line by line. Each line that is sent is one input, and makes at most
 one call. The agent lives as long as the chat.
@@ -175,6 +178,7 @@ func (c *chat) enter(s kernel.Session, provider string) (err error) {
 	if err != nil {
 		return err
 	}
+	t.Setup.Limit = cmp.Or(t.Setup.Limit, policy.ModeAsk) // as whoAnswers has it: there is a terminal
 	conv, err := c.r.Converse(c.ctx, t.Setup, c.p.cfg.Chat.Idle, "chat")
 	if err != nil {
 		return busyHint(err, s)
@@ -188,7 +192,7 @@ func (c *chat) enter(s kernel.Session, provider string) (err error) {
 	c.session.ID = conv.Session()
 	c.host = &command.Host{
 		Runner: c.r, Conversation: conv, Agents: c.a.resolver(c.p), Workspace: c.p.ws, Dirs: c.p.dirs,
-		By: userName(c.a.getenv), Where: "chat",
+		By: userName(c.a.getenv), Where: "chat", Origin: c.a.origin(),
 	}
 	c.greet(s)
 	return nil
@@ -214,7 +218,7 @@ func (c *chat) greet(s kernel.Session) {
 			what += ", " + count(s.Turns, "turn")
 		}
 		if s.Title != "" && s.Title != s.Name {
-			what += ", “" + s.Title + "”"
+			what += ", “" + oneLine(s.Title) + "”"
 		}
 	}
 	what += " with " + c.agent.ID
@@ -237,7 +241,7 @@ func shortSession(s kernel.Session) string {
 func (c *chat) note(text string) { fmt.Fprint(c.a.stderr, c.noted(text)) }
 
 func (c *chat) noted(text string) string {
-	return c.styles.Dim("perlica: "+term.Sanitize(text)) + "\n"
+	return c.styles.Dim(card.Marked("perlica: "+text, term.Width(c.a.stderr))) + "\n"
 }
 
 // above is note while somebody may be writing a line.

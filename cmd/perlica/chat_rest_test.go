@@ -17,7 +17,7 @@ func TestChatNotifies(t *testing.T) {
 	for name, c := range map[string]struct{ question, turn string }{
 		"off":  {"", ""},
 		"bell": {"\a", "\a"},
-		"osc9": {"\x1b]9;perlica: a question: Run␇␛]0;evil␇ it\a", "\x1b]9;perlica: the turn is over\a"},
+		"osc9": {"\x1b]9;perlica: a question: Run⟨BEL⟩⟨ESC⟩]0;evil⟨BEL⟩ it\a", "\x1b]9;perlica: the turn is over\a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() {

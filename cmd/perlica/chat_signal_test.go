@@ -79,7 +79,7 @@ func TestChatSuspend(t *testing.T) {
 	s.ask("Run it")
 	s.suspend("a question waits")
 	s.press("fg\n")
-	s.ask("Run it", "1 Allow once")
+	s.ask("Run it", "1 ✓ once      “Allow once”")
 	s.press("y")
 	s.expect("permission: allow-once")
 	s.prompt("")

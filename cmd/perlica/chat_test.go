@@ -93,7 +93,7 @@ func TestChatQuestion(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
 	s.press(question + "\r")
-	s.ask("Run it", "    make all\r\n", "1 Allow once")
+	s.ask("Run it", "  runs    │ make all\r\n", "1 ✓ once      “Allow once”")
 	s.press("y")
 	s.expect("permission: allow-once")
 	s.prompt("")
@@ -363,7 +363,7 @@ func TestChatResize(t *testing.T) {
 	s.expect("\r\x1b[1Arunning: 01234") // from the first of the rows that the old line takes now
 	s.expect("\x1b[J")
 	s.press("\x03")
-	s.expect("stopped: interrupted")
+	s.expect("┆ interrupted") // the screen is narrow by now
 	s.prompt("")
 	s.bye()
 	w.audit()

@@ -25,7 +25,7 @@ See docs/configuration.md.`,
 func (a *app) configShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "show [KEY…]",
+		Use: "show [KEY…]", Annotations: reads.on(),
 		Short: "Show every value and where it comes from",
 		Long: `Show every key that has a value, the value, and the layer that set it. With arguments
 only these keys, and what lies below them. Secrets are masked.
@@ -213,7 +213,7 @@ func plainValue(literal string) any {
 func (a *app) configCheckCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "check",
+		Use: "check", Annotations: reads.on(),
 		Short: "Check the configuration; exit code 2 if it is broken",
 		Long: `Check all files and the environment. Every mistake is printed, with its file and line
 and the nearest key that exists. Also printed: keys that are accepted and do nothing,

@@ -15,7 +15,7 @@ import (
 func (a *app) configPathCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "path",
+		Use: "path", Annotations: reads.on(),
 		Short: "Show which files are looked at, and where the record lies",
 		Example: `  perlica config path
   perlica config path --json | jq -r '.paths[] | select(.name == "event log").path'`,

@@ -16,7 +16,7 @@ import (
 func (a *app) configTrustCommand() *cobra.Command {
 	var yes, revoke bool
 	cmd := &cobra.Command{
-		Use:   "trust",
+		Use: "trust", Annotations: acts.on(),
 		Short: "Let the project's own files count in full",
 		Long: `A project's files come with its repository. Until they are trusted they may only make
 things stricter: commands, environment lists, MCP servers, rules that allow and texts
@@ -44,7 +44,7 @@ PERLICA_TRUST_PROJECT=1 does the same for one command.`,
 
 // withoutTrust is the configuration as it counts by what a person trusted, whatever the
 // environment says.
-func (a *app) withoutTrust() (*place, error) {
+func (a *app) withoutTrust(flags map[string]string) (*place, error) {
 	all := a.environ
 	defer func() { a.environ = all }()
 	a.environ = nil
@@ -53,11 +53,11 @@ func (a *app) withoutTrust() (*place, error) {
 			a.environ = append(a.environ, kv)
 		}
 	}
-	return a.locate(nil)
+	return a.locate(flags)
 }
 
 func (a *app) trust(ctx context.Context, yes bool) error {
-	p, err := a.withoutTrust()
+	p, err := a.withoutTrust(nil)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func writeWithheld(w io.Writer, p *place, s term.Styles) error {
 }
 
 func (a *app) untrust() error {
-	p, err := a.withoutTrust()
+	p, err := a.withoutTrust(nil)
 	var problems config.Problems
 	if err != nil && !errors.As(err, &problems) { // trust can be taken back from a broken file
 		return err

@@ -21,7 +21,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	var format string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "doctor",
+		Use: "doctor", Annotations: reads.on(),
 		Short: "Check what runs depend on; exit code 1 if something is broken",
 		Long: `Check the configuration, the workspace, the disk, the event log and its views, runs that
 did not end, the agents, and the messaging bridge. Each result is ok, warn or fail, and
@@ -104,7 +104,7 @@ func (a *app) checkBridge(ctx context.Context, p *place, report func(checkup.Che
 		defer func() { _ = log.Close() }() // read from only
 		if dir, err := os.MkdirTemp("", "perlica-view-"); err == nil {
 			defer func() { _ = os.RemoveAll(dir) }() // a temporary folder
-			if r, err := service.OpenRecords(ctx, log, filepath.Join(dir, "service_bridge.db")); err == nil {
+			if r, err := service.OpenRecords(ctx, log, filepath.Join(dir, "service_bridge.db"), p.vouchers()); err == nil {
 				defer func() { _ = r.Close() }() // likewise
 				c.Records = r
 			}

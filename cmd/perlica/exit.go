@@ -52,7 +52,7 @@ func exitCode(res kernel.Result, strict bool) int {
 		return 1
 	}
 	switch {
-	case strict && len(res.Unasked) > 0:
+	case strict && len(res.Unasked) > res.Freed():
 		return 9
 	case res.Permissions.Unanswered > 0:
 		return 5
@@ -67,6 +67,7 @@ func runErrorCode(err error) int {
 	var log *logError
 	var write *eventlog.WriteError
 	var input *kernel.InputError
+	var other *kernel.InputConflictError
 	var stopped *kernel.StoppedError
 	switch {
 	case errors.As(err, &exit):
@@ -74,9 +75,9 @@ func runErrorCode(err error) int {
 	case errors.Is(err, kernel.ErrNoSession), errors.Is(err, kernel.ErrAmbiguous), errors.Is(err, kernel.ErrBusy), errors.Is(err, kernel.ErrInputRunning),
 		errors.Is(err, kernel.ErrPruning):
 		return 4
-	case errors.As(err, &log), errors.As(err, &write), errors.Is(err, eventlog.ErrClosed):
+	case errors.As(err, &log), errors.As(err, &write), errors.Is(err, eventlog.ErrClosed), errors.Is(err, eventlog.ErrCorrupt):
 		return 7
-	case errors.As(err, &input):
+	case errors.As(err, &input), errors.As(err, &other):
 		return 2
 	case errors.As(err, &stopped):
 		return max(stopCode(stopped.Stop), 1)

@@ -19,7 +19,7 @@ import (
 // unknown word is an error with a suggestion.
 func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long,
+		Use: use, Annotations: reads.on(), Short: short, Long: long,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil

@@ -13,7 +13,7 @@ import (
 
 func (a *app) initCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "init",
+		Use: "init", Annotations: acts.on(),
 		Short: "Write .perlica_config with commented defaults",
 		Long: `Make .perlica_config with a config.toml in which every key stands as a comment, with
 its default and what it does. Nothing works without it that does not work with it:

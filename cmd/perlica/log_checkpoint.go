@@ -21,7 +21,7 @@ func (a *app) logCheckpointCommand() *cobra.Command {
 	var asJSON bool
 	var urls, keys []string
 	cmd := &cobra.Command{
-		Use:   "checkpoint",
+		Use: "checkpoint", Annotations: acts.on(),
 		Short: "Sign the log as it is now, and print the signed note",
 		Long: `Sign the tree over all events of the log with your key, store the signed note with the
 log and in the anchor beside it, and print it. The end of every run does the same.

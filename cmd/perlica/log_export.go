@@ -19,7 +19,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
-	"github.com/perlica/perlica/eventlog/trail"
+	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -36,7 +36,7 @@ type exportFlags struct {
 func (a *app) logExportCommand() *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
-		Use:   "export",
+		Use: "export", Annotations: reads.on(),
 		Short: "Write the log, or a part of it, so that others can check it",
 		Long: `Write the log, or some of its events, as JSON lines from which anybody can recompute
 the log's root, without the database and without Perlica: an event a line, and for what
@@ -151,7 +151,7 @@ func tally(got eventlog.Exported) string {
 }
 
 // masked reports whether the redaction rules find something in a payload.
-func masked(redactor *trail.Redactor, payload []byte) bool {
+func masked(redactor *redact.Redactor, payload []byte) bool {
 	if redactor.Changes(payload) {
 		return true
 	}

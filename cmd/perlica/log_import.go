@@ -16,7 +16,7 @@ import (
 
 func (a *app) logImportCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "import FILE DB",
+		Use: "import FILE DB", Annotations: acts.on(),
 		Short: "Make a log of what 'perlica log export' wrote",
 		Long: `Make a new database DB of an export, with the same events, numbers and hashes. FILE is
 JSON lines as 'perlica log export' writes them; - is standard input.

@@ -36,7 +36,7 @@ type shownKey struct {
 func (a *app) logKeyShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "show",
+		Use: "show", Annotations: reads.on(),
 		Short: "Print the verifier keys of this context's log",
 		Long: `Print by which keys the checkpoints of this context's log can be verified: the one in use,
 and those that it replaced. They are no secret: give them to whoever checks checkpoints and
@@ -103,7 +103,7 @@ func (k shownKeys) write(w io.Writer, s term.Styles) error {
 
 func (a *app) logKeyRotateCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "rotate",
+		Use: "rotate", Annotations: acts.on(),
 		Short: "Replace the key by a new one",
 		Long: `Make a new key for the checkpoints of all your logs. What the old one signed still counts
 here: its public half is kept. Its private half is gone, and with it the means to sign in

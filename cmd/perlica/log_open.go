@@ -21,7 +21,7 @@ import (
 func (a *app) logOpenCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "open",
+		Use: "open", Annotations: acts.on(),
 		Short: "List the runs without an outcome, or with an unknown one",
 		Long: `List the runs that wait for something: those under way, and those whose outcome is
 unknown and that nobody has judged yet. Of each it says what is known: whether the prompt
@@ -150,7 +150,7 @@ func (a *app) logResolveCommand() *cobra.Command {
 	var sent, notSent bool
 	var note string
 	cmd := &cobra.Command{
-		Use:   "resolve RUN --sent | --not-sent --note TEXT",
+		Use: "resolve RUN --sent | --not-sent --note TEXT", Annotations: acts.on(),
 		Short: "Put on record what became of a run whose outcome is unknown",
 		Long: `Put a person's judgement on record: whether the prompt of a run whose outcome is unknown
 was sent, and how that was found out. It changes nothing else: nothing is sent, and the

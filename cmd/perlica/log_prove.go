@@ -25,7 +25,7 @@ func (a *app) logProveCommand() *cobra.Command {
 	var out string
 	var consistency bool
 	cmd := &cobra.Command{
-		Use:   "prove SEQ|EVENT-ID | --consistency OLD [NEW]",
+		Use: "prove SEQ|EVENT-ID | --consistency OLD [NEW]", Annotations: reads.on(),
 		Short: "Make a proof that somebody without the log can check",
 		Long: `Make a file that proves one event to somebody who has nothing but it and your verifier
 key: the event itself, the hashes that lead from it to the root of the log's tree, and the

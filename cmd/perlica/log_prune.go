@@ -22,7 +22,7 @@ type pruneFlags struct {
 func (a *app) logPruneCommand() *cobra.Command {
 	var f pruneFlags
 	cmd := &cobra.Command{
-		Use:   "prune --before TIME | --run RUN | --session SESSION",
+		Use: "prune --before TIME | --run RUN | --session SESSION", Annotations: acts.on(),
 		Short: "Remove payloads for good, and keep their hashes",
 		Long: `Remove what events say, and keep that they happened: inputs, answers, questions and the
 lines of the protocol are gone from the log's files and from the views beside it;

@@ -32,7 +32,7 @@ const searchDefault = 20
 func (a *app) logSearchCommand() *cobra.Command {
 	var f searchFlags
 	cmd := &cobra.Command{
-		Use:   "search WORDS...",
+		Use: "search WORDS...", Annotations: reads.on(),
 		Short: "Find words in what was asked, answered, done and decided",
 		Long: `Find words in the facts of the log: inputs, answers and errors, tool calls, questions
 with all that was to be judged, decisions, and the names of sessions. The newest is

@@ -21,7 +21,7 @@ import (
 func (a *app) logShowCommand() *cobra.Command {
 	var f logFilter
 	cmd := &cobra.Command{
-		Use:   "show RUN | SESSION | SEQ | EVENT-ID",
+		Use: "show RUN | SESSION | SEQ | EVENT-ID", Annotations: reads.on(),
 		Short: "Show a run as a story, a session's runs, or one event in full",
 		Long: `Show what the log holds about one thing.
 

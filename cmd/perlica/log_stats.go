@@ -20,7 +20,7 @@ func (a *app) logStatsCommand() *cobra.Command {
 	var f logFilter
 	var provider string
 	cmd := &cobra.Command{
-		Use:   "stats",
+		Use: "stats", Annotations: reads.on(),
 		Short: "Count runs, questions, tools, tokens and cost by day and provider",
 		Long: `Count what the log holds: runs and calls and how they ended, questions and who answered
 them, requests that were refused, tools that ran unasked, tokens and cost, by the day of

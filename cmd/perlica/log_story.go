@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -42,10 +43,8 @@ func (n *storyteller) tell(step report.Step) {
 	case report.StepTool:
 		n.tool(step.At, w)
 	case report.StepAsked:
-		n.line(step.At, n.s.Yellow("? ")+n.s.Bold(oneLine(questionTitle(w.Question)))+n.s.Dim("  question "+oneLine(shortID(w.ID))))
-		var b strings.Builder
-		writeSubject(&b, w.Question, n.s)
-		n.raw(b.String())
+		n.line(step.At, n.s.Yellow("? ")+n.s.Bold(questionTitle(w.Question))+n.s.Dim("  question "+oneLine(shortID(w.ID))))
+		n.raw(drawn(card.Lay(w.Question, unknownWidth).Rows[1:], n.s))
 	case report.StepClosed:
 		n.line(step.At, n.closed(w))
 	case report.StepOutcome:
@@ -137,11 +136,11 @@ func (n *storyteller) closed(c report.StepClosed) string {
 	if c.Answer == nil {
 		return n.s.Red("! nobody answered: "+strings.ReplaceAll(oneLine(string(c.Reason)), "_", " ")) + which
 	}
-	label := c.Answer.Option
+	label := oneLine(c.Answer.Option)
 	allows := true
 	for _, o := range c.Question.Options {
 		if o.ID == c.Answer.Option {
-			label, allows = o.Label, o.Allows()
+			label, allows = card.Label(o, 60), o.Allows()
 		}
 	}
 	mark := n.s.Green("! ")
@@ -149,7 +148,7 @@ func (n *storyteller) closed(c report.StepClosed) string {
 		mark = n.s.Red("! ")
 	}
 	return fmt.Sprintf("%s%s answers from %s: %s, after %s%s",
-		mark, oneLine(c.Answer.By), oneLine(c.Answer.Where), n.s.Bold(oneLine(label)), took(c.Took), which)
+		mark, oneLine(c.Answer.By), oneLine(c.Answer.Where), n.s.Bold(label), took(c.Took), which)
 }
 
 func (n *storyteller) outcome(at time.Time, o report.StepOutcome) {

@@ -33,7 +33,7 @@ func (a *app) logTailCommand() *cobra.Command {
 	var n int
 	var follow bool
 	cmd := &cobra.Command{
-		Use:   "tail",
+		Use: "tail", Annotations: reads.on(),
 		Short: "Show the newest events, oldest of them first",
 		Long: `Show the newest events of the log, one line each, the oldest of them first: time,
 seq, type, what the event is about, and what it says. With -f it goes on to show what

@@ -27,12 +27,14 @@ type verifyFlags struct {
 	since string
 	proof string
 	keys  []string
+
+	requireSignature bool
 }
 
 func (a *app) logVerifyCommand() *cobra.Command {
 	var f verifyFlags
 	cmd := &cobra.Command{
-		Use:   "verify [FILE]",
+		Use: "verify [FILE]", Annotations: reads.on(),
 		Short: "Recompute every hash of the log and say what holds",
 		Long: `Recompute the log from its events: every payload's hash, every event's leaf, and the
 root of the RFC 6962 Merkle tree over all of them; then compare with what is stored, with
@@ -63,7 +65,8 @@ Exit codes: 0 the log is as it was written; 1 it is damaged, or cannot be read.`
 	fl := cmd.Flags()
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
 	fl.StringVar(&f.since, "since", "", "the log must be a continuation of this checkpoint: a `FILE`, or - for standard input")
-	fl.StringArrayVar(&f.keys, "key", nil, "a verifier `KEY` whose signatures count, beside your own; may be repeated")
+	fl.StringArrayVar(&f.keys, "key", nil, "a verifier `KEY`: a checkpoint that holds must be signed by it, and what is not covered is said; may be repeated")
+	fl.BoolVar(&f.requireSignature, "require-signature", false, "a log of which nothing is signed by one of the keys is damaged; --key says so, too")
 	fl.StringVar(&f.proof, "proof", "", "check this `FILE` of 'perlica log prove', or - for standard input, without any log")
 	return cmd
 }
@@ -78,7 +81,8 @@ type verified struct {
 	Kind     eventlog.Damage `json:"kind,omitempty"`   // of the first finding
 	Damage   string          `json:"damage,omitempty"` // likewise
 
-	Signed      int64 `json:"signed_events"` // covered by a signature of a known key
+	Signed      int64 `json:"signed_events"`              // covered by a signature of a known key, or of one that is asked for
+	Uncovered   int64 `json:"uncovered_events,omitempty"` // those behind them, where a signature is asked for
 	Checkpoints int   `json:"checkpoints"`
 	Anchors     int   `json:"anchors"`
 	Pruned      int64 `json:"pruned_payloads,omitempty"`
@@ -89,6 +93,8 @@ type verified struct {
 	More     int                `json:"more_findings,omitempty"`
 	Open     []eventlog.RunID   `json:"open_runs,omitempty"` // an intent without an outcome; no damage
 	Warnings []string           `json:"warnings,omitempty"`
+
+	required bool // a signature is asked for
 }
 
 func (a *app) logVerify(ctx context.Context, args []string, f verifyFlags) error {
@@ -134,6 +140,10 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 			opt.Keys = append(opt.Keys, key)
 		}
 	}
+	if opt.RequireSignature = len(f.keys) > 0 || f.requireSignature; len(f.keys) == 0 {
+		opt.Signers = opt.Keys
+	}
+	v.required = opt.RequireSignature
 	rep, err := a.verifyWithProgress(ctx, log, opt)
 	switch {
 	case errors.Is(err, eventlog.ErrCorrupt):
@@ -159,6 +169,7 @@ func (a *app) verifyOptions(f verifyFlags) (opt eventlog.VerifyOptions, err erro
 	if opt.Keys, err = verifiers(f.keys, "--key"); err != nil {
 		return opt, err
 	}
+	opt.Signers = slices.Clone(opt.Keys)
 	if f.since == "" {
 		return opt, nil
 	}
@@ -214,6 +225,9 @@ func (v *verified) take(rep eventlog.Report) {
 		v.Root = rep.Root.String()
 	}
 	v.Signed, v.Checkpoints, v.Anchors = rep.Signed, rep.Checkpoints, rep.Anchors
+	if v.required {
+		v.Uncovered = max(rep.Events+rep.Absent-rep.Signed, 0)
+	}
 	v.Pruned, v.Withheld, v.Absent = rep.Pruned, rep.Withheld, rep.Absent
 	v.Findings, v.More, v.Warnings = rep.Findings, rep.More, rep.Warnings
 	if len(rep.Findings) > 0 {
@@ -348,6 +362,9 @@ func (v verified) writeSigned(line func(format string, args ...any)) {
 		line("signed: nothing by a key that is known here; %s and %s of the anchor hold", count(v.Checkpoints, "checkpoint"), count(v.Anchors, "line"))
 	default:
 		line("signed: up to event %d; %s and %s of the anchor hold", v.Signed, count(v.Checkpoints, "checkpoint"), count(v.Anchors, "line"))
+	}
+	if v.Uncovered > 0 {
+		line("not covered: %s behind event %d, which no key that is asked for has signed", count(int(v.Uncovered), "event"), v.Signed)
 	}
 	for _, n := range []struct {
 		n    int64

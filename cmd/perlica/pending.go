@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -51,7 +53,7 @@ func (a *app) completeQuestions(cmd *cobra.Command, _ []string, _ string) ([]str
 	err := a.reading(cmd.Context(), func(log *eventlog.Reader, p *place) error {
 		open, err := a.openQuestions(cmd.Context(), log, p)
 		for _, q := range open {
-			ids = append(ids, shortID(q.ID)+"\t"+oneLine(questionTitle(q)))
+			ids = append(ids, shortID(q.ID)+"\t"+questionTitle(q))
 		}
 		return err
 	})
@@ -81,7 +83,7 @@ func newPendingQuestion(q interaction.Question) pendingQuestion {
 func (a *app) pendingListCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:     "list",
+		Use: "list", Annotations: reads.on(),
 		Aliases: []string{"ls"},
 		Short:   "List the questions that wait for an answer",
 		Long: `List the questions of this context that wait for an answer, the oldest first: those
@@ -120,9 +122,9 @@ func (a *app) printPending(open []interaction.Question, asJSON bool) error {
 	now := time.Now()
 	g := grid{head: []string{"QUESTION", "ASKED", "PROVIDER", "RUN", "TITLE"}}
 	for _, q := range open {
-		title := q.Title
+		title := card.Line(q.Title, 0)
 		if q.Word != "" {
-			title += " (needs a word)"
+			title = "(needs a word) " + title // ahead of what may be cut off
 		}
 		g.add(shortID(q.ID), took(max(0, now.Sub(q.Asked)).Round(time.Second))+" ago", q.Subject.Provider, short(q.Refs.Run), title)
 	}
@@ -132,7 +134,7 @@ func (a *app) printPending(open []interaction.Question, asJSON bool) error {
 func (a *app) pendingShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "show [ID]",
+		Use: "show [ID]", Annotations: reads.on(),
 		Short: "Show a question: all that is to be judged, and the options",
 		Long: `Show a question with all that is to be judged, its options, and how to answer it. If
 exactly one question waits, ID may be left out. A question that is over is shown with
@@ -152,7 +154,7 @@ how it ended.`,
 					return a.printJSON(shown)
 				}
 				return a.write(func(w io.Writer) error {
-					_, err := io.WriteString(w, renderPending(shown, a.styles(a.stdout), time.Now()))
+					_, err := io.WriteString(w, renderPending(shown, a.styles(a.stdout), a.cardWidth(), time.Now()))
 					return err
 				})
 			})
@@ -219,26 +221,40 @@ func (a *app) describeQuestion(ctx context.Context, log *eventlog.Reader, p *pla
 	return shown, nil
 }
 
+// unknownWidth is how wide a question is where nobody says how wide the reader's screen is.
+const unknownWidth = 80
+
+// cardWidth is how wide a question is printed to standard output.
+func (a *app) cardWidth() int {
+	if w := term.Width(a.stdout); w > 0 {
+		return w
+	}
+	return unknownWidth
+}
+
 // renderPending is a question for somebody who is not at its terminal.
-func renderPending(p pendingQuestion, s term.Styles, now time.Time) string {
+func renderPending(p pendingQuestion, s term.Styles, width int, now time.Time) string {
 	var b strings.Builder
 	q := p.Question
-	fmt.Fprintf(&b, "%s %s\n", s.Yellow("?"), s.Bold(hanging(questionTitle(q))))
-	writeSubject(&b, q, s)
-	for i, o := range q.Options {
-		fmt.Fprintf(&b, "  %s %s %s\n", s.Cyan(fmt.Sprint(i+1)), oneLine(o.Label), s.Dim("("+oneLine(o.ID)+")"))
+	c := card.Lay(q, width)
+	b.WriteString(drawn(append(c.Rows, c.Options...), s))
+	note := func(format string, args ...any) {
+		b.WriteString(drawn(card.Note(fmt.Sprintf(format, args...), width), s))
 	}
-	fmt.Fprintf(&b, "%s\n", s.Dim(fmt.Sprintf("  question %s, run %s, asked %s ago, open until %s",
-		p.Short, short(p.Run), took(max(0, now.Sub(q.Asked)).Round(time.Second)), q.Expires.Local().Format(time.DateTime))))
+	note("question %s, run %s, asked %s ago, open until %s",
+		p.Short, short(p.Run), took(max(0, now.Sub(q.Asked)).Round(time.Second)), q.Expires.Local().Format(time.DateTime))
 	if !p.Open {
-		fmt.Fprintf(&b, "%s\n", s.Yellow("  closed: "+oneLine(p.Ended)))
+		note("closed: %s", p.Ended)
 		return b.String()
 	}
-	word := ""
+	word, always := "", ""
 	if q.Word != "" {
 		word = " --word WORD"
-		fmt.Fprintf(&b, "  a yes takes the word: %s\n", s.Bold(oneLine(q.Word)))
+		note("a yes takes the word: %s", q.Word)
 	}
-	fmt.Fprintf(&b, "%s\n", s.Dim(fmt.Sprintf("  perlica pending allow %[1]s%[2]s | deny %[1]s | choose %[1]s N", p.Short, word)))
+	if slices.ContainsFunc(q.Options, interaction.Option.Always) {
+		always = " (a yes for good: --always)"
+	}
+	note("perlica pending allow %[1]s%[2]s | deny %[1]s | choose %[1]s N%[3]s", p.Short, word, always)
 	return b.String()
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -16,22 +19,23 @@ import (
 func (a *app) pendingAllowCommand() *cobra.Command {
 	var word string
 	cmd := &cobra.Command{
-		Use:   "allow ID",
+		Use: "allow ID", Annotations: answers.on(),
 		Short: "Say yes to a question, this once",
 		Long: `Say yes to a question: the first of the agent's options that allows once. The ID is
 always needed, so that a yes never goes to another question than the one that was read.
 A question about something that no rule may allow names a word; --word gives it.
 
-Exit codes: 0 the answer counts; 1 somebody was first, or nobody waits for it any more.`,
+Exit codes: 0 the answer counts; 1 somebody was first, or nobody waits for it any more;
+2 usage, or an agent's process answered, which is refused.`,
 		Example: `  perlica pending allow 3f2a91bc
   perlica pending allow 3f2a91bc --word delete`,
 		Args: exactly("ID"), ValidArgsFunction: completeFirst(a.completeQuestions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.answerPending(cmd.Context(), args, word, func(q interaction.Question) (interaction.Option, error) {
+			return a.answerPending(cmd.Context(), args, interaction.Answer{Text: word}, func(q interaction.Question) (interaction.Option, error) {
 				o, ok := q.First("allow_once")
 				if !ok {
 					return o, withHint(errors.New("the agent offers no way to allow this once"),
-						"'perlica pending choose %s N' takes any of its options", shortID(q.ID))
+						"'perlica pending choose %s N' takes any of its options, with --always where it is a yes for good", shortID(q.ID))
 				}
 				return o, nil
 			})
@@ -43,15 +47,16 @@ Exit codes: 0 the answer counts; 1 somebody was first, or nobody waits for it an
 
 func (a *app) pendingDenyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "deny [ID]",
+		Use: "deny [ID]", Annotations: answers.on(),
 		Short: "Say no to a question, this once",
-		Long: `Say no to a question: the first of the agent's options that rejects once. If exactly
-one question waits, ID may be left out: a no can be asked for again.`,
+		Long: `Say no to a question: the first of the agent's options that rejects once; where it
+offers none, it is told that its request was cancelled. If exactly one question waits, ID
+may be left out: a no can be asked for again.`,
 		Args: between(0, "ID"), ValidArgsFunction: completeFirst(a.completeQuestions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.answerPending(cmd.Context(), args, "", func(q interaction.Question) (interaction.Option, error) {
-				o, ok := q.First("reject_once")
-				if !ok {
+			return a.answerPending(cmd.Context(), args, interaction.Answer{}, func(q interaction.Question) (interaction.Option, error) {
+				o, ok := q.Refusal()
+				if !ok { // asked by an earlier version
 					return o, withHint(errors.New("the agent offers no way to reject this once"),
 						"'perlica pending choose %s N' takes any of its options; Ctrl-C at the run cancels the turn", shortID(q.ID))
 				}
@@ -62,18 +67,21 @@ one question waits, ID may be left out: a no can be asked for again.`,
 }
 
 func (a *app) pendingChooseCommand() *cobra.Command {
-	var word string
+	var answer interaction.Answer
 	cmd := &cobra.Command{
-		Use:   "choose ID N|OPTION-ID|LABEL",
+		Use: "choose ID N|OPTION-ID|LABEL", Annotations: answers.on(),
 		Short: "Answer a question with any of its options",
 		Long: `Answer a question with one of its options: by its number in 'perlica pending show',
-by its id, or by its exact label. Nothing else is understood: free text chooses nothing.`,
+by its id, or by its exact label. Nothing else is understood: free text chooses nothing.
+
+An option that says yes for good counts only with --always: the agent will not ask again,
+and Perlica cannot limit what it takes the yes to cover.`,
 		Example: `  perlica pending choose 3f2a91bc 2
-  perlica pending choose 3f2a91bc allow_always
-  perlica pending choose 3f2a91bc "Yes, and don't ask again"`,
+  perlica pending choose 3f2a91bc allow_always --always
+  perlica pending choose 3f2a91bc "Yes, and tell me more"`,
 		Args: exactly("ID", "N|OPTION-ID|LABEL"), ValidArgsFunction: a.completeChoice,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.answerPending(cmd.Context(), args, word, func(q interaction.Question) (interaction.Option, error) {
+			return a.answerPending(cmd.Context(), args, answer, func(q interaction.Question) (interaction.Option, error) {
 				o, err := q.Choose(args[1])
 				if err != nil {
 					err = withHint(err, "'perlica pending show %s' lists the options", shortID(q.ID))
@@ -82,7 +90,8 @@ by its id, or by its exact label. Nothing else is understood: free text chooses 
 			})
 		},
 	}
-	cmd.Flags().StringVar(&word, "word", "", "the `word` that a dangerous question names")
+	cmd.Flags().StringVar(&answer.Text, "word", "", "the `word` that a dangerous question names")
+	cmd.Flags().BoolVar(&answer.Always, "always", false, "confirm a yes for good")
 	return cmd
 }
 
@@ -95,7 +104,9 @@ func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]
 	err := a.reading(cmd.Context(), func(log *eventlog.Reader, _ *place) error {
 		q, err := report.FindQuestion(cmd.Context(), log, args[0])
 		for _, o := range q.Options {
-			options = append(options, o.ID+"\t"+oneLine(o.Label))
+			if o.ID == card.Line(o.ID, 0) { // else it would be another word, or two
+				options = append(options, o.ID+"\t"+card.Label(o, 0))
+			}
 		}
 		return err
 	})
@@ -105,9 +116,10 @@ func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]
 	return options, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// answerPending finds the question, lets choose pick the option, and answers. No answer is
+// answerPending finds the question, lets choose pick the option, answers, and prints in full
+// what was answered. No answer is
 // possible where nothing was ever asked, so no context is made for it.
-func (a *app) answerPending(ctx context.Context, args []string, word string, choose func(interaction.Question) (interaction.Option, error)) error {
+func (a *app) answerPending(ctx context.Context, args []string, answer interaction.Answer, choose func(interaction.Question) (interaction.Option, error)) error {
 	var q interaction.Question
 	err := a.reading(ctx, func(log *eventlog.Reader, p *place) (err error) {
 		q, err = a.findQuestion(ctx, log, p, args, true)
@@ -120,25 +132,41 @@ func (a *app) answerPending(ctx context.Context, args []string, word string, cho
 	if err != nil {
 		return err
 	}
-	answer := interaction.Answer{Option: o.ID, By: userName(a.getenv), Where: "pending"}
-	if q.Word != "" && o.Allows() {
-		answer.Text = word
+	answer.Option, answer.By, answer.Where = o.ID, userName(a.getenv), "pending"
+	answer.Origin = a.origin()
+	if q.Word == "" || !o.Allows() {
+		answer.Text = ""
 	}
-	err = a.writing(ctx, func(r *kernel.Runner, _ *place) error { return r.AnswerQuestion(ctx, q, answer) })
+	err = a.writing(ctx, func(r *kernel.Runner, _ *place) error {
+		if err := a.mayAnswer(r, q); err != nil {
+			return err
+		}
+		return r.AnswerQuestion(ctx, q, answer)
+	})
 	if err != nil {
-		return a.answerErr(q, err)
+		return a.answerErr(q, o, err)
 	}
-	return a.say("answered %s: %s (%s)", shortID(q.ID), oneLine(o.Label), oneLine(questionTitle(q)))
+	if err := a.say("answered %s: %s", shortID(q.ID), card.Label(o, 0)); err != nil {
+		return err
+	}
+	return a.write(func(w io.Writer) error {
+		_, err := io.WriteString(w, drawn(card.Lay(q, a.cardWidth()).Rows, a.styles(a.stdout)))
+		return err
+	})
 }
 
 // answerErr says why an answer does not count, and what to do.
-func (a *app) answerErr(q interaction.Question, err error) error {
+func (a *app) answerErr(q interaction.Question, o interaction.Option, err error) error {
 	var taken *interaction.TakenError
 	switch {
 	case errors.As(err, &taken):
 		return withHint(fmt.Errorf("your answer does not count: %w", taken), "perlica log show %s", short(q.Refs.Run))
+	case errors.Is(err, interaction.ErrAgent):
+		return withHint(&exitError{2, err}, "answer in a terminal of your own, which no agent has started")
 	case errors.Is(err, interaction.ErrWord):
 		return withHint(fmt.Errorf("%w: %s", err, q.Word), "read it first: perlica pending show %s; then add --word", shortID(q.ID))
+	case errors.Is(err, interaction.ErrAlways):
+		return withHint(err, "perlica pending choose %s %d --always", shortID(q.ID), slices.Index(q.Options, o)+1)
 	case errors.Is(err, kernel.ErrRunGone):
 		return withHint(err, "perlica log show %s tells what is known; nothing is sent again", short(q.Refs.Run))
 	case errors.Is(err, kernel.ErrNotWoken):

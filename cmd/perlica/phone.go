@@ -3,13 +3,19 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -21,19 +27,22 @@ func (a *app) phoneCommand() *cobra.Command {
 	var name string
 	var wait time.Duration
 	cmd := &cobra.Command{
-		Use: "phone", Short: "Be the phone of the bridge's local channel",
+		Use: "phone", Annotations: acts.on(), Short: "Be the phone of the bridge's local channel",
 		Long: `Each line that is typed is a message to the bridge of this project; what it sends is
 printed. It needs no account and no network: the way to try 'perlica service'.
 
 A line that ends with a backslash goes on in the next one. "@N text" answers the Nth
-message that was printed. Ctrl-D leaves.`,
+message that was printed. Ctrl-D leaves.
+
+A phone is who it is by a token that the bridge gives it, not by its name. It is kept in your own
+folder for state, for each project and NAME.`,
 		Args: exactly(), ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if name == "" {
 				name = userName(a.getenv)
 			}
-			if strings.ContainsAny(name, "/\x00\n") {
-				return usageErr("--as %q: a name without slashes is needed", name)
+			if strings.TrimSpace(name) == "" || strings.ContainsFunc(name, func(r rune) bool { return r == '/' || !unicode.IsPrint(r) }) {
+				return usageErr("--as %q: a name in one line and without slashes is needed", name)
 			}
 			return a.phone(cmd.Context(), name, wait)
 		},
@@ -96,11 +105,22 @@ func (a *app) phone(ctx context.Context, name string, wait time.Duration) error 
 	if err != nil {
 		return err
 	}
+	file := phoneFile(p, name)
+	token, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	h := &handset{a: a, last: time.Now()}
 	online, off := context.WithCancel(ctx)
 	var once sync.Once
 	phone := &local.Phone{
-		Path: local.Path(p.dirs.Runtime, p.ws.Root), Contact: name, Name: name, Show: h.show,
+		Path: local.Path(p.dirs.Runtime, p.ws.Root), Name: name, Token: strings.TrimSpace(string(token)), Show: h.show,
+		Keep: func(token string) {
+			if err := keepToken(file, token); err != nil {
+				a.note("the token of this phone could not be kept; once it has left, it is a stranger: " + err.Error())
+			}
+		},
+		Refused: func(r local.Refusal) { a.note(r.Error) },
 		Online: func(on bool) {
 			if on {
 				once.Do(func() { a.note("connected as " + name + "; Ctrl-D leaves") })
@@ -141,6 +161,31 @@ func (a *app) phone(ctx context.Context, name string, wait time.Duration) error 
 			return nil
 		}
 	}
+}
+
+// phoneFile is where the token of a phone is kept.
+func phoneFile(p *place, name string) string {
+	sum := sha256.Sum256([]byte(p.ws.Root + "\x00" + name))
+	return filepath.Join(p.dirs.State, "phones", hex.EncodeToString(sum[:]))
+}
+
+// keepToken writes a token where only the user can read it. One that is there already is that of
+// another process, which was first.
+func keepToken(path, token string) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".new-*") // which only its owner can read
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // it has its name, or is of no use
+	_, err = f.WriteString(token + "\n")
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Link(f.Name(), path)
 }
 
 // leave waits until all was accepted, and until nothing came for a while.

@@ -37,7 +37,7 @@ type checkFlags struct {
 func (a *app) policyCheckCommand() *cobra.Command {
 	var f checkFlags
 	cmd := &cobra.Command{
-		Use:   "check [--kind KIND] [--path PATH]… [-- COMMAND…]",
+		Use: "check [--kind KIND] [--path PATH]… [-- COMMAND…]", Annotations: reads.on(),
 		Short: "Say what would be decided about a request",
 		Long: `Say what would be decided if an agent asked for leave to run a command or to touch a
 path: the effect, what decided, why, and the tier of the command. Nothing is run, asked
@@ -149,7 +149,7 @@ func (a *app) checkRequest(ctx context.Context, p *place, f checkFlags, args []s
 	}
 	req := policy.Request{
 		Provider: f.provider, Kind: f.kind,
-		Place: policy.Place{Dir: dir, Home: p.dirs.Home, Temp: tempDirs()},
+		Place: policy.Place{Dir: dir, Home: p.dirs.Home, Temp: tempDirs(), Own: kernel.OwnFolders(p.ws, p.dirs)},
 		// Every real agent offers these two; without a way to say yes once all is a question.
 		Options: []policy.Option{{ID: "allow_once", Kind: "allow_once"}, {ID: "reject_once", Kind: "reject_once"}},
 	}
@@ -189,6 +189,10 @@ func (a *app) checkRequest(ctx context.Context, p *place, f checkFlags, args []s
 			return req, err
 		}
 		req.Provider = agent.ID
+	}
+	// What was remembered holds for the agent's program and its arguments.
+	if agent, err := a.resolver(p).Named(req.Provider); err == nil {
+		req.Agent, _ = policy.Words(agent.Command)
 	}
 	return req, nil
 }

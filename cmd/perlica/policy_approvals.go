@@ -56,7 +56,7 @@ func (a *app) listApprovals(ctx context.Context, expired bool) ([]listedApproval
 func (a *app) approvalsListCommand() *cobra.Command {
 	var all, asJSON bool
 	cmd := &cobra.Command{
-		Use:     "list",
+		Use: "list", Annotations: reads.on(),
 		Aliases: []string{"ls"},
 		Short:   "List the standing approvals, oldest first",
 		Example: `  perlica policy approvals list
@@ -122,7 +122,7 @@ func (l listedApproval) what() string {
 func (a *app) approvalsRevokeCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use:   "revoke ID | --all",
+		Use: "revoke ID | --all", Annotations: acts.on(),
 		Short: "End a standing approval, or all of them",
 		Long: `End a standing approval: from then on it answers nothing, in runs that are under way,
 too. ID is its id, or a unique beginning or end of it. What it was and that it was

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,8 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
 )
@@ -117,7 +120,15 @@ func (p *printer) note(text string) {
 	if p.quiet {
 		return
 	}
-	p.line(p.styles.Dim("perlica: " + term.Sanitize(text)))
+	p.line(p.styles.Dim(card.Marked("perlica: "+text, term.Width(p.a.stderr))))
+}
+
+// row makes a text of an agent's fit for a row of a terminal in which something stands beside it.
+func (p *printer) row(text string, beside int) string {
+	if w := term.Width(p.a.stderr); w > 0 {
+		return card.Line(text, max(w-beside, 1))
+	}
+	return oneLine(text)
 }
 
 // line prints a line on standard error, above the status line.
@@ -144,11 +155,11 @@ func (p *printer) show(n kernel.Notice) {
 		p.showStatus()
 		p.closedLine(n)
 	case kernel.Decided:
-		p.note(fmt.Sprintf("%s: %s (%s)", n.Effect, oneLine(n.Title), n.Why))
+		p.note(fmt.Sprintf("%s: %s (%s)", n.Effect, oneLine(n.Title), oneLine(n.Why)))
 	case kernel.Blocked:
-		p.note("refused: " + n.Method + ": Perlica touches no files and runs no commands for an agent")
+		p.note("refused: " + oneLine(n.Method) + ": Perlica touches no files and runs no commands for an agent")
 	case kernel.Warned:
-		p.note("warning: " + strings.ReplaceAll(n.Subtype, "_", " ") + ": " + n.Detail)
+		p.note("warning: " + strings.ReplaceAll(n.Subtype, "_", " ") + ": " + oneLine(n.Detail))
 	}
 }
 
@@ -197,7 +208,7 @@ func (p *printer) tool(t provider.ToolCall) {
 			if t.Status == acp.ToolCallStatusFailed {
 				mark = p.styles.Red("✗")
 			}
-			p.line(mark + " " + p.styles.Dim(oneLine(title)))
+			p.line(mark + " " + p.styles.Dim(p.row(title, 2)))
 		}
 		delete(p.tools, t.ID)
 	default:
@@ -266,9 +277,13 @@ func (p *printer) showStatus() {
 }
 
 func (p *printer) closedLine(n kernel.Closed) {
-	title := oneLine(n.Question.Title)
+	title := card.Line(n.Question.Title, 60) // a row of a terminal holds all of it
 	if n.Answer == nil {
-		p.note(fmt.Sprintf("no answer: %s (%s)", title, strings.ReplaceAll(string(n.Reason), "_", " ")))
+		why := strings.ReplaceAll(string(n.Reason), "_", " ")
+		if n.Question.Why != "" && n.Reason == interaction.Nobody {
+			why += "; " + oneLine(n.Question.Why)
+		}
+		p.note(fmt.Sprintf("no answer: %s (%s)", title, why))
 		return
 	}
 	for _, o := range n.Question.Options {
@@ -277,14 +292,15 @@ func (p *printer) closedLine(n kernel.Closed) {
 			if where == "pending" {
 				where = "with perlica pending" // alone it reads as if it still were
 			}
-			p.note(fmt.Sprintf("%s: %s (%s, %s)", oneLine(o.Label), title, n.Answer.By, where))
+			sign, word := card.Kind(o)
+			p.note(fmt.Sprintf("%s %s, %s: %s (%s, %s)", sign, word, card.Line(o.Label, 40), title, n.Answer.By, where))
 		}
 	}
 }
 
-// oneLine makes a text fit for a place within a line.
+// oneLine makes a text fit for a place within a line: what cannot be seen in it is spelled out.
 func oneLine(s string) string {
-	return term.Sanitize(strings.Join(strings.Fields(s), " "))
+	return card.Line(s, 0)
 }
 
 // finish ends the output: the rest of the answer, the result, and what went wrong.
@@ -314,9 +330,10 @@ func (p *printer) finish(res kernel.Result, err error) {
 // explain says on standard error what is not a plain answer, and what to do.
 func (p *printer) explain(res kernel.Result) {
 	say := func(text, hint string) {
-		p.line(p.styles.Red("perlica:") + " " + term.Sanitize(text))
+		rows := card.Marked("perlica: "+text, term.Width(p.a.stderr))
+		p.line(p.styles.Red("perlica:") + strings.TrimPrefix(rows, "perlica:"))
 		if hint != "" {
-			p.line(p.styles.Dim("hint: " + term.Sanitize(hint)))
+			p.line(p.styles.Dim("hint: " + term.Sanitize(hint))) // commands to be copied, and no words of an agent
 		}
 	}
 	show := "perlica log show " + string(res.Run)
@@ -345,11 +362,19 @@ func (p *printer) explain(res kernel.Result) {
 			"--wait-permissions 10m leaves questions open for 'perlica pending'; --permissions or a [[policy.rule]] answers them")
 	}
 	for _, u := range res.Unasked {
-		text := fmt.Sprintf("%s (%s): %s", oneLine(u.Title), u.Kind, u.Why)
-		if p.strict {
+		text := fmt.Sprintf("%s (%s): %s", oneLine(u.Title), cmp.Or(u.Kind, "of no kind"), oneLine(u.Why))
+		if u.FreedBy != "" {
+			text += " (question " + short(string(u.FreedBy)) + ")"
+		}
+		if p.strict && u.FreedBy == "" {
 			say(text, "")
 		} else {
 			p.note("warning: " + text)
+		}
+	}
+	if res.Replayed { // those of a turn were shown as they came
+		for _, w := range res.Warnings {
+			p.note("warning: " + strings.Replace(w, "_", " ", 2))
 		}
 	}
 	switch {

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"encoding/base64"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/mod/sumdb/note"
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/evidence"
@@ -60,6 +63,13 @@ func TestCheckProofInPython(t *testing.T) {
 		}
 		return nil
 	}
+	verifier, err := evidence.NewVerifier(keys.VerifierKeys(name)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := func(text string) error { // as log verify --proof --key does
+		return (&app{}).checkProof(&checkedProof{}, asWritten([]byte(text)), []note.Verifier{verifier})
+	}
 	for seq := eventlog.Seq(1); seq <= 5; seq++ {
 		p, err := log.Prove(t.Context(), seq)
 		if err != nil {
@@ -79,15 +89,36 @@ func TestCheckProofInPython(t *testing.T) {
 		if err := check(marshalled(t, withheld)); err != nil {
 			t.Errorf("event %d, withheld: %v", seq, err)
 		}
+		crlf := strings.ReplaceAll(good, "\n", "\r\n")
+		for what, text := range map[string]string{"CRLF": crlf, "empty lines around": "\n\n" + good + "\n\n"} {
+			if py, ours := check(text), own(text); py != nil || ours != nil {
+				t.Errorf("%s: check-proof.py: %v; log verify: %v", what, py, ours)
+			}
+		}
+		json, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(strings.SplitN(good, "\n", 3)[1], "extra "))
+		if err != nil {
+			t.Fatal(err)
+		}
+		with := func(member string) string {
+			extra := base64.StdEncoding.EncodeToString([]byte("{" + member + "," + string(json[1:])))
+			return strings.Replace(good, base64.StdEncoding.EncodeToString(json), extra, 1)
+		}
 		sig := good[strings.LastIndexByte(good, ' ')+1:]
 		for what, bad := range map[string]string{
 			"header":    marshalled(t, edited),
 			"path":      strings.Replace(good, p.Path[0].String()+"\n", "", 1),
 			"root":      strings.Replace(good, p.Checkpoint.Root.String(), p.Path[0].String(), 1),
 			"signature": strings.Replace(good, sig, sig[:20]+"AAAA"+sig[24:], 1),
+			// What a reader could take for a part of the proof.
+			"text behind it":      good + "and more\n",
+			"paragraph behind it": good + "\nand more\n",
+			"text ahead of it":    "see:\n" + good,
+			"unknown member":      with(`"verdict":"good"`),
+			"double member":       with(`"actor":"somebody"`),
+			"member in capitals":  with(`"ACTOR":"somebody"`),
 		} {
-			if check(bad) == nil {
-				t.Errorf("event %d: another %s is taken", seq, what)
+			if py, ours := check(bad), own(bad); py == nil || ours == nil {
+				t.Errorf("event %d: another %s is taken: check-proof.py: %v; log verify: %v", seq, what, py, ours)
 			}
 		}
 	}

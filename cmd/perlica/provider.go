@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
 )
@@ -32,7 +33,7 @@ func (a *app) configured() (*place, error) {
 func (a *app) providerListCommand() *cobra.Command {
 	var asJSON, installed bool
 	cmd := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"},
+		Use: "list", Annotations: reads.on(), Aliases: []string{"ls"},
 		Short: "List the agents that Perlica knows, and which are installed",
 		Long: `List the agents of the registry and of the configuration. The one that is used when none
 is named has a star.`,
@@ -55,6 +56,7 @@ func (a *app) providerList(installed, asJSON bool) error {
 	list := []kernel.Listing{}
 	for _, l := range a.resolver(p).List() {
 		if !installed || l.State == kernel.Installed {
+			l.Command = redact.Args(l.Command)
 			list = append(list, l)
 		}
 	}
@@ -91,7 +93,7 @@ func (a *app) providerList(installed, asJSON bool) error {
 func (a *app) providerDefaultCommand() *cobra.Command {
 	var user bool
 	cmd := &cobra.Command{
-		Use:   "default [NAME]",
+		Use: "default [NAME]", Annotations: acts.on(),
 		Short: "Show or choose the agent that is used when none is named",
 		Long: `Without a name, print the agent that is used when none is named, and why.
 

@@ -32,7 +32,7 @@ type testFlags struct {
 func (a *app) providerTestCommand() *cobra.Command {
 	var f testFlags
 	cmd := &cobra.Command{
-		Use:   "test [NAME]",
+		Use: "test [NAME]", Annotations: runs.on(),
 		Short: "Start an agent, open a session, and report; no prompt is sent",
 		Long: `Start an agent, initialize it, open a session, put it into the mode in which a run would
 prompt it, and end it. No prompt is sent, so no call is spent and no model is asked.
@@ -79,6 +79,10 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 			return usageErr("--cwd %s: no such directory", f.cwd)
 		}
 	}
+	redactor, err := p.redactor()
+	if err != nil {
+		return err
+	}
 	ctx, stop := a.signals(ctx, 0)
 	defer stop.release()
 	go func() {
@@ -89,7 +93,7 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 		}
 	}()
 	r := kernel.Probe(ctx, agent, kernel.ProbeOptions{
-		Dir: dir, Environ: a.environ, Servers: mcpServers(p.cfg.MCPServers), Version: version,
+		Dir: dir, Environ: a.environ, Servers: mcpServers(p.cfg.MCPServers), Version: version, Redactor: redactor,
 	})
 	if err := a.printProbe(r, f.json); err != nil {
 		return err

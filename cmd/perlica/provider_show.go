@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
 )
@@ -16,7 +17,7 @@ import (
 func (a *app) providerShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "show NAME",
+		Use: "show NAME", Annotations: reads.on(),
 		Short: "Show how an agent is started, installed and logged in",
 		Long: `Show everything that is known of an agent without starting it: its command line and
 where it comes from, which variables of the environment it is given (their names, never
@@ -39,6 +40,7 @@ func (a *app) providerShow(name string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	l.Command = redact.Args(l.Command)
 	passed, err := provider.Environ(a.environ, l.Env)
 	if err != nil {
 		return err

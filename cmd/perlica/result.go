@@ -52,6 +52,9 @@ func newResultRecord(res kernel.Result, err error) resultRecord {
 		Blocked: res.Blocked, Calls: res.Calls, Replayed: res.Replayed, Pruned: res.Pruned, Stopped: res.Stopped, Warnings: res.Warnings,
 		Error: res.Err,
 	}
+	if r.Replayed {
+		r.Calls = 0 // by this command; the record says what was called
+	}
 	if r.Usage == nil {
 		r.Usage = json.RawMessage("null")
 	}

@@ -46,7 +46,7 @@ type runFlags struct {
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:     "run [TEXT… | -]",
+		Use: "run [TEXT… | -]", Annotations: runs.on(),
 		Aliases: []string{"exec"},
 		Short:   "Send one input to the agent, print the answer, exit",
 		Long: `Send one input to the agent, print the answer on standard output, exit.
@@ -55,10 +55,11 @@ The text comes from the arguments, from --file, or from standard input. With bot
 arguments and piped input, the arguments are the instruction and the input is its
 material. Text that starts like an option goes after "--".
 
-Exit codes: 0 answered; 1 the provider failed; 2 usage or configuration; 3 --timeout
-passed; 4 no such session, or it is busy; 5 a question went unanswered; 6 the outcome
-is unknown; 7 the event log could not be written, nothing was sent; 8 the agent wants
-a login; 9 --strict and a tool ran unasked; 130 interrupted; 143 terminated.`,
+Exit codes: 0 answered; 1 the provider failed, or standard output took no answer; 2 usage
+or configuration; 3 --timeout passed; 4 no such session, or it is busy; 5 a question went
+unanswered; 6 the outcome is unknown; 7 the event log could not be written, nothing was
+sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrupted;
+143 terminated.`,
 		Example: `  perlica run "what does this repository do?"
   git diff | perlica run "review this change"
   perlica run --provider claude --permissions reads "find the bug in parse.go"
@@ -119,7 +120,8 @@ func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
 	}
 	code := exitCode(res, f.strict)
 	if say.failed != nil {
-		return &exitError{max(code, 1), fmt.Errorf("standard output: %w", say.failed)}
+		return &exitError{max(code, 1), withHint(fmt.Errorf("standard output: %w", say.failed),
+			"the call was made, and its answer is on record: perlica log show %s", res.Run)}
 	}
 	if code != 0 {
 		return &exitError{code: code}
@@ -132,9 +134,17 @@ func (a *app) answer(ctx context.Context, f runFlags, args []string, stop *stopp
 	if err := f.check(); err != nil {
 		return kernel.Result{}, err
 	}
-	p, err := a.locate(f.configFlags())
+	if f.session != "" || f.cont {
+		if err := a.personOnly("an input for a session that is there"); err != nil {
+			return kernel.Result{}, err
+		}
+	}
+	p, limit, err := a.limited(f.configFlags())
 	if err != nil {
 		return kernel.Result{}, &exitError{2, err}
+	}
+	if limit != "" {
+		say.note("warning: " + limit)
 	}
 	text, err := a.text(f, args, stop.first)
 	if err != nil {
@@ -155,7 +165,11 @@ func (a *app) answer(ctx context.Context, f runFlags, args []string, stop *stopp
 		return kernel.Result{}, &exitError{7, err}
 	}
 	res, err := a.runTurn(ctx, p, r, f, text, stop, say)
-	if cerr := done(); cerr != nil && err == nil && (res.Err == nil || res.Err.Type != provider.TypeRecord) {
+	cerr := done()
+	if errors.Is(cerr, eventlog.ErrMoved) && err == nil && res.Err == nil { // what is on record may not be found again
+		return res, &exitError{7, cerr}
+	}
+	if cerr != nil && err == nil && (res.Err == nil || res.Err.Type != provider.TypeRecord) {
 		say.note("warning: closing the log: " + cerr.Error()) // the outcome is on disk
 	}
 	return res, err
@@ -243,7 +257,12 @@ func (a *app) runTurn(ctx context.Context, p *place, r *kernel.Runner, f runFlag
 		asker.show(n)
 		say.show(n)
 	}
-	return r.Run(ctx, t)
+	res, err := r.Run(ctx, t)
+	var other *kernel.InputConflictError
+	if errors.As(err, &other) {
+		err = withHint(err, "another input takes another --input-id; what was called: perlica log show %s", short(other.Run))
+	}
+	return res, err
 }
 
 // turn puts together what the kernel is asked to do.
@@ -270,7 +289,7 @@ func (a *app) turn(p *place, f runFlags, agent kernel.Agent, session kernel.Sess
 		Setup: kernel.Setup{
 			Agent: agent, Session: session.ID, Dir: dir, Model: f.model, Mode: mode,
 			Servers: mcpServers(p.cfg.MCPServers), System: p.cfg.SystemPrompt, Budget: budget(p.cfg, agent.ID),
-			Home: p.dirs.Home, Temp: tempDirs(),
+			Home: p.dirs.Home, Temp: tempDirs(), Limit: policy.Mode(p.cfg.Permissions),
 		},
 		Wait: f.wait,
 	}, nil

@@ -55,12 +55,13 @@ func TestKilled(t *testing.T) {
 	})
 	t.Run("during the stream", func(t *testing.T) {
 		w := newWorld(t)
-		j := w.start("run", "--input-id=i", w.script("@say begun", "@stream 1000000 100"))
+		text := w.script("@say begun", "@stream 1000000 100")
+		j := w.start("run", "--input-id=i", text)
 		w.until(100, "acp.notification.received")
 		j.signal(syscall.SIGKILL)
 		j.wait()
 		w.recovers(1, "the prompt was being sent or had been", `"text":"begun000000000`)
-		k := w.run("run", "--input-id=i", "x")
+		k := w.run("run", "--input-id=i", text)
 		k.exits(6)
 		if !strings.HasPrefix(k.stdout.String(), "begun000000000") {
 			t.Errorf("stdout %.100q", k.stdout.String())
@@ -239,7 +240,7 @@ func TestUnusableLog(t *testing.T) {
 		cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `ulimit -f 8; exec perlica run "$0" hello`, wiretap}
 		j := w.startCmd(cmd)
 		j.exits(7)
-		j.says("the disk is full")
+		j.says("could not be made larger: no room on the disk, or a limit on the size of files")
 		j.says("hint: see that the disk has room")
 		w.unsent()
 		w.run("run", "hello").exits(0)
@@ -277,7 +278,7 @@ func TestDisk(t *testing.T) {
 		w.run("run", "hello").exits(0)
 		fill := filepath.Join(w.project, ".perlica_config", "ballast")
 		fillUp(t, fill)
-		w.refuses("the disk is full", "hint: see that the disk has room")
+		w.refuses("no room on the disk", "hint: see that the disk has room")
 		remove(t, fill)
 		remount("ro,size=2m")
 		w.refuses("the event log cannot be written", "hint: make the folder writable")
@@ -303,7 +304,8 @@ func TestDisk(t *testing.T) {
 			if err := os.WriteFile(fill, make([]byte, 1<<20), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			j := w.start("run", "--json", "--input-id=i", w.script(turn...))
+			text := w.script(turn...)
+			j := w.start("run", "--json", "--input-id=i", text)
 			j.exits(6)
 			if out := j.stdout.String(); !strings.Contains(out, `"outcome":"outcome_unknown"`) || !strings.Contains(out, `"error_type":"record"`) {
 				t.Errorf("stdout %.500q", out)
@@ -316,7 +318,7 @@ func TestDisk(t *testing.T) {
 			remove(t, fill)
 			remount("rw,size=64m")
 			w.recovers(2)
-			w.run("run", "--input-id=i", "x").exits(6)
+			w.run("run", "--input-id=i", text).exits(6)
 		})
 	}
 }
@@ -342,7 +344,8 @@ func TestSlowDisk(t *testing.T) {
 	if slow("true").cmd.ProcessState.ExitCode() != 0 {
 		t.Skip("strace may not trace here")
 	}
-	j := slow("perlica", "run", "--input-id=i", w.script("@stream 1500 2000", `@ask execute "Run it" command="make"`, "@say done"))
+	text := w.script("@stream 1500 2000", `@ask execute "Run it" command="make"`, "@say done")
+	j := slow("perlica", "run", "--input-id=i", text)
 	j.exits(5) // nobody was there to ask
 	if got := j.stdout.String(); !strings.HasSuffix(got, "done") || len(got) < 1500*2000 {
 		t.Errorf("%d bytes, which end with %.100q", len(got), got[max(len(got)-100, 0):])
@@ -353,7 +356,7 @@ func TestSlowDisk(t *testing.T) {
 	if seen, err := os.ReadFile(trace); err != nil || !strings.Contains(string(seen), "(DELAYED)") {
 		t.Errorf("no sync was slow: %v", err)
 	}
-	if again := w.run("run", "--input-id=i", "x").stdout.String(); again != j.stdout.String() {
+	if again := w.run("run", "--input-id=i", text).stdout.String(); again != j.stdout.String() {
 		t.Error("the recorded answer is another one than was shown")
 	}
 	w.logged(2, "llm.requested")

@@ -33,11 +33,17 @@ type screen struct {
 // are not the terminal.
 func (w *world) terminal(prepare func(*exec.Cmd), args ...string) *screen {
 	w.t.Helper()
+	return w.terminalOf(200, 50, prepare, args...)
+}
+
+// terminalOf is terminal with a size.
+func (w *world) terminalOf(columns, rows uint16, prepare func(*exec.Cmd), args ...string) *screen {
+	w.t.Helper()
 	p, tty, err := pty.Open()
 	if err != nil {
 		w.t.Skip("no pseudo terminal: ", err)
 	}
-	if err := pty.Setsize(p, &pty.Winsize{Rows: 50, Cols: 200}); err != nil {
+	if err := pty.Setsize(p, &pty.Winsize{Rows: rows, Cols: columns}); err != nil {
 		w.t.Fatal(err)
 	}
 	cmd := w.command(args...)
@@ -142,7 +148,13 @@ func (s *screen) ask(parts ...string) {
 	}
 	s.expect("from elsewhere")
 	s.expect("\n")
-	s.press("0") // no answer; taken off the queue with the rest, or as a key
+	s.taken("0") // no answer; taken off the queue with the rest, or as a key
+}
+
+// taken types, and waits until that has been read.
+func (s *screen) taken(keys string) {
+	s.w.t.Helper()
+	s.press(keys)
 	tty, err := os.OpenFile(s.name, os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		s.w.t.Fatal(err)

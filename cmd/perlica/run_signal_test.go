@@ -35,7 +35,8 @@ func TestInterrupt(t *testing.T) {
 // TestInterruptTwice: the second one ends an agent that does not listen, with its children.
 func TestInterruptTwice(t *testing.T) {
 	w := newWorld(t)
-	j := w.start("run", "--output-format=stream-json", w.script("@ignore cancel", "@ignore term", "@spawn 10m stubborn", "@say half", "@hang"))
+	text := w.script("@ignore cancel", "@ignore term", "@spawn 10m stubborn", "@say half", "@hang")
+	j := w.start("run", "--output-format=stream-json", text)
 	w.until(1, "acp.notification.received", "half")
 	j.signal(syscall.SIGINT)
 	w.until(1, "acp.notification.sent", "session/cancel")
@@ -52,7 +53,7 @@ func TestInterruptTwice(t *testing.T) {
 	w.logged(1, "llm.outcome_unknown", `"text":"spawned:`)
 	w.logged(1, "run.cancel_requested")
 	w.audit()
-	k := w.run("run", "--input-id", res.InputID, "x")
+	k := w.run("run", "--input-id", res.InputID, text)
 	k.exits(130)
 	if w.prompts() != 1 {
 		t.Errorf("%d calls", w.prompts())
@@ -316,8 +317,9 @@ func TestSameInputAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.run("run", "--input-id=first", "hello").exits(0)
 	var jobs []*job
+	text := w.script("@sleep 200ms", "@say done")
 	for range 10 {
-		jobs = append(jobs, w.start("run", "--input-id=same", w.script("@sleep 200ms", "@say done")))
+		jobs = append(jobs, w.start("run", "--input-id=same", text))
 	}
 	answered := 0
 	for _, j := range jobs {
@@ -340,7 +342,7 @@ func TestSameInputAtOnce(t *testing.T) {
 	if n := w.prompts(); n != 2 {
 		t.Errorf("%d calls", n)
 	}
-	w.run("run", "--input-id=same", "x").exits(0)
+	w.run("run", "--input-id=same", text).exits(0)
 	w.audit()
 }
 

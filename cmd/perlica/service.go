@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,7 @@ ends at once, and the next start tells what is known. SIGHUP reads the configura
 		a.serviceStatusCommand(), a.servicePairCommand(), a.serviceUnpairCommand(), a.serviceContactsCommand(),
 		a.serviceChannelCommand(), a.serviceLogsCommand())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) }
+	cmd.Annotations = acts.on()
 	return cmd
 }
 
@@ -194,6 +196,7 @@ func (a *app) serviceSetup(p *place, runner *kernel.Runner) func(eventlog.Sessio
 			return setup, err
 		}
 		t, err := a.turn(p, f, agent, s, "")
+		t.Setup.Limit = cmp.Or(t.Setup.Limit, policy.ModeAsk) // as serviceSettings has it
 		return t.Setup, err
 	}
 }

@@ -83,7 +83,7 @@ func (a *app) serviceChannelCommand() *cobra.Command {
 		return slices.Sorted(maps.Keys(channels)), cobra.ShellCompDirectiveNoFileComp
 	})
 	list := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"}, Short: "List the channels", Args: exactly(), ValidArgsFunction: noFiles,
+		Use: "list", Annotations: reads.on(), Aliases: []string{"ls"}, Short: "List the channels", Args: exactly(), ValidArgsFunction: noFiles,
 		RunE: func(*cobra.Command, []string) error {
 			p, err := a.locate(nil)
 			if err != nil {
@@ -102,13 +102,13 @@ func (a *app) serviceChannelCommand() *cobra.Command {
 	}
 	toggle := func(word string, on bool) *cobra.Command {
 		return &cobra.Command{
-			Use: word + " NAME", Short: strings.ToUpper(word[:1]) + word[1:] + " a channel, in the project's configuration",
+			Use: word + " NAME", Annotations: acts.on(), Short: strings.ToUpper(word[:1]) + word[1:] + " a channel, in the project's configuration",
 			Args: exactly("NAME"), ValidArgsFunction: names,
 			RunE: func(_ *cobra.Command, args []string) error { return a.toggleChannel(args[0], on) },
 		}
 	}
 	test := &cobra.Command{
-		Use: "test NAME", Short: "See whether a channel can be opened and read",
+		Use: "test NAME", Annotations: reads.on(), Short: "See whether a channel can be opened and read",
 		Long: `Open a channel, ask its platform who it is there, and read for a moment. Nothing is
 taken: the bridge reads the same messages again. While a bridge runs, 'perlica service
 status' tells instead.`,

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -154,11 +155,16 @@ func TestWebhook(t *testing.T) {
 	hello := say("text", "hello")
 	accepted(hello)
 	accepted(hello) // the same again
+	other := maps.Clone(hello)
+	other["text"] = "something else"
+	if status := g.send(g.secret, other); status != http.StatusConflict {
+		t.Errorf("another text under its id: %d", status)
+	}
 	g.got("^已收到🫡$")
 	g.got("^You said: hello$")
 	accepted(say("text", `@ask execute "Look around" command="ls -la"`))
 	card, id := g.got("ls -la")
-	i := slices.IndexFunc(card.Buttons, func(b struct{ Label, Data string }) bool { return b.Label == "Allow once" })
+	i := slices.IndexFunc(card.Buttons, func(b struct{ Label, Data string }) bool { return strings.Contains(b.Label, "“Allow once”") })
 	if i < 0 {
 		t.Fatalf("the card is %+v", card)
 	}

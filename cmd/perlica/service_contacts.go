@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/local"
 )
 
 // records opens what the bridge knows, without a bridge.
@@ -22,7 +23,9 @@ func (a *app) records(ctx context.Context, f func(*service.Records, *eventlog.Re
 		if err != nil {
 			return err
 		}
-		r, remove, err := openView(paths.Bridge, func(path string) (*service.Records, error) { return service.OpenRecords(ctx, log, path) })
+		r, remove, err := openView(paths.Bridge, func(path string) (*service.Records, error) {
+			return service.OpenRecords(ctx, log, path, p.vouchers())
+		})
 		if err != nil {
 			return err
 		}
@@ -41,7 +44,7 @@ type serviceReport struct {
 func (a *app) serviceStatusCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "status", Short: "Show how the bridge is", Args: exactly(), ValidArgsFunction: noFiles,
+		Use: "status", Annotations: reads.on(), Short: "Show how the bridge is", Args: exactly(), ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.records(cmd.Context(), func(r *service.Records, log *eventlog.Reader, p *place) error {
 				return a.serviceStatus(cmd.Context(), r, log, p, asJSON)
@@ -89,6 +92,9 @@ func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *eventl
 				fmt.Fprintf(w, "channel %s: %s\n", term.Sanitize(c.Name), term.Sanitize(state))
 			}
 		}
+		for _, c := range rep.Unconfirmed {
+			fmt.Fprintln(w, unconfirmed(c))
+		}
 		for _, s := range a.setups(p) {
 			if s.Err != nil {
 				fmt.Fprintf(w, "channel %s: not set up: %s\n", term.Sanitize(s.Name), oneLine(s.Err.Error()))
@@ -114,15 +120,24 @@ func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *eventl
 func (a *app) servicePairCommand() *cobra.Command {
 	var rights string
 	cmd := &cobra.Command{
-		Use: "pair", Short: "Show a code with which somebody is paired",
+		Use: "pair [CONTACT]", Annotations: acts.on(), Short: "Show a code with which somebody is paired",
 		Long: `Show a code of six digits. Whoever sends it to a channel of the bridge within five
 minutes is paired. It counts once, and replaces the code before.
+
+With CONTACT: let a contact count that is on record here and that you have not paired here,
+since the log was copied, or written by an earlier version. It gets the rights on record.
 
 Rights: ask sends inputs to the agent, approve answers the questions of one's own runs,
 admin changes what stays and, with approve, answers everybody's questions.`,
 		Example: "  perlica service pair\n  perlica service pair --rights ask,approve,admin",
-		Args:    exactly(), ValidArgsFunction: noFiles,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+		Args:    between(0, "CONTACT"), ValidArgsFunction: noFiles,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if len(args) > 0 {
+				if cmd.Flags().Changed("rights") {
+					return usageErr("a contact that is confirmed has the rights on record: --rights is for a new one")
+				}
+				return a.confirmContact(cmd.Context(), args[0])
+			}
 			rs, err := service.ParseRights(rights)
 			if err != nil {
 				return &exitError{2, err}
@@ -154,12 +169,15 @@ admin changes what stays and, with approve, answers everybody's questions.`,
 func (a *app) serviceContactsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "contacts", Short: "List who is paired", Args: exactly(), ValidArgsFunction: noFiles,
+		Use: "contacts", Annotations: reads.on(), Short: "List who is paired", Args: exactly(), ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			list := []service.Contact{}
+			list, others := []service.Contact{}, []service.Contact{}
 			err := a.records(cmd.Context(), func(r *service.Records, _ *eventlog.Reader, _ *place) error {
 				found, err := r.Contacts(cmd.Context())
 				list = append(list, found...)
+				if err == nil {
+					others, err = r.Unconfirmed(cmd.Context())
+				}
 				return err
 			})
 			if err != nil {
@@ -168,13 +186,16 @@ func (a *app) serviceContactsCommand() *cobra.Command {
 			if asJSON {
 				return a.printJSON(list)
 			}
+			for _, c := range others {
+				a.note(unconfirmed(c))
+			}
 			if len(list) == 0 {
 				a.note("nobody is paired; 'perlica service pair' shows a code")
 				return nil
 			}
 			g := grid{head: []string{"CONTACT", "RIGHTS", "PAIRED", "NAME"}}
 			for _, c := range list {
-				g.add(c.Channel+":"+c.ID, rightsText(c.Rights), c.Paired.Local().Format(time.DateTime), c.Name)
+				g.add(contactRef(c, list), rightsText(c.Rights), c.Paired.Local().Format(time.DateTime), c.Name)
 			}
 			return a.write(func(w io.Writer) error { return g.write(w, a.styles(a.stdout), term.Width(a.stdout)) })
 		},
@@ -185,40 +206,90 @@ func (a *app) serviceContactsCommand() *cobra.Command {
 
 func (a *app) serviceUnpairCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "unpair CONTACT", Short: "Take a contact's rights away", Example: "  perlica service unpair local:alice",
+		Use: "unpair CONTACT", Annotations: acts.on(), Short: "Take a contact's rights away", Example: "  perlica service unpair local:alice",
 		Args: exactly("CONTACT"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			var found *service.Contact
-			err = a.records(cmd.Context(), func(r *service.Records, _ *eventlog.Reader, _ *place) error {
-				list, err := r.Contacts(cmd.Context())
-				for _, c := range list {
-					if c.Channel+":"+c.ID == args[0] {
-						found = &c
-					}
+			return a.records(cmd.Context(), func(records *service.Records, _ *eventlog.Reader, p *place) (err error) {
+				found, err := findContact(cmd.Context(), args[0], records.Contacts, records.Unconfirmed)
+				if err != nil {
+					return err
 				}
-				return err
+				r, done, err := a.open(cmd.Context(), p)
+				if err != nil {
+					return err
+				}
+				defer func() { err = errors.Join(err, done()) }()
+				if err := records.Unpair(cmd.Context(), r.Log(), found, userName(a.getenv)); err != nil {
+					return err
+				}
+				return a.say("%s is not paired any more", oneLine(found.Label()))
 			})
-			if err != nil {
-				return err
-			}
-			if found == nil {
-				return withHint(fmt.Errorf("there is no contact %q", args[0]), "see 'perlica service contacts'")
-			}
-			p, err := a.locate(nil)
-			if err != nil {
-				return err
-			}
-			r, done, err := a.open(cmd.Context(), p)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, done()) }()
-			if err := service.Unpair(cmd.Context(), r.Log(), *found, userName(a.getenv)); err != nil {
-				return err
-			}
-			return a.say("%s is not paired any more", found.Label())
 		},
 	}
+}
+
+// unconfirmed says of a contact that it has no rights, and what to do.
+func unconfirmed(c service.Contact) string {
+	return oneLine(fmt.Sprintf("%s is on record, but not paired by you here, and has no rights: %s", c.Label(), service.Confirming(c)))
+}
+
+// contactRef is what findContact takes for a contact of a list, as short as it can be.
+func contactRef(c service.Contact, list []service.Contact) string {
+	same := 0
+	for _, o := range list {
+		if o.Channel == local.Name && (o.Name == c.Name || o.ID == c.Name) {
+			same++
+		}
+	}
+	if c.Channel == local.Name && same == 1 && c.Name != "" {
+		return local.Name + ":" + c.Name
+	}
+	return c.Channel + ":" + c.ID
+}
+
+// findContact finds the contact that ref names, CHANNEL:ID, in the first list that has it. A local
+// phone may be named by what it calls itself, as long as no other one does.
+func findContact(ctx context.Context, ref string, lists ...func(context.Context) ([]service.Contact, error)) (service.Contact, error) {
+	for _, read := range lists {
+		list, err := read(ctx)
+		if err != nil {
+			return service.Contact{}, err
+		}
+		var called []service.Contact
+		for _, c := range list {
+			if c.Channel+":"+c.ID == ref {
+				return c, nil
+			}
+			if c.Channel == local.Name && local.Name+":"+c.Name == ref {
+				called = append(called, c)
+			}
+		}
+		switch len(called) {
+		case 0:
+		case 1:
+			return called[0], nil
+		default:
+			return service.Contact{}, withHint(fmt.Errorf("%d contacts call themselves %q", len(called), called[0].Name), "name one as 'perlica service contacts' shows it")
+		}
+	}
+	return service.Contact{}, withHint(fmt.Errorf("there is no contact %q", ref), "see 'perlica service contacts'")
+}
+
+// confirmContact lets a contact count that is on record only.
+func (a *app) confirmContact(ctx context.Context, ref string) error {
+	return a.records(ctx, func(records *service.Records, _ *eventlog.Reader, _ *place) error {
+		c, err := findContact(ctx, ref, records.Unconfirmed)
+		if err != nil {
+			if _, cerr := findContact(ctx, ref, records.Contacts); cerr == nil {
+				return a.say("%s is paired already", ref)
+			}
+			return err
+		}
+		if err := records.Confirm(c); err != nil {
+			return withHint(err, "%s", service.Confirming(c))
+		}
+		return a.say("%s is paired, with the rights %s", oneLine(c.Label()), rightsText(c.Rights))
+	})
 }
 
 func (a *app) serviceLogsCommand() *cobra.Command {

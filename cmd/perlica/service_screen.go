@@ -15,6 +15,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/local"
 )
 
 // When it is looked what the bridge does: for a view, which is painted only when it changed,
@@ -152,7 +153,11 @@ func (s *serviceScreen) render(l service.Live, code string) string {
 		line(styles.Dim, "warning", "%s", e)
 	}
 	for _, c := range l.Contacts {
-		line(nil, "contact", "%s: %s", c.Label(), rightsText(c.Rights))
+		who := c.Label()
+		if c.Channel == local.Name {
+			who = contactRef(c, l.Contacts)
+		}
+		line(nil, "contact", "%s: %s", who, rightsText(c.Rights))
 	}
 	if most := max(term.Height(s.a.stderr), 4) - 2; len(lines) > most && term.Height(s.a.stderr) > 0 {
 		lines = append(lines[:most], fmt.Sprintf("  and %s\n", count(len(lines)-most, "line")))

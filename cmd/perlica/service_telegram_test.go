@@ -182,7 +182,7 @@ func TestTelegram(t *testing.T) {
 	b.say(`@ask execute "Look around" command="ls -la"`)
 	card := b.sent(3, "ls -la")
 	for _, button := range card.Buttons {
-		if button.Text == "Allow once" {
+		if strings.HasSuffix(button.Text, "“Allow once”") {
 			b.Press(5, "Mallory", card.ID, button.Data)
 			b.Press(7, "Ada", card.ID, button.Data)
 		}

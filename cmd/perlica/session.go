@@ -99,7 +99,7 @@ func (a *app) writing(ctx context.Context, f func(r *kernel.Runner, p *place) er
 func (a *app) sessionListCommand() *cobra.Command {
 	var all, asJSON bool
 	cmd := &cobra.Command{
-		Use:     "list",
+		Use: "list", Annotations: reads.on(),
 		Aliases: []string{"ls"},
 		Short:   "List the sessions, the last used first",
 		Long: `List the sessions, the last used first. A star marks the current one. Sessions that
@@ -151,7 +151,7 @@ func (a *app) printSessions(list []kernel.Session, all bool) error {
 func (a *app) sessionNewCommand() *cobra.Command {
 	var provider string
 	cmd := &cobra.Command{
-		Use:   "new [NAME]",
+		Use: "new [NAME]", Annotations: acts.on(),
 		Short: "Make a session, select it, and print its id",
 		Long: `Make a session and make it the current one. It stays with its provider: the one that
 --provider names, else the default one. Its id is printed.`,
@@ -199,7 +199,7 @@ func (a *app) sessionNew(ctx context.Context, r *kernel.Runner, p *place, name, 
 
 func (a *app) sessionUseCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "use REF",
+		Use: "use REF", Annotations: acts.on(),
 		Short:   "Make a session the current one",
 		Example: `  perlica session use refactoring`,
 		Args:    exactly("REF"), ValidArgsFunction: completeFirst(a.completeSessions),
@@ -225,7 +225,7 @@ func describeSession(s kernel.Session) string {
 func (a *app) sessionCurrentCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "current",
+		Use: "current", Annotations: reads.on(),
 		Short: "Print the id of the current session",
 		Long: `Print the id of the session that 'session new' or 'session use' selected last. Exit
 code 1 if there is none.`,
@@ -257,7 +257,7 @@ func current(ctx context.Context, view *kernel.Sessions) (kernel.Session, error)
 
 func (a *app) sessionRenameCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "rename REF NAME",
+		Use: "rename REF NAME", Annotations: acts.on(),
 		Short: "Give a session a name",
 		Long: `Give a session a name. One that a run made for itself is thereby kept: it is listed
 without --all from then on.`,
@@ -276,7 +276,7 @@ without --all from then on.`,
 
 func (a *app) sessionDeleteCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "delete REF",
+		Use: "delete REF", Annotations: acts.on(),
 		Aliases: []string{"rm"},
 		Short:   "Take a session off the lists; the log keeps it",
 		Long: `Take a session off every list. It cannot be continued any more; what happened in it

@@ -26,7 +26,7 @@ func (a *app) sessionShowCommand() *cobra.Command {
 	var asJSON bool
 	var n int
 	cmd := &cobra.Command{
-		Use:   "show [REF]",
+		Use: "show [REF]", Annotations: reads.on(),
 		Short: "Show a session and its turns: inputs and answers",
 		Long: `Show what is known of a session, and its newest turns: each input and its answer.
 Without REF it is the current one; -n says how many turns, --json has all of them unless
@@ -74,7 +74,7 @@ func newestTurns(ctx context.Context, log *eventlog.Reader, id eventlog.SessionI
 func (a *app) sessionExportCommand() *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
-		Use:   "export [REF]",
+		Use: "export [REF]", Annotations: reads.on(),
 		Short: "Write the record of a session, so that others can check it",
 		Long: `Write all events of a session; without REF, of the current one. It is the same as
 'perlica log export --session REF', which says what is written and what is withheld.`,

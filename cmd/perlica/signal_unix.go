@@ -43,3 +43,10 @@ func suspend() error {
 	stopProcess(again)
 	return nil
 }
+
+// resizes tells when the terminal may have another size, until stop is called.
+func resizes() (changes <-chan os.Signal, stop func()) {
+	ch := make(chan os.Signal, 1)
+	signal.Notify(ch, syscall.SIGWINCH)
+	return ch, func() { signal.Stop(ch) }
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"os"
 	"syscall"
 
 	"golang.org/x/sys/windows"
@@ -15,3 +16,6 @@ func isClosedPipe(err error) bool {
 
 // suspend does nothing: there is no job control.
 func suspend() error { return nil }
+
+// resizes tells nothing here: the size is looked at with each key.
+func resizes() (changes <-chan os.Signal, stop func()) { return nil, func() {} }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/markdown"
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
 )
@@ -122,7 +123,7 @@ func (v *turnView) endThought() {
 func (v *turnView) thoughtLines(text string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		if strings.TrimSpace(line) != "" {
-			v.say.line(v.say.styles.Dim("  " + term.Sanitize(line)))
+			v.say.line(v.say.styles.Dim(card.Marked("  "+oneLine(line), term.Width(v.a.stderr))))
 		}
 	}
 }
@@ -146,7 +147,7 @@ func (v *turnView) tool(t provider.ToolCall) {
 	over := t.Status == acp.ToolCallStatusCompleted || t.Status == acp.ToolCallStatusFailed
 	if t.Title != "" && !over && !v.quick && !v.named[t.ID] {
 		v.named[t.ID] = true
-		v.say.line("… " + oneLine(t.Title))
+		v.say.line("… " + v.say.row(t.Title, 2))
 	}
 	if title, ok := v.say.tools[t.ID]; ok && over {
 		v.say.tools[t.ID] = title + v.diffs[t.ID]
@@ -192,7 +193,7 @@ func (v *turnView) showPlan(entries []acp.PlanEntry) {
 	if names.String() != v.plan {
 		v.plan = names.String()
 		for _, e := range entries {
-			v.say.line("  " + v.planMark(e.Status) + " " + oneLine(e.Content))
+			v.say.line("  " + v.planMark(e.Status) + " " + v.say.row(e.Content, 4))
 		}
 	}
 	step := fmt.Sprintf("plan %d/%d", done, len(entries))

@@ -12,7 +12,7 @@ import (
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
+		Use: "version", Annotations: reads.on(),
 		Short: "Print the version",
 		Args:  exactly(),
 		RunE: func(*cobra.Command, []string) error {

@@ -23,7 +23,7 @@ func (a *app) watchCommand() *cobra.Command {
 	var turns int
 	var thoughts bool
 	cmd := &cobra.Command{
-		Use:   "watch [SESSION]",
+		Use: "watch [SESSION]", Annotations: reads.on(),
 		Short: "Follow a living session from another terminal",
 		Long: `Follow a session: what is asked and answered in it, tool calls and questions, whatever
 process they happen in, until Ctrl-C. SESSION is a name, an id, or a unique beginning or
@@ -116,7 +116,12 @@ func newWatcher(ctx context.Context, a *app, thoughts bool, end context.CancelFu
 	w.asker.stop = stop
 	w.asker.answerTo = func(ctx context.Context, q interaction.Question, answer interaction.Answer) error {
 		// The log is open for writing no longer than this takes.
-		return a.writing(ctx, func(r *kernel.Runner, _ *place) error { return r.AnswerQuestion(ctx, q, answer) })
+		return a.writing(ctx, func(r *kernel.Runner, _ *place) error {
+			if err := a.mayAnswer(r, q); err != nil {
+				return err
+			}
+			return r.AnswerQuestion(ctx, q, answer)
+		})
 	}
 	return w
 }
@@ -143,7 +148,7 @@ func (w *watcher) show(n kernel.Notice) {
 	case kernel.Asked:
 		w.say.show(n)
 		if n.Answerable && !w.asker.available() {
-			w.note("%s; answer with 'perlica pending show %s'", oneLine(questionTitle(n.Question)), shortID(n.ID))
+			w.note("%s; answer with 'perlica pending show %s'", questionTitle(n.Question), shortID(n.ID))
 		}
 		w.asker.show(n)
 	case kernel.Closed:

@@ -19,7 +19,7 @@ func TestWatchAnswers(t *testing.T) {
 		return w.start("run", "-c", "--wait-permissions=10m", question)
 	}
 	run := ask(question)
-	s.ask("predictable asks: Run it", "    make all\r\n", "Ctrl-C ends the watching")
+	s.ask("predictable asks: Run it", "  runs    │ make all\r\n", "Ctrl-C ends the watching")
 	s.press("y")
 	s.expect("permission: allow-once")
 	run.exits(0)

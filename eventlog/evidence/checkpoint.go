@@ -101,22 +101,28 @@ func (c Checkpoint) Verify(known ...note.Verifier) ([]Signature, error) {
 	return nil, fmt.Errorf("%w: no key of the log itself is among those given; the checkpoint of %d events takes %s", ErrProof, c.Size, c.needs())
 }
 
-// needs names the keys of the log's own that signed the checkpoint, by how they begin.
-func (c Checkpoint) needs() string {
+// KeyNames returns the keys of the log's own by which the checkpoint says it is signed, each as
+// NAME+ID. Whether it is, Verify says.
+func (c Checkpoint) KeyNames() (names []string) {
 	var unverified *note.UnverifiedNoteError
 	if _, err := note.Open([]byte(c.Note), note.VerifierList()); !errors.As(err, &unverified) {
-		return "one that is not known"
+		return nil
 	}
-	var names []string
 	for _, s := range unverified.Note.UnverifiedSigs {
 		if s.Name == c.Origin {
-			names = append(names, "the key "+KeyName(s.Name, s.Hash)+"+…")
+			names = append(names, KeyName(s.Name, s.Hash))
 		}
 	}
+	return names
+}
+
+// needs names the keys of the log's own that signed the checkpoint, by how they begin.
+func (c Checkpoint) needs() string {
+	names := c.KeyNames()
 	if len(names) == 0 {
 		return "a checkpoint that " + c.Origin + " itself signed"
 	}
-	return strings.Join(names, " or ")
+	return "the key " + strings.Join(names, "+… or the key ") + "+…"
 }
 
 // SignedBy returns which of the verifier keys, as text, signed the checkpoint, and an empty text

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/perlica/perlica/eventlog/redact"
 )
 
 const (
@@ -37,18 +39,18 @@ func (w lines) Write(p []byte) (int, error) {
 }
 
 // cleaner cleans attributes before they are encoded.
-type cleaner struct{ redactor *Redactor }
+type cleaner struct{ redactor *redact.Redactor }
 
 // clean masks the value of a key that names a secret and cuts what is too long.
 // Secrets in short values are found when the line is complete.
 func (c cleaner) clean(groups []string, a slog.Attr) slog.Attr {
 	for _, g := range groups {
-		if isSecretKey(g) {
-			return slog.String(a.Key, redacted)
+		if mask, ok := redact.Named(g, ""); ok {
+			return slog.String(a.Key, mask)
 		}
 	}
-	if isSecretKey(a.Key) {
-		return slog.String(a.Key, maskOf(a.Value.String()))
+	if mask, ok := redact.Named(a.Key, a.Value.String()); ok {
+		return slog.String(a.Key, mask)
 	}
 	switch a.Value.Kind() {
 	case slog.KindTime:
@@ -101,7 +103,7 @@ func (c cleaner) cut(s string) string {
 	head := c.redactor.Text(edge(s, maxValue+overlap))
 	head = edge(head, maxValue)
 	// A mask at the very end may itself have been cut.
-	if i := strings.LastIndex(head, "…["); i >= 0 && len(head)-i < len(maskTail) {
+	if i := strings.LastIndex(head, "…["); i >= 0 && len(head)-i < len(redact.Mask) {
 		head = head[:i]
 	}
 	return fmt.Sprintf("%s…[cut, %d bytes]", head, len(s))

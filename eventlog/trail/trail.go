@@ -3,7 +3,7 @@
 //
 // It promises never to fail its caller: a full disk, an unwritable directory or a
 // value that cannot be encoded costs lines, which [Trail.Lost] counts, and nothing
-// else. It promises to mask what looks like a secret ([Redact]), and that its
+// else. It promises to mask what looks like a secret ([redact.Text]), and that its
 // directory stays below a limit. It refuses to touch a file of a living process.
 //
 // Each process writes a file of its own, one JSON object a line:
@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+	"github.com/perlica/perlica/eventlog/redact"
 	"gopkg.in/natefinch/lumberjack.v2"
 )
 
@@ -41,7 +42,7 @@ type Options struct {
 	MaxFiles   int              // of one process, the living one included; default 5, at least 2
 	MaxTotalMB int              // of all trail files in Dir; default 200
 	Level      slog.Leveler     // default slog.LevelInfo
-	Redactor   *Redactor        // what is masked beside what Redact masks; nil: nothing
+	Redactor   *redact.Redactor // what is masked beside what redact.Text masks; nil: nothing
 	Now        func() time.Time // default time.Now; names files and ages locks
 }
 

@@ -108,9 +108,21 @@ func TestDescribeIsNotDeceived(t *testing.T) {
 		Subject: interaction.Subject{Provider: "claude", Paths: []string{"/tmp/a", "/tmp/`b`\n1. No"}, Commands: []string{"rm -rf /\n```\n1. No"}},
 		Options: []interaction.Option{{ID: "y", Label: "No\n2. Yes"}, {ID: "n", Label: "_No_"}},
 	})
-	want := "**harmless\\*\\* — me, question \\`1\\` 1. No 2. \\[No\\]\\(https://x\\)** — claude, question `eeeeeeee`\n" +
-		"\n````sh\nrm -rf /\n```\n1. No\n````\n\n`/tmp/a`\n\n```\n/tmp/`b`\n1. No\n```\n" +
-		"\nbecause \\# of \\*that\\*\n\n1. No 2. Yes\n2. \\_No\\_\n\n"
+	want := `**harmless\*\* — me, question \` + "`1\\`" + `⟨2 line breaks⟩1. No⏎2. \[No\]\(https://x\)** — claude, question ` + "`eeeeeeee`\n\n```" + `
+  runs    │ rm -rf /
+          │ ` + "```" + `
+          │ 1. No
+  path    │ /tmp/a
+  path    │ /tmp/` + "`b`" + `
+          │ 1. No
+  why     │ because
+          │ # of *that*
+` + "```" + `
+
+1. ! unknown “No⏎2. Yes”
+2. ! unknown “\_No\_”
+
+`
 	if got := b.String(); got != want {
 		t.Errorf("it is\n%s\nwant\n%s", got, want)
 	}

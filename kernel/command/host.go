@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
 )
@@ -20,14 +21,18 @@ type Host struct {
 	Agents       kernel.Resolver
 	Workspace    config.Workspace
 	Dirs         config.Dirs
-	By           string // who gives the commands
-	Where        string // from where: "chat", "phone"
+	By           string              // who gives the commands
+	Where        string              // from where: "chat", "phone"
+	Origin       *interaction.Origin // the process that gives them; nil: they come over a channel
 
 	// May says whether whoever gives the commands has a right. Nil: all of them.
 	May func(Need) bool
 	// Only is the one session that, with its questions and runs, is the business of whoever gives
 	// the commands. Empty: all are.
 	Only eventlog.SessionID
+	// Named says that an answer must name its question: there the only one that waits may be
+	// another than the one that was read.
+	Named bool
 	// Cancel stops the turn under way and reports whether there was one. Nil: there never is.
 	Cancel func(kernel.Stop) bool
 }

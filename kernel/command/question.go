@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -35,51 +37,29 @@ func (h *Host) pending(ctx context.Context, _ []string) (Output, error) {
 	return Output{Text: b.String()}, nil
 }
 
+// cardWidth is how wide a question is in a message: what phones show of it in one row.
+const cardWidth = 44
+
 // Describe writes a question with all that is to be judged and its numbered options, in
 // Markdown.
 func Describe(b *strings.Builder, q interaction.Question) {
 	fmt.Fprintf(b, "**%s** — %s, question `%s`\n", literal(title(q)), literal(q.Subject.Provider), short(string(q.ID)))
-	fence := func(lang, text string) {
-		ticks := "```"
-		for strings.Contains(text, ticks) {
-			ticks += "`"
-		}
-		fmt.Fprintf(b, "\n%s%s\n%s\n%s\n", ticks, lang, strings.TrimRight(text, "\n"), ticks)
-	}
-	for _, c := range q.Subject.Commands {
-		fence("sh", c)
-	}
-	for _, p := range q.Subject.Paths {
-		if strings.ContainsAny(p, "`\r\n") {
-			fence("", p)
-			continue
-		}
-		fmt.Fprintf(b, "\n`%s`\n", p)
-	}
-	for _, d := range q.Subject.Diffs {
-		fence("diff", diffText(d))
-	}
-	for _, t := range q.Subject.Text {
-		fence("", t)
-	}
-	if q.Why != "" {
-		fmt.Fprintf(b, "\n%s\n", literal(q.Why))
-	}
+	// Each row begins with two blanks, so that none can end the block.
+	c := card.Card{Rows: card.Lay(q, cardWidth).Rows[1:]}
+	fmt.Fprintf(b, "\n```\n%s```\n", c.Text())
 	if q.Word != "" {
 		fmt.Fprintf(b, "\nA yes takes the word `%s`.\n", q.Word)
 	}
 	b.WriteString("\n")
 	for i, o := range q.Options {
-		fmt.Fprintf(b, "%d. %s\n", i+1, literal(o.Label))
+		fmt.Fprintf(b, "%d. %s\n", i+1, escaper.Replace(card.Label(o, 0)))
 	}
 	b.WriteString("\n")
 }
 
 // literal is Markdown that shows an agent's words as they are, in one line: they must not look
 // like an option, or like anything else that Perlica says.
-func literal(s string) string {
-	return escaper.Replace(strings.Join(strings.Fields(s), " "))
-}
+func literal(s string) string { return escaper.Replace(card.Line(s, 0)) }
 
 var escaper = strings.NewReplacer(
 	`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `[`, `\[`, `]`, `\]`, `(`, `\(`, `)`, `\)`,
@@ -122,11 +102,29 @@ func (h *Host) which(ctx context.Context, args []string, most int) (interaction.
 		return interaction.Question{}, nil, err
 	case len(open) == 0:
 		return interaction.Question{}, nil, errors.New("no question waits")
+	case h.Named:
+		return interaction.Question{}, nil, errUnnamed
 	case len(open) > 1:
 		return interaction.Question{}, nil, fmt.Errorf("%d questions wait: name the one that is meant, as /pending shows it", len(open))
 	}
 	return open[0], args, nil
 }
+
+// Names reports whether ref is the id of a question that is on record, or the part of one or several
+// that people use.
+func Names(ctx context.Context, log *eventlog.Reader, ref string) (bool, error) {
+	_, err := report.FindQuestion(ctx, log, ref)
+	switch {
+	case errors.Is(err, report.ErrNoQuestion):
+		return false, nil
+	case errors.Is(err, report.ErrAmbiguousQuestion):
+		return true, nil
+	}
+	return err == nil, err
+}
+
+// errUnnamed says that an answer names no question, where it must.
+var errUnnamed = errors.New("that does not say which question is meant: put its id behind the command, as /pending shows it")
 
 func (h *Host) choose(ctx context.Context, args []string) (Output, error) {
 	if len(args) == 0 {
@@ -136,17 +134,66 @@ func (h *Host) choose(ctx context.Context, args []string) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	o, err := q.Choose(strings.Join(rest, " "))
-	word := ""
-	if err != nil && len(rest) > 1 && q.Word != "" {
-		// The word may stand behind the choice.
-		word = rest[len(rest)-1]
-		o, err = q.Choose(strings.Join(rest[:len(rest)-1], " "))
-	}
+	c, err := ReadChoice(q, strings.Join(rest, " "))
 	if err != nil {
 		return Output{}, err
 	}
-	return h.answer(ctx, q, o, word)
+	return h.answer(ctx, q, c)
+}
+
+// Choice is what a person chose: an option, with the word that a yes to the question takes, or
+// confirmed as a yes for good.
+type Choice struct {
+	Option interaction.Option
+	Word   string
+	Always bool
+}
+
+// always confirms, behind an option, that a yes for good is meant.
+const always = "always"
+
+// ReadChoice reads an option as [interaction.Question.Choose] does, behind it the question's
+// word, if it has one and that is written, and behind that "always". A text that could be read in
+// two ways, since an agent may call its options anything, is refused.
+func ReadChoice(q interaction.Question, text string) (Choice, error) {
+	var found []Choice
+	_, first := q.Choose(text)
+	read := func(text string, c Choice) {
+		if o, err := q.Choose(text); err == nil {
+			c.Option = o
+			found = append(found, c)
+		}
+	}
+	both := func(text string, c Choice) {
+		read(text, c)
+		if rest, ok := without(text, q.Word); ok {
+			c.Word = q.Word
+			read(rest, c)
+		}
+	}
+	both(text, Choice{})
+	if rest, ok := without(text, always); ok {
+		both(rest, Choice{Always: true})
+	}
+	switch len(found) {
+	case 0:
+		return Choice{}, first
+	case 1:
+		return found[0], nil
+	}
+	return Choice{}, fmt.Errorf("%w: %q", interaction.ErrAmbiguous, text)
+}
+
+// without is a text without the word at its end, if it stands there.
+func without(text, word string) (string, bool) {
+	rest, ok := strings.CutSuffix(strings.TrimSpace(text), " "+word)
+	return rest, ok && word != ""
+}
+
+// GivesUp says what a yes for good gives up, of which nobody has confirmed that it is meant.
+func GivesUp(q interaction.Question, o interaction.Option) string {
+	return fmt.Sprintf("Nothing was answered. %q is a yes for good: it would let %s do what it takes that to cover and never ask again, and Perlica cannot limit it.",
+		strings.Join(strings.Fields(o.Label), " "), cmp.Or(q.Subject.Provider, "the agent"))
 }
 
 func (h *Host) allow(ctx context.Context, args []string) (Output, error) {
@@ -158,7 +205,7 @@ func (h *Host) allow(ctx context.Context, args []string) (Output, error) {
 	if !ok {
 		return Output{}, errors.New("the agent offers no way to allow this once; /choose takes any of its options")
 	}
-	return h.answer(ctx, q, o, strings.Join(rest, " "))
+	return h.answer(ctx, q, Choice{Option: o, Word: strings.Join(rest, " ")})
 }
 
 func (h *Host) deny(ctx context.Context, args []string) (Output, error) {
@@ -169,20 +216,24 @@ func (h *Host) deny(ctx context.Context, args []string) (Output, error) {
 	if len(rest) > 0 {
 		return Output{}, errUsage
 	}
-	o, ok := q.First("reject_once")
+	o, ok := q.Refusal()
 	if !ok {
 		return Output{}, errors.New("the agent offers no way to reject this once; /choose takes any of its options, /cancel stops the turn")
 	}
-	return h.answer(ctx, q, o, "")
+	return h.answer(ctx, q, Choice{Option: o})
 }
 
-func (h *Host) answer(ctx context.Context, q interaction.Question, o interaction.Option, word string) (Output, error) {
-	a := interaction.Answer{Option: o.ID, By: h.By, Where: h.Where}
+func (h *Host) answer(ctx context.Context, q interaction.Question, c Choice) (Output, error) {
+	o := c.Option
+	a := interaction.Answer{Option: o.ID, By: h.By, Where: h.Where, Origin: h.Origin, Always: c.Always}
 	switch {
 	case q.Word != "" && o.Allows():
-		a.Text = word
-	case word != "":
+		a.Text = c.Word
+	case c.Word != "":
 		return Output{}, errUsage
+	}
+	if o.Always() && !c.Always {
+		return Output{}, fmt.Errorf("%s Where it is meant: /choose %s N %s", GivesUp(q, o), short(string(q.ID)), strings.TrimSpace(q.Word+" "+always))
 	}
 	err := h.Runner.AnswerQuestion(ctx, q, a)
 	if errors.Is(err, interaction.ErrWord) {
@@ -191,7 +242,7 @@ func (h *Host) answer(ctx context.Context, q interaction.Question, o interaction
 	if err != nil {
 		return Output{}, err
 	}
-	return Output{Text: fmt.Sprintf("Answered `%s`: %s", short(string(q.ID)), o.Label)}, nil
+	return Output{Text: fmt.Sprintf("Answered `%s`: %s", short(string(q.ID)), escaper.Replace(card.Label(o, 0)))}, nil
 }
 
 func (h *Host) findRun(ctx context.Context, ref string) (eventlog.RunID, error) {

@@ -11,6 +11,9 @@ import (
 // TrustVariable is the variable of the environment that trusts the project, for CI.
 const TrustVariable = trustVariable
 
+// TrustLogVariable is the variable that holds the verifier keys of logs that are trusted.
+const TrustLogVariable = "PERLICA_TRUST_LOG"
+
 // Check looks at what Ensure would make or refuse, and changes nothing. The error is
 // Ensure's *WorkspaceError or *ContextNameError; open lists what others than the owner
 // can enter or read below contexts. A workspace that is not there yet is in order.

@@ -10,9 +10,6 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// maxFileSize is the most a configuration file or a system prompt may hold.
-const maxFileSize = 1 << 20
-
 // byteOrderMark begins files that some Windows editors write.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
@@ -24,15 +21,16 @@ type document struct {
 
 const sep = "\x00"
 
-// parseDocument reads TOML. The error is a *Problem with line and column.
+// parseDocument reads TOML within the limits of a configuration file. The error is a *Problem with
+// line and column.
 //
 // The strict decoder makes the values and finds every breach of TOML; the syntax tree
 // is walked a second time for nothing but positions.
 func parseDocument(source string, data []byte) (*document, *Problem) {
-	if len(data) > maxFileSize {
-		return nil, &Problem{Source: source, Reason: "is larger than 1 MiB"}
-	}
 	data = bytes.TrimPrefix(data, byteOrderMark)
+	if problem := exceeds(source, data); problem != nil {
+		return nil, problem
+	}
 	d := &document{lines: map[string]int{}}
 	if err := toml.Unmarshal(data, &d.tree); err != nil {
 		return nil, syntaxProblem(source, err)

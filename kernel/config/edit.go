@@ -62,7 +62,7 @@ func readForEdit(file string) ([]byte, fs.FileMode, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	data, err := readRegular(os.Stat, func(p string) (io.ReadCloser, error) { return os.Open(p) }, file)
+	data, err := readRegular(os.Stat, func(p string) (io.ReadCloser, error) { return os.Open(p) }, file, maxFileSize)
 	return data, info.Mode().Perm(), err
 }
 

@@ -10,6 +10,7 @@ const (
 	homeVariable    = "PERLICA_HOME"
 	trustVariable   = "PERLICA_TRUST_PROJECT"
 	agentVariable   = "PERLICA_PREDICTABLE"
+	descentVariable = "PERLICA_AGENT_" // of package descent
 	environmentName = "environment "
 )
 
@@ -36,7 +37,7 @@ func (l *loader) environment(environ []string) {
 			continue
 		}
 		name, value, _ := strings.Cut(kv, "=")
-		if value == "" || name == homeVariable || name == trustVariable || strings.HasPrefix(name, agentVariable) {
+		if value == "" || name == homeVariable || name == trustVariable || name == TrustLogVariable || strings.HasPrefix(name, agentVariable) || strings.HasPrefix(name, descentVariable) {
 			continue
 		}
 		row, id := l.rowOfVariable(name)

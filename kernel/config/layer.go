@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"sort"
 	"strconv"
 	"strings"
@@ -32,6 +33,7 @@ type layer struct {
 	entries  []entry
 	elements []element
 	problems Problems
+	more     int // problems beyond maxProblems
 }
 
 // readLayer checks a file against the table of keys. What is wrong is left out of the
@@ -45,11 +47,22 @@ func readLayer(name, source string, data []byte) *layer {
 	}
 	l.doc = doc
 	l.section(nil, doc.tree)
+	if l.more > 0 {
+		l.problems = append(l.problems, &Problem{Source: source, Line: 1, Reason: fmt.Sprintf("%d more mistakes", l.more)})
+	}
 	return l
 }
 
+// maxProblems is how many mistakes of one file are reported one by one: a file may hold thousands,
+// and each is compared with all keys to find the one that was meant.
+const maxProblems = 10
+
 // problem adds what is wrong with the key at a path.
 func (l *layer) problem(path []string, f fault) {
+	if len(l.problems) == maxProblems {
+		l.more++
+		return
+	}
 	l.problems = append(l.problems, &Problem{
 		Source: l.source, Line: l.doc.lineOf(path), Key: shown(path), Reason: f.reason, Nearest: f.nearest,
 	})
@@ -123,7 +136,11 @@ func (l *layer) unknown(at []string) {
 		l.problem(at, fault{reason: checkID(last)})
 		return
 	}
-	l.problem(at, fault{reason: "unknown key", nearest: nearestKey(last, siblings)})
+	f := fault{reason: "unknown key"}
+	if len(l.problems) < maxProblems {
+		f.nearest = nearestKey(last, siblings)
+	}
+	l.problem(at, f)
 }
 
 // nearestKey looks among the siblings first, then for a key of this name elsewhere.
@@ -158,7 +175,7 @@ func (l *layer) list(key string, at []string, v any) {
 
 // element reads one table of a list. It is kept only if nothing is wrong with it.
 func (l *layer) element(list string, at []string, tree map[string]any) {
-	before := len(l.problems)
+	before := len(l.problems) + l.more
 	e := element{list: list, line: l.doc.lineOf(at)}
 	e.place = l.source + ":" + strconv.Itoa(e.line)
 	for _, name := range l.inOrder(at, tree) {
@@ -176,7 +193,7 @@ func (l *layer) element(list string, at []string, tree map[string]any) {
 		line := l.doc.lineOf(here)
 		e.entries = append(e.entries, entry{row: row, key: name, value: value, line: line, origin: l.origin(line)})
 	}
-	if len(l.problems) > before {
+	if len(l.problems)+l.more > before {
 		return
 	}
 	if reason := l.checkElement(&e); reason != "" {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -72,7 +73,7 @@ func (l *loader) defaults() {
 
 func (l *loader) user(dirs Dirs) {
 	path := dirs.ConfigFile()
-	data, err := readRegular(os.Stat, func(p string) (io.ReadCloser, error) { return os.Open(p) }, path)
+	data, err := readRegular(os.Stat, func(p string) (io.ReadCloser, error) { return os.Open(p) }, path, maxFileSize)
 	if problem := unreadable(path, err); problem != nil {
 		l.problems = append(l.problems, problem)
 		return
@@ -209,14 +210,11 @@ func unreadable(path string, err error) *Problem {
 	return &Problem{Source: path, Reason: "cannot be read: " + reason, Err: err}
 }
 
-var (
-	errIrregular = errors.New("not a regular file")
-	errTooLarge  = errors.New("larger than 1 MiB")
-)
+var errIrregular = errors.New("not a regular file")
 
-// readRegular reads a regular file of at most maxFileSize. It looks before it opens:
+// readRegular reads a regular file of at most limit bytes. It looks before it opens:
 // opening a pipe would wait for somebody to write.
-func readRegular(stat func(string) (fs.FileInfo, error), open func(string) (io.ReadCloser, error), path string) ([]byte, error) {
+func readRegular(stat func(string) (fs.FileInfo, error), open func(string) (io.ReadCloser, error), path string, limit int64) ([]byte, error) {
 	info, err := stat(path)
 	if err != nil {
 		return nil, err
@@ -229,21 +227,11 @@ func readRegular(stat func(string) (fs.FileInfo, error), open func(string) (io.R
 		return nil, err
 	}
 	defer f.Close()
-	data := make([]byte, 0, min(info.Size(), maxFileSize)+1)
-	for len(data) <= maxFileSize {
-		if len(data) == cap(data) {
-			data = append(data, 0)[:len(data)]
-		}
-		n, err := f.Read(data[len(data):cap(data)])
-		data = data[:len(data)+n]
-		if err == io.EOF {
-			return data, nil
-		}
-		if err != nil {
-			return nil, err
-		}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		return nil, fmt.Errorf("larger than %d KiB", limit>>10)
 	}
-	return nil, errTooLarge
+	return data, err
 }
 
 // readProject reads the two files of a project that count. It opens the project's
@@ -260,17 +248,17 @@ func readProject(ws Workspace) (projectFiles, Problems) {
 	defer root.Close()
 	open := func(p string) (io.ReadCloser, error) { return root.Open(p) }
 	var problems Problems
-	read := func(path string) []byte {
+	read := func(path string, limit int64) []byte {
 		rel, err := filepath.Rel(ws.Root, path)
 		if err != nil {
 			rel = path // refused by the root
 		}
-		data, err := readRegular(root.Stat, open, rel)
+		data, err := readRegular(root.Stat, open, rel, limit)
 		if problem := unreadable(path, err); problem != nil {
 			problems = append(problems, problem)
 		}
 		return data
 	}
-	files.config, files.prompt = read(ws.ConfigFile()), read(ws.SystemPromptFile())
+	files.config, files.prompt = read(ws.ConfigFile(), maxProjectSize), read(ws.SystemPromptFile(), maxFileSize)
 	return files, problems
 }

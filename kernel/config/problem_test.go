@@ -113,20 +113,24 @@ func TestSyntaxErrorKeepsItsCause(t *testing.T) {
 }
 
 func TestUnreadableFiles(t *testing.T) {
-	for name, make := range map[string]func(string) error{
-		"larger than 1 MiB": func(path string) error {
-			return os.WriteFile(path, []byte(strings.Repeat("#", maxFileSize+1)), 0o600)
-		},
-		"not a regular file": func(path string) error { return os.Mkdir(path, 0o700) },
+	tooLarge := func(path string) error {
+		return os.WriteFile(path, []byte(strings.Repeat("#", maxFileSize+1)), 0o600)
+	}
+	for _, test := range []struct {
+		make          func(string) error
+		user, project string
+	}{
+		{tooLarge, "larger than 1024 KiB", "larger than 64 KiB"},
+		{func(path string) error { return os.Mkdir(path, 0o700) }, "not a regular file", "not a regular file"},
 	} {
 		p := newPlace(t)
 		for _, path := range []string{p.dirs.ConfigFile(), p.ws.ConfigFile()} {
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), make(path)); err != nil {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), test.make(path)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		_, err := p.load(nil)
-		want := "USER: cannot be read: " + name + "\nPROJECT: cannot be read: " + name
+		want := "USER: cannot be read: " + test.user + "\nPROJECT: cannot be read: " + test.project
 		if err == nil || p.text(err.Error()) != want {
 			t.Errorf("got %v, want %s", err, want)
 		}

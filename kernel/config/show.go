@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"sort"
 	"strings"
+
+	"github.com/perlica/perlica/eventlog/redact"
 )
 
 // Value is one key, for `config show`. Value is a TOML literal on one line, with
@@ -51,6 +53,9 @@ func shownValue(r *row, v any) string {
 			masked[k] = mask
 		}
 		return format(masked)
+	}
+	if argv, ok := v.([]string); ok && strings.HasSuffix(r.name, ".args") {
+		return format(redact.Args(argv))
 	}
 	if s, ok := v.(string); ok && r.kind == text {
 		return format(maskURL(s, r.secret))

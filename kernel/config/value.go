@@ -14,7 +14,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"github.com/perlica/perlica/eventlog/trail"
+	"github.com/perlica/perlica/eventlog/redact"
 )
 
 // decode turns what the TOML decoder made of a value into the kind's Go type.
@@ -327,7 +327,7 @@ func checkHeaderName(s string) string {
 }
 
 func checkPattern(s string) string {
-	if err := trail.CheckPattern(s); err != nil {
+	if err := redact.CheckPattern(s); err != nil {
 		return "is no pattern to mask: " + printable(err.Error())
 	}
 	return ""

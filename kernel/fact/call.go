@@ -36,6 +36,9 @@ type Requested struct {
 	CallIndex int      `json:"llm_call_index"`
 	// Strategy is that of the agent session that is prompted; it was not recorded at first.
 	Strategy string `json:"strategy,omitempty"`
+	// Input is the digest of the input's own text and attachments, by which the same input is
+	// told from another one under its id; it was not recorded at first.
+	Input string `json:"input_sha256,omitempty"`
 }
 
 // Responded is the payload of llm.responded, the outcome of a call that was answered.
@@ -68,6 +71,7 @@ type Enforced struct {
 	LinesLost   int64       `json:"debug_lines_lost"`
 	Permissions Permissions `json:"permissions"`
 	Unasked     int         `json:"unasked_tools"`
+	Freed       int         `json:"freed_tools,omitempty"` // that ran by a yes for good
 }
 
 // Permissions counts the questions of a run, in Enforced.

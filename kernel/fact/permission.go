@@ -5,12 +5,13 @@ import "github.com/perlica/perlica/interaction"
 // PolicyDecided is the payload of policy.decided: a rule or a mode answered instead of a
 // person.
 type PolicyDecided struct {
-	Title  string `json:"title"`
-	Effect string `json:"effect"`
-	By     string `json:"by"` // rule, mode, standing, tier
-	Rule   any    `json:"rule,omitempty"`
-	Why    string `json:"why"`
-	Option string `json:"option,omitempty"`
+	Title    string `json:"title"`
+	Effect   string `json:"effect"`
+	By       string `json:"by"` // rule, mode, standing, tier
+	Rule     any    `json:"rule,omitempty"`
+	Approval string `json:"approval,omitempty"` // the id of the standing approval that answered
+	Why      string `json:"why"`
+	Option   string `json:"option,omitempty"`
 }
 
 // ReplySent is the payload of acp.reply.sent and acp.reply.failed: what the agent was told.

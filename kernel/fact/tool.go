@@ -1,6 +1,10 @@
 package fact
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/perlica/perlica/eventlog"
+)
 
 // ToolSeen is a tool call as the agent reported it, in Responded, Failed and UnaskedTool.
 type ToolSeen struct {
@@ -10,11 +14,15 @@ type ToolSeen struct {
 	Status string `json:"status"`
 }
 
-// UnaskedTool is the payload of policy.unasked_tool: an execute, edit, delete or move that
-// ran although nobody was asked.
+// UnaskedTool is the payload of policy.unasked_tool: a tool that may have changed something
+// ran although nobody was asked, or did something else than was allowed, or the agent changed
+// its mode by itself.
 type UnaskedTool struct {
 	ToolSeen
 	Why string `json:"why"`
+	// FreedBy is the question that a person answered with the agent's own yes for good, if
+	// that is why nobody was asked.
+	FreedBy eventlog.InteractionID `json:"freed_by,omitempty"`
 }
 
 // ToolBlocked is the payload of tool.blocked: the agent asked Perlica to do something.

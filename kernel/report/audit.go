@@ -49,6 +49,8 @@ type auditedQuestion struct {
 	run   eventlog.RunID
 	asked eventlog.Seq
 	ended eventlog.Seq // answered, or lapsed
+
+	resolved eventlog.Seq
 }
 
 // NewAuditor returns an Audit, for who asks for an Auditor.
@@ -107,6 +109,8 @@ func (a *Audit) Event(e *eventlog.Event) []string {
 		a.ended(e, r)
 	case eventlog.InteractionRequested, eventlog.InteractionAnswered, eventlog.InteractionLapsed:
 		a.question(e)
+	case eventlog.InteractionResolved:
+		a.resolved(e)
 	case eventlog.PolicyDecided:
 		if r != nil {
 			r.decided++
@@ -195,8 +199,16 @@ func isPrompt(line []byte) bool {
 	if !bytes.Contains(line, []byte("prompt")) { // most are not, and parsing costs
 		return false
 	}
-	var v struct{ Method string }
-	return json.Unmarshal(line, &v) == nil && v.Method == acp.AgentMethodSessionPrompt
+	return member(line, "method") == acp.AgentMethodSessionPrompt
+}
+
+// member returns a text of a JSON object by its exact name, the last of several; "" if there is none.
+func member(object []byte, name string) (text string) {
+	var members map[string]json.RawMessage // a struct's fields would match in any case
+	if json.Unmarshal(object, &members) != nil || json.Unmarshal(members[name], &text) != nil {
+		return ""
+	}
+	return text
 }
 
 // prompted looks at a call.
@@ -272,11 +284,23 @@ func (a *Audit) question(e *eventlog.Event) {
 		q.ended = e.Seq
 	}
 	if e.Type == eventlog.InteractionAnswered && e.Payload != nil {
-		var answer struct{ By string }
-		if err := json.Unmarshal(e.Payload, &answer); err != nil || answer.By == "" {
+		if member(e.Payload, "by") == "" {
 			a.breaks("an answer was given by nobody")
 		}
 	}
+}
+
+// resolved looks at the last word of a question.
+func (a *Audit) resolved(e *eventlog.Event) {
+	q := a.questions[e.Interaction]
+	if q == nil {
+		return
+	}
+	if q.resolved > 0 {
+		a.breaks("the question was resolved already, in event %d", q.resolved)
+		return
+	}
+	q.resolved = e.Seq
 }
 
 // replied looks at what the agent was told. The reply to a question follows its end; one that

@@ -168,7 +168,9 @@ func (r *runNumbers) apply(e eventlog.Event) {
 	case eventlog.ToolBlocked:
 		r.Blocked++
 	case eventlog.PolicyUnasked:
-		r.Unasked++
+		if u, err := fact.Decode[fact.UnaskedTool](e); err != nil || u.FreedBy == "" {
+			r.Unasked++
+		}
 	default:
 		r.question(e)
 	}

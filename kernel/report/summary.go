@@ -56,9 +56,13 @@ var summaries = map[eventlog.Type]func(eventlog.Event) (string, error){
 	eventlog.ProviderError:  summary(failedSummary),
 	eventlog.OutcomeUnknown: summary(failedSummary),
 	eventlog.CallEnforced: summary(func(p fact.Enforced) string {
-		return fmt.Sprintf("%s, %s asked (%d allowed, %d denied, %d unanswered), %s refused, %d unasked",
+		text := fmt.Sprintf("%s, %s asked (%d allowed, %d denied, %d unanswered), %s refused, %d unasked",
 			english.Plural(p.Calls, "call", ""), english.Plural(p.Permissions.Asked, "question", ""), p.Permissions.Allowed, p.Permissions.Denied,
 			p.Permissions.Unanswered, english.Plural(p.Blocked, "request", ""), p.Unasked)
+		if p.Freed > 0 {
+			text += fmt.Sprintf(", %d freed by a yes for good", p.Freed)
+		}
+		return text
 	}),
 	eventlog.CancelRequested: summary(func(p kernel.Stop) string { return "by " + p.By + ": " + p.Why }),
 	eventlog.ToolBlocked:     summary(func(p fact.ToolBlocked) string { return p.Method + ": nothing runs here" }),
@@ -101,7 +105,11 @@ var summaries = map[eventlog.Type]func(eventlog.Event) (string, error){
 		return fmt.Sprintf("%s: %s (%s)", p.Effect, cmp.Or(p.Title, "a tool"), p.Why)
 	}),
 	eventlog.PolicyUnasked: summary(func(p fact.UnaskedTool) string {
-		return fmt.Sprintf("%s (%s): %s", cmp.Or(p.Title, p.ID), p.Kind, p.Why)
+		text := fmt.Sprintf("%s (%s): %s", cmp.Or(p.Title, p.ID), cmp.Or(p.Kind, "of no kind"), p.Why)
+		if p.FreedBy != "" {
+			text += ", question " + string(p.FreedBy)
+		}
+		return text
 	}),
 	eventlog.ApprovalRemembered: summary(func(p policy.Approval) string {
 		return fmt.Sprintf("%s %s, said %s", p.Effect, p, p.By)

@@ -39,6 +39,7 @@ const (
 	defaultSettle  = 500 * time.Millisecond
 	maxText        = 10_000 // Messages names no limit; nobody reads more in a bubble
 	maxMine        = 256
+	maxRows        = 4096
 )
 
 // Options are what Messages needs.
@@ -62,7 +63,9 @@ type Channel struct {
 	seen map[int64]time.Time // when the last message of each chat was, as last listed
 
 	mu   sync.Mutex
-	mine []string // ids of what was sent, the last ones
+	mine []string         // ids of what was sent, the last ones
+	rows map[string]int64 // of the last messages that were seen or sent
+	old  []string         // the keys of rows, the oldest first
 }
 
 var _ service.Channel = (*Channel)(nil)
@@ -93,7 +96,7 @@ func prepare(opt Options, env []string) (*Channel, error) {
 	if opt.Settle <= 0 {
 		opt.Settle = defaultSettle
 	}
-	return &Channel{opt: opt, env: env, turn: make(chan struct{}, 1), seen: map[int64]time.Time{}}, nil
+	return &Channel{opt: opt, env: env, turn: make(chan struct{}, 1), seen: map[int64]time.Time{}, rows: map[string]int64{}}, nil
 }
 
 // Name is "imessage".

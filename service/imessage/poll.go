@@ -39,6 +39,7 @@ type message struct {
 	Chat        int64        `json:"chat_id"`
 	GUID        string       `json:"guid"`
 	ReplyTo     string       `json:"reply_to_guid"`
+	Thread      string       `json:"thread_originator_guid"`
 	Sender      string       `json:"sender"`
 	SenderName  string       `json:"sender_name"`
 	FromMe      bool         `json:"is_from_me"`
@@ -211,17 +212,24 @@ func (c *Channel) history(ctx context.Context, id, row int64, since time.Time) (
 	}
 }
 
+// nameOf is what a message is called: most have an id of Messages' own.
+func nameOf(guid string, row int64) string {
+	if guid == "" && row > 0 {
+		return fmt.Sprintf("row:%d", row)
+	}
+	return guid
+}
+
 // inbound is what the bridge gets of messages.
 func (c *Channel) inbound(list []message) (in []service.Inbound) {
 	for _, m := range list {
 		one := service.Inbound{
-			ID: m.GUID, Chat: strconv.FormatInt(m.Chat, 10), Contact: m.Sender, Name: m.SenderName, ReplyTo: m.ReplyTo,
+			ID: m.GUID, Chat: strconv.FormatInt(m.Chat, 10), Contact: m.Sender, Name: m.SenderName, ReplyTo: cmp.Or(m.ReplyTo, m.Thread),
 			Text: strings.TrimSpace(strings.ReplaceAll(m.Text, "\ufffc", "")), // which stands where a file is shown
 			Sent: m.Created, Own: m.FromMe || c.isMine(m.GUID),
 		}
-		if one.ID == "" {
-			one.ID = fmt.Sprintf("row:%d", m.ID)
-		}
+		one.ID = nameOf(m.GUID, m.ID)
+		c.place(one.ID, m.ID)
 		for _, a := range m.Attachments {
 			path := cmp.Or(a.Path, a.Path2)
 			if a.Missing || path == "" {

@@ -63,6 +63,7 @@ func (c *Channel) call(ctx context.Context, params any) (id string, err error) {
 		Result *struct {
 			OK   bool   `json:"ok"`
 			GUID string `json:"guid"`
+			Row  int64  `json:"id"`
 		} `json:"result"`
 		Error *struct {
 			Code    int    `json:"code"`
@@ -76,7 +77,9 @@ func (c *Channel) call(ctx context.Context, params any) (id string, err error) {
 		switch {
 		case r.ID != "1":
 		case r.Result != nil && r.Result.OK:
-			return r.Result.GUID, nil
+			id := nameOf(r.Result.GUID, r.Result.Row)
+			c.place(id, r.Result.Row)
+			return id, nil
 		case r.Error != nil:
 			return "", judge(r.Error.Code, fmt.Sprintf("%d %s: %.*s", r.Error.Code, r.Error.Message, maxWords, r.Error.Data))
 		}
@@ -115,4 +118,26 @@ func (c *Channel) isMine(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Contains(c.mine, id)
+}
+
+// place takes note of where Messages has stored a message.
+func (c *Channel) place(id string, row int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id == "" || row <= 0 || c.rows[id] != 0 {
+		return
+	}
+	c.rows[id] = row
+	if c.old = append(c.old, id); len(c.old) > maxRows {
+		delete(c.rows, c.old[0])
+		c.old = c.old[1:]
+	}
+}
+
+// After reports whether a message was stored behind one that was sent. Of what imsg gives no id,
+// and Messages has not shown yet, that is not known.
+func (c *Channel) After(m service.Inbound, sent string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rows[sent] > 0 && c.rows[m.ID] > c.rows[sent]
 }

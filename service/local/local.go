@@ -1,11 +1,13 @@
 // Package local is the bridge's own channel: a Unix socket, and phones that connect to it.
 //
 // It promises that a message is accepted only once the bridge has it on disk, that nobody but
-// the user can connect, and that what is sent twice arrives once. It refuses nothing else: who
-// may do what is the bridge's to judge.
+// the user can connect, that what is sent twice arrives once, and that a contact is whoever has its
+// token, whatever names others give themselves. It refuses nothing else: who may do what is the
+// bridge's to judge.
 //
-// The one idea: JSON lines, one object each. A phone says "hello", then "message" until it is
-// "accepted"; the bridge says "send" or "edit" until the phone has "got" it.
+// The one idea: JSON lines, one object each. A phone says "hello" with its token, or is given one;
+// then "message" until it is "accepted" or "refused"; the bridge says "send" or "edit" until the phone has
+// "got" it.
 package local
 
 import (
@@ -24,7 +26,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
+	"github.com/perlica/perlica/provider/descent"
 	"github.com/perlica/perlica/service"
 )
 
@@ -57,14 +61,16 @@ type line struct {
 	Hello    *hello   `json:"hello,omitempty"`
 	Message  *Message `json:"message,omitempty"`
 	Accepted string   `json:"accepted,omitempty"`
+	Refused  *Refusal `json:"refused,omitempty"`
 	Send     *Arrived `json:"send,omitempty"`
 	Got      string   `json:"got,omitempty"`
 	Typing   bool     `json:"typing,omitempty"`
+	Token    string   `json:"token,omitempty"` // for a phone that has none
 }
 
 type hello struct {
-	Contact string `json:"contact"`
-	Name    string `json:"name"`
+	Name  string `json:"name"`
+	Token string `json:"token,omitempty"`
 }
 
 // maxLine is the longest line that is read.
@@ -81,6 +87,24 @@ func Path(runtime, root string) string {
 		return path
 	}
 	return filepath.Join(os.TempDir(), "perlica-"+hashed(runtime), name)
+}
+
+// leastToken is the shortest token that is taken for one.
+const leastToken = 20
+
+// longestName is how much of a name goes into a contact's id, in characters.
+const longestName = 32
+
+// ContactID is the contact that a phone with this token is. The name is there for people to read;
+// the token alone makes it that contact, and cannot be told from it.
+func ContactID(name, token string) string {
+	readable := []rune(strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._@", r) {
+			return r
+		}
+		return '_'
+	}, name))
+	return string(readable[:min(len(readable), longestName)]) + "-" + hashed("perlica phone\x00"+token)
 }
 
 func hashed(s string) string {
@@ -102,7 +126,18 @@ type Channel struct {
 	phones  map[string]*phone
 	got     map[string]chan struct{}
 	conns   map[*phone]bool
+	places  map[string]place // of what phones have got, by contact and key
+	order   []string         // the keys of places, the oldest first
 }
+
+// place is when, and by which connection, a phone said that it has a message.
+type place struct {
+	n  int
+	by *phone
+}
+
+// maxPlaces is of how many messages it is known when they were got.
+const maxPlaces = 4096
 
 // numbered is a message that the bridge has not confirmed.
 type numbered struct {
@@ -113,9 +148,11 @@ type numbered struct {
 
 // phone is one connection.
 type phone struct {
-	hello
-	conn net.Conn
-	gone chan struct{}
+	contact string // empty: it has not said who it is
+	name    string
+	since   int // counted as messages are
+	conn    net.Conn
+	gone    chan struct{}
 
 	writing sync.Mutex
 }
@@ -156,7 +193,7 @@ func Listen(path string, limits service.Limits) (*Channel, error) {
 	}
 	c := &Channel{
 		limits: limits, instance: rand.Text(), listener: l, change: make(chan struct{}),
-		phones: map[string]*phone{}, got: map[string]chan struct{}{}, conns: map[*phone]bool{},
+		phones: map[string]*phone{}, got: map[string]chan struct{}{}, conns: map[*phone]bool{}, places: map[string]place{},
 	}
 	c.wg.Go(c.accept)
 	return c, nil
@@ -214,11 +251,20 @@ func (c *Channel) serve(p *phone) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.conns, p)
-		if c.phones[p.Contact] == p {
-			delete(c.phones, p.Contact)
+		if c.phones[p.contact] == p {
+			delete(c.phones, p.contact)
+			for other := range c.conns { // one that was there before goes on
+				if other.contact == p.contact {
+					c.phones[p.contact] = other
+					c.changed()
+				}
+			}
 		}
 		close(p.gone)
 	}()
+	if c, ok := p.conn.(*net.UnixConn); ok && descent.CheckUnix(c) != nil {
+		return // a process of an agent, or one that is gone
+	}
 	in := bufio.NewScanner(p.conn)
 	in.Buffer(nil, maxLine)
 	for in.Scan() {
@@ -226,27 +272,77 @@ func (c *Channel) serve(p *phone) {
 		if json.Unmarshal(in.Bytes(), &l) != nil {
 			return
 		}
-		c.mu.Lock()
-		switch {
-		case l.Hello != nil && l.Hello.Contact != "" && !strings.Contains(l.Hello.Contact, "/"):
-			p.hello = *l.Hello
-			c.phones[p.Contact] = p
-			c.changed()
-		case p.Contact == "": // it has to say who it is
-			c.mu.Unlock()
+		if !c.hear(p, l) {
 			return
-		case l.Message != nil:
-			c.count++
-			c.waiting = append(c.waiting, numbered{c.count, p, *l.Message})
-			c.changed()
-		case l.Got != "":
-			if done := c.got[p.Contact+"/"+l.Got]; done != nil {
-				close(done)
-				delete(c.got, p.Contact+"/"+l.Got)
+		}
+	}
+}
+
+// hear takes one line of a phone, and reports whether it may go on.
+func (c *Channel) hear(p *phone, l line) bool {
+	if l.Hello != nil && p.contact == "" {
+		token := l.Hello.Token
+		if len(token) < leastToken {
+			// Ahead of all else, so that the phone has it before it is anybody.
+			token = rand.Text()
+			if p.write(line{Token: token}) != nil {
+				return false
 			}
 		}
-		c.mu.Unlock()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		p.contact, p.name = ContactID(l.Hello.Name, token), l.Hello.Name
+		c.count++
+		p.since = c.count
+		c.phones[p.contact] = p
+		c.changed()
+		return true
 	}
+	if p.contact == "" || l.Hello != nil { // it has to say who it is, once
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.count++
+	switch {
+	case l.Message != nil:
+		c.waiting = append(c.waiting, numbered{c.count, p, *l.Message})
+		c.changed()
+	case l.Got != "":
+		key := p.contact + "/" + l.Got
+		if done := c.got[key]; done != nil {
+			close(done)
+			delete(c.got, key)
+			c.arrived(key, place{c.count, p})
+		}
+	}
+	return true
+}
+
+// arrived takes note of when a phone had a message. The caller holds mu.
+func (c *Channel) arrived(key string, at place) {
+	if _, known := c.places[key]; !known {
+		c.order = append(c.order, key)
+	}
+	c.places[key] = at
+	if len(c.order) > maxPlaces {
+		delete(c.places, c.order[0])
+		c.order = c.order[1:]
+	}
+}
+
+// After reports whether a message that waits came behind one that was sent: its phone had said that
+// it has that, or connected when another of the same contact had said so.
+func (c *Channel) After(m service.Inbound, sent string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok := c.places[m.Chat+"/"+sent]
+	for _, w := range c.waiting {
+		if w.id() == m.ID {
+			return ok && w.n > at.n && (w.from == at.by || w.from.since > at.n)
+		}
+	}
+	return false
 }
 
 // write sends a line to a phone, or loses it.
@@ -306,9 +402,11 @@ func (c *Channel) confirm(cursor string) {
 	}
 }
 
+func (m numbered) id() string { return m.from.contact + "/" + m.ID }
+
 func (m numbered) inbound() service.Inbound {
 	in := service.Inbound{
-		ID: m.from.Contact + "/" + m.ID, Chat: m.from.Contact, Contact: m.from.Contact, Name: m.from.Name,
+		ID: m.id(), Chat: m.from.contact, Contact: m.from.contact, Name: m.from.name,
 		Text: m.Text, Sent: m.Sent, ReplyTo: m.ReplyTo, Button: m.Button,
 	}
 	for _, path := range m.Files {

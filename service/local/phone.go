@@ -11,13 +11,19 @@ import (
 )
 
 // Phone is the other end of the channel: it connects, again and again, keeps what it says until
-// the bridge has it, and is shown what it is sent once, whatever is sent twice.
+// the bridge has it, and is shown what it is sent once, whatever is sent twice. Its token makes it
+// the contact that it is.
 type Phone struct {
-	Path    string
-	Contact string
-	Name    string
+	Path  string
+	Name  string
+	Token string // empty: the bridge gives it one, which is kept here; do not change it while it runs
+	// Keep is called with the token that the bridge has given. May be nil: then it is forgotten
+	// with the phone.
+	Keep func(token string)
 	// Show is called with what arrives, one at a time.
 	Show func(Arrived)
+	// Refused is called when the bridge does not take a message. May be nil.
+	Refused func(Refusal)
 	// Typing is called when the bridge shows that somebody is typing, Online when the phone is
 	// connected or is not any more. Both may be nil.
 	Typing func()
@@ -27,6 +33,7 @@ type Phone struct {
 	out  []Message
 	conn net.Conn
 	seen map[string]bool
+	due  string        // the key of what is being shown, of which the bridge was not told yet
 	idle chan struct{} // closed when out becomes empty
 }
 
@@ -43,11 +50,12 @@ func (p *Phone) Say(m Message) string {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.got() // whoever answers what is being shown has seen it
 	p.out = append(p.out, m)
 	if p.idle == nil {
 		p.idle = make(chan struct{})
 	}
-	if p.conn != nil {
+	if p.conn != nil && p.Token != "" {
 		p.write(line{Message: &m})
 	}
 	return m.ID
@@ -105,9 +113,9 @@ func (p *Phone) serve(ctx context.Context, conn net.Conn) {
 		p.seen = map[string]bool{}
 	}
 	p.conn = conn
-	p.write(line{Hello: &hello{p.Contact, p.Name}})
-	for _, m := range p.out {
-		p.write(line{Message: &m})
+	p.write(line{Hello: &hello{p.Name, p.Token}})
+	if p.Token != "" { // else what it says would be said by nobody that it could be again
+		p.sayAll()
 	}
 	p.mu.Unlock()
 	if p.Online != nil {
@@ -131,35 +139,69 @@ func (p *Phone) serve(ctx context.Context, conn net.Conn) {
 	}
 }
 
+// sayAll says what the bridge has not accepted. The caller holds mu.
+func (p *Phone) sayAll() {
+	for _, m := range p.out {
+		p.write(line{Message: &m})
+	}
+}
+
 func (p *Phone) take(l line) {
 	switch {
+	case l.Token != "":
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.Token != "" {
+			return
+		}
+		if p.Token = l.Token; p.Keep != nil {
+			p.Keep(p.Token)
+		}
+		p.sayAll()
 	case l.Typing && p.Typing != nil:
 		p.Typing()
 	case l.Accepted != "":
-		p.mu.Lock()
-		for i, m := range p.out {
-			if m.ID == l.Accepted {
-				p.out = append(p.out[:i], p.out[i+1:]...)
-				break
-			}
+		p.done(l.Accepted)
+	case l.Refused != nil:
+		p.done(l.Refused.ID)
+		if p.Refused != nil {
+			p.Refused(*l.Refused)
 		}
-		if len(p.out) == 0 && p.idle != nil {
-			close(p.idle)
-			p.idle = nil
-		}
-		p.mu.Unlock()
 	case l.Send != nil:
 		p.mu.Lock()
 		known := p.seen[l.Send.Key]
 		p.seen[l.Send.Key] = true
+		p.due = l.Send.Key
 		p.mu.Unlock()
 		if !known && p.Show != nil {
 			p.Show(*l.Send)
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.conn != nil {
-			p.write(line{Got: l.Send.Key})
+		p.got()
+	}
+}
+
+// done forgets a message of which the bridge has said what becomes of it.
+func (p *Phone) done(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, m := range p.out {
+		if m.ID == id {
+			p.out = append(p.out[:i], p.out[i+1:]...)
+			break
 		}
 	}
+	if len(p.out) == 0 && p.idle != nil {
+		close(p.idle)
+		p.idle = nil
+	}
+}
+
+// got tells the bridge that what is being shown has arrived. The caller holds mu.
+func (p *Phone) got() {
+	if p.due != "" && p.conn != nil {
+		p.write(line{Got: p.due})
+	}
+	p.due = ""
 }

@@ -38,8 +38,13 @@ type message struct {
 	Text     string    `json:"text"`
 	Caption  string    `json:"caption"`
 	ReplyTo  *message  `json:"reply_to_message"`
-	Forward  *struct{} `json:"forward_origin"` // there for a message that is handed on
-	Forward6 int64     `json:"forward_date"`   // the same before version 7 of the Bot API
+	External *struct{} `json:"external_reply"` // it answers a message of another chat
+	Story    *struct{} `json:"reply_to_story"`
+	Quote    *struct{} `json:"quote"`
+	Via      *struct{} `json:"via_bot"`         // a bot has written the words
+	Offline  bool      `json:"is_from_offline"` // it was written earlier, and sent by itself
+	Forward  *struct{} `json:"forward_origin"`  // there for a message that is handed on
+	Forward6 int64     `json:"forward_date"`    // the same before version 7 of the Bot API
 	Document *file     `json:"document"`
 	Photo    []file    `json:"photo"` // one picture in several sizes
 	Voice    *file     `json:"voice"`
@@ -50,6 +55,7 @@ type message struct {
 
 type user struct {
 	ID        int64  `json:"id"`
+	Bot       bool   `json:"is_bot"`
 	FirstName string `json:"first_name"`
 	LastName  string `json:"last_name"`
 	Username  string `json:"username"`

@@ -130,10 +130,10 @@ func (c *Channel) inbound(ctx context.Context, raw json.RawMessage, id int64) (m
 		return m, false, nil // of a form that is not known: it must not stop those behind it
 	}
 	switch {
-	case u.Callback != nil && u.Callback.Message != nil:
+	case u.Callback != nil && u.Callback.Message != nil && !u.Callback.From.Bot:
 		c.presses = append(c.presses, press{id: u.Callback.ID, update: id})
 		return c.pressed(u.Callback), true, nil
-	case u.Message != nil && u.Message.From != nil && u.Message.Sender == nil:
+	case u.Message != nil && u.Message.From != nil && u.Message.Sender == nil && (!u.Message.From.Bot || decimal(u.Message.From.ID) == c.self):
 		// Behind a chat anybody may hide: an anonymous administrator has the same id in every
 		// group. Rights belong to people.
 		return c.written(ctx, u.Message, id)
@@ -163,9 +163,14 @@ func (c *Channel) written(ctx context.Context, msg *message, id int64) (service.
 		ID: messageID(msg), Chat: decimal(msg.Chat.ID), Contact: decimal(msg.From.ID), Name: name(msg.From),
 		Text: msg.Text + msg.Caption, Sent: time.Unix(msg.Date, 0), Own: decimal(msg.From.ID) == c.self,
 	}
-	m.Quoted = msg.Forward != nil || msg.Forward6 != 0
-	if msg.ReplyTo != nil {
+	m.Quoted = msg.Forward != nil || msg.Forward6 != 0 || msg.Via != nil || msg.Offline
+	switch {
+	case msg.External != nil || msg.Story != nil:
+		m.ReplyTo = elsewhere
+	case msg.ReplyTo != nil:
 		m.ReplyTo = messageID(msg.ReplyTo)
+	case msg.Quote != nil:
+		m.ReplyTo = elsewhere
 	}
 	files := msg.files()
 	if m.Text == "" && len(files) == 0 {
@@ -192,6 +197,17 @@ func (c *Channel) written(ctx context.Context, msg *message, id int64) (service.
 	}
 	delete(c.failures, id)
 	return m, true, nil
+}
+
+// elsewhere is what a message answers that is not in its chat, or cannot be named.
+const elsewhere = "elsewhere"
+
+// After reports whether a message came behind one that was sent: Telegram numbers the messages of a
+// chat in their order.
+func (c *Channel) After(m service.Inbound, sent string) bool {
+	chat, number, err := parseID(m.ID)
+	chat2, number2, err2 := parseID(sent)
+	return err == nil && err2 == nil && chat == chat2 && number2 > 0 && number > number2
 }
 
 // messageID names a message in its channel; Telegram numbers them in each chat.

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,10 +57,12 @@ func (c *Channel) Send(ctx context.Context, m service.Outbound) (string, error) 
 		}
 	}
 	id, err := c.post(ctx, p)
-	if err == nil && id == "" {
-		id = m.Key
+	if err != nil {
+		return "", err
 	}
-	return id, err
+	id = cmp.Or(id, m.Key)
+	c.landed(id)
+	return id, nil
 }
 
 // Edit posts a message's new text and buttons with its id. A receiver that cannot edit refuses it.

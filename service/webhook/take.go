@@ -4,15 +4,21 @@ import (
 	"bytes"
 	"context"
 	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
+	"github.com/perlica/perlica/provider/descent"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/attachment"
 )
@@ -49,15 +55,40 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.why }
 
+// Refuse answers 409 with both digests.
+func (c *Channel) Refuse(m service.Inbound, why *service.ConflictError) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rest := c.waiting[:0:0]
+	for _, h := range c.waiting {
+		if reflect.DeepEqual(h.message, m) {
+			h.refused = why
+			close(h.taken)
+		} else {
+			rest = append(rest, h)
+		}
+	}
+	c.waiting = rest
+}
+
 // take is POST /messages.
 func (c *Channel) take(w http.ResponseWriter, r *http.Request) {
-	m, err := c.read(w, r)
+	came := c.tick() // before its body has come, which may take its time
+	var m service.Inbound
+	err := notAnAgent(r)
 	if err == nil {
-		err = c.handOver(r.Context(), m)
+		m, err = c.read(w, r)
+	}
+	if err == nil {
+		err = c.handOver(r.Context(), m, came)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	var no *refusal
+	var conflict *service.ConflictError
 	switch {
+	case errors.As(err, &conflict):
+		w.WriteHeader(http.StatusConflict)
+		_ = json.NewEncoder(w).Encode(map[string]string{"error": conflict.Error(), "recorded": conflict.Recorded, "given": conflict.Given})
 	case err == nil:
 		w.WriteHeader(http.StatusAccepted)
 		_ = json.NewEncoder(w).Encode(map[string]string{"id": m.ID}) // whoever left repeats
@@ -68,6 +99,31 @@ func (c *Channel) take(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(no.status)
 		_ = json.NewEncoder(w).Encode(map[string]string{"error": no.why})
 	}
+}
+
+// notAnAgent refuses a request of a process that descends from an agent: it could answer the
+// questions of that agent with the secret that it reads somewhere.
+func notAnAgent(r *http.Request) error {
+	here, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return nil
+	}
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return nil // of a listener that is none of TCP
+	}
+	at, err := netip.ParseAddrPort(here.String())
+	if err != nil {
+		return nil
+	}
+	var agent *descent.ForeignError
+	switch err := descent.CheckTCP(peer, at); {
+	case errors.As(err, &agent):
+		return &refusal{http.StatusForbidden, err.Error()}
+	case err != nil: // it may be seen the next time
+		return &refusal{http.StatusServiceUnavailable, err.Error()}
+	}
+	return nil
 }
 
 // read takes a message from a request: signature first, then what it says.
@@ -116,6 +172,9 @@ func (m *message) check() error {
 		if f.must && strings.TrimSpace(f.value) == "" {
 			return &refusal{http.StatusBadRequest, "the message has no " + f.name}
 		}
+		if f.name != "name" && strings.ContainsFunc(f.value, unicode.IsControl) {
+			return &refusal{http.StatusBadRequest, "its " + f.name + " has a line break, or another sign that nobody sees"}
+		}
 		if len(f.value) > maxID {
 			return &refusal{http.StatusBadRequest, fmt.Sprintf("its %s has more than %d bytes", f.name, maxID)}
 		}
@@ -135,7 +194,9 @@ func (c *Channel) keep(m message) (list []service.File, err error) {
 		return nil, nil
 	}
 	for i, f := range m.Files {
-		path, err := attachment.Save(c.opt.Files, m.ID, i, f.Name, bytes.NewReader(f.Data), c.opt.MaxBody)
+		// Another content under a known id must not take the place of the one that was received.
+		place := fmt.Sprintf("%s\n%x", m.ID, sha256.Sum256(f.Data))
+		path, err := attachment.Save(c.opt.Files, place, i, f.Name, bytes.NewReader(f.Data), c.opt.MaxBody)
 		if err != nil {
 			return nil, &refusal{http.StatusServiceUnavailable, "a file could not be kept"} // why is no business of the sender's
 		}
@@ -145,8 +206,8 @@ func (c *Channel) keep(m message) (list []service.File, err error) {
 }
 
 // handOver waits until the caller of Poll has the message.
-func (c *Channel) handOver(ctx context.Context, m service.Inbound) error {
-	h, err := c.join(m)
+func (c *Channel) handOver(ctx context.Context, m service.Inbound, came int64) error {
+	h, err := c.join(m, came)
 	if err != nil {
 		return err
 	}
@@ -155,6 +216,9 @@ func (c *Channel) handOver(ctx context.Context, m service.Inbound) error {
 	defer late.Stop()
 	select {
 	case <-h.taken:
+		if h.refused != nil {
+			return h.refused
+		}
 		return nil
 	case <-late.C:
 	case <-c.closed:
@@ -164,14 +228,15 @@ func (c *Channel) handOver(ctx context.Context, m service.Inbound) error {
 	return &refusal{http.StatusServiceUnavailable, "the message was not taken in time: send it again"}
 }
 
-func (c *Channel) join(m service.Inbound) (*handover, error) {
+func (c *Channel) join(m service.Inbound, came int64) (*handover, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	came = c.cameFirst(m.ID, came)
 	if len(c.waiting) >= maxWaiting {
 		return nil, &refusal{http.StatusServiceUnavailable, "too many messages wait"}
 	}
 	c.last++
-	h := &handover{c.last, m, make(chan struct{})}
+	h := &handover{number: c.last, came: came, message: m, taken: make(chan struct{})}
 	c.waiting = append(c.waiting, h)
 	close(c.arrived)
 	c.arrived = make(chan struct{})

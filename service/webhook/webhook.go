@@ -105,15 +105,19 @@ type Channel struct {
 
 	mu      sync.Mutex
 	waiting []*handover   // in the order they came
-	last    int64         // the number of the last one
+	last    int64         // the number of the last thing that happened
+	first   recent[int64] // when messages that were not accepted came first
+	sent    recent[sending]
 	arrived chan struct{} // closed and replaced when one came
 }
 
 // handover is a message whose request waits for its answer.
 type handover struct {
 	number  int64
+	came    int64 // the number of its first attempt
 	message service.Inbound
-	taken   chan struct{} // closed when the caller has the message
+	taken   chan struct{} // closed when the caller has the message, or refuses it
+	refused error         // set before taken is closed
 }
 
 var _ interface {
@@ -192,7 +196,7 @@ func prepare(opt Options) (*Channel, error) {
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Channel{
 		opt: opt, client: client, served: make(chan error, 1), now: time.Now, epoch: rand.Text(),
-		closed: make(chan struct{}), arrived: make(chan struct{}),
+		closed: make(chan struct{}), arrived: make(chan struct{}), first: newRecent[int64](), sent: newRecent[sending](),
 	}, nil
 }
 

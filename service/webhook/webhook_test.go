@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -132,6 +133,32 @@ func TestAcceptedWhenTaken(t *testing.T) {
 	accept(t, c, next)
 	if a := <-done; a.status != http.StatusAccepted || a.body != `{"id":"m1"}`+"\n" {
 		t.Errorf("answered %+v", a)
+	}
+}
+
+// TestRefuse: a message that the bridge does not take is answered with both digests, and its file does
+// not take the place of the one that came before under its id.
+func TestRefuse(t *testing.T) {
+	c := open(t)
+	with := func(content string) string {
+		return fmt.Sprintf(`{"id":"m1","chat":"a","contact":"b","files":[{"name":"x","data":%q}]}`, base64.StdEncoding.EncodeToString([]byte(content)))
+	}
+	first := send(t, c, with("one"))
+	list, next := taken(t, c, "")
+	kept := list[0].Files[0].Path
+	accept(t, c, next)
+	<-first
+	second := send(t, c, with("two"))
+	list, next = taken(t, c, next)
+	c.Refuse(list[0], &service.ConflictError{ID: "m1", Recorded: "aa", Given: "bb"})
+	a := <-second
+	var said map[string]string
+	if err := json.Unmarshal([]byte(a.body), &said); err != nil || a.status != http.StatusConflict || said["recorded"] != "aa" || said["given"] != "bb" {
+		t.Errorf("answered %+v, %v", a, err)
+	}
+	accept(t, c, next)
+	if b, err := os.ReadFile(kept); string(b) != "one" || err != nil {
+		t.Errorf("the first file is %q, %v", b, err)
 	}
 }
 

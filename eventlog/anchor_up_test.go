@@ -1,0 +1,47 @@
+package eventlog
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestAnchorDamagedUpwards: a line that says more than was signed is no word about the log; one that
+// was signed is.
+func TestAnchorDamagedUpwards(t *testing.T) {
+	v := newVictim(t, 60)
+	path := v.copy(t)
+	b, err := os.ReadFile(AnchorPath(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(b), "\n")
+	last := len(lines) - 2
+	lines[last] = "9" + lines[last]
+	if err := os.WriteFile(AnchorPath(path), []byte(strings.Join(lines, "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Open(t.Context(), path, Options{Context: "default", Keys: v.keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Append(t.Context(), fact(Truncated, Refs{})); err != nil {
+		t.Errorf("a healthy log: %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers}); rep.OK() {
+		t.Error("the line is not found")
+	}
+	// Without the key nobody can tell.
+	l, err = Open(t.Context(), path, Options{Context: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Append(t.Context(), fact(Truncated, Refs{})); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("who has no key: %v", err)
+	}
+	_ = l.Close() // it returns why it died
+}

@@ -1,0 +1,123 @@
+package eventlog
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestNoFlipForgetsACall flips every bit of the pages that say which inputs were called, one at a time: an input
+// that was called is found, or what was found is refused, and one that was not is never found.
+func TestNoFlipForgetsACall(t *testing.T) {
+	path := golden(t, "signed")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type page struct {
+		Name string
+		Root int
+	}
+	var pages []page
+	r := readerOf(t, path)
+	if err := r.db.Select(&pages, `
+		SELECT name, rootpage AS root
+		FROM sqlite_schema
+		WHERE name IN ('events_one_intent_per_input', 'events_one_outcome_per_run', 'events_run', 'open_runs')`); err != nil || len(pages) != 4 {
+		t.Fatal(err)
+	}
+	for _, p := range pages {
+		t.Run(p.Name, func(t *testing.T) {
+			t.Parallel()
+			const size = 8192
+			flipped := filepath.Join(t.TempDir(), "eventlog.db")
+			f, err := os.OpenFile(flipped, os.O_CREATE|os.O_RDWR, 0o600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if _, err := f.Write(whole); err != nil {
+				t.Fatal(err)
+			}
+			refused, forgotten := 0, 0
+			for at := (p.Root - 1) * size; at < p.Root*size; at++ {
+				if whole[at] == 0 && at%size > 64 {
+					continue // what lies between the cells means nothing
+				}
+				for bit := range 8 {
+					if _, err := f.WriteAt([]byte{whole[at] ^ 1<<bit}, int64(at)); err != nil {
+						t.Fatal(err)
+					}
+					lost, err := forgets(t, flipped)
+					if err != nil {
+						refused++
+					}
+					if forgotten += lost; lost > 0 {
+						t.Errorf("byte %d of page %d, bit %d: a call is forgotten, or one is found that was not made", at%size, p.Root, bit)
+					}
+				}
+				if _, err := f.WriteAt(whole[at:at+1], int64(at)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Logf("%d flips were refused", refused)
+			if p.Name == "events_one_intent_per_input" && refused == 0 {
+				t.Error("no flip was seen")
+			}
+		})
+	}
+}
+
+// forgets counts the inputs of the log of which a wrong thing is said.
+func forgets(t *testing.T, path string) (wrong int, refused error) {
+	t.Helper()
+	r, err := openReader(t.Context(), path, true)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	for id, run := range map[InputID]string{"two": "01a2043c-1767", "four": "01a2043c-17a9", "fivf": ""} {
+		e, ok, err := r.Intent(t.Context(), id)
+		switch {
+		case err != nil:
+			refused = err
+		case ok != (run != ""), ok && string(e.Run)[:13] != run:
+			wrong++
+		}
+	}
+	return wrong, refused
+}
+
+// TestIndexWithoutARow: an index that lost a row is damage to Verify and to CheckIntegrity, and
+// the input is called no more.
+func TestIndexWithoutARow(t *testing.T) {
+	path := golden(t, "signed")
+	if err := execFile(path, loseInput("one")); err != nil {
+		t.Fatal(err)
+	}
+	rep := verifyFile(t, path, VerifyOptions{})
+	if rep.OK() || rep.Findings[0].Kind != DamageUnreadable {
+		t.Errorf("Verify: %+v", rep)
+	}
+	r := readerOf(t, path)
+	if err := r.CheckIntegrity(t.Context()); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("CheckIntegrity: %v", err)
+	}
+	if _, ok, err := r.Intent(t.Context(), "one"); ok || !errors.Is(err, ErrCorrupt) {
+		t.Errorf("Intent: %v, %v", ok, err)
+	}
+	if e, ok, err := r.Intent(t.Context(), "two"); !ok || err != nil || e.Input != "two" {
+		t.Errorf("Intent: %v, %v", ok, err)
+	}
+}
+
+// loseInput is SQL that takes an input out of the index of inputs and leaves the schema as it was.
+func loseInput(id string) string {
+	return `PRAGMA writable_schema = 1;
+		UPDATE sqlite_schema SET sql = sql || ' AND input_id <> ''` + id + `''' WHERE name = 'events_one_intent_per_input';
+		PRAGMA writable_schema = RESET;
+		REINDEX events_one_intent_per_input;
+		PRAGMA writable_schema = 1;
+		UPDATE sqlite_schema SET sql = replace(sql, ' AND input_id <> ''` + id + `''', '') WHERE name = 'events_one_intent_per_input';`
+}

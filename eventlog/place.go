@@ -1,0 +1,72 @@
+package eventlog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// projectFolder is the folder of a project below which nothing may be a link: a clone may bring
+// it, and a link there leads to files of the user's that are nobody else's business.
+const projectFolder = ".perlica_config"
+
+// A PlaceError says that a link, a pipe or a device lies in the place of a file.
+type PlaceError struct{ Path, What string }
+
+func (e *PlaceError) Error() string {
+	return fmt.Sprintf("eventlog: %s is %s, not a file of its own", e.Path, e.What)
+}
+
+// CheckPlace returns a *PlaceError unless a file of its own lies at path, or nothing: no pipe, whose
+// reader would wait for ever, no device and, below a project's folder, no link, nor is a folder on
+// the way there one.
+func CheckPlace(path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	if at := strings.LastIndex(path, string(filepath.Separator)+projectFolder+string(filepath.Separator)); at >= 0 {
+		from := at + len(projectFolder) + 2
+		for i := range path[from:] {
+			if path[from+i] != filepath.Separator {
+				continue
+			}
+			if fi, err := os.Lstat(path[:from+i]); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+				return &PlaceError{path[:from+i], "a link"}
+			}
+		}
+		if fi, err := os.Lstat(path); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+			return &PlaceError{path, "a link"}
+		}
+	}
+	fi, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil || fi.Mode().IsRegular() || fi.IsDir() {
+		return nil // who opens it says what is wrong
+	}
+	what := "no file"
+	switch mode := fi.Mode(); {
+	case mode&fs.ModeNamedPipe != 0:
+		what = "a pipe"
+	case mode&fs.ModeSocket != 0:
+		what = "a socket"
+	case mode&fs.ModeDevice != 0:
+		what = "a device"
+	}
+	return &PlaceError{path, what}
+}
+
+// checkPlaces is CheckPlace for a database and what SQLite opens beside it.
+func checkPlaces(path string) error {
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+		if err := CheckPlace(path + suffix); err != nil {
+			return err
+		}
+	}
+	return nil
+}

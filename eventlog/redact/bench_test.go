@@ -1,0 +1,54 @@
+package redact
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// BenchmarkMegabyte masks one line of 1 MB of each kind: what agents send, and what is made to
+// be slow.
+func BenchmarkMegabyte(b *testing.B) {
+	const size = 1 << 20
+	quoted := func(s string) string {
+		out, _ := json.Marshal(map[string]string{"text": s})
+		return string(out)
+	}
+	fill := func(s string) string { return strings.Repeat(s, size/len(s)) }
+	for name, text := range map[string]string{
+		"words":            fill("the quick brown fox jumps over the lazy dog "),
+		"json":             `[` + fill(ordinary+",") + `1]`,
+		"json, one secret": `[` + fill(ordinary+",") + `"` + ghKey + `"]`,
+		"code":             quoted(fill("func login(ctx context.Context, password string) error {\n\treturn s.login(ctx, password)\n}\n")),
+		"base64":           quoted(fill("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk")),
+		"one secret":       quoted(fill("the quick brown fox jumps over the lazy dog ") + " " + ghKey),
+		"secrets":          quoted(fill("password=hunter2 " + ghKey + "\n")),
+		"colours":          quoted(fill("\x1b[31mred\x1b[0m ")),
+		"escapes":          fill(`\`),
+		"names":            fill(`token="`),
+		"tripled":          fill(`token="""a`),
+		"commands":         fill("curl -u "),
+		"prefixes":         fill("sk-eyJ.s.-"),
+		"pem":              fill("-----BEGIN PRIVATE KEY-----."),
+		"tags":             fill("<password></a>"),
+		"lines":            fill("token:\n"),
+		"blocks":           fill("password: |\n  a\n"),
+		"continued":        fill("a1b2c3d4e5f6\n"),
+		"names2":           fill("a_b-c.d_token"),
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				Text(text)
+			}
+		})
+	}
+	b.Run("payload", func(b *testing.B) {
+		var none *Redactor
+		text := []byte(quoted(fill("the quick brown fox jumps over the lazy dog ") + " " + ghKey))
+		b.SetBytes(int64(len(text)))
+		for b.Loop() {
+			none.Payload(text)
+		}
+	})
+}

@@ -1,0 +1,107 @@
+package redact
+
+import (
+	"slices"
+	"strings"
+)
+
+// uncoloured masks a text whose secrets a terminal's colours may cut in two: once as if the
+// colours were not there, and once as if they were blanks. A text in which nothing is masked
+// keeps them.
+func uncoloured(s string, mask func(string) string) string {
+	if plain, ok := withoutColours(s, ""); ok {
+		if masked := mask(plain); masked != plain {
+			return masked
+		}
+		plain, _ = withoutColours(s, " ")
+		if masked := mask(plain); masked != plain {
+			return masked
+		}
+	}
+	return mask(s)
+}
+
+// escapes are how the byte ESC is written: itself, and in strings of JSON, Go and C.
+var escapes = []string{"\x1b", `\u001b`, `\u001B`, `\x1b`, `\x1B`, `\033`, `\e`}
+
+// withoutColours puts instead in the place of control sequences (CSI); ok is false if there
+// are none.
+func withoutColours(s, instead string) (plain string, ok bool) {
+	if !coloured(s) {
+		return s, false
+	}
+	e := edits{s: s}
+	for _, esc := range escapes {
+		e = edits{s: s}
+		for at := 0; ; {
+			i := strings.Index(s[at:], esc)
+			if i < 0 {
+				break
+			}
+			from := at + i
+			at = from + len(esc)
+			if n := sequence(s[at:]); n > 0 {
+				for from > 0 && esc[0] == '\\' && s[from-1] == '\\' { // an escaped escape
+					from--
+				}
+				e.replace(from, at+n, instead)
+				at += n
+			}
+		}
+		ok = ok || e.done > 0
+		s = e.String()
+	}
+	return s, ok
+}
+
+// coloured reports whether a bracket stands behind an ESC.
+func coloured(s string) bool {
+	isEnd := func(text string) bool {
+		return slices.ContainsFunc(escapes, func(esc string) bool { return strings.HasSuffix(text, esc) })
+	}
+	for _, c := range []byte("[](") {
+		for at := 0; ; {
+			i := strings.IndexByte(s[at:], c)
+			if i < 0 {
+				break
+			}
+			at += i + 1
+			if at > 1 && strings.IndexByte("\x1bbB3e", s[at-2]) >= 0 && isEnd(s[:at-1]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// titleEnd returns the length of an operating system command (OSC), such as a link.
+func titleEnd(s string) int {
+	const longest = 256
+	s = s[:min(len(s), longest)]
+	for _, end := range []string{"\a", "\x1b\\", `\u0007`, `\u001b\\`, `\x07`} {
+		if i := strings.Index(s, end); i >= 0 && !strings.ContainsAny(s[:i], "\n\"") {
+			return i + len(end)
+		}
+	}
+	return 0
+}
+
+// sequence returns the length of what follows ESC, 0 if it is no control sequence.
+func sequence(s string) int {
+	switch {
+	case strings.HasPrefix(s, "(B"):
+		return 2
+	case strings.HasPrefix(s, "]"):
+		return titleEnd(s)
+	case !strings.HasPrefix(s, "["):
+		return 0
+	}
+	n := 1
+	for n < len(s) && n < 32 && s[n] >= 0x20 && s[n] < 0x40 && s[n] != '"' {
+		n++
+	}
+	if n < len(s) && (isWord(s[n]) && !isDigit(s[n]) || s[n] == '@') {
+		return n + 1
+	}
+	return 0
+}

@@ -1,0 +1,198 @@
+package redact
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A program takes a secret on its command line, as its manual says: the first group of each
+// expression. There gap stands for what separates two words, blanks or, in an array of JSON,
+// quotes and a comma; open for the start of a word, name for a user's name.
+type program struct {
+	names string
+	flags []string
+}
+
+var programs = []program{
+	{"curl", []string{`open(?:-u|-U|--user|--proxy-user)(?:gap|=|quote)?name:(value)`, `open(?:--oauth2-bearer|--pass|--tlspassword)(?:gap|=)(value)`, `open(?:-b|--cookie)(?:gap|=)[^\s"'=\\]+=(value)`}},
+	{"etcdctl", []string{`open--user(?:gap|=)name:(value)`}},
+	{"netlify", []string{`open--auth(?:gap|=)(value)`}},
+	{"conda", []string{`gaptokengapsetgap(value)`}},
+	{"http https xh", []string{`open(?:-a|--auth)(?:gap|=)(?:name:)?(value)`}},
+	{"wget", []string{`open--(?:http-|ftp-|proxy-)?password(?:gap|=)(value)`}},
+	{"sshpass", []string{`open-p(?:gap|quote)?(value)`}},
+	{"mysql mysqldump mysqladmin mysqlimport mysqlsh mariadb mariadb-dump mariadb-admin", []string{`open-p(?:quote)?(value)`, `open-pgap(value)`}},
+	{"redis-cli", []string{`open(?:-a|--pass)gap(value)`}},
+	{"docker podman nerdctl buildah skopeo crane helm oras", []string{`loginopt-p(?:gap)?(value)`, `open--(?:src-|dest-)?creds(?:gap|=)name:(value)`}},
+	{"oc az cf twine cqlsh", []string{`open-pgap(value)`}},
+	{"ldapsearch ldapmodify ldapadd ldapwhoami ldapdelete ldappasswd", []string{`open-wgap(value)`}},
+	{"smbclient", []string{`open-Ugapname%(value)`}},
+	{"mongo mongosh mongodump mongorestore mongoexport mongoimport", []string{`open-pgap(value)`}},
+	{"sqlcmd bcp mosquitto_pub mosquitto_sub zip unzip ipmitool", []string{`open-Pgap(value)`}},
+	{"7z 7za rar unrar", []string{`open-p(value)`}},
+	{"lftp", []string{`open-ugapname,(value)`}},
+	{"openssl", []string{`gappass:(value)`, `open-[kK]gap(value)`}},
+	{"keytool jarsigner", []string{`open-(?:src|dest)?(?:store|key)passgap(value)`}},
+	{"snyk ngrok", []string{`gap(?:auth|authtoken|add-authtoken)gap(value)`}},
+	{"reg", []string{`/v \w*(?i:password|secret|token|key)\b.*?/d +(value)`}},
+	{"ssh-keygen", []string{`open-[NP](?:gap)(value)`}},
+	{"gh", []string{`gapsecretgapsetgap(?:[^"'\\]*)open(?:--body|-b)(?:gap|=)(value)`}},
+	{"net", []string{`gapusegap(?:[^ ]+ )?\\+[^ ]+gap([^\s"'\\/*][^\s"'\\]*)`}},
+	{"vault", []string{`gaplogingap(?:token=)?(value)`}},
+	{"aws", []string{`gapaws_(?:secret_access_key|session_token)gap(value)`}},
+	{"htpasswd", []string{`open-[A-Za-z]*b[A-Za-z]*gap(?:-[A-Za-z0-9]+gap)*wordgapnamegap(value)`}},
+	{"rabbitmqctl", []string{`gap(?:add_user|change_password)gapnamegap(value)`}},
+	{"xfreerdp wfreerdp", []string{`/p:(value)`}},
+	{"sqlplus", []string{`gapname/(value)@`}},
+	{"echo printf", []string{`^\w+(?: -n)?gap(value)gap?["']? *\| *(?:sudo +-S|sudo +-k *-S|[a-z]+ login .*--password-stdin)`}},
+}
+
+var abbreviations = strings.NewReplacer(
+	"gap", `(?:[ \t]+(?:\\*["'])?|\\*["'][ \t]*,[ \t]*\\*["'])`, "open", `(?:^|[\s"'])`, "name", `[^\s"':,%/\\]*`, "word", `[^\s"']+`, "quote", `\\*["']`,
+	"value", `[^\s"'\\-][^\s"'\\]*`, "loginopt", `\blogin\b.*?[\s"']`,
+)
+
+// command is a program whose expressions are compiled when it is met.
+type command struct {
+	name  string
+	flags func() []*regexp.Regexp
+}
+
+// commandsBy has the commands by the first byte of their names.
+var commandsBy = sync.OnceValue(func() *[256][]command {
+	var t [256][]command
+	for _, p := range programs {
+		flags := sync.OnceValue(func() (list []*regexp.Regexp) {
+			for _, f := range p.flags {
+				list = append(list, regexp.MustCompile(abbreviations.Replace(f)))
+			}
+			return list
+		})
+		for name := range strings.FieldsSeq(p.names) {
+			t[name[0]] = append(t[name[0]], command{name, flags})
+		}
+	}
+	return &t
+})
+
+// maskCommands masks the secrets on command lines, also where the words are strings of JSON.
+func maskCommands(s string) string {
+	table := commandsBy()
+	sc := scanner{edits: edits{s: s}}
+	for at := 0; at < len(s); at++ {
+		if inRun(s, at) || table[s[at]] == nil || !beginsWord(s, at) {
+			continue
+		}
+		for _, c := range table[s[at]] {
+			end := at + len(c.name)
+			if strings.HasPrefix(s[at:], c.name) && end < len(s) && strings.IndexByte(" \t\"'\\", s[end]) >= 0 {
+				end = commandEnd(s, end)
+				sc.commandLine(c, at, end)
+				at = end - 1
+				break
+			}
+		}
+	}
+	return sc.String()
+}
+
+// commandEnd returns where the command line ends that goes through s[at]: at the end of the
+// line, or at an operator of the shell.
+func commandEnd(s string, at int) int {
+	const longest = 4 << 10
+	for i := at; i < len(s) && i < at+longest; i++ {
+		switch {
+		case s[i] == '\\' && i+1 < len(s) && (s[i+1] == '\n' || s[i+1] == '\r'): // it goes on
+			i += 2
+		case s[i] == '\\':
+			n := lengthOf(s[i:], func(c byte) bool { return c == '\\' })
+			if i+n < len(s) && s[i+n] == 'n' && n < 2 {
+				return i
+			}
+			i += n - 1
+		case s[i] == '\n', s[i] == ' ' && (strings.HasPrefix(s[i:], " && ") || strings.HasPrefix(s[i:], " ; ")),
+			s[i] == ';' && strings.HasPrefix(s[i:], "; "):
+			return i
+		}
+	}
+	return min(len(s), at+longest)
+}
+
+// commandLine masks the secrets of a command.
+func (sc *scanner) commandLine(c command, from, to int) {
+	s := sc.s
+	line := scanner{edits: edits{s: s[:to]}, lineEnd: to + 1, lineJSON: sc.isJSON(from)}
+	var spans [][2]int
+	for _, re := range c.flags() {
+		for _, m := range re.FindAllStringSubmatchIndex(s[from:to], -1) {
+			a, b := from+m[2], from+m[3]
+			if q := s[a-1]; q == '"' || q == '\'' {
+				b = line.closing(a, q, backslashes(s, a-1))
+			} else if i := strings.LastIndexAny(s[from:a], " \t\"'"); i >= 0 && s[from+i] != ' ' && s[from+i] != '\t' { // "user:two words"
+				if end := line.closing(a, s[from+i], backslashes(s, from+i)); end < to {
+					b = end
+				}
+			}
+			spans = append(spans, [2]int{a, b})
+		}
+	}
+	slices.SortFunc(spans, func(a, b [2]int) int { return a[0] - b[0] })
+	for _, span := range spans {
+		if v := s[span[0]:span[1]]; !isReference(v) && !strings.Contains(v, redacted) {
+			sc.secret(span[0], span[1])
+		}
+	}
+}
+
+// maskFlags masks VALUE in --api-key VALUE, also where they are two strings of a JSON array;
+// maskNamed has --api-key=VALUE.
+func maskFlags(s string) string {
+	sc := scanner{edits: edits{s: s}}
+	for at := 0; ; {
+		i := strings.Index(s[at:], "--")
+		if i < 0 {
+			return sc.String()
+		}
+		at += i + lengthOf(s[at+i:], func(c byte) bool { return c == '-' })
+		end := at + lengthOf(s[at:], dashed)
+		if nameOf(s[at:end]) != secretName {
+			at = max(at, end)
+			continue
+		}
+		from, level := flagGap(s, end)
+		at = end
+		if from == end || from == len(s) || s[from] == '-' {
+			continue
+		}
+		to := sc.bareEnd(from, " \t,")
+		if level >= 0 {
+			to = sc.closing(from, s[from-1], level)
+		}
+		if v := s[from:to]; v != "" && !strings.Contains(v, redacted) && notInProse(v) {
+			sc.mask(from, to)
+			at = to
+		}
+	}
+}
+
+// flagGap returns where the word begins behind the one that ends at s[at], and how many
+// backslashes stand before its opening quote, -1 if there is none.
+func flagGap(s string, at int) (from, level int) {
+	n := lengthOf(s[at:], func(c byte) bool { return c == '\\' })
+	if q := at + n; q < len(s) && (s[q] == '"' || s[q] == '\'') { // "--token", "value"
+		comma := skip(s, q+1, ',')
+		open := comma + lengthOf(s[comma:], func(c byte) bool { return c == '\\' })
+		if open-comma == n && open < len(s) && s[open] == s[q] && strings.Contains(s[q:open], ",") {
+			return open + 1, n
+		}
+		return at, -1
+	}
+	from = at + lengthOf(s[at:], func(c byte) bool { return c == ' ' || c == '\t' })
+	open := from + lengthOf(s[from:], func(c byte) bool { return c == '\\' })
+	if from > at && open < len(s) && (s[open] == '"' || s[open] == '\'') {
+		return open + 1, open - from
+	}
+	return from, -1
+}

@@ -1,0 +1,103 @@
+package redact
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// keyLines bounds how long a private key may be whose end does not come.
+const keyLines = 400
+
+// Lines returns a function that masks a text which arrives line by line, without their ends: a
+// private key over many lines, and a value that goes on in the next line. It is for one
+// goroutine.
+func (r *Redactor) Lines() func(line []byte) []byte {
+	l := &lines{r: r}
+	return func(line []byte) []byte { return []byte(l.next(string(line))) }
+}
+
+type lines struct {
+	r      *Redactor
+	before string // the line before, as it came
+	left   int    // of the private key that has begun
+}
+
+func (l *lines) next(line string) string {
+	before := l.before
+	l.before = line
+	if l.left > 0 && l.inKey(line) {
+		return Mask
+	}
+	l.left = 0
+	if i := strings.LastIndex(line, "-----BEGIN "); i >= 0 && strings.Contains(line[i:], "PRIVATE KEY") && !strings.Contains(line[i:], "-----END ") {
+		l.left = keyLines
+	}
+	alone := l.r.Text(line)
+	if before == "" || strings.TrimSpace(line) == "" {
+		return alone
+	}
+	first, both := l.r.Text(before), l.r.Text(before+"\n"+line)
+	switch {
+	case both == first+"\n"+alone:
+		return alone
+	case strings.HasPrefix(both, first+"\n"):
+		return both[len(first)+1:]
+	case strings.Count(both, "\n") == 0 && both != alone: // the value before goes on
+		return Mask
+	}
+	return alone
+}
+
+// inKey reports whether a line is part of the key that has begun: its end, a header, nothing,
+// or a run of base64.
+func (l *lines) inKey(line string) bool {
+	l.left--
+	if strings.Contains(line, "-----END ") {
+		l.left = 0
+		return true
+	}
+	text := strings.TrimSpace(line)
+	if text == "" || len(text) < 80 && pemRun(text, "") == len(text) && !strings.Contains(text, " ") {
+		return true
+	}
+	if name, _, ok := strings.Cut(text, ": "); ok && l.left > keyLines-8 && lengthOf(name, dashed) == len(name) {
+		return true
+	}
+	const shortest = 32 // of base64 behind what a logger puts before a line
+	last := text[strings.LastIndexAny(text, " \t")+1:]
+	return len(last) >= shortest && lengthOf(last, isBase64) == len(last)
+}
+
+// Args returns the words of a command line with its secrets masked: what follows a flag that
+// is named like one, and what Text finds.
+func Args(argv []string) []string {
+	out := make([]string, len(argv))
+	for i, arg := range argv {
+		out[i] = Text(arg)
+		flag, value, ok := strings.Cut(arg, "=")
+		if ok && isSecretFlag(flag) && value != "" {
+			out[i] = flag + "=" + maskOf(value)
+		}
+		if i > 0 && isSecretFlag(argv[i-1]) && arg != "" && !strings.HasPrefix(arg, "-") {
+			out[i] = maskOf(arg)
+		}
+	}
+	// As one line: some programs have flags of their own.
+	b, err := json.Marshal(out)
+	if err != nil {
+		return out
+	}
+	var whole []string
+	if json.Unmarshal([]byte(Text(string(b))), &whole) != nil || len(whole) != len(out) {
+		return out
+	}
+	return whole
+}
+
+func isSecretFlag(flag string) bool {
+	name := strings.TrimLeft(flag, "-")
+	if name == flag {
+		return false
+	}
+	return nameOf(name) != plainName || name == "key" || name == "secret" || name == "pass"
+}

@@ -1,0 +1,174 @@
+package redact
+
+import (
+	"slices"
+	"strings"
+)
+
+// A name is judged by its last word, so that password and DB_PASSWORD are secrets
+// and password_file, token_count and input_tokens are not.
+var (
+	// A word with one of these endings: accesstoken, PGPASSWORD, x-apikey.
+	secretEndings = []string{
+		"password", "passwd", "passphrase", "passcode", "secret", "token", "apikey", "secretkey",
+		"accesskey", "privatekey", "accountkey", "authkey", "signingkey", "encryptionkey", "masterkey",
+		"authorization", "cookie", "cookies", "credential", "credentials", "passwort", "kennwort", "bindpw", "rootpw", "masterauth",
+	}
+	// The last two words together.
+	secretPairs = []string{
+		"api key", "api keys", "access key", "secret key", "private key", "signing key",
+		"encryption key", "auth key", "account key", "master key", "service key",
+		"key base", "amz signature", "goog signature", "hub signature", "slack signature", "stripe signature", "connection string", "key data", "auth token",
+		"subscription key", "consumer key", "license key", "client key", "webhook key", "deploy key",
+		"shared key", "hmac key", "jwt key", "pre shared", "seed phrase", "recovery phrase",
+		"recovery code", "backup code",
+	}
+	// Whose "pass" is a password; in "first_pass" it is not.
+	passOwners = []string{
+		"db", "database", "user", "smtp", "mail", "email", "redis", "mysql", "postgres",
+		"pg", "ftp", "ssh", "admin", "root", "login", "proxy", "http", "registry", "sql", "mongo", "imap",
+		"ldap", "keystore", "store", "vault", "auth", "account", "rabbitmq", "default", "wifi", "vpn", "become", "connection", "require", "client", "server", "service", "my", "bind", "key", "src", "dest", "web",
+	}
+	// Words that end with pass and mean none.
+	passWords = []string{"bypass", "compass", "trespass", "surpass", "encompass", "overpass", "underpass", "multipass", "subpass"}
+	// What makes a token a unit of text and not a key.
+	tokenCounts = []string{
+		"max", "min", "num", "n", "per", "total", "input", "output", "prompt", "cached",
+		"completion", "first", "last", "stop", "eos", "bos", "pad", "unk", "start", "end",
+		"unexpected", "progress",
+	}
+	// Names whose value is a secret if it looks like one.
+	maybeNames = []string{"auth", "pat", "jwt", "bearer", "psk", "pw", "otp", "totp", "mnemonic", "creds", "sas", "pass", "pin"}
+	// What makes a key none.
+	plainKeys = []string{
+		"public", "pub", "primary", "foreign", "sort", "partition", "cache", "row", "object", "unique", "index",
+		"group", "range", "hash", "idempotency", "dedup", "routing", "map", "json", "i18n", "translation", "message",
+		"shortcut", "arrow", "host", "known", "config", "setting", "registry", "query", "event", "topic", "ssh", "gpg",
+	}
+	// In the query of an address these are secrets; elsewhere they are words.
+	queryNames = []string{
+		"sig", "signature", "auth", "session_id", "sessionid", "sid", "hmac", "pass", "pw", "jwt", "otp",
+		"access_key", "phpsessid", "jsessionid",
+	}
+	// These may be.
+	maybeQueryNames = []string{"key", "code", "ticket", "sign", "session", "hash", "appid", "app_id", "app_key", "k"}
+)
+
+// naming is what a name says of its value.
+type naming int
+
+const (
+	plainName  naming = iota
+	maybeName         // a secret, if it looks like one
+	secretName        // a secret
+)
+
+// nameOf says what the value of something called name is.
+func nameOf(name string) naming {
+	if !plausible(name) {
+		return plainName
+	}
+	words := splitWords(name)
+	for len(words) > 1 && strings.Trim(words[len(words)-1], "0123456789") == "" { // DB_PASSWORD_2
+		words = words[:len(words)-1]
+	}
+	if len(words) == 0 {
+		return plainName
+	}
+	last, before := strings.TrimRight(words[len(words)-1], "0123456789"), ""
+	if len(words) > 1 {
+		before = words[len(words)-2]
+	}
+	is := func(secret bool) naming {
+		if secret {
+			return secretName
+		}
+		return plainName
+	}
+	switch {
+	case last == "pwd":
+		return is(name != "PWD" && name != "OLDPWD") // the shell's working directory
+	case last == "pass" && before != "":
+		return is(slices.Contains(passOwners, before))
+	case last == "auth" && name == "_auth": // .npmrc
+		return secretName
+	case strings.HasSuffix(last, "token"):
+		return is(!slices.Contains(tokenCounts, before))
+	case slices.Contains(secretPairs, before+" "+last):
+		return secretName
+	case slices.ContainsFunc(secretEndings, func(e string) bool { return strings.HasSuffix(last, e) }):
+		return secretName
+	case last == "key" && before != "" && !slices.Contains(plainKeys, before),
+		slices.Contains(maybeNames, last):
+		return maybeName
+	case strings.HasSuffix(last, "pass") && !slices.Contains(passWords, last):
+		return is(slices.Contains(passOwners, strings.TrimSuffix(last, "pass")))
+	}
+	return plainName
+}
+
+// queryNameOf is nameOf for what stands before = at s[start], if that is a parameter of an
+// address.
+func queryNameOf(s string, start int, name string) naming {
+	amp := strings.HasPrefix(name, "u0026") && backslashes(s, start) > 0
+	if amp {
+		name = name[len("u0026"):]
+	}
+	if !amp && (start == 0 || strings.IndexByte("?&", s[start-1]) < 0) && !strings.HasSuffix(s[:start], "&amp;") {
+		return plainName
+	}
+	is := func(q string) bool { return strings.EqualFold(q, name) }
+	switch {
+	case slices.ContainsFunc(queryNames, is):
+		return secretName
+	case slices.ContainsFunc(maybeQueryNames, is):
+		return maybeName
+	}
+	return nameOf(name)
+}
+
+// plausible is the cheap look that most names fail: the ending of a secret's name.
+func plausible(name string) bool {
+	if len(name) < 2 || len(name) > 128 {
+		return false
+	}
+	c2, c1 := name[len(name)-2]|0x20, name[len(name)-1]|0x20
+	if isDigit(name[len(name)-1]) {
+		return true
+	}
+	switch string([]byte{c2, c1}) {
+	case "rd", "wd", "se", "et", "en", "ey", "ys", "on", "ie", "es", "al", "ls", "rt", "re", "ng", "ss", "th",
+		"de", "at", "wt", "er", "sk", "pw", "tp", "ic", "ds", "as", "in", "ta", "ed", "me":
+		return true
+	}
+	return false
+}
+
+// splitWords cuts api_key, apiKey, API-KEY and APIKey into lower-case words.
+func splitWords(name string) []string {
+	var words []string
+	start := 0
+	flush := func(end int) {
+		if end > start {
+			words = append(words, strings.ToLower(name[start:end]))
+		}
+		start = end
+	}
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case !isWord(c):
+			flush(i)
+			start = i + 1
+		case i > start && isUpper(c) && (!isUpper(name[i-1]) || i+1 < len(name) && isLower(name[i+1])):
+			flush(i)
+		}
+	}
+	flush(len(name))
+	return words
+}
+
+func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
+func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+func isWord(c byte) bool  { return isUpper(c) || isLower(c) || isDigit(c) }

@@ -1,0 +1,340 @@
+package redact
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// maskNamed masks the values of what is named like a secret. It walks from one
+// separator to the next and looks at the name before it.
+func maskNamed(s string) string {
+	sc := scanner{edits: edits{s: s}}
+	for at := 0; ; {
+		i := strings.IndexAny(s[at:], ":=")
+		if i < 0 {
+			return sc.String()
+		}
+		at = sc.separator(at + i)
+	}
+}
+
+type scanner struct {
+	edits
+	lineEnd  int // of the line that lineJSON is about
+	lineJSON bool
+	allJSON  *bool
+	noTriple map[string]bool // quotes that nothing closes
+	names    map[string]naming
+}
+
+// separator handles the name and value around the separator at p and returns where
+// to go on.
+func (sc *scanner) separator(p int) int {
+	s := sc.s
+	k := nameBefore(s, p)
+	if s[p] == '=' && k.quote == 0 && quoteFollows(s, p+1) {
+		if name := typedName(s, p); name != "" && sc.nameOf(name) == secretName {
+			if from, _, ok := sc.opened(skip(s, p+1, 0)); ok {
+				k = key{name: name, start: p, naming: secretName}
+				sc.value(k, p+1)
+				return max(from, sc.done)
+			}
+		}
+	}
+	if k.name == "" {
+		return p + 1
+	}
+	at, compares := afterSeparator(s, p)
+	if k.name == "name" || k.name == "key" || k.name == "header" {
+		if k.quote == '"' {
+			sc.pair(at, k.level)
+			return at
+		}
+		if k.quote == 0 && s[p] == '=' {
+			sc.attribute(at)
+		}
+		if k.quote == 0 && s[p] == ':' && k.name == "name" {
+			sc.entry(at)
+		}
+	}
+	if k.naming = sc.nameOf(k.name); k.naming != secretName && s[p] == '=' && k.quote == 0 {
+		if naming := queryNameOf(s, k.start, k.name); naming != plainName {
+			k.naming, k.query = naming, true
+		}
+	}
+	if k.naming != secretName && k.quote == 0 && strings.EqualFold(k.name, "key") {
+		sc.twoWords(&k)
+	}
+	if k.naming == plainName {
+		return at
+	}
+	k.colon, k.compares = s[p] == ':' && at == p+1, compares
+	sc.value(k, at)
+	return max(at, sc.done)
+}
+
+// nameOf is nameOf, which a text asks of the same names again and again.
+func (sc *scanner) nameOf(name string) naming {
+	const most = 512
+	if !plausible(name) {
+		return plainName
+	}
+	what, ok := sc.names[name]
+	if !ok {
+		if len(sc.names) == 0 || len(sc.names) > most {
+			sc.names = map[string]naming{}
+		}
+		what = nameOf(name)
+		sc.names[name] = what
+	}
+	return what
+}
+
+// quoteFollows reports whether a quote stands at s[at], or behind a blank.
+func quoteFollows(s string, at int) bool {
+	if at < len(s) && s[at] == ' ' {
+		at++
+	}
+	return at < len(s) && (s[at] == '"' || s[at] == '\'' || s[at] == '\\')
+}
+
+// key is the name of a value that is to be masked.
+type key struct {
+	name     string
+	start    int  // where it begins
+	quote    byte // 0: the name stands without quotes
+	level    int  // backslashes before its quote
+	naming   naming
+	query    bool // a parameter of an address
+	colon    bool // name: value
+	compares bool // name == value, name => value
+	spaced   bool // its name has a blank
+}
+
+func (k key) ends(with ...string) bool {
+	lower := strings.TrimRight(strings.ToLower(k.name), "0123456789")
+	return slices.ContainsFunc(with, func(w string) bool { return strings.HasSuffix(lower, w) })
+}
+
+// nameBefore returns the name that ends before p.
+func nameBefore(s string, p int) (k key) {
+	end := p
+	for end > 0 && (s[end-1] == ' ' || s[end-1] == '\t') && p-end < 8 {
+		end--
+	}
+	if end > 0 && s[end-1] == ']' {
+		end--
+	}
+	if end > 0 && (s[end-1] == '"' || s[end-1] == '\'') {
+		k.quote, k.level = s[end-1], backslashes(s, end-1)
+		end -= 1 + k.level
+	}
+	start := end
+	for start > 0 && end-start <= 128 && (isWord(s[start-1]) || s[start-1] == '_' || s[start-1] == '-' || s[start-1] == '.') {
+		start--
+	}
+	for end > start && s[end-1] == '.' { // password.....: as tables have it
+		end--
+	}
+	// The n of an escaped newline is no part of the name.
+	if start < end && strings.IndexByte("nrtbf", s[start]) >= 0 && backslashes(s, start)%2 == 1 {
+		start++
+	}
+	k.name, k.start = s[start:end], start
+	return k
+}
+
+// afterSeparator skips := and =>, == and ===, which compare, and blanks.
+func afterSeparator(s string, p int) (at int, compares bool) {
+	at = p + 1
+	if at < len(s) && s[p] == ':' && s[at] == '=' {
+		at++
+	} else {
+		for at < len(s) && s[p] == '=' && (s[at] == '=' || s[at] == '>') {
+			at++
+			compares = true
+		}
+		if n := lengthOf(s[at:], func(c byte) bool { return c == '\\' }); n > 0 && strings.HasPrefix(s[at+n:], "u003e") { // => in Go's JSON
+			at, compares = at+n+len("u003e"), true
+		}
+	}
+	return at, compares
+}
+
+// bareEnd returns where a value without quotes ends: at one of stop, a quote, a
+// control character, or the escape of one.
+func (sc *scanner) bareEnd(from int, stop string) int {
+	s := sc.s
+	for i := from; i < len(s); i++ {
+		switch c := s[i]; {
+		case strings.HasPrefix(s[i:], redacted):
+			i += len(redacted) - 1
+		case c == '"' || c == '\'' || c < ' ' || c == 0x7f || strings.IndexByte(stop, c) >= 0:
+			return i
+		case c == '\\':
+			run := i
+			for run < len(s) && s[run] == '\\' {
+				run++
+			}
+			if run == len(s) {
+				return run - (run-i)%2
+			}
+			if (run-i)%2 == 1 && (s[run] == '"' || s[run] == '\'' || sc.isJSON(i)) {
+				return run - 1
+			}
+			i = run - 1
+		}
+	}
+	return len(s)
+}
+
+// closing returns where a quoted value ends whose opening quote had n backslashes:
+// at its closing quote, at a quote of a string around it, or at the end of the line.
+func (sc *scanner) closing(from int, quote byte, n int) int {
+	s := sc.s
+	run := 0
+	for i := from; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\\':
+			run++
+			continue
+		case c == '\n':
+			return i
+		case c == quote && run%(2*(n+1)) == n:
+			return i - n
+		case c == '"' && (quote == '"' || sc.isJSON(i)):
+			for m := 0; m < n || m == 0 && quote != '"'; m = 2*m + 1 {
+				if run%(2*(m+1)) == m {
+					return i - m
+				}
+			}
+		}
+		run = 0
+	}
+	return len(s) - run%2
+}
+
+// pair handles {"name": "API_KEY", "value": "…"}, as ACP has environment variables
+// and headers.
+func (sc *scanner) pair(at, level int) {
+	name, rest, ok := sc.quoted(at, level)
+	if !ok || nameOf(sc.s[name[0]:name[1]]) != secretName {
+		return
+	}
+	rest = skip(sc.s, rest, ',')
+	key, rest, ok := sc.quoted(rest, level)
+	if !ok || !strings.EqualFold(sc.s[key[0]:key[1]], "value") {
+		return
+	}
+	if value, _, ok := sc.quoted(skip(sc.s, rest, ':'), level); ok {
+		sc.secret(value[0], value[1])
+	}
+}
+
+// entry handles a name and a value of YAML, one under the other or in a row.
+func (sc *scanner) entry(at int) {
+	s := sc.s
+	at += lengthOf(s[at:], func(c byte) bool { return c == ' ' })
+	end := at + lengthOf(s[at:], dashed)
+	if sc.nameOf(s[at:end]) != secretName {
+		return
+	}
+	next := afterBreak(s, end)
+	if next == end {
+		next = skip(s, end, ',')
+	}
+	const word = "value:"
+	if next > end && strings.HasPrefix(s[next:], word) {
+		sc.value(key{name: s[at:end], start: at, naming: secretName, colon: true}, next+len(word))
+	}
+}
+
+// twoWords makes secret key: VALUE one name.
+func (sc *scanner) twoWords(k *key) {
+	if k.start == 0 || sc.s[k.start-1] != ' ' {
+		return
+	}
+	before := nameBefore(sc.s, k.start-1)
+	if name := before.name + "_key"; before.name != "" && before.quote == 0 && sc.nameOf(name) == secretName && before.name != "license" && before.name != "client" {
+		k.name, k.start, k.naming, k.spaced = name, before.start, secretName, true
+	}
+}
+
+// attribute handles key="Password" value="…", as XML has settings.
+func (sc *scanner) attribute(at int) {
+	s := sc.s
+	level := lengthOf(s[at:], func(c byte) bool { return c == '\\' })
+	name, rest, ok := sc.quoted(at, level)
+	if !ok || nameOf(s[name[0]:name[1]]) != secretName {
+		return
+	}
+	rest = skip(s, rest, ' ')
+	if word := "value="; len(s)-rest > len(word) && strings.EqualFold(s[rest:rest+len(word)], word) {
+		if value, _, ok := sc.quoted(rest+len(word), level); ok {
+			sc.secret(value[0], value[1])
+		}
+	}
+}
+
+// quoted reads a string whose quotes have n backslashes.
+func (sc *scanner) quoted(at, n int) (span [2]int, rest int, ok bool) {
+	s := sc.s
+	at = skip(s, at, ' ')
+	open := at + n
+	if open >= len(s) || s[open] != '"' || backslashes(s, open) != n {
+		return span, at, false
+	}
+	end := sc.closing(open+1, '"', n)
+	if end+n >= len(s) || s[end+n] != '"' {
+		return span, at, false
+	}
+	return [2]int{open + 1, end}, end + n + 1, true
+}
+
+// skip passes over blanks and one c between them.
+func skip(s string, at int, c byte) int {
+	for seen := false; at < len(s); at++ {
+		switch s[at] {
+		case ' ', '\t', '\n', '\r':
+			continue
+		case c:
+			if !seen {
+				seen = true
+				continue
+			}
+		}
+		break
+	}
+	return at
+}
+
+// isJSON reports whether the line around p, or all of the text, is JSON, so that its
+// quotes may not be taken for anything else.
+func (sc *scanner) isJSON(p int) bool {
+	if p >= sc.lineEnd {
+		start := strings.LastIndexByte(sc.s[:min(p, len(sc.s))], '\n') + 1
+		sc.lineEnd = len(sc.s) + 1
+		if i := strings.IndexByte(sc.s[start:], '\n'); i >= 0 {
+			sc.lineEnd = start + i + 1
+		}
+		sc.lineJSON = json.Valid([]byte(sc.s[start:min(sc.lineEnd, len(sc.s))]))
+	}
+	if sc.lineJSON {
+		return true
+	}
+	if sc.allJSON == nil {
+		valid := json.Valid([]byte(sc.s))
+		sc.allJSON = &valid
+	}
+	return *sc.allJSON
+}
+
+// backslashes counts those directly before s[p].
+func backslashes(s string, p int) int {
+	n := 0
+	for n < p && s[p-1-n] == '\\' {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,320 @@
+package redact
+
+import (
+	"encoding/base64"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// maskPEM masks private keys; certificates and public keys stay. Line ends may be
+// escaped, and the end may be missing.
+func maskPEM(s string) string {
+	const begin, dashes = "-----BEGIN ", "-----"
+	e := edits{s: s}
+	nextEnd := -1
+	for at := 0; ; {
+		i := strings.Index(s[at:], begin)
+		if i < 0 {
+			return e.String()
+		}
+		at += i + len(begin)
+		label := lengthOf(s[at:], func(c byte) bool { return isUpper(c) || isDigit(c) || c == ' ' })
+		if !strings.Contains(s[at:at+label], "PRIVATE KEY") || !strings.HasPrefix(s[at+label:], dashes) {
+			continue
+		}
+		end := "-----END " + s[at:at+label] + dashes
+		at += label + len(dashes)
+		body := pemRun(s[at:], "")
+		const longest = 16 << 10
+		if nextEnd < at {
+			if nextEnd = strings.Index(s[at:], "-----END "); nextEnd >= 0 {
+				nextEnd += at
+			} else {
+				nextEnd = len(s)
+			}
+		}
+		if i := nextEnd - at; i < longest && strings.HasPrefix(s[nextEnd:], end) && pemRun(s[at:at+i], ".()@_*#>|") == i {
+			body = i + len(end)
+		}
+		if strings.TrimLeft(s[at:at+body], " \t\r\n") != "" {
+			e.replace(at, at+body, Mask)
+		}
+		at += body
+	}
+}
+
+// pemRun returns the length of what can be the inside of a PEM block: base64, its
+// headers, blanks and escaped line ends, beside more, but never a quote.
+func pemRun(s, more string) int {
+	n := 0
+	for n < len(s) {
+		switch c := s[n]; {
+		case isWord(c) || strings.IndexByte("+/=:,- \t\r\n", c) >= 0 || strings.IndexByte(more, c) >= 0:
+			n++
+		case c == '\\' && n+1 < len(s) && strings.IndexByte(`\nrt/`, s[n+1]) >= 0:
+			n += 2
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+// maskURLs masks the password in scheme://user:password@host, and a user without a
+// password if it looks like a key.
+func maskURLs(s string) string {
+	for _, mark := range []string{"://", `:\/\/`} {
+		e := edits{s: s}
+		for at := 0; ; {
+			i := strings.Index(s[at:], mark)
+			if i < 0 {
+				break
+			}
+			at += i + len(mark)
+			user := s[at : at+authority(s[at:])]
+			host := strings.LastIndexByte(user, '@')
+			if host < 0 {
+				continue
+			}
+			colon := strings.IndexByte(user[:host], ':')
+			switch {
+			case colon >= 0 && colon+1 < host:
+				e.replace(at+colon+1, at+host, redacted)
+			case colon < 0 && looksSecret(user[:host]):
+				e.replace(at, at+host, redacted)
+			}
+			at += host
+		}
+		s = e.String()
+	}
+	return s
+}
+
+// authority returns the length of what stands between :// and the path.
+func authority(s string) int {
+	n := 0
+	for n < len(s) {
+		switch c := s[n]; {
+		case c <= ' ' || c == 0x7f || strings.IndexByte("/?#\"'<>`", c) >= 0:
+			return n
+		case c == '\\' && n+1 < len(s) && s[n+1] == '\\':
+			n += 2
+		case c == '\\' && n+6 <= len(s) && s[n+1] == 'u':
+			n += 6
+		case c == '\\':
+			return n
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// A pattern is looked for only where one of its literals stands.
+type pattern struct {
+	literals []string
+	re       func() *regexp.Regexp
+	check    func(match string) bool // of the group that is masked
+}
+
+var patterns = append([]pattern{
+	{ // telegram bot token
+		[]string{":AA"},
+		lazy(`[0-9]{6,12}:AA([A-Za-z0-9_-]{30,})`), nil,
+	},
+	{
+		[]string{"earer ", "EARER "},
+		lazy(`(?i:bearer) +([A-Za-z0-9._~+/=-]{8,})`), looksSecret,
+	},
+	{
+		[]string{"asic ", "ASIC "},
+		lazy(`(?i:basic) +([A-Za-z0-9+/]{6,}={0,2})`), isBasic,
+	},
+	{ // addresses that whoever knows them may post to
+		[]string{"hooks.slack.com", "hooks.slack-gov.com"},
+		lazy(`hooks\.slack(?:-gov)?\.com\\*/(?:services|workflows|triggers)\\*/((?:[A-Za-z0-9+_-]|\\*/){8,})`), endsInWord,
+	},
+	{
+		[]string{"discord.com", "discordapp.com"},
+		lazy(`discord(?:app)?\.com\\*/api\\*/(?:v[0-9]+\\*/)?webhooks\\*/[0-9]+\\*/([A-Za-z0-9_-]{8,})`), nil,
+	},
+	{
+		[]string{".office.com", ".office365.com"},
+		lazy(`(?:webhook|outlook)\.office(?:365)?\.com/webhook(?:b2)?/([A-Za-z0-9@/-]{36,})`), nil,
+	},
+	{
+		[]string{"hooks.zapier.com", "maker.ifttt.com", "hook.integromat.com", ".make.com"},
+		lazy(`(?:hooks\.zapier\.com/hooks/catch/|maker\.ifttt\.com/trigger/[^/\s]+/(?:json/)?with/key/|hook\.(?:[a-z0-9]+\.)?(?:integromat|make)\.com/)([A-Za-z0-9/_-]{8,})`), endsInWord,
+	},
+	{
+		[]string{"/hooks/"},
+		lazy(`://[a-z0-9.:-]+/hooks/([a-z0-9]{26})\b`), nil, // Mattermost
+	},
+	{ // Authress
+		[]string{".acc_", ".acc-"},
+		lazy(`\b(?:sc|ext|scauth|authress)_[a-zA-Z0-9]{5,30}\.[a-zA-Z0-9]{4,6}\.acc[_-][a-zA-Z0-9-]{10,32}\.([A-Za-z0-9+/_=-]{30,120})`), nil,
+	},
+	{ // Azure: a client's secret
+		[]string{"Q~"},
+		lazy(`(?:^|[^A-Za-z0-9_~.-])([A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34})(?:$|[^A-Za-z0-9_~.-])`), nil,
+	},
+	{
+		[]string{".atlasv1."},
+		lazy(`[A-Za-z0-9]{14}\.atlasv1\.([A-Za-z0-9=_-]{60,})`), nil,
+	},
+	{
+		[]string{"-us"},
+		lazy(`\b([0-9a-f]{32})-us[0-9]{1,2}\b`), nil, // Mailchimp
+	},
+	{
+		[]string{"_mmk"},
+		lazy(`\b([A-Za-z0-9]{6}_[A-Za-z0-9]{29})_mmk\b`), nil, // MaxMind
+	},
+	{ // Rapid API
+		[]string{"jsn"},
+		lazy(`\b([a-z0-9]{10}msh[a-z0-9]{15}p1[a-z0-9]{6}jsn[a-z0-9]{12})\b`), nil,
+	},
+	{ // a private key as base64 of its PEM
+		[]string{"LS0tLS1CRUdJTi"},
+		lazy(`LS0tLS1CRUdJTi([A-Za-z0-9+/]{16,}={0,2})`), isEncodedPEM,
+	},
+	{ // PuTTY
+		[]string{"Private-Lines:"},
+		lazy(`Private-Lines: [0-9]+((?:[A-Za-z0-9+/=\s]|\\+[rn]){32,})`), nil,
+	},
+	{ // netrc
+		[]string{"login ", "login\t", "login\n", `login\n`, "account ", "machine "},
+		lazy(`\b(?:login|account|machine)(?:[ \t]|\\+n|\n)+[^\s"'\\]+(?:[ \t]|\\+n|\n)+(?:password|passwd)[ \t]+([^\s"'\\]+)`), notInProse,
+	},
+	{ // Go's driver of MySQL
+		[]string{"@tcp(", "@unix("},
+		lazy(`[A-Za-z0-9_.-]+:([^\s"'@/]+)@(?:tcp|unix)\(`), nil,
+	},
+	{
+		[]string{"jdbc:oracle:"},
+		lazy(`jdbc:oracle:[a-z]+:[^\s"'/@]+/([^\s"'@]+)@`), nil,
+	},
+	{ // define('DB_PASSWORD', '…') and its like
+		[]string{"define(", "etenv(", "etProperty(", `.set("`, ".set('", `.set(\"`, `.Set("`, `.Set(\"`, `eader("`, "eader('", `eader(\"`, "env('", `env("`, `env(\"`},
+		lazy(`\( *\\*["'][A-Za-z0-9_.-]*(?i:password|passwd|secret|token|api[_-]?key|[a-z]_key|_salt|passphrase)\\*["'] *, *\\*["']([^"'\\]{3,})`),
+		func(v string) bool { return !isReference(v) && !isProse(v) },
+	},
+	{ // passwords as crypt(3) and its like keep them
+		[]string{"$1$", "$5$", "$6$", "$y$", "$2a$", "$2b$", "$2y$", "$apr1$", "$argon2", "$pbkdf2"},
+		lazy(`\$(?:(?:1|5|6|y|apr1)\$|2[aby]\$[0-9]{2}\$|(?:argon2|pbkdf2)[a-z0-9-]*\$)([A-Za-z0-9./=,+$-]{22,})`), nil,
+	},
+	{
+		[]string{"dentified by '", "DENTIFIED BY", "DENTIFIED WITH"},
+		lazy(`(?i:identified)(?: +(?i:with) +\S+)? +(?i:by|as)(?: +(?i:password))? +(?:\\*"|')([^"'\\\n]+)`), notInProse,
+	},
+	{
+		[]string{"{SSHA", "{SHA"},
+		lazy(`\{S?SHA[0-9]{0,3}\}([A-Za-z0-9+/]{20,}=*)`), nil,
+	},
+	{ // .pgpass
+		[]string{":5432:"},
+		lazy(`[A-Za-z0-9.*-]+:5432:[^:\s"]+:[^:\s"]+:([^\s"'\\]+)`), nil,
+	},
+	{ // routers
+		[]string{"password 0 ", "password 5 ", "password 7 ", "secret 0 ", "secret 5 ", "secret 8 ", "secret 9 ", "community "},
+		lazy(`(?:\b(?:password|secret|key) [05789] |snmp-server community )([^\s"'\\]{4,})`), nil,
+	},
+	{ // Terraform
+		[]string{`variable "`, `variable \"`},
+		lazy(`variable \\*"[A-Za-z0-9_-]*(?i:password|secret|token|_key|passphrase)\\*" *\{[^{}]{0,200}?\bdefault *= *\\*"([^"\\]{3,})`), notInProse,
+	},
+	{ // a password that is asked for, and typed
+		[]string{"assword for ", "assphrase for "},
+		lazy(`(?i:password|passphrase) for [^\s:]+: +([^\s"'\\]{6,})(?:$|["'\n]|\\+n)`), nil,
+	},
+}, protocols...)
+
+// notInProse reports whether a word behind a flag or a keyword is no word of a sentence.
+func notInProse(v string) bool {
+	return !isReference(v) && !slices.Contains(proseWords, strings.ToLower(v))
+}
+
+// endsInWord reports whether the last part of a path is long enough to be a secret.
+func endsInWord(v string) bool { return len(v)-strings.LastIndexByte(v, '/') > 6 }
+
+// isEncodedPEM reports whether what follows "-----BEGIN" in base64 is a private key.
+func isEncodedPEM(v string) bool {
+	b, _ := base64.RawStdEncoding.DecodeString(("LS0tLS1CRUdJTi" + v)[:len("LS0tLS1CRUdJTi")+2+(len(v)-2)/4*4])
+	return strings.Contains(string(b[:min(len(b), 64)]), "PRIVATE")
+}
+
+func lazy(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
+
+// finder finds the literals of a pattern in a text, each place once.
+type finder struct {
+	s        string
+	literals []string
+	where    []int // the next place of each
+}
+
+func (p pattern) in(s string) *finder {
+	f := &finder{s: s, literals: p.literals, where: make([]int, len(p.literals))}
+	for i := range f.where {
+		f.where[i] = -1
+	}
+	return f
+}
+
+// next returns the first place of a literal from at on, the length of the text if there is
+// none. It is asked from left to right.
+func (f *finder) next(at int) int {
+	first := len(f.s)
+	for i, l := range f.literals {
+		if f.where[i] < at {
+			f.where[i] = len(f.s)
+			if n := strings.Index(f.s[min(at, len(f.s)):], l); n >= 0 {
+				f.where[i] = at + n
+			}
+		}
+		first = min(first, f.where[i])
+	}
+	return first
+}
+
+// mask masks the first group of each match. An expression looks only at what stands around
+// the literals, and at more where a match goes on.
+func (p pattern) mask(s string) string {
+	const before, behind = 96, 320
+	e := edits{s: s}
+	f := p.in(s)
+	done := 0
+	for at := f.next(0); at < len(s); {
+		from, to := max(done, at-before), min(len(s), at+behind)
+		for at = f.next(at + 1); at < to; at = f.next(at + 1) { // windows that touch are one
+			to = min(len(s), at+behind)
+		}
+		for from < to {
+			m := p.re().FindStringSubmatchIndex(s[from:to])
+			for ; m != nil && from+m[1] == to && to < len(s); m = p.re().FindStringSubmatchIndex(s[from:to]) {
+				to = min(len(s), from+4*(to-from))
+			}
+			if m == nil {
+				break
+			}
+			p.replace(&e, from+m[2], from+m[3])
+			from += m[1]
+			done = from
+		}
+		if at < done {
+			at = f.next(done)
+		}
+	}
+	return e.String()
+}
+
+func (p pattern) replace(e *edits, from, to int) {
+	v := e.s[from:to]
+	if strings.Contains(v, redacted) || p.check != nil && !p.check(v) {
+		return
+	}
+	e.mask(from, to)
+}

@@ -1,0 +1,81 @@
+package redact
+
+import "strings"
+
+// lineEnd is where a line ends, also within a string of JSON.
+const lineEnd = `(?:$|["'\r\n|]|\\+[rn])`
+
+// protocols are patterns of what programs and servers say to each other.
+var protocols = []pattern{
+	{ // FTP, mail, IRC, Redis
+		[]string{"PASS ", "LOGIN "},
+		lazy(`(?m:^|[>:"] ?|\\u003e ?|\\n|(?:^|["\n])\w+ )(?:PASS|LOGIN [^\s"']+) +([^\s"'\\/.:()]{6,})` + lineEnd),
+		func(v string) bool { return notInProse(v) && !strings.HasPrefix(v, "Test") },
+	},
+	{
+		[]string{"AUTH ", "IDENTIFY "},
+		lazy(`\b(?:AUTH(?: PLAIN| LOGIN| default)?|IDENTIFY(?: \w+)?) +([^\s"'\\/.:()]{6,})` + lineEnd),
+		func(v string) bool { return notInProse(v) && (notWord(v) || isBasic(v)) },
+	},
+	{
+		[]string{"stats auth "},
+		lazy(`stats auth [^\s:]+:([^\s"'\\]+)`), nil,
+	},
+	{ // commands of GitHub's runners
+		[]string{"::add-mask::", "::set-output name="},
+		lazy(`(?:::add-mask::|::set-output name=[\w-]*(?i:password|secret|token|key)::)([^\s"'\\]+)`), notInProse,
+	},
+	{ // encoded forms
+		[]string{"%3D", "%3d"},
+		lazy(`(?i:password|passwd|secret|token|api_?key)%3[Dd]([^%&\s"'\\]{4,})`), nil,
+	},
+	{
+		[]string{"form-data; name="},
+		lazy(`name=\\*"[\w-]*(?i:password|passwd|secret|token|api_?key)\\*"(?:\s|\\+[rn])+([^\s\\"]{4,})`), nil,
+	},
+	{ // the parameters of a scheme without its header
+		[]string{"SignedHeaders="},
+		lazy(`SignedHeaders=[^,\s]+, *Signature=([0-9a-f]{32,})`), nil,
+	},
+	{
+		[]string{"mac=", "response="},
+		lazy(`\b(?:mac|response)=\\*"([A-Za-z0-9+/]{27,}=*)\\*"`), nil,
+	},
+	{ // what Terraform changes it to
+		[]string{`redacted]" -> "`, `redacted]\" -> \"`, `redacted]" -\u003e "`, `redacted]\" -\u003e \"`},
+		lazy(`redacted\]\\*" -(?:>|\\u003e) \\*"([^"\\]+)`), notInProse,
+	},
+	{
+		[]string{"SecureString "},
+		lazy(`SecureString (?:-String )?\\*["']([^"'\\]{4,})`), notInProse,
+	},
+	{ // SQLite with a key, MongoDB
+		[]string{"PRAGMA key", "PRAGMA rekey", ".auth("},
+		lazy(`(?:PRAGMA (?:re)?key *= *\\*["']|\.auth\(\\*["'][^"'\\]*\\*["'] *, *\\*["'])([^"'\\]+)`), notInProse,
+	},
+	{ // <token value="…"/>
+		[]string{"assword value=", "oken value=", "ecret value=", "ey value="},
+		lazy(`(?:<|\\u003c|&lt;)[\w:.-]*(?i:password|passwd|secret|token|api-?key) value=\\*["']([^"'\\]+)`), notInProse,
+	},
+	{ // var_dump
+		[]string{"> string(", "e string("},
+		lazy(`(?i:password|passwd|secret|token|api_?key)\\*"\](?:=>|=\\u003e)\s*string\([0-9]+\) \\*"([^"\\]+)`), notInProse,
+	},
+	{ // print_r
+		[]string{"] =>", `] =\u003e`},
+		lazy(`\[\w*(?i:password|passwd|secret|token|api_?key)\] =(?:>|\\u003e) ([^\s"'\\|()]{6,}) *` + lineEnd),
+		func(v string) bool { return notInProse(v) && !isReference(v) },
+	},
+	{ // tables
+		[]string{"assword |", "oken |", "ecret |", "_key |"},
+		lazy(`(?i:password|passwd|secret|token|api[_ ]key) +\| +([^\s"'\\|()]{6,})(?: *` + lineEnd + `| \|)`),
+		func(v string) bool { return notInProse(v) && notWord(v) && !isReference(v) },
+	},
+	{ // your password is: VALUE
+		[]string{"assword is", "assphrase is", "oken is", "ecret is", "ey is", "assword ->", "oken ->", "ecret ->", `assword -\u003e`, `oken -\u003e`, `ecret -\u003e`},
+		lazy(`(?i:password|passphrase|token|secret|key)(?: is:?| -(?:>|\\u003e)) +(?:\\*["'])?([^\s"'\\,;]{6,}?)\.?` + lineEnd),
+		func(v string) bool {
+			return notInProse(v) && !isReference(v) && !strings.ContainsAny(v, "()/") && (strings.ContainsAny(v, "0123456789") || len(v) >= 20 && !isPath(v))
+		},
+	},
+}

@@ -1,0 +1,373 @@
+package redact
+
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+)
+
+// value masks the value of a secret that begins, after blanks, at at.
+func (sc *scanner) value(k key, at int) {
+	s := sc.s
+	from := at
+	for from < len(s) && (s[from] == ' ' || s[from] == '\t' || k.quote != 0 && s[from] == '\n') {
+		from++
+	}
+	if k.colon {
+		from = afterTag(s, from)
+	}
+	if k.naming == secretName {
+		from = afterWrapper(s, from)
+	}
+	q := from
+	for q < len(s) && s[q] == '\\' {
+		q++
+	}
+	n := q - from
+	if q < len(s) && (s[q] == '"' || s[q] == '\'' || s[q] == '`') && n&(n+1) == 0 {
+		if s[q] == '"' && (n < k.level || n == 0 && k.quote != '"') && sc.isJSON(q) {
+			return // not an opening quote: a string around the name ends here
+		}
+		sc.quotedValue(k, q, n)
+		return
+	}
+	switch {
+	case k.compares || k.colon && strings.HasPrefix(s[at:], ":") || strings.HasPrefix(s[at:], "//"):
+	case k.quote != 0 && sc.isJSON(from):
+		sc.number(k, from)
+	case k.colon && sc.block(k, from):
+	default:
+		sc.bare(k, from, from > at)
+	}
+}
+
+// folded returns where a quoted word ends that goes on in the next line, else at.
+func folded(s string, at int, quote byte) int {
+	from := afterBreak(s, at)
+	to := from + lengthOf(s[from:], func(c byte) bool {
+		return c > ' ' && c < 0x7f && c != '"' && c != '\'' && c != '\\' && c != ':' && c != '='
+	})
+	if from > at && to > from && to < len(s) && s[to] == quote && (to+1 == len(s) || breakAt(s, to+1) > 0) {
+		return to
+	}
+	return at
+}
+
+// quotedValue masks the value whose opening quote stands at q, with n backslashes before it.
+func (sc *scanner) quotedValue(k key, q, n int) {
+	s := sc.s
+	if from, to, ok := sc.tripled(q, n); ok {
+		sc.secret(from, to)
+		return
+	}
+	end := sc.closing(q+1, s[q], n)
+	v := s[q+1 : end]
+	switch {
+	case k.naming == maybeName && !k.maybe(v, true), k.ends("accesskey") && len(v) < 3: // of HTML
+	case k.quote == 0 && closesHere(v) || k.compares && k.ends("token") && !looksSecret(v):
+	case isReference(v) || isProse(v) || s[q] == '\'' && k.ends("token") && len(strings.TrimLeft(v, `\`)) == 1:
+	case k.ends("credentials") && slices.Contains(fetchModes, v):
+	case end < len(s) && s[end] == '\n':
+		sc.secret(q+1, max(continued(s, end), folded(s, end, s[q])))
+	default:
+		sc.secret(q+1, end)
+	}
+}
+
+// tripled returns what stands between three quotes, as TOML and Python have it.
+func (sc *scanner) tripled(q, n int) (from, to int, ok bool) {
+	s := sc.s
+	mark := strings.Repeat(strings.Repeat(`\`, n)+s[q:q+1], 3)
+	if s[q] == '`' || sc.noTriple[mark] || !strings.HasPrefix(s[q-n:], mark) || n == 0 && s[q] == '"' && sc.isJSON(q) {
+		return 0, 0, false
+	}
+	from = q - n + len(mark)
+	i := strings.Index(s[from:], mark)
+	if i < 0 {
+		if sc.noTriple == nil {
+			sc.noTriple = map[string]bool{}
+		}
+		sc.noTriple[mark] = true
+		return 0, 0, false
+	}
+	to = from + i
+	inString := n > 0 || sc.isJSON(q)
+	for j := from; inString && j < to; j++ { // a string around it ends before
+		if s[j] == '\n' || s[j] == '"' && backslashes(s, j) < max(n, 1) {
+			return 0, 0, false
+		}
+	}
+	return from, to, true
+}
+
+// secret masks a value.
+func (sc *scanner) secret(from, to int) {
+	if from < to {
+		sc.replace(from, to, maskOf(sc.s[from:to]))
+	}
+}
+
+// number masks a password that is a number; a token that is a small one is a counter.
+func (sc *scanner) number(k key, from int) {
+	const counter = 8 // a counter has fewer digits
+	to := from
+	for to < len(sc.s) && (isDigit(sc.s[to]) || to > from && strings.IndexByte(".eE+-", sc.s[to]) >= 0) {
+		to++
+	}
+	if to == from || k.naming == maybeName || k.ends("token", "cookie", "cookies") && to-from < counter {
+		return
+	}
+	quote := strings.Repeat(`\`, k.level) + string(k.quote)
+	sc.replace(from, to, quote+redacted+quote)
+}
+
+// block masks a block of YAML: password: | and lines that are indented more than the name.
+func (sc *scanner) block(k key, at int) bool {
+	s := sc.s
+	if k.naming != secretName || at >= len(s) {
+		return false
+	}
+	i := at + 1
+	switch n := lengthOf(s[at:], func(c byte) bool { return c == '\\' }); {
+	case s[at] == '|' || s[at] == '>':
+	case n > 0 && strings.HasPrefix(s[at+n:], "u003e"):
+		i = at + n + len("u003e")
+	default:
+		return false
+	}
+	marks := i + 2
+	for i < len(s) && i < marks && (s[i] == '+' || s[i] == '-' || isDigit(s[i])) {
+		i++
+	}
+	margin := indentation(s, k.start)
+	from, end := 0, i
+	for n := breakAt(s, end); n > 0; n = breakAt(s, end) {
+		text := end + n
+		for text < len(s) && (s[text] == ' ' || s[text] == '\t') {
+			text++
+		}
+		if text-end-n <= margin && breakAt(s, text) == 0 {
+			break
+		}
+		if from == 0 {
+			from = text
+		}
+		next := sc.lineEndFrom(text)
+		if next == end {
+			break
+		}
+		end = next
+	}
+	if from == 0 || from >= end {
+		return false
+	}
+	sc.replace(from, end, redacted)
+	return true
+}
+
+// indentation counts the blanks before s[at] in its line, -1 if something else stands there.
+func indentation(s string, at int) int {
+	n := 0
+	for n < at && (s[at-1-n] == ' ' || s[at-1-n] == '-') {
+		n++
+	}
+	return n
+}
+
+// lineEndFrom returns where the line ends, or the string that holds it.
+func (sc *scanner) lineEndFrom(i int) int {
+	for s := sc.s; i < len(s); i++ {
+		n := lengthOf(s[i:], func(c byte) bool { return c == '\\' })
+		if breakAt(s, i) > 0 || i+n == len(s) || s[i+n] == '"' || s[i+n] == '\'' && n > 0 {
+			return i
+		}
+		i += n
+	}
+	return len(sc.s)
+}
+
+// bare masks a value without quotes: a word, for authorization a scheme and a word,
+// for cookies all up to the end of the line or string.
+func (sc *scanner) bare(k key, from int, spaced bool) {
+	const stop = " \t,;&)}]>(<|`"
+	s := sc.s
+	if next := afterBreak(s, from); k.colon && next > from {
+		sc.nextLine(k, next)
+		return
+	}
+	if k.colon && k.ends("cookie", "cookies") && from < len(s) && (isWord(s[from]) || s[from] == '_') {
+		const longestName = 256
+		name := lengthOf(s[from:min(len(s), from+longestName)], func(c byte) bool { return dashed(c) || c == '.' })
+		if head := s[from+name:]; strings.HasPrefix(head, "=") || strings.HasPrefix(head, "\\u003d") || strings.HasPrefix(head, redacted) || strings.HasPrefix(head, Mask) {
+			sc.secret(from, sc.bareEnd(from, ""))
+			return
+		}
+	}
+	if k.ends("authorization") {
+		sc.authorization(k, from)
+		return
+	}
+	to := sc.bareEnd(from, stop)
+	if k.ends("phrase", "mnemonic") {
+		to = phraseEnd(s, to)
+	}
+	if to > from && to < len(s) && (s[to] == '"' || s[to] == '\'') && slices.Contains(stringPrefixes, s[from:to]) && (s[to] == '\'' || !sc.isJSON(to)) {
+		sc.quotedValue(k, to, 0)
+		return
+	}
+	if !spaced && !k.query && k.startsLine(s) && k.naming == secretName && !isPath(s[from:to]) {
+		to = sc.bareEnd(from, " \t;`") // of a file of variables: brackets are part of it
+	}
+	v := s[from:to]
+	switch {
+	case v == "" || isReference(v) || k.ends("credentials") && (slices.Contains(fetchModes, v) || isFile(v)):
+	case k.naming == maybeName && !k.maybe(v, false), k.spaced && !(looksSecret(v) && !isPath(v) || len(v) >= 20):
+	case !k.query && !strings.Contains(v, redacted) && sc.isCode(k, v, to, spaced):
+	case k.colon && spaced && k.isWordInProse(s, v):
+	case k.naming == secretName && k.ends("pwd") && strings.HasPrefix(v, "/") && strings.Count(v, "/") > 1: // a working directory
+	default:
+		end := to
+		if len(v) >= 8 {
+			end = continued(s, to)
+		}
+		sc.secret(from, end)
+	}
+}
+
+// phraseEnd returns where the words end that go on from s[at] to the end of the line.
+func phraseEnd(s string, at int) int {
+	end := at
+	for end+1 < len(s) && s[end] == ' ' && isLower(s[end+1]) {
+		end += 1 + lengthOf(s[end+1:], isLower)
+	}
+	if strings.Count(s[at:end], " ") >= 2 && (end == len(s) || s[end] == '"' || breakAt(s, end) > 0) {
+		return end
+	}
+	return at
+}
+
+// nextLine masks a value that stands alone in the line behind its name.
+func (sc *scanner) nextLine(k key, from int) {
+	to := sc.bareEnd(from, " \t,;&)}]>(<|`:=")
+	v := sc.s[from:to]
+	if k.naming == secretName && k.startsLine(sc.s) && len(v) >= 8 && random(v) && (to == len(sc.s) || breakAt(sc.s, to) > 0 || sc.s[to] == '"') {
+		sc.secret(from, to)
+	}
+}
+
+// authorization masks a header: behind a scheme that is known one word, else all of it.
+func (sc *scanner) authorization(k key, from int) {
+	const stop = " \t,;&)}]>(<|`"
+	s := sc.s
+	rest := s[from:]
+	if n := startOf(rest, schemes); n > 0 {
+		if to := sc.bareEnd(from+n, stop); !isReference(s[from+n : to]) {
+			sc.secret(from+n, to)
+		}
+		return
+	}
+	word := sc.bareEnd(from, stop)
+	v := s[from:word]
+	if isReference(v) || slices.Contains(proseWords, strings.ToLower(v)) || !strings.Contains(v, redacted) && sc.isCode(k, v, word, true) {
+		return
+	}
+	if !k.colon {
+		sc.secret(from, word)
+		return
+	}
+	to := sc.headerEnd(k, from)
+	from += startOf(rest, longSchemes)
+	if from < to && s[from:to] != Mask {
+		sc.replace(from, to, Mask)
+	}
+}
+
+// headerEnd returns where a header's value ends: at the end of the line or string, at the
+// quote that stands before its name. Other quotes are part of it.
+func (sc *scanner) headerEnd(k key, from int) int {
+	s := sc.s
+	open, level := byte(0), 0
+	if k.start > 0 && (s[k.start-1] == '"' || s[k.start-1] == '\'') {
+		open, level = s[k.start-1], backslashes(s, k.start-1)
+	}
+	for i := from; i < len(s); i++ {
+		n := 0
+		for i < len(s) && s[i] == '\\' {
+			i, n = i+1, n+1
+		}
+		switch {
+		case i == len(s):
+			return i - n%2
+		case n%2 == 1 && (s[i] == 'n' || s[i] == 'r'), s[i] < ' ':
+			return i - n
+		case s[i] == open && n <= level, s[i] == '"' && n == 0 && sc.isJSON(i):
+			return i - n
+		case s[i] == '"' && n > 0 && n < level:
+			return i - n
+		}
+	}
+	return len(s)
+}
+
+// startsLine reports whether nothing but blanks, a dash or export stands before the name.
+func (k key) startsLine(s string) bool {
+	i := k.start
+	if k.quote != 0 && i > k.level {
+		i -= 1 + k.level
+	}
+	for i > 0 && (s[i-1] == ' ' || s[i-1] == '\t' || s[i-1] == '-') && k.start-i < 64 {
+		i--
+	}
+	for _, word := range []string{"export", "set", "ENV", "ARG", "setenv", "+"} {
+		if strings.HasSuffix(s[:i], word) && i < k.start {
+			i -= len(word)
+			break
+		}
+	}
+	return i == 0 || s[i-1] == '\n' || s[i-1] == '"' || i > 1 && s[i-1] == 'n' && s[i-2] == '\\'
+}
+
+// isWordInProse tells "unexpected token: foo" from "token: foo" in a file of settings.
+func (k key) isWordInProse(s, v string) bool {
+	if slices.Contains(proseWords, strings.ToLower(strings.Trim(v, ".!?"))) {
+		return true
+	}
+	if k.ends("pass", "password", "passwd", "passphrase", "pwd", "key", "passwort") || looksSecret(v) {
+		return false
+	}
+	return !k.startsLine(s) && len(splitWords(k.name)) == 1 || len(v) < 6
+}
+
+// maybe reports whether the value of something that may be a secret looks like one.
+func (k key) maybe(v string, quoted bool) bool {
+	v = strings.TrimPrefix(v, "base64:")
+	digits := strings.Trim(v, "0123456789") == ""
+	switch {
+	case strings.HasSuffix(v, redacted):
+		return true
+	case k.query:
+		return len(v) >= 8 && (looksSecret(v) || k.ends("key")) && !strings.ContainsAny(v, "./")
+	case k.ends("pass", "pw"):
+		return (quoted || !k.colon) && len(v) >= 4 && !digits && !strings.ContainsAny(v, "/ ")
+	case k.ends("pin", "otp"):
+		return (quoted || !k.colon) && digits && len(v) >= 4 && len(v) <= 8
+	case k.ends("key"):
+		return len(v) >= 16 && random(v) && !strings.ContainsAny(v, " /:.") || len(v) >= 32 && random(v) && !strings.ContainsAny(v, " :")
+	case k.ends("mnemonic"):
+		return len(strings.Fields(v)) >= 12
+	case k.ends("auth") && quoted:
+		return len(v) >= 20 && lengthOf(v, isBase64) == len(v) || random(v) && len(v) >= 8 && !strings.Contains(v, " ")
+	}
+	return len(v) >= 8 && !strings.ContainsAny(v, " ") && (random(v) || isBasic(v))
+}
+
+// looksSecret tells keys from words: long, or of some length with a digit.
+func looksSecret(v string) bool {
+	return len(v) >= 20 || len(v) >= 8 && strings.ContainsAny(v, "0123456789")
+}
+
+// isBasic reports whether s is base64 of user:password.
+func isBasic(s string) bool {
+	b, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(s, "="))
+	return err == nil && strings.Contains(string(b), ":")
+}

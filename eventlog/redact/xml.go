@@ -1,0 +1,92 @@
+package redact
+
+import "strings"
+
+// maskXML masks what stands between <password> and the next tag, and in a list of properties
+// the text behind <key>password</key>. The brackets may be escaped, as Go's JSON has them.
+func maskXML(s string) string {
+	for _, m := range []struct{ open, close string }{{"<", ">"}, {`\u003c`, `\u003e`}, {"&lt;", "&gt;"}, {`\u0026lt;`, `\u0026gt;`}} {
+		if !strings.Contains(s, m.open+"/") {
+			continue
+		}
+		sc := scanner{edits: edits{s: s}}
+		pending := false // the element before was a key that names a secret
+		for at := 0; ; {
+			i := strings.Index(s[at:], m.open)
+			if i < 0 {
+				break
+			}
+			at += i + len(m.open)
+			name, from := tag(s, at, m.close)
+			if from == 0 {
+				continue
+			}
+			for next := afterBreak(s, from); next > from; next = afterBreak(s, from) {
+				from = next
+			}
+			from = skip(s, from, 0)
+			if cdata := m.open + "![CDATA["; strings.HasPrefix(s[from:], cdata) {
+				from += len(cdata)
+			}
+			to := from + textEnd(s[from:], m.open)
+			to = sc.bareEndBefore(from, to)
+			v := strings.TrimSpace(s[from:to])
+			named := sc.nameOf(attributeName(s[at:from])) == secretName
+			secret := named || nameOf(name) == secretName || pending && (name == "string" || name == "value")
+			pending = name == "key" && nameOf(v) == secretName || named && v == ""
+			if secret && v != "" && !isReference(v) && !isProse(v) {
+				sc.secret(from, from+len(strings.TrimRight(s[from:to], " \t\r\n\\")))
+			}
+			at = max(from, sc.done)
+		}
+		s = sc.String()
+	}
+	return s
+}
+
+// tag reads the name of an opening tag at s[at] and returns where its content begins, 0 if
+// there is none.
+func tag(s string, at int, closing string) (name string, content int) {
+	const longest = 256
+	end := at + lengthOf(s[at:min(len(s), at+longest)], func(c byte) bool { return dashed(c) || c == '.' || c == ':' })
+	if end == at || end == len(s) {
+		return "", 0
+	}
+	name = s[at:end]
+	if i := strings.LastIndexByte(name, ':'); i >= 0 {
+		name = name[i+1:]
+	}
+	rest := s[end:min(len(s), end+longest)]
+	i := strings.Index(rest, closing)
+	if i < 0 || strings.ContainsAny(rest[:i], "<\n/") || i > 0 && rest[0] != ' ' && rest[0] != '\\' {
+		return "", 0
+	}
+	return name, end + i + len(closing)
+}
+
+// attributeName returns what an element is called by its attribute name or key.
+func attributeName(tag string) string {
+	for _, attribute := range []string{" name=", " key="} {
+		if _, v, ok := strings.Cut(tag, attribute); ok {
+			v = strings.TrimLeft(v, "\\\"'")
+			return v[:lengthOf(v, func(c byte) bool { return dashed(c) || c == '.' })]
+		}
+	}
+	return ""
+}
+
+// textEnd returns the length of a text up to the next tag; what is longer is no password.
+func textEnd(s, open string) int {
+	const longest = 4 << 10
+	s = s[:min(len(s), longest)]
+	if i := strings.Index(s, open); i >= 0 {
+		return i
+	}
+	return 0
+}
+
+// bareEndBefore returns where a text ends that stands before to: there, or at a quote.
+func (sc *scanner) bareEndBefore(from, to int) int {
+	text := scanner{edits: edits{s: sc.s[:to]}, lineEnd: to + 1, lineJSON: true}
+	return text.bareEnd(from, "")
+}

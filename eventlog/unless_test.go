@@ -1,0 +1,55 @@
+package eventlog
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+)
+
+// TestAppendUnless kills the mutants that look before the commit instead of in it, that lose
+// the rest of the batch, and that take what lies before as a reason.
+func TestAppendUnless(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.db")
+	one, err := Open(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = one.Close() }()
+	other, err := Open(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	seq, err := one.Append(t.Context(), fact(ApprovalRevoked, Refs{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unless := Query{After: seq, Types: []Type{ApprovalRevoked}}
+	if _, err := one.AppendUnless(t.Context(), unless, fact(PolicyDecided, Refs{})); err != nil {
+		t.Errorf("what lies before is no reason: %v", err)
+	}
+	if _, err := other.Append(t.Context(), fact(ApprovalRevoked, Refs{})); err != nil {
+		t.Fatal(err)
+	}
+	var conflict *ConflictError
+	if _, err := one.AppendUnless(t.Context(), unless, fact(PolicyDecided, Refs{})); !errors.As(err, &conflict) || conflict.Type != PolicyDecided {
+		t.Errorf("another handle's event: %v", err)
+	}
+	// In one batch with what it must not follow.
+	if err := one.Record(fact(SessionRenamed, Refs{}), fact(ApprovalRevoked, Refs{})); err != nil {
+		t.Fatal(err)
+	}
+	unless.After = seq + 2
+	if _, err := one.AppendUnless(t.Context(), unless, fact(PolicyDecided, Refs{})); !errors.As(err, &conflict) {
+		t.Errorf("the batch's own event: %v", err)
+	}
+	if got := collect(t, &one.Reader, Query{Types: []Type{PolicyDecided}}); len(got) != 1 {
+		t.Errorf("%d were written", len(got))
+	}
+	if got := collect(t, &one.Reader, Query{Types: []Type{SessionRenamed}}); len(got) != 1 {
+		t.Errorf("the rest of the batch is lost: %d", len(got))
+	}
+	if _, err := one.AppendUnless(t.Context(), Query{}, fact(PolicyDecided, Refs{})); err != nil {
+		t.Errorf("no condition: %v", err)
+	}
+}

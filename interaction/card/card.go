@@ -1,0 +1,242 @@
+// Package card lays a question out as rows of a given width, the same for every front end.
+//
+// It promises that no row made of the agent's words can be taken for one of Perlica's, and says
+// which rows must have been on the screen before a yes may be taken. It draws nothing and
+// reads no key. See docs/decisions/0005-what-a-yes-covers.md.
+//
+// Rows of the agent's words stand behind a bar: one kind of bar for a line of the text, another
+// for the rest of a line that was broken. Rows of Perlica's have no bar there. What cannot be
+// seen is spelled out between ⟨ and ⟩, and the agent's words cannot hold these brackets.
+package card
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/perlica/perlica/interaction"
+)
+
+// MinWidth is the narrowest screen that a question is laid out for.
+const MinWidth = 20
+
+// Tone says what a row is, for front ends that colour it.
+type Tone int
+
+// The tones.
+const (
+	Plain Tone = iota
+	Title
+	Added
+	Removed
+	Aside   // a hint, or what changes nothing
+	Warning // what is not ordinary
+	Refused
+)
+
+// Row is one row of a card, without control sequences and no wider than the card.
+type Row struct {
+	Head  string // Perlica's: a label and the bar, a number and a kind
+	Text  string // what stands behind it
+	Agent bool   // Text is of the agent's words; Head ends with the bar
+	Must  bool   // it must have been on the screen before a yes is taken
+	Tone  Tone
+}
+
+func (r Row) String() string { return strings.TrimRight(r.Head+r.Text, " ") }
+
+// Card is a question, laid out.
+type Card struct {
+	// Rows say what is asked, from the title to the tier: what would run stands last, directly
+	// above the options.
+	Rows []Row
+	// Options has a row for each option of the question.
+	Options []Row
+}
+
+// Lay lays a question out for a screen so many columns wide.
+func Lay(q interaction.Question, width int) Card {
+	l := &layout{q: q, width: max(width, MinWidth)}
+	l.title()
+	l.described()
+	l.runs()
+	c := Card{Rows: l.rows}
+	for i, o := range q.Options {
+		c.Options = append(c.Options, option(o, i+1, len(q.Options), l.width))
+	}
+	return c
+}
+
+// The bars, and the column of labels before them.
+const (
+	bar      = "│ "
+	restBar  = "┆ "
+	labelled = "  %-7s "
+)
+
+type layout struct {
+	q     interaction.Question
+	width int
+	rows  []Row
+}
+
+// title is who asks, and how the agent calls what it wants.
+func (l *layout) title() {
+	asks, title := " asks: ", l.q.Title
+	if title == "" {
+		asks, title = " asks to ", "use a tool"
+	}
+	head := "? " + Line(l.q.Subject.Provider, max(l.width/4, 6)) + asks
+	text := Line(title, max(l.width-width(head), 1))
+	l.rows = append(l.rows, Row{Head: head, Text: text, Tone: Title})
+}
+
+// described is what the agent says about it, and what changes nothing about what would run.
+func (l *layout) described() {
+	s := l.q.Subject
+	alone := len(s.Commands)+len(s.Paths)+len(s.Fields)+len(s.Diffs) == 0 // then it is all that there is
+	for _, t := range s.Text {
+		l.text("says", t, alone, Plain)
+	}
+	for _, d := range s.Diffs {
+		l.diff(d, !l.mayCut())
+	}
+	for _, f := range s.Fields {
+		if f.Inert {
+			l.text("inert", f.Name+": "+f.Value, false, Aside)
+		}
+	}
+}
+
+// mayCut reports whether the body of the diffs need not be seen: an ordinary edit in the
+// working tree, of which everything is understood.
+func (l *layout) mayCut() bool {
+	s := l.q.Subject
+	unread := func(f interaction.Field) bool { return f.Unread }
+	outside := func(p string) bool {
+		rel, err := filepath.Rel(s.Dir, p)
+		return filepath.IsAbs(p) && (err != nil || !filepath.IsLocal(rel))
+	}
+	return s.Tier == ordinary && s.Kind == "edit" && !slices.ContainsFunc(s.Fields, unread) &&
+		!slices.ContainsFunc(s.Paths, outside)
+}
+
+// runs is what would run, and how it was judged.
+func (l *layout) runs() {
+	s := l.q.Subject
+	for _, c := range s.Commands {
+		l.text("runs", c, true, Plain)
+	}
+	for _, p := range paths(s) {
+		l.text("path", p, true, Plain)
+	}
+	for _, f := range s.Fields {
+		switch {
+		case f.Unread:
+			l.text("unread", f.Name+": "+f.Value, true, Warning)
+		case !f.Inert:
+			l.text("with", f.Name+": "+f.Value, true, Plain)
+		}
+	}
+	raw := string(s.RawInput)
+	if known := len(s.Fields) > 0 || s.Tier != "" && len(s.Commands)+len(s.Paths) > 0; !known && raw != "" && raw != "{}" && raw != "null" {
+		l.text("input", raw, true, Plain) // of a version that did not read its fields
+	}
+	if s.Dir != "" {
+		l.text("in", s.Dir, true, Plain)
+	}
+	l.tier()
+}
+
+// paths are the files that the request names, those of its diffs among them.
+func paths(s interaction.Subject) []string {
+	list := slices.Clone(s.Paths)
+	for _, d := range s.Diffs {
+		full := d.Path
+		if !filepath.IsAbs(full) {
+			full = filepath.Join(s.Dir, full)
+		}
+		if !slices.Contains(list, full) && !slices.ContainsFunc(s.Paths, func(p string) bool { return p == d.Path || s.Dir == "" && strings.HasSuffix(p, "/"+d.Path) }) {
+			list = append(list, d.Path)
+		}
+	}
+	return list
+}
+
+const ordinary = "ordinary"
+
+// tier is what the policy thinks of it, and why a person is asked.
+func (l *layout) tier() {
+	s := l.q.Subject
+	tone, words := Plain, strings.ReplaceAll(Line(s.Tier, 16), "-", " ")
+	switch s.Tier {
+	case ordinary, "":
+	case "refused":
+		tone = Refused
+	default:
+		tone = Warning
+	}
+	var parts []string
+	if words != "" {
+		parts = append(parts, words)
+	}
+	if s.Kind != "" {
+		parts = append(parts, "kind "+Line(s.Kind, 16))
+	}
+	if len(parts) > 0 {
+		head := fmt.Sprintf(labelled, "tier") + "  "
+		l.rows = append(l.rows, Row{Head: head, Text: Line(strings.Join(parts, ", "), l.width-len(head)), Must: true, Tone: tone})
+	}
+	if l.q.Why != "" {
+		l.text("why", l.q.Why, true, Warning)
+	}
+	if l.q.Word != "" {
+		l.rows = append(l.rows, Row{Head: fmt.Sprintf(labelled, "word") + "  ", Text: Line(l.q.Word, 16), Must: true, Tone: tone})
+	}
+}
+
+// text adds the rows of a text of the agent's, behind its label.
+func (l *layout) text(label, text string, must bool, tone Tone) {
+	blank := 0
+	add := func(line string) {
+		l.line(label, visible(line, false), must, tone)
+		label = ""
+	}
+	flush := func() {
+		switch {
+		case blank == 1:
+			add("")
+		case blank > 1:
+			l.line(label, blankLines(blank), must, tone)
+			label = ""
+		}
+		blank = 0
+	}
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		if strings.Trim(line, " \t") == "" {
+			blank++
+			continue
+		}
+		flush()
+		add(line)
+	}
+	flush()
+}
+
+// blankLines stands for so many lines without anything in them.
+func blankLines(n int) []cell {
+	var rd reader
+	rd.own(fmt.Sprintf("%c%d blank lines%c", open, n, shut))
+	return rd.cells
+}
+
+// line adds the rows of one line.
+func (l *layout) line(label string, cells []cell, must bool, tone Tone) {
+	mark := bar
+	room := l.width - width(fmt.Sprintf(labelled, "")+bar)
+	for _, row := range wrap(cells, room) {
+		l.rows = append(l.rows, Row{Head: fmt.Sprintf(labelled, label) + mark, Text: row, Agent: true, Must: must, Tone: tone})
+		label, mark = "", restBar
+	}
+}

@@ -1,0 +1,326 @@
+package card
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// A text is shown by a list of what may be shown as it is: printing ASCII, and the letters,
+// digits, punctuation and symbols of Unicode that take up room. Everything else is spelled out
+// between the brackets ⟨ and ⟩, which an agent's words therefore cannot hold themselves.
+const (
+	open, shut = '⟨', '⟩'
+	tabSign    = '⇥' // a tab
+	lineSign   = '⏎' // a line break, where a text is shown in one line
+	brokenSign = '↩' // a row that ends in the middle of a word
+)
+
+// ownSigns are Perlica's alone: in an agent's words they are spelled out.
+const ownSigns = string(open) + string(shut) + string(tabSign) + string(lineSign) + string(brokenSign) + "“”"
+
+// How much of what cannot be seen is shown as it is, and not counted.
+const (
+	mostIndent = 24 // columns at the beginning of a line
+	mostBlanks = 4  // blanks within a line of a text of several lines
+	mostMarks  = 2  // combining marks on a letter
+)
+
+// cell is a character of a row and the columns that it may take.
+type cell struct {
+	r     rune
+	width int8
+	blank bool // a row may be broken here
+}
+
+// narrow and wide are the two kinds of terminals: they differ in characters that Unicode calls
+// ambiguous.
+var (
+	narrow = &runewidth.Condition{}
+	wide   = &runewidth.Condition{EastAsianWidth: true}
+)
+
+// columns is the most that a terminal gives a character. A letter whose width is ambiguous, as
+// of Greek and Cyrillic, is narrow everywhere but in old East Asian settings.
+func columns(r rune) int {
+	if unicode.IsMark(r) || unicode.IsLetter(r) {
+		return max(narrow.RuneWidth(r), 1)
+	}
+	if r >= 0x1F1E6 && r <= 0x1F1FF { // the letters of flags, two of which are one flag or two
+		return 2
+	}
+	return max(narrow.RuneWidth(r), wide.RuneWidth(r), 1)
+}
+
+// plain reports whether r is shown as it is.
+func plain(r rune) bool {
+	switch {
+	case r < 0x7f:
+		return r >= ' '
+	case strings.ContainsRune(ownSigns, r):
+		return false
+	case r == 0x2800, r == 0x1D159, r == 0xFFFC: // symbols that show nothing
+		return false
+	case unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r), unicode.Is(unicode.Variation_Selector, r):
+		return false
+	}
+	return unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) && narrow.RuneWidth(r) > 0
+}
+
+// stacks reports whether r may stand on a letter. Marks that strike through or enclose may not.
+func stacks(r rune) bool {
+	return unicode.In(r, unicode.Mn, unicode.Mc) && (r < 0x334 || r > 0x338) && (r < 0x20d0 || r > 0x20ff) &&
+		!unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) && !unicode.Is(unicode.Variation_Selector, r)
+}
+
+// rightToLeft reports whether r is of a script that is written from right to left. Some terminals
+// turn the order of such words and of the signs between them.
+func rightToLeft(r rune) bool {
+	return r >= 0x590 && r <= 0x8ff || r >= 0xfb1d && r <= 0xfdff || r >= 0xfe70 && r <= 0xfeff ||
+		r >= 0x10800 && r <= 0x10fff || r >= 0x1e800 && r <= 0x1efff
+}
+
+// names of what is met often; anything else is named by its number.
+var names = map[rune]string{'\r': "CR", 0x1b: "ESC", 0: "NUL", '\a': "BEL", '\b': "BS"}
+
+// reader turns a text into cells.
+type reader struct {
+	text  string
+	line  bool // all of it becomes one line
+	mixed bool // Perlica's own signs in it stay, see [Marked]
+	cells []cell
+
+	indent int  // columns of indentation so far; -1 behind it
+	letter bool // the last cell is a letter, or a mark on one
+	marks  int  // how many stand on it
+	rtl    bool // the last cell belongs to a word that is written from right to left
+}
+
+// visible is a line of a text as cells. With line, the text may hold line breaks.
+func visible(text string, line bool) []cell {
+	rd := reader{text: text, line: line}
+	if line {
+		rd.indent = -1
+	}
+	return rd.all()
+}
+
+func (rd *reader) all() []cell {
+	for len(rd.text) > 0 {
+		rd.next()
+	}
+	rd.endWord()
+	return rd.cells
+}
+
+// next takes the next character, or a run of it.
+func (rd *reader) next() {
+	r, size := utf8.DecodeRuneInString(rd.text)
+	unit := rd.text[:size]
+	switch {
+	case r == ' ' || r == '\t' || r == '\n' && rd.line:
+		rd.space(r, rd.run(unit, len(rd.text)))
+	case r == utf8.RuneError && size == 1:
+		rd.token(rd.run(unit, len(rd.text)), fmt.Sprintf("0x%02X", unit[0]))
+	case plain(r), rd.mixed && strings.ContainsRune(ownSigns, r):
+		rd.text = rd.text[size:]
+		rd.put(r)
+	case stacks(r) && rd.letter && rd.marks < mostMarks:
+		rd.text = rd.text[size:]
+		rd.marks++
+		rd.cells = append(rd.cells, cell{r: r, width: int8(columns(r))})
+	default:
+		name := names[r]
+		if name == "" {
+			name = fmt.Sprintf("U+%04X", r)
+		}
+		rd.token(rd.run(unit, len(rd.text)), name)
+	}
+}
+
+// run takes a run of one character off the text and returns its length.
+func (rd *reader) run(unit string, most int) (n int) {
+	for n < most && strings.HasPrefix(rd.text, unit) {
+		rd.text = rd.text[len(unit):]
+		n++
+	}
+	return n
+}
+
+func (rd *reader) put(r rune) {
+	if rd.rtl && !rightToLeft(r) {
+		rd.endWord()
+	}
+	rd.indent, rd.letter, rd.marks = -1, unicode.IsLetter(r), 0
+	rd.rtl = rightToLeft(r)
+	rd.cells = append(rd.cells, cell{r: r, width: int8(columns(r))})
+}
+
+// endWord closes a word that is written from right to left with letters that are not: what
+// follows stays where it stands.
+func (rd *reader) endWord() {
+	if rd.rtl {
+		rd.rtl = false
+		if rd.mixed { // [Line] has said so
+			return
+		}
+		rd.own(string(open) + "rtl" + string(shut))
+	}
+}
+
+// space shows n blanks, tabs or line breaks.
+func (rd *reader) space(r rune, n int) {
+	rd.endWord()
+	rd.letter = false
+	width := n
+	if r == '\t' {
+		width = 4 * n
+	}
+	switch {
+	case rd.text == "" && (n > 1 || r != ' '), rd.text == "" && rd.line:
+		rd.count(n, r)
+	case rd.indent >= 0 && rd.indent+width <= mostIndent:
+		rd.indent += width
+		for range n {
+			if r == '\t' {
+				rd.own(string(tabSign) + "   ")
+			} else {
+				rd.own(" ")
+			}
+		}
+	case r == ' ' && (n == 1 || n <= mostBlanks && !rd.line):
+		rd.indent = -1
+		for range n {
+			rd.cells = append(rd.cells, cell{' ', 1, true})
+		}
+	case n == 1 && r == '\t':
+		rd.indent = -1
+		rd.own(string(tabSign))
+	case n == 1 && r == '\n':
+		rd.own(string(lineSign))
+	default:
+		rd.indent = -1
+		rd.count(n, r)
+	}
+}
+
+func (rd *reader) count(n int, r rune) {
+	what := map[rune]string{' ': "blank", '\t': "tab", '\n': "line break"}[r]
+	if n > 1 {
+		what = fmt.Sprintf("%d %ss", n, what)
+	}
+	rd.own(string(open) + what + string(shut))
+}
+
+func (rd *reader) token(n int, name string) {
+	rd.endWord()
+	rd.indent, rd.letter = -1, false
+	if n > 1 {
+		name = fmt.Sprintf("%d × %s", n, name)
+	}
+	rd.own(string(open) + name + string(shut))
+}
+
+// own puts what is Perlica's: no row is broken at its blanks.
+func (rd *reader) own(s string) {
+	for _, r := range s {
+		rd.cells = append(rd.cells, cell{r: r, width: int8(columns(r))})
+	}
+}
+
+func widthOf(cells []cell) (n int) {
+	for _, c := range cells {
+		n += int(c.width)
+	}
+	return n
+}
+
+// width is the most columns that a text of Perlica's takes.
+func width(s string) (n int) {
+	for _, r := range s {
+		n += columns(r)
+	}
+	return n
+}
+
+func textOf(cells []cell) string {
+	var b strings.Builder
+	for _, c := range cells {
+		b.WriteRune(c.r)
+	}
+	return b.String()
+}
+
+// Line is a text as one line of at most so many columns: what cannot be seen is spelled out, and
+// what does not fit is cut off. With 0 nothing is.
+func Line(text string, most int) string {
+	return textOf(cut(visible(strings.Trim(text, " \t\r\n"), true), most))
+}
+
+// further begins each row of [Marked] but the first.
+const further = "  " + restBar
+
+// Marked lays out a text of Perlica's in which an agent's words may stand, in rows of at most most
+// columns; 0 is no limit. Each row but the first begins with a bar, so that none can be taken for a
+// row of Perlica's. Words of an agent's go through [Line] first: Perlica's signs in text stay.
+func Marked(text string, most int) string {
+	room := math.MaxInt
+	if most > 0 {
+		room = max(most, MinWidth) - width(further)
+	}
+	var rows []string
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		rows = append(rows, wrap((&reader{text: line, mixed: true}).all(), room)...)
+	}
+	return strings.Join(rows, "\n"+further)
+}
+
+// cut shortens cells to a width.
+func cut(cells []cell, most int) []cell {
+	if most <= 0 || widthOf(cells) <= most {
+		return cells
+	}
+	w, n := columns('…'), 0
+	for n < len(cells) && w+int(cells[n].width) <= most {
+		w += int(cells[n].width)
+		n++
+	}
+	return append(cells[:n:n], cell{r: '…', width: int8(columns('…'))})
+}
+
+// wrap breaks a line into rows of a width: at a blank, which is left out, or in the middle of a
+// word, and then a sign says so.
+func wrap(cells []cell, most int) (rows []string) {
+	for {
+		w, end, blank := 0, 0, -1
+		for end < len(cells) && w+int(cells[end].width) <= most {
+			if cells[end].blank && end > 0 {
+				blank = end
+			}
+			w += int(cells[end].width)
+			end++
+		}
+		switch {
+		case end == len(cells):
+			return append(rows, textOf(cells))
+		case cells[end].blank:
+			blank = end
+		}
+		if blank > 0 {
+			rows = append(rows, textOf(cells[:blank]))
+			cells = cells[blank+1:]
+			continue
+		}
+		for end > 1 && (w > most-columns(brokenSign) || unicode.IsMark(cells[end].r)) {
+			end--
+			w -= int(cells[end].width)
+		}
+		end = max(end, 1)
+		rows = append(rows, textOf(cells[:end])+string(brokenSign))
+		cells = cells[end:]
+	}
+}

@@ -1,0 +1,73 @@
+package kernel
+
+import (
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/fact"
+)
+
+// A modeWatch finds the changes of an agent's mode that nobody asked for.
+type modeWatch struct {
+	open    bool     // the session is open and its mode was chosen
+	now     string   // the mode as it was chosen, or as the agent last reported it
+	chosen  bool     // a person has chosen it in this conversation
+	expect  string   // the mode that is being chosen; the agent may report it before it answers
+	between []string // to which it changed while no turn was under way
+}
+
+// presentMode is the mode that the agent last said it is in. The caller holds mu.
+func (s *agentSession) presentMode() string {
+	for _, o := range s.state.Options {
+		if s.session != nil && s.session.ModeOption != "" && o.Select != nil && string(o.Select.Id) == s.session.ModeOption {
+			return string(o.Select.CurrentValue)
+		}
+	}
+	return s.state.Mode
+}
+
+// expectMode says that the mode is about to be chosen.
+func (s *agentSession) expectMode(mode string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.modes.expect, s.modes.chosen = mode, true
+}
+
+// watchMode looks at the mode that the agent has just reported, and returns a change of the
+// turn under way. The caller holds mu.
+func (s *agentSession) watchMode() (from, to string) {
+	from, to = s.modes.now, s.presentMode()
+	if s.modes.now = to; !s.modes.open || to == from || to == "" || to == s.modes.expect {
+		return "", ""
+	}
+	if s.turn == nil {
+		s.modes.between = append(s.modes.between, to)
+		return "", ""
+	}
+	return from, to
+}
+
+// modeChosen says whether a person, the configuration, or what is known of the agent chose its
+// mode. The caller holds mu.
+func (s *agentSession) modeChosen() bool {
+	asking := s.setup.Agent.Asking
+	return s.modes.chosen || s.setup.Mode != ModeNone && (s.setup.Mode != "" || asking.Mode != "" || asking.Option != "")
+}
+
+// strayModes are the changes of the mode that came after the last turn.
+func (s *agentSession) strayModes() (events []eventlog.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, to := range s.modes.between {
+		events = append(events, eventlog.NewFact(eventlog.PolicyUnasked, "agent", s.base, fact.UnaskedTool{
+			ToolSeen: modeTool(to), Why: "the agent changed its mode and nobody was asked",
+		}))
+	}
+	s.modes.between = nil
+	return events
+}
+
+// modeTool stands for a change of the mode among the tools that ran.
+func modeTool(to string) fact.ToolSeen {
+	return fact.ToolSeen{Title: "mode " + to, Kind: string(acp.ToolKindSwitchMode), Status: string(acp.ToolCallStatusCompleted)}
+}

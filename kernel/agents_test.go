@@ -1,0 +1,145 @@
+package kernel
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/toolcall"
+	"github.com/perlica/perlica/provider"
+)
+
+// agentFrames are the recorded frames of real agents, and those written after the source of
+// others; the first line of a file of the latter says which.
+func agentFrames(t *testing.T) map[string][][]byte {
+	t.Helper()
+	files := map[string][][]byte{}
+	for _, glob := range []string{"../provider/testdata/frames/*.ndjson", "testdata/agents/*.ndjson"} {
+		names, err := filepath.Glob(glob)
+		if err != nil || len(names) == 0 {
+			t.Fatalf("%s: %v, %v", glob, names, err)
+		}
+		for _, name := range names {
+			b, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range bytes.Lines(b) {
+				var v struct {
+					From string
+					Line json.RawMessage
+				}
+				if err := json.Unmarshal(line, &v); err != nil {
+					t.Fatal(err)
+				}
+				if v.From == "agent" {
+					files[filepath.Base(name)] = append(files[filepath.Base(name)], v.Line)
+				}
+			}
+		}
+	}
+	return files
+}
+
+// toolOfFrame is the tool call of a frame, and whether the frame asks about it.
+func toolOfFrame(line []byte) (tool *provider.ToolCall, asks bool) {
+	if u, ok := provider.ParseUpdate(line); ok {
+		return u.Tool, false
+	}
+	var v struct {
+		Method string
+		Params struct{ ToolCall provider.ToolCall }
+	}
+	if json.Unmarshal(line, &v) != nil || v.Method != acp.ClientMethodSessionRequestPermission {
+		return nil, false
+	}
+	return &v.Params.ToolCall, true
+}
+
+// TestAgentsFrames: of what real agents ask and report nothing is unreadable, and nothing that
+// they ran is other than what was allowed. With one invented field each of their requests is
+// unreadable, and names the field.
+func TestAgentsFrames(t *testing.T) {
+	place := policy.Place{Dir: "/project", Home: "/home/me"}
+	asked, ran := 0, 0
+	for name, frames := range agentFrames(t) {
+		agent, _, _ := strings.Cut(strings.TrimSuffix(name, ".ndjson"), "_")
+		c := newClient(&run{r: &Runner{opt: Options{Now: time.Now}}, t: Turn{Setup: Setup{Agent: Agent{Agent: provider.Agent{ID: agent}}}}})
+		for _, line := range frames {
+			tool, asks := toolOfFrame(line)
+			if tool == nil {
+				continue
+			}
+			announced := c.toolCall(tool.ID)
+			s := c.noteTool(*tool)
+			req := startsWhere(toolcall.Read(callOf(agent, s.call), place).Request, toolcall.Read(callOf(agent, announced), place).Request)
+			if !asks {
+				s.report(agent)
+				ran++
+				if why := unreadable(req); why != "" && hasRun(s.Status) {
+					t.Errorf("%s: %s: %s", name, line, why)
+				}
+				continue
+			}
+			asked++
+			s.asked, s.approved = true, append(s.approved, req)
+			if why := unreadable(req); why != "" {
+				t.Errorf("%s: %s: %s", name, line, why)
+			}
+			inventOne(t, name, agent, s.call, place)
+		}
+		for _, s := range c.tools {
+			if why := c.unasked(*s, place); why != "" && s.asked {
+				t.Errorf("%s: %s: %s", name, s.Title, why)
+			}
+		}
+		c.show.close()
+	}
+	if asked < 10 || ran < 20 {
+		t.Errorf("%d requests and %d reports were read", asked, ran)
+	}
+}
+
+// inventOne adds a field that no agent has.
+func inventOne(t *testing.T, name, agent string, call provider.ToolCall, place policy.Place) {
+	t.Helper()
+	input := map[string]json.RawMessage{}
+	if len(call.RawInput) > 0 && json.Unmarshal(call.RawInput, &input) != nil {
+		t.Fatalf("%s: %s", name, call.RawInput)
+	}
+	for value, unread := range map[string]bool{`"then do as you like"`: true, `"../x"`: true, `"bash"`: true, `42`: false, `"quick"`: false} {
+		input["invented"] = json.RawMessage(value)
+		call.RawInput, _ = json.Marshal(input)
+		req := toolcall.Read(callOf(agent, call), place).Request
+		shown := false
+		for _, f := range req.Fields {
+			shown = shown || f.Name == "invented"
+		}
+		if !shown || (unreadable(req) != "") != unread {
+			t.Errorf("%s: with %s: %+v", name, value, req)
+		}
+	}
+}
+
+// unreadable says what nobody can read in a request, or "".
+func unreadable(req policy.Request) string {
+	for _, f := range req.Fields {
+		if f.Role == policy.Unread {
+			return f.Name
+		}
+	}
+	if len(req.Commands) == 0 && (req.HasCommand || req.Kind == "execute") {
+		return "the command"
+	}
+	if len(req.Paths) == 0 && (req.Kind == "edit" || req.Kind == "delete" || req.Kind == "move") {
+		return "the file"
+	}
+	return ""
+}

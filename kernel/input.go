@@ -1,0 +1,141 @@
+package kernel
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/perlica/perlica/eventlog"
+)
+
+// Input is one thing to be answered.
+type Input struct {
+	ID          eventlog.InputID // empty: a new one is made
+	Text        string
+	Attachments []string // paths of files
+	Source      string   // where it came from: "run", "chat"
+	Sender      string   // who it came from: a user's name
+}
+
+// An InputError says what is wrong with what was to be sent; nothing was.
+type InputError struct{ Err error }
+
+func (e *InputError) Error() string { return e.Err.Error() }
+func (e *InputError) Unwrap() error { return e.Err }
+
+// isUsage reports whether err is the fault of whoever asked, not of the agent.
+func isUsage(err error) bool {
+	var input *InputError
+	return errors.As(err, &input)
+}
+
+// An InputConflictError says that the input's id was called before with another text or other
+// attachments. Nothing was sent, and the recorded result is not this input's.
+type InputConflictError struct {
+	Input           eventlog.InputID
+	Run             eventlog.RunID // in which it was called
+	Recorded, Given string         // the digests: see Input.digest
+}
+
+func (e *InputConflictError) Error() string {
+	return fmt.Sprintf("the input %s was called before with another text or other attachments: sha256 %s is recorded, %s was given", e.Input, e.Recorded, e.Given)
+}
+
+// file is an attachment as it is sent.
+type file struct {
+	name, uri string
+	data      []byte // nil: it is too large, and the agent gets a link
+}
+
+// maxEmbedded is the largest file that is put into a prompt; of a larger one the agent
+// gets a link.
+const maxEmbedded = 1 << 20
+
+// files reads the attachments. The error is an *InputError.
+func (in Input) files() ([]file, error) {
+	var list []file
+	for _, path := range in.Attachments {
+		f, err := readFile(path)
+		if err != nil {
+			return nil, &InputError{fmt.Errorf("attachment: %w", err)}
+		}
+		list = append(list, f)
+	}
+	return list, nil
+}
+
+func readFile(path string) (file, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return file{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return file{}, &fs.PathError{Op: "attach", Path: path, Err: errors.New("not a regular file")}
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return file{}, err
+	}
+	f := file{name: filepath.Base(abs), uri: (&url.URL{Scheme: "file", Path: filepath.ToSlash(abs)}).String()}
+	if info.Size() <= maxEmbedded {
+		f.data, err = os.ReadFile(abs)
+		if f.data == nil {
+			f.data = []byte{} // an empty file is no link
+		}
+	}
+	return f, err
+}
+
+// digest identifies what an input asks: the SHA-256 of its text in hex; where there are
+// attachments, that of this digest and, for each of them in their order, the SHA-256 of its
+// content ("-" where the agent gets a link only) and its URI, each on a line of its own.
+func (in Input) digest(files []file) string {
+	hash := func(b []byte) string {
+		sum := sha256.Sum256(b)
+		return hex.EncodeToString(sum[:])
+	}
+	text := hash([]byte(in.Text))
+	if len(files) == 0 {
+		return text
+	}
+	lines := text + "\n"
+	for _, f := range files {
+		content := "-"
+		if f.data != nil {
+			content = hash(f.data)
+		}
+		lines += content + "\n" + f.uri + "\n"
+	}
+	return hash([]byte(lines))
+}
+
+// Digest identifies an input by its text and its attachments, as its intent does. The error is an
+// *InputError.
+func (r *Runner) Digest(in Input) (string, error) {
+	files, err := in.files()
+	if err != nil {
+		return "", err
+	}
+	return r.digest(in, files), nil
+}
+
+// digest is Input.digest as the log may hold it: where the log is masked, that of what is left.
+func (r *Runner) digest(in Input, files []file) string {
+	if !r.opt.RedactLog {
+		return in.digest(files)
+	}
+	in.Text = r.opt.Redactor.Text(in.Text)
+	masked := slices.Clone(files)
+	for i, f := range masked {
+		if f.data != nil {
+			masked[i].data = []byte(r.opt.Redactor.Text(string(f.data)))
+		}
+	}
+	return in.digest(masked)
+}

@@ -1,0 +1,106 @@
+package kernel
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/fact"
+)
+
+// recordInput writes a answered turn of an input whose digest is that of in.
+func recordInput(t *testing.T, r *Runner, in Input, outcome bool) {
+	t.Helper()
+	files, err := in.files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	refs := eventlog.Refs{Session: "s", Run: eventlog.RunID("run of " + in.ID), Input: in.ID}
+	append1(t, r,
+		eventlog.NewFact(eventlog.MessageReceived, "user", refs, fact.MessageReceived{Text: in.Text, Provider: "p"}),
+		eventlog.NewFact(eventlog.Requested, "perlica", refs, fact.Requested{Provider: "p", Input: in.digest(files)}))
+	if outcome {
+		append1(t, r, eventlog.NewFact(eventlog.Responded, "agent", refs, fact.Responded{Text: "answer"}))
+	}
+}
+
+// TestSameIDAnotherInput: an input is the one that was called only with the same text and the
+// same attachments, while its call is under way, too.
+func TestSameIDAnotherInput(t *testing.T) {
+	r := pruneRunner(t)
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	a, b, empty, large := write("a", "A"), write("b", "A"), write("empty", ""), write("large", strings.Repeat("x", maxEmbedded+1))
+	called := map[eventlog.InputID]Input{
+		"plain": {ID: "plain", Text: "hello"},
+		"with":  {ID: "with", Text: "hello", Attachments: []string{a, empty}},
+		"large": {ID: "large", Text: "hello", Attachments: []string{large}},
+	}
+	for _, in := range called {
+		recordInput(t, r, in, true)
+	}
+	recordInput(t, r, Input{ID: "running", Text: "hello"}, false)
+	lock, err := acquire(runLockPath(r.opt.Paths.Locks, "run of running"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.release()
+	for _, in := range called {
+		if res, ok, err := r.replay(t.Context(), in); err != nil || !ok || res.Text != "answer" || len(res.Warnings) > 0 {
+			t.Errorf("%+v: %+v, %t, %v", in, res, ok, err)
+		}
+	}
+	for _, in := range []Input{
+		{ID: "plain", Text: "hello\n"},
+		{ID: "plain", Text: ""},
+		{ID: "plain", Text: "hello", Attachments: []string{a}},
+		{ID: "with", Text: "hello"},
+		{ID: "with", Text: "other", Attachments: []string{a, empty}},
+		{ID: "with", Text: "hello", Attachments: []string{empty, a}},
+		{ID: "with", Text: "hello", Attachments: []string{b, empty}},
+		{ID: "with", Text: "hello", Attachments: []string{a, large}},
+		{ID: "large", Text: "hello", Attachments: []string{a}},
+		{ID: "running", Text: "other"},
+	} {
+		res, ok, err := r.replay(t.Context(), in)
+		var other *InputConflictError
+		if !ok || !errors.As(err, &other) || other.Recorded == other.Given || other.Input != in.ID || res.Text != "" {
+			t.Errorf("%+v: %+v, %t, %v", in, res, ok, err)
+		}
+	}
+	if _, _, err := r.replay(t.Context(), Input{ID: "running", Text: "hello"}); !errors.Is(err, ErrInputRunning) {
+		t.Errorf("the same input, under way: %v", err)
+	}
+	if _, _, err := r.replay(t.Context(), Input{ID: "plain", Text: "hello", Attachments: []string{"missing"}}); !isUsage(err) {
+		t.Errorf("an attachment that is missing: %v", err)
+	}
+	if _, ok, err := r.replay(t.Context(), Input{ID: "new", Text: "hello"}); ok || err != nil {
+		t.Errorf("an input that was never called: %t, %v", ok, err)
+	}
+}
+
+// TestInputThatCannotBeCompared: an intent of an earlier version, or one that was pruned, has no
+// digest: the recorded result comes with a warning.
+func TestInputThatCannotBeCompared(t *testing.T) {
+	r := pruneRunner(t)
+	turns(t, r, "old")
+	recordInput(t, r, Input{ID: "pruned", Text: "hello"}, true)
+	if _, err := r.Prune(t.Context(), eventlog.Pruning{Until: 1000, Run: "run of pruned"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []eventlog.InputID{"input old", "pruned"} {
+		res, ok, err := r.replay(t.Context(), Input{ID: id, Text: "other"})
+		if err != nil || !ok || res.Outcome != OutcomeResponded || len(res.Warnings) != 1 || !strings.HasPrefix(res.Warnings[0], "input_not_compared: ") {
+			t.Errorf("%s: %+v, %t, %v", id, res, ok, err)
+		}
+	}
+}

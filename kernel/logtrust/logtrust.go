@@ -1,0 +1,369 @@
+// Package logtrust says which event logs may be appended to on behalf of this user.
+//
+// A log answers for an agent: an input that it holds is not called again. One that came with a
+// clone could hold answers that nobody gave, and a harmless run in it would sign them. So a log is
+// known if it was made here, if a key of this machine or one that the user trusts signed all
+// its outcomes, or if the user trusted it. The package keeps that in a folder of the user's own state,
+// one file for each log; it changes no log.
+package logtrust
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/evidence"
+)
+
+// Store is the folder in the user's state. The zero Store knows every log: it is for programs
+// that keep no such state.
+type Store struct {
+	Dir string
+	// Keys are those of this machine's user, and Trusted are verifier keys that the user trusts
+	// besides: whatever name they were written with, they count for every log.
+	Keys    *evidence.Keys
+	Trusted []string
+}
+
+// UnknownError says that a log is not known here. Nothing of it was used.
+type UnknownError struct {
+	Log Log
+	Why string
+}
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("the event log was not made here and is not trusted: %s: %s", e.Log.Path, e.Why)
+}
+
+// Log is what a person is shown of a log before trusting it.
+type Log struct {
+	Path   string    `json:"path"`
+	Origin string    `json:"origin"` // its name: perlica/ID
+	Events int64     `json:"events"`
+	Made   time.Time `json:"made"`           // its first event
+	Newest time.Time `json:"newest"`         // its last event
+	Keys   []string  `json:"keys,omitempty"` // by which its newest checkpoint says it is signed, as NAME+ID
+}
+
+// entry is what the store keeps of a log, in a file named by a hash of the log's path.
+type entry struct {
+	Path   string `json:"path"`
+	Origin string `json:"origin,omitempty"` // empty: the log was empty
+	File   string `json:"file,omitempty"`   // the file's identity; empty: the system tells none
+	Keys   []Key  `json:"keys,omitempty"`   // that were trusted with it
+}
+
+// Key is an Ed25519 public key in base64.
+type Key string
+
+// ParseKey reads the public key of a log's verifier key (NAME+ID+KEY, as https://c2sp.org/signed-note
+// has it). The error wraps evidence.ErrVerifierKey.
+func ParseKey(vkey string) (Key, error) {
+	if _, err := evidence.NewVerifier(vkey); err != nil {
+		return "", err
+	}
+	b, err := base64.StdEncoding.DecodeString(strings.SplitN(vkey, "+", 3)[2])
+	if err != nil || len(b) != 1+ed25519.PublicKeySize || b[0] != 1 { // a witness's, for example
+		return "", fmt.Errorf("%w of a log: %q", evidence.ErrVerifierKey, vkey)
+	}
+	return Key(base64.StdEncoding.EncodeToString(b[1:])), nil
+}
+
+// verifier checks what the key signed for the log that origin names.
+func (k Key) verifier(origin string) (note.Verifier, error) {
+	public, err := base64.StdEncoding.DecodeString(string(k))
+	if err != nil {
+		return nil, err
+	}
+	return note.NewVerifier(evidence.VerifierKey(origin, public))
+}
+
+// Check returns nil if the log at path may be appended to, or if there is none yet; else an
+// *UnknownError. It opens the log for reading only, and not at all where the file is the one that
+// was known at the last start. Of a file that it sees for the first time it verifies all hashes, which
+// takes some two seconds for a million events.
+func (s Store) Check(ctx context.Context, path string) error {
+	_, err := s.check(ctx, path)
+	return err
+}
+
+// Open opens the log at path for work if Check lets it pass, and keeps that it is known. Another file
+// that took its place behind the check, or appeared where there was none, is checked for itself.
+// kept is why it could not be kept: then the log is looked at again when it is opened next.
+func (s Store) Open(ctx context.Context, path string, opt eventlog.Options) (log *eventlog.Log, kept, err error) {
+	before, err := s.check(ctx, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if log, err = eventlog.Open(ctx, path, opt); err != nil || s.Dir == "" {
+		return log, nil, err
+	}
+	if err := s.admit(ctx, path, before); err != nil {
+		return nil, nil, errors.Join(err, log.Close())
+	}
+	return log, s.add(ctx, &log.Reader, nil), nil
+}
+
+// admit returns nil if the file at path is the one that was let pass before, or passes itself.
+func (s Store) admit(ctx context.Context, path, before string) error {
+	if now, err := identity(path); err != nil || before != "" && before == now {
+		return err
+	}
+	return s.Check(ctx, path)
+}
+
+// check is Check; it returns which file it let pass, or nothing if there is none.
+func (s Store) check(ctx context.Context, path string) (now string, err error) {
+	if s.Dir == "" {
+		return "", nil
+	}
+	now, err = identity(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	old, ok := s.read(path)
+	if ok && old.File != "" && old.File == now {
+		return now, nil
+	}
+	if now != "" && slices.ContainsFunc(s.entries(), func(e entry) bool { return e.File == now }) {
+		return now, nil // it was moved
+	}
+	r, err := eventlog.OpenReader(ctx, path)
+	if err != nil {
+		return now, nil // opening it for work says what is wrong with it
+	}
+	defer func() { _ = r.Close() }() // read from only
+	origin, err := r.Origin(ctx)
+	if err != nil || origin == "" {
+		return now, err
+	}
+	if ok && old.File == "" && now == "" && old.Origin == origin {
+		return now, nil // the system does not tell files apart
+	}
+	return now, s.verify(ctx, r, origin)
+}
+
+// verify looks whether keys that are known here signed all outcomes that the log holds.
+func (s Store) verify(ctx context.Context, r *eventlog.Reader, origin string) error {
+	known, err := s.verifiers(origin)
+	if err != nil {
+		return err
+	}
+	unknown := func(format string, args ...any) error {
+		log, err := Describe(ctx, r)
+		return errors.Join(err, &UnknownError{Log: log, Why: fmt.Sprintf(format, args...)})
+	}
+	if last, ok, err := r.LastCheckpoint(ctx, 0); err != nil || !ok || !signs(last, known) {
+		if err != nil && !errors.Is(err, evidence.ErrCheckpoint) {
+			return err
+		}
+		return unknown("no key that is known here signed its newest checkpoint")
+	}
+	rep, err := r.Verify(ctx, eventlog.VerifyOptions{Keys: known})
+	switch {
+	case err != nil && !errors.Is(err, evidence.ErrCheckpoint):
+		return err
+	case err != nil || !rep.OK():
+		return unknown("it is damaged, see 'perlica log verify'")
+	}
+	outcome := eventlog.Query{
+		After: eventlog.Seq(rep.Signed),
+		Types: []eventlog.Type{eventlog.Responded, eventlog.ProviderError, eventlog.OutcomeUnknown},
+	}
+	if e, ok, err := r.Last(ctx, outcome); err != nil {
+		return err
+	} else if ok {
+		return unknown("event %d is an outcome that no key known here signed; signed are %d events", e.Seq, rep.Signed)
+	}
+	return nil
+}
+
+func signs(c evidence.Checkpoint, known []note.Verifier) bool {
+	by, err := c.Signed(known...)
+	return err == nil && len(by) > 0
+}
+
+// verifiers are the keys whose signature makes the log that origin names a known one.
+func (s Store) verifiers(origin string) ([]note.Verifier, error) {
+	var list []note.Verifier
+	if s.Keys != nil {
+		list = s.Keys.Verifiers(origin)
+	}
+	var keys []Key
+	for _, text := range s.Trusted {
+		k, err := ParseKey(text)
+		if err != nil {
+			return nil, fmt.Errorf("PERLICA_TRUST_LOG: %w", err)
+		}
+		keys = append(keys, k)
+	}
+	for _, e := range s.entries() {
+		if e.Origin == origin {
+			keys = append(keys, e.Keys...)
+		}
+	}
+	slices.Sort(keys)
+	for _, k := range slices.Compact(keys) {
+		v, err := k.verifier(origin)
+		if err != nil {
+			continue // an entry that somebody edited
+		}
+		if !slices.ContainsFunc(list, func(o note.Verifier) bool { return o.KeyHash() == v.KeyHash() }) {
+			list = append(list, v)
+		}
+	}
+	return list, nil
+}
+
+// Describe says what a log is.
+func Describe(ctx context.Context, r *eventlog.Reader) (l Log, err error) {
+	l.Path = r.Path()
+	if l.Origin, err = r.Origin(ctx); err != nil {
+		return l, err
+	}
+	if l.Events, _, err = r.Head(ctx); err != nil {
+		return l, err
+	}
+	for e, err := range r.Events(ctx, eventlog.Query{Limit: 1}) {
+		if err != nil {
+			return l, err
+		}
+		l.Made = e.Time
+	}
+	if e, ok, err := r.Last(ctx, eventlog.Query{}); err != nil {
+		return l, err
+	} else if ok {
+		l.Newest = e.Time
+	}
+	if c, ok, err := r.LastCheckpoint(ctx, 0); err == nil && ok {
+		l.Keys = c.KeyNames()
+	}
+	return l, nil
+}
+
+// Add keeps that the log at path is known: it was made here, or Check let it pass.
+func (s Store) Add(ctx context.Context, r *eventlog.Reader) error {
+	if s.Dir == "" {
+		return nil
+	}
+	return s.add(ctx, r, nil)
+}
+
+// Trust makes a log known that was not made here. With a verifier key, later states of the same log
+// are known, too, as far as that key signed them.
+func (s Store) Trust(ctx context.Context, r *eventlog.Reader, vkey string) error {
+	if vkey == "" {
+		return s.add(ctx, r, nil)
+	}
+	key, err := ParseKey(vkey)
+	if err != nil {
+		return err
+	}
+	origin, err := r.Origin(ctx)
+	if err != nil {
+		return err
+	}
+	only := Store{Dir: s.Dir, Trusted: []string{vkey}}
+	if err := only.verify(ctx, r, origin); err != nil {
+		return err
+	}
+	return s.add(ctx, r, []Key{key})
+}
+
+func (s Store) add(ctx context.Context, r *eventlog.Reader, keys []Key) error {
+	file, err := identity(r.Path())
+	if err != nil {
+		return err
+	}
+	e, ok := s.read(r.Path())
+	if ok && file != "" && e.File == file && len(keys) == 0 {
+		return nil
+	}
+	origin, err := r.Origin(ctx)
+	if err != nil {
+		return err
+	}
+	if e.Origin != origin {
+		e.Keys = nil
+	}
+	e = entry{Path: real(r.Path()), Origin: origin, File: file, Keys: append(e.Keys, keys...)}
+	b, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return err
+	}
+	return replace(s.file(r.Path()), append(b, '\n'))
+}
+
+// read returns what is kept of the log at path; a file that cannot be read counts as none.
+func (s Store) read(path string) (entry, bool) {
+	b, err := os.ReadFile(s.file(path))
+	if err != nil {
+		return entry{}, false
+	}
+	var e entry
+	return e, json.Unmarshal(b, &e) == nil && e.Path == real(path)
+}
+
+// entries returns all that is kept.
+func (s Store) entries() (list []entry) {
+	files, _ := os.ReadDir(s.Dir) // none: nothing is kept
+	for _, f := range files {
+		var e entry
+		if b, err := os.ReadFile(filepath.Join(s.Dir, f.Name())); err == nil && json.Unmarshal(b, &e) == nil {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+func (s Store) file(path string) string {
+	sum := sha256.Sum256([]byte(real(path)))
+	return filepath.Join(s.Dir, hex.EncodeToString(sum[:]))
+}
+
+func real(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	if p, err := filepath.EvalSymlinks(path); err == nil {
+		return p
+	}
+	return path
+}
+
+// replace puts a whole file in the place of another. It does not wait for the disk: what a power
+// failure takes is found out anew from the log's signatures.
+func replace(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // it was not used
+	}
+	return err
+}

@@ -1,0 +1,219 @@
+package logtrust
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/evidence"
+)
+
+// user is somebody with keys and a store of their own.
+func user(t *testing.T) Store {
+	t.Helper()
+	dir := t.TempDir()
+	return Store{Dir: filepath.Join(dir, "logs"), Keys: evidence.UseKeys(filepath.Join(dir, "keys"))}
+}
+
+// write appends events through a handle with these keys; nil signs nothing.
+func write(t *testing.T, path string, keys *evidence.Keys, types ...eventlog.Type) {
+	t.Helper()
+	log, err := eventlog.Open(t.Context(), path, eventlog.Options{Context: "default", Keys: keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refs := eventlog.Refs{Run: eventlog.RunID(log.Writer()), Input: eventlog.InputID(log.Writer())}
+	for _, typ := range types {
+		if _, err := log.Append(t.Context(), eventlog.NewFact(typ, "user", refs, struct{}{})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// elsewhere copies a log to where no store has seen it.
+func elsewhere(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), "eventlog.db")
+	if err := os.WriteFile(to, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+func add(t *testing.T, s Store, path string) {
+	t.Helper()
+	r, err := eventlog.OpenReader(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Add(t.Context(), r), r.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	me, other := user(t), user(t)
+	run := []eventlog.Type{eventlog.Requested, eventlog.Responded, eventlog.CallEnforced}
+	for name, tc := range map[string]struct {
+		make func(path string)
+		why  string // of the UnknownError; empty: the log is known
+	}{
+		"no file":            {func(string) {}, ""},
+		"empty":              {func(path string) { write(t, path, nil) }, ""},
+		"mine":               {func(path string) { write(t, path, me.Keys, run...) }, ""},
+		"another's":          {func(path string) { write(t, path, other.Keys, run...) }, "no key that is known"},
+		"nobody's":           {func(path string) { write(t, path, nil, run...) }, "no key that is known"},
+		"mine, with a death": {func(path string) { write(t, path, me.Keys, run...); write(t, path, nil, eventlog.MessageReceived) }, ""},
+		"an outcome added": {func(path string) {
+			write(t, path, me.Keys, run...)
+			write(t, path, nil, eventlog.MessageReceived, eventlog.Responded)
+		}, "is an outcome that no key known here signed"},
+		"another's over mine": {func(path string) {
+			write(t, path, me.Keys, run...)
+			write(t, path, other.Keys, eventlog.MessageReceived, eventlog.CallEnforced)
+		}, "no key that is known"},
+		"mine over another's": {func(path string) {
+			write(t, path, other.Keys, run...)
+			write(t, path, me.Keys, eventlog.MessageReceived, eventlog.CallEnforced)
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "eventlog.db")
+			tc.make(path)
+			err := me.Check(t.Context(), path)
+			var unknown *UnknownError
+			if tc.why == "" && err != nil || tc.why != "" && (!errors.As(err, &unknown) || !strings.Contains(unknown.Why, tc.why)) {
+				t.Errorf("%v, want %q", err, tc.why)
+			}
+			if err := (Store{}).Check(t.Context(), path); err != nil {
+				t.Errorf("without a store: %v", err)
+			}
+		})
+	}
+}
+
+// TestMadeHere: what was added is known as long as it is that file, whoever signed it.
+func TestMadeHere(t *testing.T) {
+	me, other := user(t), user(t)
+	path := filepath.Join(t.TempDir(), "eventlog.db")
+	write(t, path, nil)
+	add(t, me, path)
+	write(t, path, nil, eventlog.Requested, eventlog.Responded)
+	if err := me.Check(t.Context(), path); err != nil {
+		t.Errorf("made here, unsigned: %v", err)
+	}
+	if err := other.Check(t.Context(), path); err == nil {
+		t.Error("somebody else knows it")
+	}
+	moved := filepath.Join(t.TempDir(), "eventlog.db")
+	if err := os.Rename(path, moved); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := identity(moved); err != nil {
+		t.Fatal(err)
+	} else if err := me.Check(t.Context(), moved); err != nil && now != "" {
+		t.Errorf("moved: %v", err)
+	}
+	if err := os.Rename(moved, path); err != nil {
+		t.Fatal(err)
+	}
+	copied := elsewhere(t, path)
+	if err := me.Check(t.Context(), copied); err == nil {
+		t.Error("an unsigned copy is known")
+	}
+	if err := os.Rename(copied, path); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := identity(path); err != nil {
+		t.Fatal(err)
+	} else if err := me.Check(t.Context(), path); err == nil && now != "" {
+		t.Error("another file in its place is known")
+	}
+}
+
+// TestAnotherFileBehindTheCheck: a log that appears between the check and the opening is not taken
+// for the one that passed, nor for one that was made here.
+func TestAnotherFileBehindTheCheck(t *testing.T) {
+	me, other := user(t), user(t)
+	foreign := filepath.Join(t.TempDir(), "eventlog.db")
+	write(t, foreign, other.Keys, eventlog.Requested, eventlog.Responded, eventlog.CallEnforced)
+	for name, types := range map[string][]eventlog.Type{"nothing there": nil, "mine there": {eventlog.Requested, eventlog.Responded, eventlog.CallEnforced}} {
+		path := filepath.Join(t.TempDir(), "eventlog.db")
+		if types != nil {
+			write(t, path, me.Keys, types...)
+		}
+		before, err := me.check(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(elsewhere(t, foreign), path); err != nil {
+			t.Fatal(err)
+		}
+		var unknown *UnknownError
+		if err := me.admit(t.Context(), path, before); !errors.As(err, &unknown) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "eventlog.db")
+	for _, why := range []string{"made", "again"} {
+		log, kept, err := me.Open(t.Context(), path, eventlog.Options{Context: "default"})
+		if err != nil || kept != nil {
+			t.Fatal(why, err, kept)
+		}
+		if _, err := log.Append(t.Context(), eventlog.NewFact(eventlog.Responded, "agent", eventlog.Refs{Run: eventlog.RunID(log.Writer())}, struct{}{})); err != nil {
+			t.Fatal(err)
+		}
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTrustedKey: with a key, later states of the same log are known as far as it signed them, and
+// no other log is.
+func TestTrustedKey(t *testing.T) {
+	me, other := user(t), user(t)
+	path := filepath.Join(t.TempDir(), "eventlog.db")
+	write(t, path, other.Keys, eventlog.Requested, eventlog.Responded, eventlog.CallEnforced)
+	r, err := eventlog.OpenReader(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	origin, err := r.Origin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var unknown *UnknownError
+	if err := me.Trust(t.Context(), r, me.Keys.VerifierKeys(origin)[0]); !errors.As(err, &unknown) {
+		t.Errorf("trusted with a key that did not sign it: %v", err)
+	}
+	if err := me.Trust(t.Context(), r, "x+1+y"); !errors.Is(err, evidence.ErrVerifierKey) {
+		t.Errorf("no key: %v", err)
+	}
+	if err := errors.Join(me.Trust(t.Context(), r, other.Keys.VerifierKeys(origin)[0]), r.Close()); err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, other.Keys, eventlog.MessageReceived, eventlog.CallEnforced)
+	if err := me.Check(t.Context(), elsewhere(t, path)); err != nil {
+		t.Errorf("a later state of it: %v", err)
+	}
+	another := filepath.Join(t.TempDir(), "eventlog.db")
+	write(t, another, other.Keys, eventlog.Requested, eventlog.Responded, eventlog.CallEnforced)
+	if err := me.Check(t.Context(), another); err == nil {
+		t.Error("another log of that key is known")
+	}
+	me.Trusted = []string{other.Keys.VerifierKeys("perlica/of-whatever-name")[0]}
+	if err := me.Check(t.Context(), another); err != nil {
+		t.Errorf("another log, with the key in the environment: %v", err)
+	}
+}

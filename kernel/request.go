@@ -1,0 +1,66 @@
+package kernel
+
+import (
+	"path/filepath"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/toolcall"
+	"github.com/perlica/perlica/provider"
+)
+
+// read reads a tool call, for policy and for who is asked.
+func (c *client) read(call provider.ToolCall, options []acp.PermissionOption, place policy.Place) toolcall.Reading {
+	read := toolcall.Read(callOf(c.run.t.Agent.ID, call), place)
+	req := &read.Request
+	req.Session = string(c.run.refs.Session)
+	req.Agent, _ = policy.Words(c.run.t.Agent.Command)
+	for _, o := range options {
+		req.Options = append(req.Options, policy.Option{ID: string(o.OptionId), Name: o.Name, Kind: string(o.Kind)})
+	}
+	return read
+}
+
+// startsWhere adds where the commands of a request start, if only the call that announced
+// them said so.
+func startsWhere(req, announced policy.Request) policy.Request {
+	for i, cmd := range req.Commands {
+		for _, before := range announced.Commands {
+			dir := before.Dir
+			if before.Dir = ""; cmd.Dir == "" && dir != "" && before.Same(cmd, req.Place) {
+				req.Commands[i].Dir = dir
+				req.Paths = append(req.Paths, dir)
+				break
+			}
+		}
+	}
+	return req
+}
+
+// toolCall is what is known of a tool call. The caller holds mu.
+func (c *client) toolCall(id acp.ToolCallId) provider.ToolCall {
+	if s := c.toolOf[id]; s != nil {
+		return s.call
+	}
+	return provider.ToolCall{}
+}
+
+// place is where the agent works, with links resolved: policy looks at no disk for it.
+func (c *client) place() policy.Place {
+	p := policy.Place{Dir: realDir(c.run.t.Dir), Home: realDir(c.run.t.Home)}
+	for _, t := range c.run.t.Temp {
+		p.Temp = append(p.Temp, realDir(t))
+	}
+	for _, o := range c.run.r.opt.Own {
+		p.Own = append(p.Own, realDir(o))
+	}
+	return p
+}
+
+func realDir(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		return real
+	}
+	return dir
+}

@@ -1,0 +1,247 @@
+package kernel
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/toolcall"
+	"github.com/perlica/perlica/provider"
+)
+
+// toolSeen is a tool call as far as it has been reported.
+type toolSeen struct {
+	fact.ToolSeen
+	call     provider.ToolCall
+	asked    bool
+	refused  bool
+	approved []policy.Request // what was asked for and allowed
+	ran      []toolcall.Call  // the different forms in which it was reported to run
+	crowded  bool             // there were more than are kept
+}
+
+// maxForms is how many forms of one tool call are compared with what was approved.
+const maxForms = 1000
+
+// noteTool merges what is reported of a tool call. The caller holds mu.
+func (c *client) noteTool(t provider.ToolCall) *toolSeen {
+	s := c.toolOf[t.ID]
+	if s == nil {
+		s = &toolSeen{ToolSeen: fact.ToolSeen{ID: string(t.ID)}}
+		s.call.ID = t.ID
+		c.tools = append(c.tools, s)
+		c.toolOf[t.ID] = s
+	}
+	if t.Title != "" {
+		s.Title, s.call.Title = t.Title, t.Title
+	}
+	if t.Kind != "" {
+		s.Kind, s.call.Kind = string(t.Kind), t.Kind
+	}
+	if t.Status != "" {
+		s.Status = string(t.Status)
+	}
+	if len(t.RawInput) > 0 && string(t.RawInput) != "{}" {
+		s.call.RawInput = t.RawInput
+	}
+	if len(t.Content) > 0 {
+		s.call.Content = t.Content
+	}
+	if len(t.Locations) > 0 {
+		s.call.Locations = t.Locations
+	}
+	return s
+}
+
+// hasRun says whether a status is that of a tool that was started.
+func hasRun(status string) bool {
+	switch acp.ToolCallStatus(status) {
+	case acp.ToolCallStatusInProgress, acp.ToolCallStatusCompleted, acp.ToolCallStatusFailed:
+		return true
+	}
+	return false
+}
+
+// report takes in the form in which a tool is reported to run. The caller holds mu.
+func (s *toolSeen) report(agent string) {
+	if s.crowded || !hasRun(s.Status) {
+		return
+	}
+	form := callOf(agent, s.call)
+	if slices.ContainsFunc(s.ran, func(r toolcall.Call) bool {
+		return r.Title == form.Title && r.Kind == form.Kind && bytes.Equal(r.RawInput, form.RawInput) &&
+			slices.Equal(r.Locations, form.Locations) && slices.Equal(r.Diffs, form.Diffs)
+	}) {
+		return
+	}
+	if s.crowded = len(s.ran) >= maxForms; !s.crowded {
+		s.ran = append(s.ran, form)
+	}
+}
+
+// callOf is a tool call as policy reads it.
+func callOf(agent string, call provider.ToolCall) toolcall.Call {
+	out := toolcall.Call{Provider: agent, Kind: string(call.Kind), Title: call.Title, RawInput: call.RawInput}
+	for _, l := range call.Locations {
+		out.Locations = append(out.Locations, l.Path)
+	}
+	for _, t := range call.Content {
+		switch {
+		case t.Type == "diff":
+			out.Diffs = append(out.Diffs, toolcall.Diff{Path: t.Path, Old: t.OldText, New: t.NewText})
+		case t.Text != "" && len(t.Text) < 4096: // what is longer is output
+			out.Text = append(out.Text, t.Text)
+		}
+	}
+	return out
+}
+
+// judgeTools finds the tool calls that should have been asked about and were not.
+func (c *client) judgeTools() {
+	c.mu.Lock()
+	var tools []toolSeen // copies: questions that come late add to the others
+	for _, t := range c.tools {
+		tools = append(tools, *t)
+	}
+	switched := slices.Clone(c.switched)
+	c.mu.Unlock()
+	standing := sync.OnceValue(c.run.r.approvals) // many tools share it, most runs need it not
+	place := c.place()
+	var unasked []fact.UnaskedTool
+	always := sync.OnceValue(func() []interaction.Question { return c.run.r.allowedForGood(c.run.refs.Session) })
+	for _, t := range tools {
+		why := c.unasked(t, place)
+		if why == "" {
+			continue
+		}
+		u := fact.UnaskedTool{ToolSeen: t.ToolSeen, Why: why}
+		if !t.asked {
+			req := c.read(t.call, nil, place).Request
+			if c.covered(standing(), req) {
+				continue
+			}
+			u.FreedBy = freedBy(always(), req)
+		}
+		if u.FreedBy != "" {
+			u.Why = "it ran and nobody was asked: a yes for good freed it"
+		}
+		unasked = append(unasked, u)
+	}
+	c.mu.Lock()
+	c.unaskedTools = append(unasked, switched...)
+	c.mu.Unlock()
+}
+
+// covered reports whether a standing yes covers a request that was never made.
+func (c *client) covered(standing []policy.Approval, req policy.Request) bool {
+	return slices.ContainsFunc(standing, func(a policy.Approval) bool {
+		return a.Effect == policy.Allow && a.Covers(req, c.now())
+	})
+}
+
+// unasked returns why a tool call should have been asked about and was not, or "".
+func (c *client) unasked(t toolSeen, place policy.Place) string {
+	switch {
+	case t.refused && t.Status == string(acp.ToolCallStatusCompleted):
+		return "it ran although it was refused"
+	case t.crowded:
+		return fmt.Sprintf("it was reported in more than %d forms", maxForms)
+	case t.asked && len(t.approved) > 0:
+		for _, form := range t.ran {
+			if what := toolcall.Differs(t.approved, form, place); what != "" {
+				return "not what was allowed: " + what
+			}
+		}
+		return ""
+	case t.asked, !hasRun(t.Status) && len(t.ran) == 0:
+		return ""
+	}
+	if acts(c.read(t.call, nil, place).Request) {
+		return "it ran and nobody was asked"
+	}
+	return ""
+}
+
+// acts says whether a tool call does more than look at something. Of a kind that tells
+// nothing its content decides, and what has none that is understood counts.
+func acts(r policy.Request) bool {
+	switch acp.ToolKind(r.Kind) {
+	case acp.ToolKindExecute, acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove:
+		return true
+	case acp.ToolKindRead, acp.ToolKindSearch, acp.ToolKindThink, acp.ToolKindFetch:
+		// Agents call some commands reads, and run those unasked.
+		return len(r.Commands) > 0 && (policy.TierOf(r) != policy.Ordinary || policy.Writes(r))
+	case acp.ToolKindSwitchMode:
+		return policy.TierOf(r) != policy.Ordinary
+	}
+	known := func(f policy.Field) bool { return f.Role != policy.Unread }
+	return len(r.Commands) > 0 || len(r.Paths) > 0 || r.HasCommand ||
+		!slices.ContainsFunc(r.Fields, known) || slices.ContainsFunc(r.Fields, func(f policy.Field) bool { return !known(f) })
+}
+
+// allowedForGood returns the questions of a session to which a person said yes for good.
+func (r *Runner) allowedForGood(session eventlog.SessionID) (list []interaction.Question) {
+	ctx := context.Background()
+	for e, err := range r.log.Events(ctx, eventlog.Query{Session: session, Types: []eventlog.Type{eventlog.InteractionAnswered}}) {
+		if err != nil {
+			r.opt.Trail.Warn("questions of the session", "error", err.Error())
+			return list
+		}
+		a, err := fact.Decode[interaction.Answer](e)
+		if err != nil {
+			continue
+		}
+		q, err := interaction.Find(ctx, &r.log.Reader, e.Interaction)
+		if err == nil && slices.ContainsFunc(q.Options, func(o interaction.Option) bool {
+			return o.ID == a.Option && o.Kind == string(acp.PermissionOptionKindAllowAlways)
+		}) {
+			list = append(list, q)
+		}
+	}
+	return list
+}
+
+// freedBy returns the id of the question whose yes for good has freed a tool of that kind: its
+// commands are of the same programs, and it is no graver than what was asked then.
+func freedBy(always []interaction.Question, req policy.Request) eventlog.InteractionID {
+	for _, q := range always {
+		then := policy.Request{Place: req.Place}
+		for _, text := range q.Subject.Commands {
+			then.Commands = append(then.Commands, policy.Command{Text: text})
+		}
+		if q.Subject.Provider == req.Provider && q.Subject.Kind == req.Kind &&
+			policy.SamePrograms(then, req) && !policy.TierOf(req).Above(policy.Tier(q.Subject.Tier)) {
+			return q.ID
+		}
+	}
+	return ""
+}
+
+// switchedMode takes in that the agent has changed its mode by itself. Nobody was asked, unless
+// an answer of this turn was a yes to that mode.
+func (c *client) switchedMode(from, to string, chosen bool) {
+	c.mu.Lock()
+	if c.agreed[to] {
+		c.mu.Unlock()
+		return
+	}
+	why := "the agent changed its mode and nobody was asked"
+	if from != "" {
+		why = "the agent changed its mode from " + from + " and nobody was asked"
+	}
+	c.switched = append(c.switched, fact.UnaskedTool{
+		ToolSeen: modeTool(to), Why: why,
+	})
+	c.mu.Unlock()
+	if chosen {
+		c.warn("mode_changed", "the agent is in mode "+to+" now, which was not chosen")
+	}
+}

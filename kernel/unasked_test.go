@@ -1,0 +1,169 @@
+package kernel
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/policy"
+)
+
+// choosing answers every question with an option of the given kind.
+func choosing(t *testing.T, r *Runner, kind string) func(Notice) {
+	return func(n Notice) {
+		asked, ok := n.(Asked)
+		if !ok {
+			return
+		}
+		o, ok := asked.First(kind)
+		if !ok {
+			t.Errorf("no %s in %+v", kind, asked.Options)
+		}
+		err := r.Questions().Answer(context.Background(), asked.ID, interaction.Answer{Option: o.ID, By: "me", Always: true})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestAYesForGoodFrees kills the mutants that count what a yes for good freed as unasked, that
+// forget it with the turn, and that let it free what it was not about.
+func TestAYesForGoodFrees(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", "", "")
+	defer closeConversation(t, c)
+	turn := func(text string) Result {
+		res, err := c.Run(t.Context(), Turn{
+			Input: Input{Text: text, Source: "test"}, Permissions: policy.ModeAsk, AnswerIn: time.Minute, Show: choosing(t, r, "allow_always"),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	if res := turn(`@ask edit "Write" path=a.txt new=x` + "\n" + `@tool edit "Write" path=b.txt new=x`); len(res.Unasked) != 1 || res.Unasked[0].FreedBy == "" || res.Freed() != 1 {
+		t.Errorf("in the turn of the yes: %+v", res.Unasked)
+	}
+	turn(`@ask execute "Test" command="go test ./a"`)
+	question := func(kind string) eventlog.InteractionID {
+		for _, q := range r.allowedForGood(c.Session()) {
+			if q.Subject.Kind == kind {
+				return q.ID
+			}
+		}
+		t.Fatal("no yes for good about ", kind)
+		return ""
+	}
+	for text, by := range map[string]eventlog.InteractionID{
+		`@tool edit "Write" path=c.txt new=x`:                 question("edit"),
+		`@tool execute "Test" command="go test ./b"`:          question("execute"),
+		`@tool execute "Remove" command="rm -r src"`:          "",
+		`@tool execute "Test" command="go test ./b; rm -r x"`: "",
+		`@tool edit "Write" path=/etc/passwd new=x`:           "",
+		`@tool delete "Remove" path=a.txt`:                    "",
+		`@tool other "Tool" input={"command":"go test ./a"}`:  "",
+		`@tool execute "Test" command="sudo go test ./a"`:     "",
+		`@tool execute "Something that nobody can read"`:      "",
+	} {
+		res := turn(text)
+		if len(res.Unasked) != 1 || res.Unasked[0].FreedBy != by {
+			t.Errorf("%s: %+v, want it freed by %q", text, res.Unasked, by)
+		}
+		replayed, ok, err := r.Recorded(t.Context(), res.Input)
+		if err != nil || !ok || len(replayed.Unasked) != 1 || replayed.Unasked[0] != res.Unasked[0] {
+			t.Errorf("%s: recorded is %+v, %v", text, replayed.Unasked, err)
+		}
+	}
+}
+
+// TestOwnChangesOfTheMode kills the mutants that miss a change between turns, and that report
+// one which a person chose or agreed to.
+func TestOwnChangesOfTheMode(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", "", "")
+	defer closeConversation(t, c)
+	if res := say(t, c, "@answer\n@sleep 300ms\n@mode auto"); len(res.Unasked) > 0 {
+		t.Fatalf("%+v", res)
+	}
+	for {
+		if o, _, _ := c.Offers(); o.Mode == "auto" { // the agent says so behind its turn
+			break
+		}
+		runtime.Gosched()
+	}
+	if res := say(t, c, "hello"); len(res.Unasked) != 1 || res.Unasked[0].Title != "mode auto" {
+		t.Errorf("between turns: %+v", res.Unasked)
+	}
+	if res := say(t, c, "@mode ask"); len(res.Unasked) != 1 || len(res.Warnings) > 0 {
+		t.Errorf("in a turn: %+v %q", res.Unasked, res.Warnings)
+	}
+	if err := c.SetMode(t.Context(), "auto"); err != nil {
+		t.Fatal(err)
+	}
+	if res := say(t, c, "@mode auto"); len(res.Unasked) > 0 {
+		t.Errorf("what was chosen: %+v", res.Unasked)
+	}
+	if err := c.SetMode(t.Context(), "ask"); err != nil {
+		t.Fatal(err)
+	}
+	res, err := c.Run(t.Context(), Turn{
+		Input:       Input{Text: `@ask switch_mode "Go on" options=auto:allow_once:Go,no:reject_once:No` + "\n@mode auto\n@mode yolo", Source: "test"},
+		Permissions: policy.ModeAsk, AnswerIn: time.Minute, Show: choosing(t, r, "allow_once"),
+	})
+	if err != nil || len(res.Unasked) != 1 || res.Unasked[0].Title != "mode yolo" || len(res.Warnings) != 1 {
+		t.Errorf("what was agreed to: %+v, %v", res.Unasked, err)
+	}
+}
+
+// TestRevokedWhileItIsDecided kills the mutant that decides by approvals which were read before
+// they were revoked: no decision behind the revocation rests on them.
+func TestRevokedWhileItIsDecided(t *testing.T) {
+	r := openRunner(t)
+	a := policy.Approval{ID: uuid.NewString(), Effect: policy.Allow, Scope: policy.ScopeContext, Command: "make", By: "me"}
+	append1(t, r, eventlog.NewFact(eventlog.ApprovalRemembered, "user", eventlog.Refs{}, a))
+	if err := r.opt.Vouchers.Add(a); err != nil {
+		t.Fatal(err)
+	}
+	reads := 0
+	var err error
+	r.policy, err = policy.New(nil, func() []policy.Approval {
+		list := r.approvals()
+		if reads++; reads == 4 { // when the second question looks for a yes
+			if err := r.RevokeApprovals(context.Background(), list, "me"); err != nil {
+				t.Error(err)
+			}
+		}
+		return list
+	}, r.opt.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := hostileTurn(t, r, `@ask execute T command="make"`+"\n"+`@ask execute T command="make"`, func(turn *Turn) {
+		turn.Permissions, turn.AnswerIn = policy.ModeAsk, 0
+	})
+	if err != nil || res.Permissions.Allowed != 1 || res.Permissions.Unanswered != 1 {
+		t.Errorf("%+v, %v", res, err)
+	}
+	revoked := false
+	for e, err := range r.log.Events(t.Context(), eventlog.Query{Types: []eventlog.Type{eventlog.ApprovalRevoked, eventlog.PolicyDecided}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, _ := fact.Decode[fact.PolicyDecided](e)
+		if revoked = revoked || e.Type == eventlog.ApprovalRevoked; revoked && d.By == string(policy.ByStanding) {
+			t.Errorf("event %d was decided by what was revoked", e.Seq)
+		}
+		if d.By == string(policy.ByStanding) && d.Approval != a.ID {
+			t.Errorf("the approval is not named: %+v", d)
+		}
+	}
+	if !revoked {
+		t.Error("nothing was revoked")
+	}
+}

@@ -1,0 +1,81 @@
+package policy
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A line of the corpus is a command of an agent, with what it should be.
+type line struct {
+	command string
+	tier    Tier
+	beyond  bool // it writes or destroys outside the working tree and the temporary directories
+}
+
+// corpus reads testdata/corpus.txt; its format is described there.
+func corpus(t testing.TB) []line {
+	text, err := os.ReadFile(filepath.Join("testdata", "corpus.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []line
+	for i, row := range strings.Split(string(text), "\n") {
+		if more, ok := strings.CutPrefix(row, "\t\t"); ok && len(lines) > 0 {
+			lines[len(lines)-1].command += "\n" + more
+			continue
+		}
+		if row == "" || strings.HasPrefix(row, "#") {
+			continue
+		}
+		fields := strings.SplitN(row, "\t", 3)
+		if len(fields) != 3 || Tier(fields[0]).rank() == 0 && Tier(fields[0]) != Ordinary ||
+			fields[1] != "inside" && fields[1] != "beyond" || fields[2] == "" {
+			t.Fatalf("testdata/corpus.txt, row %d: want tier, place and command: %q", i+1, row)
+		}
+		lines = append(lines, line{command: fields[2], tier: Tier(fields[0]), beyond: fields[1] == "beyond"})
+	}
+	return lines
+}
+
+// TestCorpus says how often everyday work is interrupted, and that nothing of the corpus
+// is judged milder than it should be. It kills the mutants that ask about more than what
+// is listed in docs/permissions.md, as well as those that ask about less.
+func TestCorpus(t *testing.T) {
+	p := policyOf(t, nil)
+	count := map[Tier]int{}
+	inside, asked := 0, 0
+	seen := map[string]bool{}
+	for _, l := range corpus(t) {
+		if seen[l.command] {
+			t.Errorf("twice in the corpus: %s", l.command)
+		}
+		seen[l.command] = true
+		count[l.tier]++
+		v := classify(l.command, at)
+		allowed := p.Decide(execute(l.command), ModeAllow).Effect == Allow
+		switch {
+		case l.tier != Ordinary:
+			if v.Tier.rank() < l.tier.rank() || allowed {
+				t.Errorf("too mild: %s, should be %s: %s", v.Tier, l.tier, l.command)
+			}
+		case v.Tier == Refused:
+			t.Errorf("an everyday command is refused (%s): %s", v.Why, l.command)
+		case l.beyond:
+		default:
+			inside++
+			if !allowed {
+				asked++
+				t.Logf("asked needlessly (%s): %s", v.Why, l.command)
+			}
+		}
+	}
+	t.Logf("%d of %d everyday commands are asked about", asked, inside)
+	if asked*100 > inside {
+		t.Errorf("%d of %d everyday commands are asked about, more than 1 %%", asked, inside)
+	}
+	if len(seen) < 1000 || inside < 850 || count[AlwaysAsked] < 100 || count[Refused] < 40 {
+		t.Errorf("the corpus has become small: %v, %d ordinary ones inside", count, inside)
+	}
+}

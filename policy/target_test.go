@@ -1,0 +1,183 @@
+package policy
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestTargets kills the mutants that allow what has no target, what leads elsewhere, and what
+// would run or be believed later.
+func TestTargets(t *testing.T) {
+	place, in := project(t)
+	place.Own = []string{in("home/proj/.perlica_config"), in("home/.local/perlica")}
+	inHome := place
+	inHome.Dir = place.Home
+	for _, test := range []struct {
+		kind, path string
+		place      Place
+		want       Effect
+		tier       Tier
+	}{
+		{"edit", "home/proj/a.go", place, Allow, Ordinary},
+		{"edit", "home/proj/new/file", place, Allow, Ordinary},
+		{"delete", "home/proj/a.go", place, Allow, Ordinary},
+		{"edit", "tmp/x", place, Allow, Ordinary},
+		{"edit", "", place, Ask, AlwaysAsked},
+		{"delete", "", place, Ask, AlwaysAsked},
+		{"move", "", place, Ask, AlwaysAsked},
+		{"edit", "home/.bashrc", place, Ask, AlwaysAsked},
+		{"edit", "home/.bashrc", inHome, Ask, AlwaysAsked},
+		{"edit", "home/.config/x/y", inHome, Ask, AlwaysAsked},
+		{"edit", "home/notes", inHome, Allow, Ordinary},
+		{"edit", "home/proj/.env", place, Allow, Ordinary},
+		{"edit", "home/proj/.git/hooks/pre-commit", place, Ask, AlwaysAsked},
+		{"edit", "home/proj/.git/config", place, Ask, AlwaysAsked},
+		{"edit", "home/proj/sub/.git/config", place, Ask, AlwaysAsked},
+		{"edit", "home/proj/.gitignore", place, Allow, Ordinary},
+		{"edit", "home/proj/.perlica_config/config.toml", place, Deny, Refused},
+		{"other", "home/proj/.perlica_config/config.toml", place, Deny, Refused},
+		{"delete", "home/.local/perlica/keys/x", place, Deny, Refused},
+		{"delete", "home/.local", place, Deny, Refused},
+		{"read", "home/proj/.perlica_config/config.toml", place, Allow, Ordinary},
+		{"edit", "home/proj/out/x", place, Ask, AlwaysAsked},
+		{"edit", "home/proj/out/../a.go", place, Ask, AlwaysAsked}, // some drop out/.., others follow it
+		{"edit", "home/proj/src/../a.go", place, Allow, Ordinary},
+		{"other", "home/other/x", place, Ask, AlwaysAsked},
+		{"", "home/other/x", place, Ask, AlwaysAsked},
+		{"delete", "home/proj", place, Deny, Refused},
+	} {
+		r := Request{Kind: test.kind, Place: test.place, Options: options3}
+		if test.path != "" {
+			r.Paths = []string{filepath.Dir(in("x")) + "/" + test.path}
+		}
+		d := policyOf(t, nil, Rule{Effect: Allow}).Decide(r, ModeAllow)
+		if d.Effect != test.want || d.Tier != test.tier || (d.Word == "") != (d.Tier != Refused) {
+			t.Errorf("%s of %s in %s: %+v", test.kind, test.path, test.place.Dir, d)
+		}
+	}
+	r := Request{Kind: "edit", Place: place, Paths: []string{place.Dir}, Removes: []string{place.Dir}, Options: options3}
+	if d := policyOf(t, nil).Decide(r, ModeAllow); d.Tier != Refused {
+		t.Errorf("a patch that removes the working directory: %+v", d)
+	}
+}
+
+// TestUnread: what cannot be read is allowed by a rule that names exactly it, and denied by one
+// that may mean it.
+func TestUnread(t *testing.T) {
+	place, in := project(t)
+	odd := []Field{{"invented", "git push --force", Unread}}
+	command := Request{Kind: "execute", Commands: []Command{{Text: "make"}}, HasCommand: true, Fields: odd, Guesses: []Command{{Text: odd[0].Value}}}
+	file := Request{Kind: "edit", Paths: []string{in("home/proj/a.go")}, Fields: odd}
+	hidden := Request{Kind: "execute", Title: "rm -rf /", Guesses: []Command{{Text: "git status"}}}
+	lost := Request{Kind: "edit"}
+	for i, test := range []struct {
+		r    Request
+		rule Rule
+		want Effect
+	}{
+		{command, Rule{Effect: Allow}, Ask},
+		{command, allow("..."), Ask},
+		{command, allow("make ..."), Ask},
+		{command, allow("make"), Allow},
+		{command, deny("git push ..."), Deny},
+		{command, deny("git pull"), Ask},
+		{file, Rule{Effect: Allow, Path: "inside"}, Ask},
+		{file, Rule{Effect: Allow, Path: "**"}, Ask},
+		{file, Rule{Effect: Allow, Path: "a.go"}, Allow},
+		{hidden, allow("..."), Ask},
+		{hidden, allow("git status"), Ask},
+		{hidden, deny("git status"), Deny},
+		{hidden, deny("anything else"), Deny},
+		{hidden, Rule{Effect: Deny, Command: "x", Provider: "other"}, Ask},
+		{lost, Rule{Effect: Deny, Path: "outside"}, Deny},
+		{lost, Rule{Effect: Allow, Path: "inside"}, Ask},
+		{lost, Rule{Effect: Allow, Kind: []string{"edit"}}, Ask},
+	} {
+		test.r.Place, test.r.Options = place, options3
+		d := policyOf(t, nil, test.rule).Decide(test.r, ModeAllow)
+		if d.Effect != test.want || d.Why == "" {
+			t.Errorf("%d: %+v: %+v, want %s", i, test.rule, d, test.want)
+		}
+		if len(Remember(test.r)) > 0 {
+			t.Errorf("%d: it is offered to remember what cannot be read", i)
+		}
+	}
+	root := Request{Kind: "execute", Guesses: []Command{{Text: "rm -rf /"}}, Place: place, Options: options3}
+	if d := policyOf(t, nil).Decide(root, ModeAllow); d.Word != "root" {
+		t.Errorf("a title that may remove the root: %+v", d)
+	}
+}
+
+// TestSwitchMode: a mode in which the agent asks less is a person's to allow.
+func TestSwitchMode(t *testing.T) {
+	for mode, want := range map[string]Effect{
+		"": Ask, "bypassPermissions": Ask, "yolo": Ask, "acceptEdits": Ask, "auto": Ask, "agent-full-access": Ask, "whatever": Ask,
+		"default": Allow, "plan": Allow, "read-only": Allow, "ask": Allow,
+	} {
+		r := Request{Kind: "switch_mode", Mode: mode, Place: at, Options: options3}
+		if d := policyOf(t, nil, Rule{Effect: Allow}).Decide(r, ModeAllow); d.Effect != want {
+			t.Errorf("%q: %+v", mode, d)
+		}
+	}
+}
+
+// TestWhatIsRemembered kills the mutants by which a remembered yes covers another request: with
+// other fields, of another agent, of a file that leads elsewhere.
+func TestWhatIsRemembered(t *testing.T) {
+	place, in := project(t)
+	command := func(change func(*Request)) Request {
+		r := Request{Provider: "p", Agent: "p --acp", Session: "s", Kind: "execute", Commands: []Command{{Text: "make"}}, HasCommand: true,
+			Fields: []Field{{"jobs", "4", Plain}, {"timeout", "9", Inert}}, Place: place, Options: options3}
+		change(&r)
+		return r
+	}
+	offers := Remember(command(func(*Request) {}))
+	if len(offers) != 2 {
+		t.Fatalf("%+v", offers)
+	}
+	a := offers[1].Approval
+	for name, test := range map[string]struct {
+		change func(*Request)
+		covers bool
+	}{
+		"the same":            {func(*Request) {}, true},
+		"another timeout":     {func(r *Request) { r.Fields[1].Value = "10" }, true},
+		"no timeout":          {func(r *Request) { r.Fields = r.Fields[:1] }, true},
+		"another field":       {func(r *Request) { r.Fields[0].Value = "5" }, false},
+		"one field more":      {func(r *Request) { r.Fields = append(r.Fields, Field{"keep", "true", Plain}) }, false},
+		"one field less":      {func(r *Request) { r.Fields = r.Fields[1:] }, false},
+		"an unread field":     {func(r *Request) { r.Fields = append(r.Fields, Field{"then", "x y", Unread}) }, false},
+		"arguments":           {func(r *Request) { r.Commands = []Command{{Argv: []string{"make", "-rf"}}} }, false},
+		"a variable":          {func(r *Request) { r.Commands[0].Env = []string{"A=b"} }, false},
+		"an input":            {func(r *Request) { r.Commands[0].Stdin = "x" }, false},
+		"a file":              {func(r *Request) { r.Paths = []string{in("home/proj/a.go")} }, false},
+		"where it starts":     {func(r *Request) { r.Paths = []string{place.Dir} }, true},
+		"another directory":   {func(r *Request) { r.Commands[0].Dir = "src" }, false},
+		"other arguments":     {func(r *Request) { r.Agent = "p --acp --yolo" }, false},
+		"an agent of its own": {func(r *Request) { r.Agent = "./p --acp" }, false},
+	} {
+		if got := a.Covers(command(test.change), noon); got != test.covers {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	old := Approval{Effect: Allow, Scope: ScopeContext, Provider: "p", Command: "make"}
+	if old.Covers(command(func(*Request) {}), noon) || !old.Covers(command(func(r *Request) { r.Fields = r.Fields[1:] }), noon) {
+		t.Error("an approval of before covers a request without further fields, and no other")
+	}
+
+	file := Request{Provider: "p", Session: "s", Kind: "edit", Paths: []string{in("home/proj/a.go")}, Place: place, Options: options3}
+	a = Remember(file)[1].Approval
+	if !a.Covers(file, noon) {
+		t.Errorf("%+v", a)
+	}
+	if err := os.Rename(in("home/proj/a.go"), in("home/proj/b.go")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("b.go", in("home/proj/a.go")); err != nil {
+		t.Fatal(err)
+	}
+	if a.Covers(file, noon) {
+		t.Error("a later link is covered")
+	}
+}

@@ -1,0 +1,103 @@
+package toolcall
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/perlica/perlica/policy"
+)
+
+// Differs says in what a reported call goes beyond the requests that were approved, or "".
+// What the report leaves out is no difference, nor is a shell around the same command.
+func Differs(approved []policy.Request, reported Call, at policy.Place) string {
+	got := Read(reported, at).Request
+	for _, c := range got.Commands {
+		if !slices.ContainsFunc(approved, func(r policy.Request) bool { return hasCommand(r, c, at) }) {
+			return "it ran " + c.String()
+		}
+	}
+	for _, p := range got.Paths {
+		if !slices.ContainsFunc(approved, func(r policy.Request) bool { return hasPath(r, got, p) }) {
+			return "it touched " + p
+		}
+	}
+	for _, f := range got.Fields {
+		if !slices.ContainsFunc(approved, func(r policy.Request) bool { return hasField(r, f) }) {
+			return "it was given another " + f.Name
+		}
+	}
+	if acting(got.Kind) && !slices.ContainsFunc(approved, func(r policy.Request) bool { return !milder(r.Kind, got.Kind) }) {
+		return "it was of kind " + got.Kind
+	}
+	if renamed(approved, reported) {
+		return "it ran " + reported.Title
+	}
+	return ""
+}
+
+func hasCommand(r policy.Request, c policy.Command, at policy.Place) bool {
+	return slices.ContainsFunc(r.Commands, func(have policy.Command) bool {
+		if c.Dir == "" {
+			c.Dir = have.Dir
+		}
+		return have.Same(c, at)
+	})
+}
+
+// hasPath says whether a path is one of the request's, or only where its command starts. Of
+// what only reads and was asked for it does not matter which files it found.
+func hasPath(r, got policy.Request, p string) bool {
+	if len(got.Commands) > 0 && (p == r.Place.Dir || slices.ContainsFunc(got.Commands, func(c policy.Command) bool { return c.Dir == p })) {
+		return true
+	}
+	if len(r.Commands) > 0 && p == r.Place.Dir || (r.Kind == "read" || r.Kind == "search") && !acting(got.Kind) {
+		return true
+	}
+	return slices.ContainsFunc(r.Paths, func(have string) bool { return policy.SamePath(have, p) })
+}
+
+// hasField says whether a field of what was reported says what it said before. One that has
+// come new counts only if it is not understood.
+func hasField(r policy.Request, f policy.Field) bool {
+	i := slices.IndexFunc(r.Fields, func(have policy.Field) bool { return plainName(have.Name) == plainName(f.Name) })
+	switch {
+	case f.Role == policy.Inert:
+		return true
+	case i < 0:
+		return f.Role != policy.Unread
+	}
+	return r.Fields[i].Value == f.Value
+}
+
+func acting(kind string) bool {
+	return slices.Contains([]string{"execute", "edit", "delete", "move"}, kind)
+}
+
+// milder says whether a tool of one kind does less than one of another.
+func milder(kind, than string) bool {
+	if acting(kind) && kind != than {
+		return true
+	}
+	return slices.Contains([]string{"read", "search", "think", "fetch", "switch_mode"}, kind)
+}
+
+// renamed says whether a title that was the command has become another. A title that is no
+// command, as "out.txt" or a description, is nothing.
+func renamed(approved []policy.Request, reported Call) bool {
+	title := strings.TrimSpace(reported.Title)
+	if title == "" {
+		return false
+	}
+	was, new := false, true
+	for _, r := range approved {
+		for _, c := range r.Commands {
+			// The title was this command, which it is no more.
+			was = was || policy.Command{Text: r.Title}.Same(policy.Command{Text: c.String()}, r.Place)
+			new = new && !policy.Command{Text: title}.Same(policy.Command{Text: c.String()}, r.Place)
+		}
+		new = new && !slices.ContainsFunc(r.Fields, func(f policy.Field) bool { return f.Value == title })
+	}
+	first, _, _ := strings.Cut(title, " ")
+	return was && new && programs[filepath.Base(first)]
+}

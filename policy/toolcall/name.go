@@ -1,0 +1,126 @@
+package toolcall
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A role is what a field's name says of its value.
+type role int
+
+const (
+	unknown role = iota
+	inert        // a description, a timeout, an id
+	text         // words that are looked for or handed on: they name nothing that is touched
+	body         // what is put into a file or taken out of it
+	command
+	program // a command without its arguments
+	args
+	argv // a command and its arguments
+	commandList
+	script // a text for a shell
+	stdin
+	env
+	dir // where a command starts, else a path
+	path
+	glob // a pattern of paths
+	address
+	patch
+	mode
+	input // whatever it holds: an object, a patch, or what a command reads
+)
+
+// general are the names of fields that mean the same with every agent, without case and
+// underscores. What stands here for some kinds of tools only is in byKind.
+var general = table(map[role]string{
+	inert: `description explanation reason justification purpose timeout timeoutms timeoutseconds
+		yieldtimems maxoutputtokens id callid toolcallid tooluseid requestid sessionid conversationid threadid turnid
+		messageid traceid`,
+	command:     `command cmd commandline cmdline shellcommand bashcommand terminalcommand bash exec execute run`,
+	program:     `program executable exe binary`,
+	args:        `args arguments parameters params flags options`,
+	argv:        `argv commandargv`,
+	commandList: `commands cmds steps`,
+	script:      `script shellscript scripttext`,
+	stdin:       `stdin standardinput stdintext`,
+	env:         `env environment envvars environmentvariables envs`,
+	dir: `cwd workdir workingdir workingdirectory currentworkingdirectory currentdirectory chdir cd directory dir dirpath
+		directorypath startdir execdir projectdir`,
+	path: `path paths file files filepath filepaths filename filenames fullpath fullfilepath absolutepath absolutefilepath
+		relativepath relativeworkspacepath target targets targetfile targetfiles targetpath targetdirectory targetdir
+		destination destinations destinationpath destinationfile dest destpath dst dstpath source sources sourcepath
+		sourcefile src srcpath from frompath to topath oldpath newpath oldfile newfile oldfilepath newfilepath
+		folder folders folderpath root rootdir rootpath directories dirs notebookpath location locations output
+		outputpath outputfile outfile inputfile inputpath linkpath symlink basepath basedir workspace workspacepath
+		workspaceroot savepath saveto movepath read write`,
+	glob:    `glob globs globpattern include includes includepattern filepattern`,
+	address: `url urls uri uris href link endpoint`,
+	patch:   `patch patches patchtext diff diffs unifieddiff patchcontent changes`,
+	mode:    `mode modeid newmode targetmode approvalmode permissionmode approvalpolicy sandbox sandboxmode sandboxpolicy`,
+	input:   `input rawinput toolinput payload`,
+})
+
+// byKind are the names that mean something with tools of a kind only.
+var byKind = map[string]map[string]role{
+	"edit":   bodies,
+	"delete": bodies,
+	"move":   bodies,
+	"read":   reads,
+	"search": reads,
+	"fetch":  reads,
+	"think": table(map[role]string{
+		text: `prompt thought thoughts todos tasks plan text content subject message question questions query activeform agent subagenttype`,
+	}),
+	"switch_mode": table(map[role]string{text: `plan text content message`}),
+}
+
+var bodies = table(map[role]string{
+	body: `content contents filecontent filecontents filetext text newtext newstring newstr oldtext oldstring oldstr newcontent
+		oldcontent newsource oldsource codeedit code data insert inserttext replacement replace search replacewith
+		instruction instructions newvalue oldvalue`,
+	input: `edits replacements hunks operations chunks`,
+})
+
+var reads = table(map[role]string{
+	text: `query queries regex regexp text search searchterm searchquery prompt question questions objective keywords
+		alloweddomains blockeddomains type filetype headers`,
+	glob: `pattern patterns exclude excludes excludepattern`,
+})
+
+// table turns lists of names into a table of roles.
+func table(lists map[role]string) map[string]role {
+	out := map[string]role{}
+	// In the order of the roles: of a name that stands twice the later role counts.
+	for _, r := range slices.Sorted(maps.Keys(lists)) {
+		for name := range strings.FieldsSeq(lists[r]) {
+			out[name] = r
+		}
+	}
+	return out
+}
+
+// plainName is a name without case, underscores and the like.
+func plainName(name string) string {
+	return strings.Map(func(c rune) rune {
+		switch c {
+		case '_', '-', ' ', '.':
+			return -1
+		}
+		return c
+	}, strings.ToLower(name))
+}
+
+// roleOf looks a name up: with the agent, with the kind, then with all.
+func (r *reader) roleOf(name string) role {
+	name = plainName(name)
+	for _, t := range []map[string]role{r.names, byKind[r.call.Kind], general} {
+		if role, ok := t[name]; ok {
+			return role
+		}
+	}
+	if strings.HasSuffix(name, "command") || strings.HasSuffix(name, "cmd") || strings.HasSuffix(name, "script") {
+		return script // one that runs before or after, or instead
+	}
+	return unknown
+}

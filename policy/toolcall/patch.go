@@ -1,0 +1,105 @@
+package toolcall
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var (
+	patchFile = lazily(`^\*\*\* (Add|Update|Delete|Move|Rename|Create) (?:File|to|File to): ?(.+)$`)
+	patchMove = lazily(`^(?:\*\*\* )?(?:rename|copy|Rename|Copy|Move) (?:from|to)[: ] ?(.+)$`)
+	diffGit   = lazily(`^diff --git "?(?:a/)?(.+?)"? "?(?:b/)?(.+?)"?$`)
+	diffFile  = lazily(`^(?:---|\+\+\+) (.+)$`)
+	diffIndex = lazily(`^Index: (.+)$`)
+	diffHunk  = lazily(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
+	hunksOnly = lazily(`^\s*(@@ |<{5,9} SEARCH\n|-{5,9} SEARCH\n)`) // changes of a file that another field names
+	isPatch   = lazily(`(?m)^(\*\*\* Begin Patch|\*\*\* (Add|Update|Delete) File: |--- \S.*\n\+\+\+ \S|diff --git )`)
+)
+
+// patchPaths are the files that a patch names, in the forms of apply_patch and of diff, and
+// those of them that it removes.
+func patchPaths(text string) (paths, removed []string) {
+	var p patchReader
+	for line := range strings.SplitSeq(text, "\n") {
+		p.line(strings.TrimSuffix(line, "\r"))
+	}
+	return p.paths, p.removed
+}
+
+type patchReader struct {
+	paths, removed []string
+	old, new       int    // lines of the hunk that are still to come
+	before         string // the file that the next +++ line is about
+}
+
+func (p *patchReader) line(line string) {
+	if p.old > 0 || p.new > 0 {
+		switch {
+		case strings.HasPrefix(line, "-"):
+			p.old--
+		case strings.HasPrefix(line, "+"):
+			p.new--
+		case !strings.HasPrefix(line, `\`):
+			p.old, p.new = p.old-1, p.new-1
+		}
+		return
+	}
+	if m := diffHunk().FindStringSubmatch(line); m != nil {
+		p.old, p.new = count(m[1]), count(m[2])
+		return
+	}
+	if m := patchFile().FindStringSubmatch(line); m != nil {
+		p.add(m[2])
+		if m[1] == "Delete" {
+			p.removed = append(p.removed, strings.TrimSpace(m[2]))
+		}
+		return
+	}
+	for _, form := range []*regexp.Regexp{patchMove(), diffGit(), diffIndex()} {
+		if m := form.FindStringSubmatch(line); m != nil {
+			for _, name := range m[1:] {
+				p.add(name)
+			}
+			return
+		}
+	}
+	if m := diffFile().FindStringSubmatch(line); m != nil {
+		name, _, _ := strings.Cut(m[1], "\t") // what follows is a time
+		p.file(strings.HasPrefix(line, "-"), strings.Trim(strings.TrimSpace(name), `"`))
+	}
+}
+
+// file takes a line that names one side of a diff. A file whose other side is /dev/null
+// comes or goes.
+func (p *patchReader) file(old bool, name string) {
+	if rest, ok := strings.CutPrefix(name, map[bool]string{true: "a/", false: "b/"}[old]); ok {
+		name = rest
+	}
+	if !old && name == "/dev/null" && p.before != "" {
+		p.removed = append(p.removed, p.before)
+	}
+	if p.before = ""; old {
+		p.before = name
+	}
+	if name != "/dev/null" {
+		p.add(name)
+	}
+}
+
+func (p *patchReader) add(name string) {
+	if name = strings.TrimSpace(name); name != "" {
+		p.paths = append(p.paths, name)
+	}
+}
+
+func count(s string) int {
+	if s == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n > 1<<20 {
+		return 0
+	}
+	return n
+}

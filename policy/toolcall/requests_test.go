@@ -1,0 +1,111 @@
+package toolcall
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/policy"
+)
+
+// TestRequests decides the calls of testdata/requests.txt, where its format is described. It
+// kills the mutants that pass over a field, a spelling of a path or a form of a patch.
+func TestRequests(t *testing.T) {
+	rows, err := os.ReadFile(filepath.Join("testdata", "requests.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := linkedPlace(t)
+	none := policyWith(t)
+	denies := policyWith(t, policy.Rule{Effect: policy.Deny, Path: "outside"}, policy.Rule{Effect: policy.Deny, Command: "sudo ..."})
+	count := 0
+	for row := range strings.Lines(string(rows)) {
+		row = strings.TrimSuffix(row, "\n")
+		if row == "" || row[0] == '#' {
+			continue
+		}
+		f := strings.SplitN(row, "|", 5)
+		if len(f) != 5 || len(f[2]) != 3 {
+			t.Fatalf("cannot read the row %s", row)
+		}
+		count++
+		r := Read(callOf(t, f, place.Dir), place).Request
+		r.Options = []policy.Option{{ID: "y", Kind: "allow_once"}, {ID: "n", Kind: "reject_once"}}
+		for i, d := range []policy.Decision{none.Decide(r, policy.ModeAllow), none.Decide(r, policy.ModeReads), denies.Decide(r, policy.ModeAllow)} {
+			if want, got := f[2][i], letter(d); !answers(want, got) {
+				t.Errorf("answer %d is %c (%s): %s", i+1, got, d.Why, row)
+			}
+		}
+	}
+	if count < 200 {
+		t.Errorf("only %d requests", count)
+	}
+}
+
+func policyWith(t *testing.T, rules ...policy.Rule) *policy.Policy {
+	t.Helper()
+	p, err := policy.New(rules, nil, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// linkedPlace is a working directory with a file and links.
+func linkedPlace(t *testing.T) policy.Place {
+	t.Helper()
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(home, "proj")
+	if err := os.MkdirAll(filepath.Join(dir, "src"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "src", "a.go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, to := range map[string]string{"etc": "/etc", "src/pw.go": "/etc/passwd", "self": dir} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Skip("links cannot be made here:", err)
+		}
+	}
+	return policy.Place{Dir: dir, Home: home, Own: []string{filepath.Join(dir, ".perlica_config")}}
+}
+
+func callOf(t *testing.T, f []string, dir string) Call {
+	t.Helper()
+	c := Call{Provider: f[0], Kind: f[1], RawInput: json.RawMessage(strings.ReplaceAll(f[4], "$W", dir))}
+	if len(c.RawInput) > 0 && !json.Valid(c.RawInput) {
+		t.Fatalf("no JSON: %s", f[4])
+	}
+	for part := range strings.SplitSeq(strings.ReplaceAll(f[3], "$W", dir), ";;") {
+		if p, ok := strings.CutPrefix(part, "loc="); ok {
+			c.Locations = append(c.Locations, p)
+		} else if p, ok := strings.CutPrefix(part, "diff="); ok {
+			c.Diffs = append(c.Diffs, Diff{Path: p})
+		} else {
+			c.Title = part
+		}
+	}
+	return c
+}
+
+func letter(d policy.Decision) byte {
+	switch {
+	case d.Effect == policy.Allow:
+		return 'y'
+	case d.Effect == policy.Ask:
+		return '?'
+	case d.Tier == policy.Refused:
+		return 'R'
+	}
+	return 'n'
+}
+
+func answers(want, got byte) bool {
+	return want == '*' || want == got || want == '?' && got != 'y' || want == 'n' && got == 'R'
+}

@@ -1,0 +1,127 @@
+package toolcall
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/perlica/perlica/policy"
+)
+
+// A scope is what one object of the input says of a command.
+type scope struct {
+	commands []policy.Command
+	argv     []string // a program's words, with its name or without it
+	args     []string
+	argsName string
+	hasArgs  bool
+	scripts  []policy.Command
+	argsText string         // arguments that came as one text
+	stdin    []policy.Field // what it reads, under its names
+	env      []string
+	envName  string
+	dirs     []string
+}
+
+// leave ends the scope of an object in a list. What it says of no command belongs outside.
+func (r *reader) leave() {
+	inner := r.scope()
+	r.scopes = r.scopes[:len(r.scopes)-1]
+	outer := r.scope()
+	if len(inner.commands)+len(inner.scripts)+len(inner.argv) > 0 {
+		outer.scripts = append(outer.scripts, r.combine(inner)...)
+		return
+	}
+	if inner.hasArgs {
+		outer.addArgs(inner.argsName, inner.args)
+	}
+	if inner.argsText != "" {
+		outer.argsText, outer.argsName = strings.TrimSpace(outer.argsText+" "+inner.argsText), inner.argsName
+	}
+	outer.stdin = append(outer.stdin, inner.stdin...)
+	outer.dirs = append(outer.dirs, inner.dirs...)
+	if len(inner.env) > 0 {
+		outer.env, outer.envName = append(outer.env, inner.env...), inner.envName
+	}
+}
+
+func (s *scope) addArgs(name string, list []string) {
+	s.args, s.argsName, s.hasArgs = append(s.args, list...), name, true
+}
+
+// combine makes the commands of what a scope says.
+func (r *reader) combine(s *scope) []policy.Command {
+	switch {
+	case len(s.argv) == 0:
+	case len(s.commands) == 1 && len(s.commands[0].Argv) == 0 && filepath.Base(s.commands[0].Text) != filepath.Base(s.argv[0]):
+		s.addArgs("argv", s.argv)
+	default:
+		s.commands = append(s.commands, policy.Command{Argv: s.argv})
+	}
+	if s.hasArgs || s.argsText != "" {
+		r.join(s)
+	}
+	all := append(s.commands, s.scripts...)
+	for _, f := range s.stdin {
+		if len(all) == 0 {
+			r.unknown(f.Name, f.Value)
+		}
+	}
+	if len(all) == 0 {
+		for _, d := range s.dirs {
+			r.path(d)
+		}
+		if len(s.env) > 0 {
+			r.unread(s.envName, strings.Join(s.env, " "))
+		}
+		return nil
+	}
+	slices.Sort(s.dirs)
+	s.dirs = slices.Compact(s.dirs)
+	if len(s.dirs) > 1 {
+		r.unread("directory", strings.Join(s.dirs, " or "))
+	}
+	for i := range all {
+		c := &all[i]
+		if c.Dir == "" && len(s.dirs) > 0 {
+			c.Dir = s.dirs[0]
+		}
+		c.Env = append(slices.Clone(s.env), c.Env...)
+		for _, f := range s.stdin {
+			c.Stdin += f.Value
+		}
+	}
+	return all
+}
+
+// join adds the arguments to their command. Without one, or with several, nobody can tell
+// what they belong to.
+func (r *reader) join(s *scope) {
+	text, ok := policy.Words(s.args)
+	if s.argsText != "" {
+		text = strings.TrimSpace(text + " " + s.argsText)
+	}
+	if len(s.commands) != 1 || !ok {
+		r.lost = r.lost || r.acts()
+		r.unread(s.argsName, text)
+		return
+	}
+	c := &s.commands[0]
+	if joined := strings.Join(s.args, " "); strings.ContainsAny(joined, ";|&$`<>\n") {
+		// Some tools hand a shell the words as they are.
+		r.guesses = append(r.guesses, policy.Command{Text: c.String() + " " + joined})
+	}
+	switch {
+	case len(c.Argv) > 0 && s.argsText == "":
+		c.Argv = append(c.Argv, s.args...)
+	case len(c.Argv) > 0:
+		line, _ := policy.Words(c.Argv)
+		*c = policy.Command{Text: line + " " + text}
+	case s.argsText == "" && plainProgram().MatchString(c.Text):
+		*c = policy.Command{Argv: append([]string{c.Text}, s.args...)}
+	default:
+		c.Text += " " + text
+	}
+}
+
+var plainProgram = lazily(`^[\w./+@:\\-]+$`)

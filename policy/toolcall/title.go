@@ -1,0 +1,73 @@
+package toolcall
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/perlica/perlica/policy"
+)
+
+// lazily compiles an expression when it is first used: most runs need none of them.
+func lazily(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
+
+var (
+	quoted = lazily("^(?:(?:[Rr]un|[Rr]unning|[Ee]xecute|[Ee]xecuting):? )?`([^`]+)`$")
+	where  = lazily(`\[(in|current working directory) `)
+	detail = lazily(`(?s)^(.*?) ?\[(in|current working directory) ([^\]]*)\](?: \(.*\))?(?: \[background\])?$`)
+)
+
+// title takes the command from the title where it is nowhere else. A title that may not be
+// the command, whole and uncut, is only a guess.
+func (r *reader) title() {
+	title := strings.TrimSpace(r.call.Title)
+	if titles[r.call.Provider] {
+		if c, ok := r.titled(title); ok {
+			r.commands = append(r.commands, c)
+			return
+		}
+	} else if m := quoted().FindStringSubmatch(title); m != nil && !isCut(m[1]) {
+		r.commands = append(r.commands, policy.Command{Text: strings.TrimSpace(m[1])})
+		return
+	}
+	if title != "" {
+		r.guesses = append(r.guesses, policy.Command{Text: title})
+	}
+}
+
+// titled reads a title that is the command. The directory stands behind it or, alone, in
+// the content; if it could stand at two places the title cannot be read.
+func (r *reader) titled(title string) (policy.Command, bool) {
+	if title == "" || isCut(title) {
+		return policy.Command{}, false
+	}
+	for _, t := range r.call.Text {
+		if m := detail().FindStringSubmatch(strings.TrimSpace(t)); m != nil && m[1] == "" {
+			return policy.Command{Text: title, Dir: r.started(m)}, true
+		}
+	}
+	switch len(where().FindAllString(title, 2)) {
+	case 0:
+		return policy.Command{Text: title}, true
+	case 1:
+		if m := detail().FindStringSubmatch(title); m != nil && strings.TrimSpace(m[1]) != "" {
+			return policy.Command{Text: m[1], Dir: r.started(m)}, true
+		}
+	}
+	return policy.Command{}, false
+}
+
+func (r *reader) started(m []string) string {
+	if m[3] == "" {
+		return ""
+	}
+	return r.absolute(m[3])
+}
+
+// isCut says whether a text seems to be only the beginning of one.
+func isCut(text string) bool {
+	text = strings.TrimSpace(text)
+	return text == "" || strings.HasSuffix(text, "…") || (strings.HasSuffix(text, "...") && !strings.HasSuffix(text, "/..."))
+}

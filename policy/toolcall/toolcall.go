@@ -1,0 +1,130 @@
+// Package toolcall reads a tool call of an agent: what would run, which files it would touch,
+// and what else it says. There is one reading, and what is judged, what is shown and what is
+// compared with what ran all come from it.
+//
+// It promises that every field of the input is accounted for: it is part of a command, among
+// the paths, or listed as a field whose role says whether it was understood. It refuses to
+// guess: what a table does not know and what is more than a number or a word makes the
+// request one that cannot be read.
+//
+// The one idea: the names of fields are looked up without regard to case and underscores, in
+// a table of all agents and then in one of the agent's own.
+package toolcall
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/perlica/perlica/policy"
+)
+
+// Call is a tool call as an agent reports it.
+type Call struct {
+	Provider  string // the agent's id: some have fields of their own
+	Kind      string // ACP tool kind
+	Title     string
+	RawInput  json.RawMessage
+	Locations []string
+	Diffs     []Diff   // of its content
+	Text      []string // of its content
+}
+
+// Diff is a change of a file.
+type Diff struct{ Path, Old, New string }
+
+// Reading is a tool call, read.
+type Reading struct {
+	// Request has Provider, Kind, Title, Mode, Commands, HasCommand, Paths, Removes, Fields,
+	// Guesses and Place.
+	Request policy.Request
+	// Bodies are texts that the input would put into its file, or take out of it, and that
+	// no diff of the call shows.
+	Bodies []Diff
+}
+
+// Read reads a tool call that is made at a place.
+func Read(c Call, at policy.Place) Reading {
+	r := &reader{call: c, place: at, names: namesOf(c.Provider)}
+	for _, path := range c.Locations {
+		r.path(path)
+	}
+	for _, d := range c.Diffs {
+		r.path(d.Path)
+	}
+	r.input(c.RawInput)
+	r.finish()
+	return Reading{Request: policy.Request{
+		Provider: c.Provider, Kind: c.Kind, Title: c.Title, Mode: r.mode,
+		Commands: r.commands, HasCommand: len(r.commands) > 0 || r.lost,
+		Paths: r.paths, Removes: r.removes, Fields: r.fields, Guesses: r.guesses, Place: at,
+	}, Bodies: r.bodies}
+}
+
+// A reader gathers what a tool call says.
+type reader struct {
+	call  Call
+	place policy.Place
+	names map[string]role
+
+	scopes []*scope // of the objects being read, the innermost last
+	left   int      // how many more values are read
+
+	commands []policy.Command
+	lost     bool // there is a command that cannot be read
+	paths    []string
+	removes  []string
+	fields   []policy.Field
+	guesses  []policy.Command
+	bodies   []Diff
+	mode     string
+}
+
+// What an agent sends is bounded, so that reading it is.
+const (
+	maxDepth  = 16
+	maxValues = 2000
+)
+
+func (r *reader) acts() bool { return r.call.Kind == "execute" }
+
+func (r *reader) field(name, value string, role policy.Role) {
+	r.fields = append(r.fields, policy.Field{Name: name, Value: value, Role: role})
+}
+
+// unread keeps a field that is not understood, and what it may turn out to be.
+func (r *reader) unread(name, value string) {
+	r.field(name, value, policy.Unread)
+	if strings.TrimSpace(value) != "" {
+		r.guesses = append(r.guesses, policy.Command{Text: value})
+	}
+	if looksLikePath(value) {
+		r.path(value)
+	}
+}
+
+// finish takes in what only the whole call tells.
+func (r *reader) finish() {
+	if len(r.commands) == 0 && !r.lost && r.acts() {
+		r.title()
+	}
+	for _, c := range r.commands {
+		if c.Dir != "" {
+			r.path(c.Dir)
+		}
+	}
+	slices.SortStableFunc(r.fields, func(a, b policy.Field) int { return strings.Compare(a.Name, b.Name) })
+	r.bodies = slices.DeleteFunc(r.bodies, func(b Diff) bool {
+		return slices.ContainsFunc(r.call.Diffs, func(d Diff) bool {
+			return (b.New == "" || strings.Contains(d.New, b.New)) && (b.Old == "" || strings.Contains(d.Old, b.Old))
+		})
+	})
+	if len(r.bodies) == 0 {
+		return
+	}
+	for i := range r.bodies {
+		if r.bodies[i].Path == "" && len(r.paths) > 0 {
+			r.bodies[i].Path = r.paths[0]
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package toolcall
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perlica/perlica/policy"
+)
+
+var at = policy.Place{Dir: "/w/proj", Home: "/home/me", Temp: []string{"/tmp"}, Own: []string{"/w/proj/.perlica_config"}}
+
+// readInput reads a tool call of an agent without a table of its own.
+func readInput(kind, raw string) policy.Request {
+	return Read(Call{Provider: "x", Kind: kind, RawInput: json.RawMessage(raw)}, at).Request
+}
+
+func lines(r policy.Request) []string {
+	var out []string
+	for _, c := range r.Commands {
+		out = append(out, c.String())
+	}
+	return out
+}
+
+func unread(r policy.Request) (names []string) {
+	for _, f := range r.Fields {
+		if f.Role == policy.Unread {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// TestCommands kills the mutants that trust a title which may not be the command, and that
+// lose a part of one.
+func TestCommands(t *testing.T) {
+	tests := []struct {
+		raw, title, kind string
+		want             []string
+		ok               bool
+	}{
+		{`{"command":"git status"}`, "", "execute", []string{"git status"}, true},
+		{`{"command":"git status"}`, "", "other", []string{"git status"}, true},
+		{`{"command":["bash","-lc","git status"]}`, "", "execute", []string{"git status"}, true},
+		{`{"command":["git","a b"]}`, "", "execute", []string{"git 'a b'"}, true},
+		{`{"cmd":"ls"}`, "", "execute", []string{"ls"}, true},
+		{`{"commands":["ls","pwd"]}`, "", "execute", []string{"ls", "pwd"}, true},
+		{`{"commands":[{"command":"ls"},["a","b"]]}`, "", "execute", []string{"a b", "ls"}, true},
+		{`{"command":"ls","commands":["pwd"]}`, "", "execute", []string{"ls", "pwd"}, true},
+		{`{"command":"ls","command":"pwd"}`, "", "execute", []string{"ls", "pwd"}, true},
+		{`{"command":"ls"}`, "`git status`", "execute", []string{"ls"}, true},
+		{`{"command":7}`, "`ls`", "execute", nil, false},
+		{`{"command":""}`, "`ls`", "execute", nil, false},
+		{`{"command":[]}`, "`ls`", "execute", nil, false},
+		{`{"command":["ls",null]}`, "", "execute", []string{"ls"}, false},
+		{`{"commands":[]}`, "", "execute", nil, false},
+		{`{"command":null}`, "`ls`", "execute", []string{"ls"}, true},
+		{``, "`git status`", "execute", []string{"git status"}, true},
+		{`{}`, "Run `git status`", "execute", []string{"git status"}, true},
+		{`null`, "Running: `go test ./...`", "execute", []string{"go test ./..."}, true},
+		{`[1]`, "git status", "execute", nil, false},
+		{``, "List the files", "execute", nil, false},
+		{``, "`git status` and more", "execute", nil, false},
+		{``, "`a` then `b`", "execute", nil, false},
+		{``, "`rm -rf some…`", "execute", nil, false},
+		{``, "`rm -rf some...`", "execute", nil, false},
+		{``, "ls [current working directory /x] (desc)", "execute", nil, false},
+		{``, "", "execute", nil, false},
+		{`{"path":"x"}`, "`ls`", "read", nil, true},
+		{``, "", "", nil, true},
+
+		{`{"command":"bash","args":["-c","rm -rf /"]}`, "", "execute", []string{"rm -rf /"}, true},
+		{`{"program":"rm","arguments":["-rf","/"]}`, "", "other", []string{"rm -rf /"}, true},
+		{`{"command":"rm","args":"-rf /"}`, "", "execute", []string{"rm -rf /"}, true},
+		{`{"args":["-rf","/"],"command":"rm"}`, "", "execute", []string{"rm -rf /"}, true},
+		{`{"command":"git -C x","args":["status"]}`, "", "execute", []string{"git -C x status"}, true},
+		{`{"argv":["rm","-rf","/"]}`, "", "execute", []string{"rm -rf /"}, true},
+		{`{"input":{"command":"sudo rm"}}`, "", "other", []string{"sudo rm"}, true},
+		{`{"a":{"b":[{"Shell_Command":"ls"}]}}`, "", "other", []string{"ls"}, true},
+		{`{"script":"rm -rf /"}`, "", "execute", []string{"rm -rf /"}, true},
+		{`{"command":"bash","stdin":"rm -rf /"}`, "", "execute", []string{"bash <<'INPUT'\nrm -rf /\nINPUT"}, true},
+		{`{"command":"make","env":{"PATH":"/x"}}`, "", "execute", []string{"export PATH=/x; make"}, true},
+		{`{"command":"make","env":["A=b c"]}`, "", "execute", []string{"export A='b c'; make"}, true},
+		{`{"args":["-rf","/"]}`, "", "execute", nil, false},
+		{`"ls -la"`, "", "execute", []string{"ls -la"}, true},
+	}
+	for _, test := range tests {
+		r := Read(Call{Provider: "x", Kind: test.kind, Title: test.title, RawInput: json.RawMessage(test.raw)}, at).Request
+		ok := len(unread(r)) == 0 && (len(r.Commands) > 0 || !r.HasCommand && r.Kind != "execute")
+		if got := lines(r); ok != test.ok || !slices.Equal(got, test.want) {
+			t.Errorf("%s %q: %q %v, want %q", test.raw, test.title, got, ok, test.want)
+		}
+	}
+}
+
+// TestWhereCommandsStart: each of the names for it counts, and two that differ are unreadable.
+func TestWhereCommandsStart(t *testing.T) {
+	for _, raw := range []string{
+		`{"command":"ls","cwd":"/x"}`, `{"workdir":"/x","command":"ls"}`, `{"command":"ls","chdir":"/x"}`,
+		`{"command":"ls","working_directory":"file:///x"}`, `{"options":{"cwd":"/x"},"command":"ls"}`,
+		`{"cwd":"/x","input":{"command":"ls"}}`, `{"cwd":"/x","steps":[{"command":"ls"}]}`,
+	} {
+		r := readInput("execute", raw)
+		if len(r.Commands) != 1 || r.Commands[0].Dir != "/x" || !slices.Contains(r.Paths, "/x") || len(unread(r)) > 0 {
+			t.Errorf("%s: %+v", raw, r)
+		}
+	}
+	if r := readInput("execute", `{"command":"ls","cwd":"/x","workdir":"/y"}`); len(unread(r)) == 0 {
+		t.Errorf("%+v", r)
+	}
+	if r := readInput("execute", `{"command":"ls","cwd":"~"}`); r.Commands[0].Dir != "/home/me" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestPaths: whatever names a file is a target, wherever it leads.
+func TestPaths(t *testing.T) {
+	for raw, want := range map[string][]string{
+		`{"path":"a.go"}`:                             {"/w/proj/a.go"},
+		`{"filePath":"/etc/passwd"}`:                  {"/etc/passwd"},
+		`{"FILE_PATH":"../x"}`:                        {"/w/x"},
+		`{"file-path":"~/.bashrc"}`:                   {"/home/me/.bashrc"},
+		`{"paths":["a","/b"]}`:                        {"/w/proj/a", "/b"},
+		`{"files":[{"path":"a"},{"file_path":"/b"}]}`: {"/w/proj/a", "/b"},
+		`{"source":"a","destination":"/etc/x"}`:       {"/w/proj/a", "/etc/x"},
+		`{"from":"a","to":"b"}`:                       {"/w/proj/a", "/w/proj/b"},
+		`{"url":"file:///etc/passwd"}`:                {"/etc/passwd"},
+		`{"uri":"file:/etc/passwd"}`:                  {"/etc/passwd"},
+		`{"path":"file://localhost/etc/pass%77d"}`:    {"/etc/passwd"},
+		`{"anything":"/etc/passwd"}`:                  {"/etc/passwd"},
+		`{"anything":"file:///etc/passwd"}`:           {"/etc/passwd"},
+		`{"changes":{"/etc/x":{"type":"add"}}}`:       {"/etc/x"},
+		`{"patch":"*** Begin Patch\n*** Delete File: /etc/passwd\n*** End Patch"}`:                                {"/etc/passwd"},
+		`{"input":"*** Begin Patch\n*** Update File: a\n*** Move to: ../b\n@@\n-x\n+y"}`:                          {"/w/proj/a", "/w/b"},
+		`"*** Begin Patch\n*** Add File: /etc/cron.d/x\n+y\n*** End Patch"`:                                       {"/etc/cron.d/x"},
+		`{"diff":"--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- /no\n+++ /neither\n y\n--- /dev/null\n+++ b/../../n\n"}`: {"/w/proj/x", "/n"},
+		`{"diff":"diff --git a/x b/../y\nrename from x\nrename to ../y"}`:                                         {"/w/proj/x", "/w/y"},
+	} {
+		if r := readInput("edit", raw); !slices.Equal(cleaned(r.Paths), want) {
+			t.Errorf("%s: %q, want %q", raw, r.Paths, want)
+		}
+	}
+	for raw, want := range map[string][]string{
+		`{"pattern":"../../**"}`:              {"/"},
+		`{"pattern":"/etc/*","path":"."}`:     {"/etc", "/w/proj"},
+		`{"glob":"~/.ssh/*","path":"."}`:      {"/home/me/.ssh", "/w/proj"},
+		`{"path":"/"}`:                        {"/"},
+		`{"pattern":"src/**/*.go","path":""}`: nil,
+		`{"pattern":"x/*/../../../y"}`:        {"/"},
+	} {
+		got := cleaned(readInput("search", raw).Paths)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", raw, got, want)
+		}
+	}
+}
+
+func cleaned(paths []string) (out []string) {
+	for _, p := range paths {
+		out = append(out, filepath.Clean(p))
+	}
+	return out
+}
+
+// TestRoles: what is a number or a plain word makes nothing unreadable, and all else that no
+// table knows does.
+func TestRoles(t *testing.T) {
+	for value, ok := range map[string]bool{
+		`7`: true, `true`: true, `"fast"`: true, `"HEAD"`: true, `null`: true, `""`: true, `[1,"a"]`: true, `{"deep":[{"x":1}]}`: true,
+		`"rm"`: false, `"bash"`: false, `"two words"`: false, `"a/b"`: false, `"a.txt"`: false, `"~"`: false, `"$X"`: false,
+		`"--force"`: false, `["a","b c"]`: false, `{"x":"y z"}`: false, `"a;b"`: false,
+		`"` + strings.Repeat("x", 100) + `"`: false, `"a\u200bb"`: false,
+	} {
+		r := readInput("execute", `{"command":"ls","invented":`+value+`}`)
+		if got := len(unread(r)) == 0; got != ok || len(r.Commands) != 1 {
+			t.Errorf("%s: %+v", value, r.Fields)
+		}
+		if value != `null` && len(r.Fields) == 0 {
+			t.Errorf("%s is not shown", value)
+		}
+	}
+	r := readInput("execute", `{"command":"ls","description":"rm -rf / please","timeout":"9 s","Tool_Call_Id":"a b"}`)
+	for _, f := range r.Fields {
+		if f.Role != policy.Inert {
+			t.Errorf("%+v", f)
+		}
+	}
+	if len(r.Fields) != 3 {
+		t.Errorf("%+v", r.Fields)
+	}
+	deep := strings.Repeat(`{"a":`, 40) + `"rm -rf /"` + strings.Repeat(`}`, 40)
+	if r := readInput("other", deep); len(unread(r)) == 0 {
+		t.Error("what is too deep to be read is passed over")
+	}
+	wide := `{"a":[` + strings.Repeat("1,", 3000) + `"rm -rf /"]}`
+	if r := readInput("other", wide); len(unread(r)) == 0 {
+		t.Error("what is too much to be read is passed over")
+	}
+}
+
+// TestTitles: of some agents the title is the command, of the others it is at most a guess.
+func TestTitles(t *testing.T) {
+	for _, test := range []struct{ title, text, want, dir string }{
+		{"ls -la", "", "ls -la", ""},
+		{"ls -la", "[in sub] (List)", "ls -la", "/w/proj/sub"},
+		{"ls -la", "[current working directory /w/proj] (List) [background]", "ls -la", "/w/proj"},
+		{"ls -la [in sub] (List)", "", "ls -la", "/w/proj/sub"},
+		{"ls -la [current working directory /w/proj] (List) [background]", "", "ls -la", "/w/proj"},
+		{"rm -rf a [in / ]", "[in sub]", "rm -rf a [in / ]", "/w/proj/sub"},
+		{"rm -rf a [in / ] [in sub]", "", "", ""},
+		{"rm -rf a [in x] && rm b", "", "", ""},
+		{"ls…", "", "", ""},
+	} {
+		c := Call{Provider: "gemini", Kind: "execute", Title: test.title}
+		if test.text != "" {
+			c.Text = []string{test.text}
+		}
+		r := Read(c, at).Request
+		got, dir := "", ""
+		if len(r.Commands) == 1 {
+			got, dir = r.Commands[0].String(), r.Commands[0].Dir
+		}
+		if got != test.want || dir != test.dir {
+			t.Errorf("%q %q: %q in %q", test.title, test.text, got, dir)
+		}
+		c.Provider = "x"
+		if r := Read(c, at).Request; len(r.Commands) > 0 || len(r.Guesses) == 0 {
+			t.Errorf("%q is trusted: %+v", test.title, r)
+		}
+	}
+}

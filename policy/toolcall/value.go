@@ -1,0 +1,149 @@
+package toolcall
+
+import (
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// path adds a path, a file:// URL, or a path that begins at a home.
+func (r *reader) path(p string) {
+	if p = strings.TrimSpace(p); p == "" {
+		return
+	}
+	if p = r.absolute(p); !slices.Contains(r.paths, p) {
+		r.paths = append(r.paths, p)
+	}
+}
+
+// absolute is the path as the agent's file system has it.
+func (r *reader) absolute(p string) string {
+	if len(p) >= 5 && strings.EqualFold(p[:5], "file:") {
+		if u, err := url.Parse(p); err == nil && (u.Host == "" || u.Host == "localhost") && u.Path+u.Opaque != "" {
+			if p = u.Path; p == "" {
+				p = u.Opaque
+			}
+		}
+	}
+	switch {
+	case p == "~" || strings.HasPrefix(p, "~/") || strings.HasPrefix(p, `~\`):
+		if r.place.Home == "" {
+			return p // not absolute: nothing can tell where it leads
+		}
+		p = filepath.Join(r.place.Home, p[1:])
+	case strings.HasPrefix(p, "~"):
+		// The home of another user lies beside ours, as far as anybody can tell.
+		return filepath.Join("/home", p[1:])
+	case strings.HasPrefix(p, "$HOME/") || strings.HasPrefix(p, "${HOME}/"):
+		_, rest, _ := strings.Cut(p, "/")
+		p = filepath.Join(r.place.Home, rest)
+	case !filepath.IsAbs(p) && r.place.Dir != "":
+		// Joined without cleaning: a .. behind a link leads elsewhere than one behind a name.
+		p = strings.TrimRight(r.place.Dir, "/") + string(filepath.Separator) + strings.TrimPrefix(p, "./")
+		if !strings.Contains(p, "..") {
+			p = filepath.Clean(p)
+		}
+	}
+	if strings.HasSuffix(p, "/") && len(p) > 1 {
+		p = strings.TrimRight(p, "/")
+	}
+	return p
+}
+
+// glob adds the directory that a pattern cannot leave, if the pattern names one. Others are
+// searched from where the search begins.
+func (r *reader) glob(pattern string) {
+	pattern = strings.ReplaceAll(pattern, `\/`, "/")
+	for _, one := range alternatives(pattern) {
+		r.oneGlob(one)
+	}
+}
+
+// alternatives are what a pattern stands for that begins with {a,b} or @(a|b): only at the
+// start can one of them be an absolute path.
+func alternatives(pattern string) []string {
+	separator, open, closing := byte(','), byte('{'), byte('}')
+	start := 1
+	if len(pattern) > 2 && strings.IndexByte("@+?*", pattern[0]) >= 0 && pattern[1] == '(' {
+		separator, open, closing, start = '|', '(', ')', 2
+	} else if pattern == "" || pattern[0] != open {
+		return []string{pattern}
+	}
+	var list []string
+	depth, from := 1, start
+	for i := start; i < len(pattern); i++ {
+		switch c := pattern[i]; {
+		case c == open:
+			depth++
+		case c == separator && depth == 1:
+			list, from = append(list, pattern[from:i]), i+1
+		case c == closing:
+			if depth--; depth == 0 {
+				list = append(list, pattern[from:i])
+				var out []string
+				for _, head := range list {
+					out = append(out, alternatives(head)...)
+				}
+				for j := range out {
+					out[j] += pattern[i+1:]
+				}
+				return out
+			}
+		}
+	}
+	return []string{pattern}
+}
+
+func (r *reader) oneGlob(pattern string) {
+	if !looksLikePath(pattern) && !strings.Contains(pattern, "../") {
+		return
+	}
+	base, _ := doublestar.SplitPattern(filepath.ToSlash(pattern))
+	// A pattern such as x/**/../../y may leave even that.
+	if i := strings.Index(pattern, ".."); i >= 0 && i >= len(base) {
+		base = filepath.Join(base, strings.Repeat("../", strings.Count(pattern, "..")))
+	}
+	r.path(base)
+}
+
+// looksLikePath says whether a text can only be meant as a path that is not relative to the
+// working directory, or leads out of it.
+func looksLikePath(s string) bool {
+	s = strings.TrimSpace(s)
+	if strings.ContainsAny(s, "\n") || len(s) > 4096 {
+		return false
+	}
+	lower := strings.ToLower(s)
+	return strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~") || strings.HasPrefix(s, "../") || s == ".." ||
+		strings.HasPrefix(lower, "file:") || strings.HasPrefix(s, "$HOME") || strings.HasPrefix(s, "${HOME}") || filepath.IsAbs(s)
+}
+
+var plainWord = lazily(`^[\pL\pN][\pL\pN_:+-]*$`)
+
+// isWord says whether a text is one word that is no path and names no program.
+func isWord(s string) bool {
+	return s == "" || len(s) <= 64 && plainWord().MatchString(s) && !programs[strings.ToLower(s)]
+}
+
+// programs are the names that a single word must not have if it is to mean nothing: what
+// runs others, and what writes, removes, sends or ends something.
+var programs = func() map[string]bool {
+	out := map[string]bool{}
+	for name := range strings.FieldsSeq(`sh bash zsh dash ksh fish csh tcsh pwsh powershell cmd busybox toybox
+		python python2 python3 perl ruby node nodejs deno bun php lua tclsh awk gawk mawk sed ed ex vi vim nvim nano emacs
+		rm rmdir unlink shred dd mkfs fdisk parted wipefs mv cp ln install rsync scp sftp ssh tee truncate touch mkdir
+		chmod chown chgrp chattr setfacl setcap mount umount swapoff losetup cryptsetup lvremove
+		sudo su doas pkexec runuser env nice nohup setsid timeout xargs find parallel watch script expect
+		curl wget nc ncat netcat socat telnet ftp aria2c git hg svn gh glab npm npx pnpm yarn pip pip3 pipx uv uvx poetry
+		cargo go make cmake ninja gradle mvn docker podman kubectl helm terraform ansible aws gcloud az
+		systemctl service launchctl crontab at batch kill killall pkill reboot shutdown poweroff halt init
+		iptables nft ufw ip ifconfig sysctl modprobe insmod rmmod useradd userdel usermod passwd chpasswd visudo
+		apt dnf yum pacman brew snap dpkg rpm tar zip unzip cat tail less more ls eval exec source
+		psql mysql sqlite3 mongo redis-cli dropdb perlica tmux screen rundll32 reg del rd format diskpart`) {
+		out[name] = true
+	}
+	return out
+}()

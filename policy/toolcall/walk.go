@@ -1,0 +1,382 @@
+package toolcall
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/perlica/perlica/policy"
+)
+
+// A member is one name of an object and its value. A name may stand twice: which of the two an
+// agent takes nobody can tell, so both are read.
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+// members takes an object apart, in its order. ok is false if the value is none.
+func members(raw json.RawMessage) (list []member, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, false
+	}
+	for d.More() {
+		var m member
+		name, err := d.Token()
+		if err != nil {
+			return nil, false
+		}
+		m.name, ok = name.(string)
+		if !ok || d.Decode(&m.value) != nil {
+			return nil, false
+		}
+		list = append(list, m)
+	}
+	return list, true
+}
+
+func elements(raw json.RawMessage) (list []json.RawMessage, ok bool) {
+	return list, len(raw) > 0 && raw[0] == '[' && json.Unmarshal(raw, &list) == nil
+}
+
+func textOf(raw json.RawMessage) (s string, ok bool) {
+	return s, len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil
+}
+
+// words are the elements of a list of texts and numbers.
+func words(raw json.RawMessage) (out []string, ok bool) {
+	list, ok := elements(raw)
+	for _, e := range list {
+		s, isText := textOf(e)
+		switch {
+		case isText:
+		case len(e) > 0 && strings.IndexByte(`{["n`, e[0]) < 0:
+			s = string(e)
+		default:
+			return nil, false
+		}
+		out = append(out, s)
+	}
+	return out, ok
+}
+
+// input reads what the tool was given.
+func (r *reader) input(raw json.RawMessage) {
+	raw = bytes.TrimSpace(raw)
+	r.left = maxValues
+	top := &scope{}
+	r.scopes = []*scope{top}
+	switch s, isText := textOf(raw); {
+	case len(raw) == 0 || string(raw) == "null":
+	case isText && r.acts() && !isPatch().MatchString(s):
+		top.commands = append(top.commands, policy.Command{Text: s})
+	default:
+		r.value("input", raw, input, 0)
+	}
+	r.commands = append(r.commands, r.combine(top)...)
+}
+
+func (r *reader) scope() *scope { return r.scopes[len(r.scopes)-1] }
+
+// object reads the members of an object. The input itself has no name in those of its fields.
+func (r *reader) object(name string, list []member, depth int) {
+	for _, m := range list {
+		full := m.name
+		if depth > 0 {
+			full = name + "." + m.name
+		}
+		role := r.roleOf(m.name)
+		if role == unknown && strings.ContainsAny(m.name, "/\\") {
+			r.path(m.name) // a table of files
+		}
+		r.value(full, bytes.TrimSpace(m.value), role, depth+1)
+	}
+}
+
+// value reads one value, as the role of its name says.
+func (r *reader) value(name string, raw json.RawMessage, as role, depth int) {
+	if r.left--; r.left < 0 || depth > maxDepth {
+		if r.left == -1 || depth > maxDepth {
+			r.unread(name, "too much to be read")
+		}
+		return
+	}
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+	case as == inert:
+		r.field(name, shown(raw), policy.Inert)
+	case as == text:
+		r.field(name, shown(raw), policy.Plain)
+	case raw[0] == '{' && as == env:
+		r.assign(name, raw)
+	case raw[0] == '{':
+		list, ok := members(raw)
+		if !ok {
+			r.unread(name, string(raw))
+		}
+		r.object(name, list, depth)
+	case raw[0] == '[':
+		r.list(name, raw, as, depth)
+	case raw[0] == '"':
+		s, _ := textOf(raw)
+		if r.encloses(s, as) {
+			r.value(name, json.RawMessage(strings.TrimSpace(s)), as, depth+1)
+			return
+		}
+		r.text(name, s, as)
+	case commands[as] && raw[0] != 't' && raw[0] != 'f':
+		r.garbled(name, string(raw))
+	default: // a number, true or false
+		r.field(name, string(raw), policy.Plain)
+	}
+}
+
+// commands are the roles whose value should hold one.
+var commands = map[role]bool{command: true, commandList: true, program: true, argv: true, script: true}
+
+// garbled keeps what should hold a command and does not.
+func (r *reader) garbled(name, value string) {
+	r.lost = r.lost || r.acts()
+	r.unread(name, value)
+}
+
+// shown is a value as a person reads it.
+func shown(raw json.RawMessage) string {
+	if s, ok := textOf(raw); ok {
+		return s
+	}
+	return string(raw)
+}
+
+// list reads a list: the words of one command, or several values of a role.
+func (r *reader) list(name string, raw json.RawMessage, as role, depth int) {
+	all, isWords := words(raw)
+	s := r.scope()
+	switch {
+	case isWords && len(all) == 0 && commands[as]:
+		r.lost = r.lost || r.acts()
+		return
+	case isWords && len(all) == 0:
+		r.field(name, "[]", policy.Plain)
+		return
+	case isWords && strings.TrimSpace(all[0]) != "" && as == argv:
+		s.argv = append(s.argv, all...)
+		return
+	case isWords && strings.TrimSpace(all[0]) != "" && (as == command || as == program):
+		s.commands = append(s.commands, policy.Command{Argv: all})
+		return
+	case isWords && as == args:
+		s.addArgs(name, all)
+		return
+	case isWords && as == env:
+		for _, e := range all {
+			s.env, s.envName = append(s.env, e), name
+		}
+		return
+	}
+	list, ok := elements(raw)
+	if !ok {
+		r.unread(name, string(raw))
+		return
+	}
+	if as == commandList || as == args {
+		as = command
+	}
+	for i, e := range list {
+		at := fmt.Sprintf("%s[%d]", name, i)
+		e = bytes.TrimSpace(e)
+		if commands[as] && string(e) == "null" {
+			r.garbled(at, "null")
+		}
+		if len(e) == 0 || e[0] != '{' {
+			r.value(at, e, as, depth+1)
+			continue
+		}
+		r.scopes = append(r.scopes, &scope{})
+		r.value(at, e, as, depth+1)
+		r.leave()
+	}
+}
+
+// encloses says whether a text is JSON that a tool will take apart, as some hand the arguments
+// of another tool on.
+func (r *reader) encloses(s string, as role) bool {
+	s = strings.TrimSpace(s)
+	return (as == unknown || (as == args || as == input) && !r.acts()) && s != "" && (s[0] == '{' || s[0] == '[') && json.Valid([]byte(s))
+}
+
+// editing are the verbs of editors whose tool calls them a command.
+var editing = []string{"view", "create", "str_replace", "insert", "undo_edit", "write", "edit", "delete", "rename", "read"}
+
+// text reads a text, as the role of its name says.
+func (r *reader) text(name, s string, as role) {
+	top := r.scope()
+	switch as {
+	case command, commandList, program, argv:
+		switch {
+		case !r.acts() && slices.Contains(editing, s):
+			r.field(name, s, policy.Plain)
+		case strings.TrimSpace(s) == "":
+			r.lost = r.lost || r.acts()
+		default:
+			top.commands = append(top.commands, policy.Command{Text: s})
+		}
+	case script:
+		top.scripts = append(top.scripts, policy.Command{Text: s})
+	case args:
+		top.argsText, top.argsName = strings.TrimSpace(top.argsText+" "+s), name
+	case stdin:
+		top.stdin = append(top.stdin, policy.Field{Name: name, Value: s})
+	case input:
+		if isPatch().MatchString(s) {
+			r.patch(name, s)
+			return
+		}
+		top.stdin = append(top.stdin, policy.Field{Name: name, Value: s})
+	case env:
+		r.unread(name, s)
+	case dir:
+		if s != "" {
+			top.dirs = append(top.dirs, r.absolute(s))
+		}
+	case path:
+		r.path(s)
+	case glob:
+		r.field(name, s, policy.Plain)
+		r.glob(s)
+	case patch:
+		r.patch(name, s)
+	case body:
+		r.body(name, s)
+	case mode:
+		r.switches(name, s)
+	case address:
+		r.address(name, s)
+	default:
+		r.unknown(name, s)
+	}
+}
+
+func (r *reader) unknown(name, s string) {
+	if isWord(s) {
+		r.field(name, s, policy.Plain)
+		return
+	}
+	r.unread(name, s)
+}
+
+// assign reads an object of variables.
+func (r *reader) assign(name string, raw json.RawMessage) {
+	list, ok := members(raw)
+	if !ok {
+		r.unread(name, string(raw))
+		return
+	}
+	s := r.scope()
+	if v, ok := namedValue(list); ok {
+		s.env, s.envName = append(s.env, v), name
+		return
+	}
+	for _, m := range list {
+		value := bytes.TrimSpace(m.value)
+		if len(value) > 0 && (value[0] == '{' || value[0] == '[') {
+			r.unread(name+"."+m.name, string(value))
+			continue
+		}
+		if string(value) != "null" {
+			s.env, s.envName = append(s.env, m.name+"="+shown(value)), name
+		}
+	}
+}
+
+// namedValue reads {"name": NAME, "value": VALUE} as NAME=VALUE.
+func namedValue(list []member) (string, bool) {
+	var name, value string
+	found := 0
+	for _, m := range list {
+		switch plainName(m.name) {
+		case "name", "key", "variable":
+			s, ok := textOf(bytes.TrimSpace(m.value))
+			if !ok {
+				return "", false
+			}
+			name, found = s, found|1
+		case "value":
+			value, found = shown(bytes.TrimSpace(m.value)), found|2
+		}
+	}
+	return name + "=" + value, found == 3 && len(list) == 2
+}
+
+func (r *reader) patch(name, s string) {
+	paths, removed := patchPaths(s)
+	if len(paths) == 0 {
+		if hunksOnly().MatchString(s) {
+			r.bodies = append(r.bodies, Diff{New: s})
+			return
+		}
+		if isWord(s) {
+			r.field(name, s, policy.Plain)
+			return
+		}
+		r.unread(name, s)
+		return
+	}
+	for _, p := range paths {
+		r.path(p)
+	}
+	for _, p := range removed {
+		r.removes = append(r.removes, r.absolute(p))
+	}
+	if len(r.call.Diffs) == 0 {
+		r.bodies = append(r.bodies, Diff{New: s})
+	}
+}
+
+func (r *reader) body(name, s string) {
+	if isPatch().MatchString(s) && strings.Contains(s, "*** ") {
+		r.patch(name, s)
+		return
+	}
+	part := Diff{New: s}
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	if n := plainName(last); strings.HasPrefix(n, "old") || n == "search" {
+		part = Diff{Old: s}
+	}
+	if n := len(r.bodies) - 1; n >= 0 && r.bodies[n].New == "" && part.Old == "" {
+		r.bodies[n].New = s
+		return
+	}
+	r.bodies = append(r.bodies, part)
+}
+
+// switches reads the name of a mode. One in which an agent asks less is no plain word.
+func (r *reader) switches(name, s string) {
+	if r.call.Kind == "switch_mode" {
+		r.mode = s
+		r.field(name, s, policy.Plain)
+		return
+	}
+	if policy.StopsAsking(s) && r.call.Kind != "read" && r.call.Kind != "search" {
+		r.unread(name, s)
+		return
+	}
+	r.unknown(name, s)
+}
+
+func (r *reader) address(name, s string) {
+	lower := strings.ToLower(s)
+	switch {
+	case strings.HasPrefix(lower, "file:"):
+		r.path(s)
+	case strings.HasPrefix(lower, "http://"), strings.HasPrefix(lower, "https://"):
+		r.field(name, s, policy.Plain)
+	case strings.Contains(s, ":"):
+		r.unread(name, s)
+	default:
+		r.path(s)
+	}
+}

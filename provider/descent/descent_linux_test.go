@@ -1,0 +1,43 @@
+package descent
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestAnnounce holds that others see that a process runs agents, and the strictest of its modes.
+func TestAnnounce(t *testing.T) {
+	p := openProc()
+	defer p.close()
+	for _, c := range []struct{ mode, want string }{{"allow", "allow"}, {"ask", "ask"}, {"reads", "ask"}, {"", "deny"}, {"allow", "deny"}} {
+		if err := Announce(c.mode); err != nil {
+			t.Fatal(err)
+		}
+		l, _, ok := p.link(os.Getpid())
+		if !ok || !l.runner || l.runs != c.want {
+			t.Fatalf("after %q: a runner: %v, its mode: %q, not %q", c.mode, l.runner, l.runs, c.want)
+		}
+	}
+}
+
+// TestStartAndBirth holds that the start of a process and the birth of a file can be compared.
+func TestStartAndBirth(t *testing.T) {
+	l, err := Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	born, ok := Born(path)
+	start := l.Processes[0].Started
+	if now := time.Now(); !ok || !start.Before(born) || born.After(now) || now.Sub(start) > time.Hour {
+		t.Fatalf("started %v, the file was born %v, now it is %v", start, born, now)
+	}
+	if parent := l.Processes[1].Started; parent.After(start) {
+		t.Fatalf("the parent was started %v, behind its child %v", parent, start)
+	}
+}

@@ -1,0 +1,125 @@
+package descent
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// errNobody says that a socket has no process any more: whoever waits for an answer has one.
+var errNobody = errors.New("descent: the process at the other side is gone")
+
+// unixPeer is the process that connected, as this one numbers it.
+func unixPeer(c syscall.Conn) (pid int, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *unix.Ucred
+	var cerr error
+	if err := raw.Control(func(fd uintptr) { cred, cerr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+		return 0, err
+	}
+	if cerr != nil {
+		return 0, os.NewSyscallError("getsockopt", cerr)
+	}
+	if cred.Pid == 0 { // it is in a namespace that is not below ours
+		return 0, errNobody
+	}
+	return int(cred.Pid), nil
+}
+
+// tcpOwners lists the processes that hold the socket at peer or, where none is seen to, those that do
+// not show what they hold: it may be any of them.
+func tcpOwners(peer, here netip.AddrPort) ([]int, error) {
+	inode, ok := tcpSocket(peer, here)
+	if !ok {
+		return nil, errNobody
+	}
+	pids, closed := holders("socket:[" + inode + "]")
+	if len(pids) == 0 {
+		pids = closed
+	}
+	if len(pids) == 0 {
+		return nil, errNobody
+	}
+	return pids, nil
+}
+
+// tcpSocket finds the peer's end of a connection.
+func tcpSocket(peer, here netip.AddrPort) (inode string, ok bool) {
+	for _, name := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
+		f, err := os.Open(name)
+		if err != nil {
+			continue
+		}
+		defer f.Close()
+		for in := bufio.NewScanner(f); in.Scan(); {
+			w := strings.Fields(in.Text()) // sl local remote state queues timer retransmits uid timeout inode …
+			if len(w) < 10 || address(w[1]) != unmapped(peer) || address(w[2]) != unmapped(here) {
+				continue
+			}
+			return w[9], w[9] != "0"
+		}
+	}
+	return "", false
+}
+
+func unmapped(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
+}
+
+// address reads an address as /proc/net/tcp has it: words of four bytes in the machine's order, a
+// colon, the port.
+func address(s string) netip.AddrPort {
+	words, port, _ := strings.Cut(s, ":")
+	b, err := hex.DecodeString(words)
+	n, perr := strconv.ParseUint(port, 16, 16)
+	if err != nil || perr != nil || len(b)%4 != 0 {
+		return netip.AddrPort{}
+	}
+	for i := 0; i < len(b); i += 4 {
+		binary.BigEndian.PutUint32(b[i:], binary.NativeEndian.Uint32(b[i:]))
+	}
+	addr, ok := netip.AddrFromSlice(b)
+	if !ok {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(addr.Unmap(), uint16(n))
+}
+
+// holders lists the processes that have a socket open, and those of which that cannot be seen.
+func holders(socket string) (pids, closed []int) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1) // what could be read of them
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		fds, err := os.ReadDir("/proc/" + name + "/fd")
+		if errors.Is(err, fs.ErrPermission) {
+			closed = append(closed, pid)
+		}
+		for _, fd := range fds {
+			if to, err := os.Readlink("/proc/" + name + "/fd/" + fd.Name()); err == nil && to == socket {
+				pids = append(pids, pid)
+				break
+			}
+		}
+	}
+	return pids, closed
+}

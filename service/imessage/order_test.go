@@ -1,0 +1,34 @@
+package imessage
+
+import (
+	"testing"
+
+	"github.com/perlica/perlica/service"
+)
+
+// TestAfter: rows are the order. What was sent has the row that imsg names, or the one in which it is
+// seen; of what is not known nothing is said.
+func TestAfter(t *testing.T) {
+	w := start(t)
+	w.write(t, db{said(5, 1, "old")})
+	_, cursor := w.poll(t, "")
+	sent, err := w.Send(t.Context(), service.Outbound{Chat: "1", Text: "card"})
+	if err != nil || sent != "SENT" { // in row 7
+		t.Fatal(sent, err)
+	}
+	mine := said(9, 1, "another card")
+	mine.FromMe, mine.Sender = true, ""
+	w.write(t, db{said(5, 1, "old"), said(6, 1, "before"), said(8, 1, "between"), mine, said(10, 1, "behind")})
+	list, _ := w.poll(t, cursor)
+	if len(list) != 4 {
+		t.Fatalf("%+v", list)
+	}
+	for i, want := range []bool{false, true, true, true} {
+		if got := w.After(list[i], sent); got != want {
+			t.Errorf("%s is behind the card: %t", list[i].Text, got)
+		}
+	}
+	if w.After(list[1], "G9") || !w.After(list[3], "G9") || w.After(list[3], "") || w.After(list[3], "unknown") || w.After(service.Inbound{ID: "G99"}, sent) {
+		t.Error("the other card, or what is not known, has another place")
+	}
+}

@@ -1,0 +1,483 @@
+package service_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/local"
+)
+
+// asks has the agent ask, and returns the card and the id on it.
+func (p *person) asks(title, command string) (card local.Arrived, id string) {
+	p.t.Helper()
+	p.say(fmt.Sprintf("@ask execute %q command=%q", title, command))
+	card = p.expect(title)
+	_, id, _ = strings.Cut(card.Text, "with `#")
+	return card, id[:8]
+}
+
+// button is what the button with this label says.
+func button(card local.Arrived, label string) string {
+	for _, b := range card.Buttons {
+		if strings.Contains(b.Label, label) {
+			return b.Data
+		}
+	}
+	return ""
+}
+
+// told says something and waits for an answer.
+func (p *person) told(text, answer string) {
+	p.t.Helper()
+	p.say(text)
+	p.expect(answer)
+}
+
+// unanswered fails if not exactly one question waits.
+func (s *serving) unanswered(t *testing.T) {
+	t.Helper()
+	if open, err := s.r.PendingQuestions(t.Context()); err != nil || len(open) != 1 {
+		t.Fatalf("%d questions are open, %v", len(open), err)
+	}
+}
+
+// TestClocksSayNothing: whatever the platform's clock says, a number that came behind the card
+// answers it.
+func TestClocksSayNothing(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits())
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	for _, skew := range []time.Duration{-2 * time.Second, 0, 2 * time.Second, time.Hour, -30 * time.Minute} {
+		alice.asks("May I "+skew.String(), "make")
+		alice.Say(local.Message{Text: "1", Sent: time.Now().Add(skew)})
+		alice.expect("permission: allow")
+	}
+}
+
+// before has a platform keep a card back until something was said that does not know of it.
+func before(t *testing.T, text string) (s *serving, alice *person) {
+	w := newWorld(t)
+	ch := &busy{asked: make(chan struct{}), word: make(chan error)}
+	s = w.serve(local.DefaultLimits(), func(o *service.Options) {
+		ch.Channel = o.Channels[0].(*local.Channel)
+		o.Channels[0] = ch
+	})
+	alice = w.phone("alice")
+	w.pair(s, alice)
+	alice.say(`@ask execute "May I" command="make"`)
+	on(t, ch.asked)
+	alice.say(text) // it is on the wire before the card is
+	ch.word <- nil
+	return s, alice
+}
+
+// TestACommandIsABareNumber: without an id a command counts as a number does, so not if it was
+// sent before the card.
+func TestACommandIsABareNumber(t *testing.T) {
+	for _, text := range []string{"/allow", "/choose 1", "/choose allow-once", "/deny", "/choose Reject"} {
+		t.Run(text, func(t *testing.T) {
+			s, alice := before(t, text)
+			alice.expect("does not say which question")
+			s.unanswered(t)
+			alice.say(text)
+			alice.expect("permission: ")
+		})
+	}
+}
+
+// TestACommandWithoutDoubt: with an id it names its question, and as a reply, that of the card.
+// As a reply to something else it names none.
+func TestACommandWithoutDoubt(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits())
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	alice.say("something else")
+	other := alice.expect("You said: something else")
+	for _, answer := range []func(card local.Arrived, id string) local.Message{
+		func(_ local.Arrived, id string) local.Message { return local.Message{Text: "/allow " + id} },
+		func(_ local.Arrived, id string) local.Message {
+			return local.Message{Text: "/choose " + id + " 1", ReplyTo: other.Key}
+		},
+		func(card local.Arrived, _ string) local.Message {
+			return local.Message{Text: "/allow", ReplyTo: card.Key}
+		},
+	} {
+		card, id := alice.asks("May I", "make")
+		alice.Say(local.Message{Text: "1", ReplyTo: other.Key})
+		alice.expect("waits behind the question")
+		for _, text := range []string{"/allow", "/deny", "/choose 1"} {
+			alice.Say(local.Message{Text: text, ReplyTo: other.Key})
+			alice.expect("does not say which question")
+		}
+		s.unanswered(t)
+		alice.Say(answer(card, id))
+		alice.expect("permission: allow")
+		alice.expect("You said: 1")
+	}
+}
+
+// TestTheRefusedTierIsNamed: a yes that takes a word takes the question, too, without a doubt.
+// A no does not.
+func TestTheRefusedTierIsNamed(t *testing.T) {
+	limits := local.DefaultLimits()
+	limits.Buttons = true
+	w := newWorld(t)
+	s := w.serve(limits)
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	for _, yes := range []string{"#%s 1 root", "/allow %s root", "/choose %s 1 root", "reply"} {
+		card, id := alice.asks("Wipe it", "sudo rm -rf /")
+		if !strings.Contains(card.Text, "the word `root`") {
+			t.Fatalf("that takes no word: %s", card.Text)
+		}
+		for _, bare := range []string{"1 root", "1", "/allow root", "/allow", "/choose 1 root", "#" + id + " 1", "#" + id + " 1 ROOT", "/allow " + id} {
+			alice.say(bare)
+		}
+		alice.Say(local.Message{Button: card.Buttons[0].Data})
+		alice.Say(local.Message{Text: "1", ReplyTo: card.Key})
+		if err := alice.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		alice.told("/help", "what can be said here") // all before it is done
+		s.unanswered(t)
+		if yes == "reply" {
+			alice.Say(local.Message{Text: "1 root", ReplyTo: card.Key})
+		} else {
+			alice.say(fmt.Sprintf(yes, id))
+		}
+		alice.expect("permission: allow")
+	}
+	for _, no := range []string{"Reject", "/deny"} {
+		alice.asks("Wipe it", "sudo rm -rf /")
+		alice.say(no)
+		alice.expect("permission: reject")
+	}
+}
+
+// TestAYesForGood takes a second message, which leaves no doubt about the question either.
+func TestAYesForGood(t *testing.T) {
+	limits := local.DefaultLimits()
+	limits.Buttons = true
+	w := newWorld(t)
+	s := w.serve(limits)
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	for _, yes := range []string{"#%s Always allow always", "/choose %s Always allow always", "reply"} {
+		card, id := alice.asks("May I", "make")
+		for _, first := range []local.Message{
+			{Text: "Always allow"}, {Text: "Always allow always"}, {Text: "#" + id + " Always allow"}, {Text: "Always allow", ReplyTo: card.Key}, {Button: button(card, "Always allow")},
+		} {
+			alice.Say(first)
+			a := alice.expect("is a yes for good")
+			if !strings.Contains(a.Text, "never ask again") || !strings.Contains(a.Text, "#"+id) || !strings.Contains(a.Text, "always") {
+				t.Errorf("%+v is answered with %q", first, a.Text)
+			}
+		}
+		alice.say("/choose " + id + " Always allow")
+		alice.expect("is a yes for good")
+		s.unanswered(t)
+		if yes == "reply" {
+			alice.Say(local.Message{Text: "Always allow always", ReplyTo: card.Key})
+		} else {
+			alice.say(fmt.Sprintf(yes, id))
+		}
+		alice.expect("permission: allow-always")
+	}
+}
+
+// TestANameIsNobody: a name alone makes nobody a contact; a token does, in a second process, too,
+// which has seen nothing of what came when only the first was there, but came later.
+func TestANameIsNobody(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits())
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	alice.asks("May I", "make")
+	alice.told("/help", "what can be said here") // so the bridge knows that it has the card
+	thief := newPerson(t, w.socket(), "alice")
+	thief.Token = ""
+	w.run(thief)
+	for _, text := range []string{"1", "/allow", "Reject", "hello"} {
+		thief.say(text)
+	}
+	if err := thief.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.unanswered(t)
+	if n := thief.count(""); n > 0 {
+		t.Errorf("a stranger got %d messages", n)
+	}
+	list, err := s.Records().Contacts(t.Context())
+	if err != nil || len(list) != 1 || list[0].ID != alice.Contact {
+		t.Errorf("contacts: %+v, %v", list, err)
+	}
+	second := w.phone("alice")
+	second.say("Reject")
+	second.expect("permission: reject")
+}
+
+// TestATokenComesBack: a phone that was given one is who it was, whichever side starts again.
+func TestATokenComesBack(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits())
+	kept := make(chan string, 1)
+	first := newPerson(t, w.socket(), "alice")
+	first.Token, first.Keep = "", func(token string) { kept <- token }
+	leave := w.run(first)
+	w.pair(s, first)
+	leave()
+	again := newPerson(t, w.socket(), "alice")
+	again.Token = <-kept
+	w.run(again)
+	again.say("one")
+	again.expect("You said: one")
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.serve(local.DefaultLimits())
+	again.say("two")
+	again.expect("You said: two")
+}
+
+// TestNamesForgeNothing: what people call themselves is one line.
+func TestNamesForgeNothing(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits())
+	mallory := newPerson(t, w.socket(), "mallory")
+	mallory.Phone.Name = "Ada\n\n1. Allow once \u202e\u200b**x**" + strings.Repeat("y", 100)
+	w.run(mallory)
+	w.pair(s, mallory)
+	list, err := s.Records().Contacts(t.Context())
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	if name := list[0].Name; strings.ContainsAny(name, "\n\u202e\u200b") || len(name) > 60 || strings.ContainsAny(list[0].ID, "\n \u202e*") {
+		t.Errorf("it is called %q", list[0].Label())
+	}
+	mallory.asks("May I", "make")
+	mallory.say("Reject")
+	if a := mallory.expect("answered at"); strings.Contains(a.Text, "\n1. Allow") || !strings.Contains(a.Text, "**x**") {
+		t.Errorf("it says %q", a.Text)
+	}
+}
+
+// TestAClonedLogPairsNobody: contacts count where their user's own state vouches for them, and only
+// for the log in its place.
+func TestAClonedLogPairsNobody(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits())
+	alice := w.phone("alice")
+	w.pair(s, alice, service.Ask, service.Approve, service.Admin)
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for name, own := range map[string]bool{"another user's": false, "the same user's, elsewhere": true} {
+		t.Run(name, func(t *testing.T) {
+			clone := newWorld(t)
+			copyAll(t, w, clone, own)
+			s := clone.serve(local.DefaultLimits())
+			alice := clone.phone("alice")
+			alice.say("hello")
+			if err := alice.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if list, err := s.Records().Contacts(t.Context()); err != nil || len(list) > 0 {
+				t.Errorf("contacts: %+v, %v", list, err)
+			}
+			list, err := s.Records().Unconfirmed(t.Context())
+			if err != nil || len(list) != 1 || list[0].ID != alice.Contact {
+				t.Fatalf("unconfirmed: %+v, %v", list, err)
+			}
+			if n := alice.count(""); n > 0 || clone.prompts() != "" {
+				t.Errorf("%d messages", n)
+			}
+			if err := s.Records().Confirm(list[0]); err != nil {
+				t.Fatal(err)
+			}
+			alice.say("and now?")
+			alice.expect("You said: and now?")
+			if err := s.Records().Unpair(t.Context(), s.r.Log(), list[0], "test"); err != nil {
+				t.Fatal(err)
+			}
+			if list, err := s.Records().Contacts(t.Context()); err != nil || len(list) > 0 {
+				t.Errorf("contacts: %+v, %v", list, err)
+			}
+		})
+	}
+}
+
+// rooms is a channel with a second chat: what begins with "Room: " was written there, and what is
+// sent there begins with that.
+type rooms struct{ *local.Channel }
+
+const room = "Room: "
+
+func (r rooms) Poll(ctx context.Context, cursor string) ([]service.Inbound, string, error) {
+	list, next, err := r.Channel.Poll(ctx, cursor)
+	for i, m := range list {
+		if text, ok := strings.CutPrefix(m.Text, room); ok {
+			list[i].Chat, list[i].Text = room+m.Chat, text
+		}
+	}
+	return list, next, err
+}
+
+func (r rooms) Send(ctx context.Context, m service.Outbound) (string, error) {
+	if chat, ok := strings.CutPrefix(m.Chat, room); ok {
+		m.Chat, m.Text = chat, room+m.Text
+	}
+	return r.Channel.Send(ctx, m)
+}
+
+func (r rooms) Edit(ctx context.Context, id string, m service.Outbound) error {
+	m.Chat = strings.TrimPrefix(m.Chat, room)
+	return r.Channel.Edit(ctx, id, m)
+}
+
+func (r rooms) After(m service.Inbound, sent string) bool {
+	m.Chat = strings.TrimPrefix(m.Chat, room)
+	return r.Channel.After(m, sent)
+}
+
+// TestAnotherChat: a card is answered where it was put, by a number, by a reply and by a button. An
+// id names it everywhere.
+func TestAnotherChat(t *testing.T) {
+	limits := local.DefaultLimits()
+	limits.Buttons = true
+	w := newWorld(t)
+	s := w.serve(limits, func(o *service.Options) { o.Channels[0] = rooms{o.Channels[0].(*local.Channel)} })
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	for _, answer := range []func(card local.Arrived, id string) local.Message{
+		func(_ local.Arrived, id string) local.Message { return local.Message{Text: room + "#" + id + " 1"} },
+		func(_ local.Arrived, id string) local.Message { return local.Message{Text: room + "/allow " + id} },
+		func(card local.Arrived, _ string) local.Message { return local.Message{Text: "1", ReplyTo: card.Key} },
+		func(card local.Arrived, _ string) local.Message {
+			return local.Message{Button: card.Buttons[0].Data, ReplyTo: card.Key}
+		},
+		func(local.Arrived, string) local.Message { return local.Message{Text: "1"} },
+	} {
+		card, id := alice.asks("May I", "make")
+		alice.told(room+"1", "waits behind the question")
+		alice.told(room+"/allow", "does not say which question")
+		alice.Say(local.Message{Text: room + "1", ReplyTo: card.Key})
+		alice.expect("waits behind the question")
+		alice.Say(local.Message{Text: room + "x", Button: card.Buttons[0].Data})
+		alice.expect("does not belong to an open question in this chat")
+		alice.Say(local.Message{Text: room + "x", Button: card.Buttons[0].Data, ReplyTo: card.Key})
+		alice.expect("does not belong to an open question in this chat")
+		s.unanswered(t)
+		alice.Say(answer(card, id))
+		alice.expect("permission: allow")
+		alice.expect("You said: 1")
+		alice.expect("You said: 1")
+	}
+}
+
+// TestAButtonOfAnotherCard: on a card it counts for that card alone.
+func TestAButtonOfAnotherCard(t *testing.T) {
+	limits := local.DefaultLimits()
+	limits.Buttons = true
+	w := newWorld(t)
+	s := w.serve(limits)
+	alice, bob := w.phone("alice"), w.phone("bob")
+	w.pair(s, alice, service.Ask, service.Approve, service.Admin)
+	w.pair(s, bob)
+	first, _ := alice.asks("The first", "make one")
+	bob.say(`@ask execute "The second" command="make two"`)
+	second := alice.expect("The second")
+	alice.Say(local.Message{Button: second.Buttons[0].Data, ReplyTo: first.Key})
+	alice.expect("does not belong to an open question in this chat")
+	for _, text := range []string{"1", "/allow"} { // there are two
+		alice.say(text)
+	}
+	alice.expect("does not say which question")
+	if open, err := s.r.PendingQuestions(t.Context()); err != nil || len(open) != 2 {
+		t.Fatalf("%d questions are open, %v", len(open), err)
+	}
+	alice.Say(local.Message{Button: second.Buttons[0].Data, ReplyTo: second.Key})
+	bob.expect("permission: allow")
+	alice.Say(local.Message{Button: button(first, "Reject")})
+	alice.expect("permission: reject")
+}
+
+// TestTwoOfAGroup: where two have a question each in one chat, a number says not whose.
+func TestTwoOfAGroup(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(local.DefaultLimits(), func(o *service.Options) { o.Channels[0] = group{o.Channels[0].(*local.Channel)} })
+	alice, bob := w.phone("alice"), w.phone("bob")
+	w.pair(s, alice)
+	w.pair(s, bob)
+	_, id := alice.asks("Alice's", "make")
+	bob.asks("Bob's", "make")
+	alice.told("1", "waits behind the question")
+	bob.told("/allow", "does not say which question")
+	alice.say("#" + id + " Reject")
+	alice.expect("permission: reject")
+	bob.say("Reject")
+	bob.expect("permission: reject")
+}
+
+// group is a channel on which all write in one chat, and each sees what is sent to them.
+type group struct{ *local.Channel }
+
+func (g group) Poll(ctx context.Context, cursor string) ([]service.Inbound, string, error) {
+	list, next, err := g.Channel.Poll(ctx, cursor)
+	for i := range list {
+		list[i].Chat = "group"
+	}
+	return list, next, err
+}
+
+func (g group) Send(ctx context.Context, m service.Outbound) (string, error) {
+	for _, name := range []string{"bob", "alice"} {
+		m.Chat = contactOf(name)
+		if _, err := g.Channel.Send(ctx, m); err != nil {
+			return "", err
+		}
+	}
+	return m.Key, nil
+}
+
+func (g group) Edit(context.Context, string, service.Outbound) error { return nil }
+
+func (g group) After(m service.Inbound, sent string) bool {
+	m.Chat = m.Contact
+	return g.Channel.After(m, sent)
+}
+
+// torn is a channel whose platform refuses a message in the middle of a card.
+type torn struct{ *local.Channel }
+
+func (c torn) Send(ctx context.Context, m service.Outbound) (string, error) {
+	if strings.HasPrefix(m.Text, "(2/") {
+		return "", &service.RejectedError{Why: "it does not like it"}
+	}
+	return c.Channel.Send(ctx, m)
+}
+
+// TestATornCard: what nobody was shown as a whole is not allowed where it was shown.
+func TestATornCard(t *testing.T) {
+	limits := local.DefaultLimits()
+	limits.Buttons, limits.Text = true, 200
+	w := newWorld(t)
+	s := w.serve(limits, func(o *service.Options) { o.Channels[0] = torn{o.Channels[0].(*local.Channel)} })
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	alice.say(`@ask execute "May I" command="echo ` + strings.Repeat("word ", 60) + `"`)
+	card := alice.expect("with `#")
+	alice.Say(local.Message{Button: card.Buttons[0].Data, ReplyTo: card.Key})
+	alice.expect("has not come through as a whole")
+	alice.Say(local.Message{Button: card.Buttons[0].Data})
+	alice.expect("has not come through as a whole")
+	alice.Say(local.Message{Text: "1", ReplyTo: card.Key})
+	alice.expect("has not come through as a whole")
+	alice.told("1", "waits behind the question")
+	s.unanswered(t)
+}
