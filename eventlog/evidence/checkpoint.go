@@ -38,15 +38,12 @@ func ParseCheckpoint(msg string) (Checkpoint, error) {
 		return Checkpoint{}, fmt.Errorf("%w: %w", ErrCheckpoint, err)
 	}
 	c, err := ParseCheckpointText(unverified.Note.Text)
-	if err == nil && c.Text() != unverified.Note.Text {
-		err = fmt.Errorf("%w of Perlica's: it has more than three lines", ErrCheckpoint)
-	}
 	c.Note = msg
 	return c, err
 }
 
-// ParseCheckpointText reads what Text writes, from the beginning of a note's text; lines behind its
-// three are not looked at. The error wraps ErrCheckpoint.
+// ParseCheckpointText reads what Text writes and nothing else: Perlica writes no extension lines.
+// The error wraps ErrCheckpoint.
 func ParseCheckpointText(text string) (Checkpoint, error) {
 	lines := strings.Split(text, "\n")
 	if len(lines) < 4 || lines[0] == "" {
@@ -60,7 +57,11 @@ func ParseCheckpointText(text string) (Checkpoint, error) {
 	if err != nil {
 		return Checkpoint{}, fmt.Errorf("%w: %q is no root hash", ErrCheckpoint, lines[2])
 	}
-	return Checkpoint{Origin: lines[0], Size: size, Root: root}, nil
+	c := Checkpoint{Origin: lines[0], Size: size, Root: root}
+	if c.Text() != text {
+		return Checkpoint{}, fmt.Errorf("%w of Perlica's: it has more than three lines", ErrCheckpoint)
+	}
+	return c, nil
 }
 
 // Signed returns the names of the known keys that signed the checkpoint, as Signatures does.

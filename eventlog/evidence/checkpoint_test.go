@@ -36,6 +36,17 @@ func TestVerifyNeedsTheLogsOwnKey(t *testing.T) {
 	}
 }
 
+// TestThreeLines: a text behind the three lines is no checkpoint of Perlica's, even where they are one.
+func TestThreeLines(t *testing.T) {
+	_, _, list := history(t)
+	msg := list[3].Note
+	for _, msg := range []string{msg + msg, strings.Replace(msg, "\n\n", "\nmore\n\n", 1)} {
+		if _, err := ParseCheckpoint(msg); !errors.Is(err, ErrCheckpoint) {
+			t.Errorf("%q: %v", msg, err)
+		}
+	}
+}
+
 func FuzzCheckpoint(f *testing.F) {
 	f.Add("perlica/x\n1\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n\n— perlica/x AAAAAAAA\n")
 	f.Fuzz(func(t *testing.T, msg string) {

@@ -21,7 +21,7 @@ import (
 
 var (
 	agreeLogs = flag.Int("agree", 24, "on how many damaged logs the two verifiers are compared")
-	agreeSeed = flag.Uint64("agree-seed", rand.Uint64(), "what they are made from")
+	agreeSeed = flag.Uint64("agree-seed", 1, "what they are made from")
 )
 
 // TestVerifiersAgree holds log verify and docs/verify.py together: on logs of events in any order,
