@@ -108,9 +108,6 @@ var onlyName = map[string]map[string][]string{
 // saysNothing are names of folders that tell a reader nothing.
 var saysNothing = []string{"util", "utils", "common", "types", "models", "errors", "helpers", "misc", "base", "shared", "internal"}
 
-// maxLines is where a file is too big to hold in the head.
-const maxLines = 500
-
 // maySleep are tests with a child process that does nothing until it is ended, or that
 // look again and again, for a bounded time, at what other processes do. No other test
 // waits for time to pass.
@@ -264,16 +261,6 @@ func TestFolders(t *testing.T) {
 
 // generated is the line by which Go knows a generated file.
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
-
-// TestFileLength refuses files that are too long to be held in the head.
-func TestFileLength(t *testing.T) {
-	for _, s := range sources(t) {
-		lines := bytes.Count(s.text, []byte("\n"))
-		if lines > maxLines && !generated.Match(s.text) {
-			t.Errorf("%s has %d lines; more than %d are too many", s.name, lines, maxLines)
-		}
-	}
-}
 
 // TestNoSleep keeps tests from waiting for time instead of for what they wait for.
 func TestNoSleep(t *testing.T) {

@@ -142,8 +142,6 @@ func TestMessagesArrive(t *testing.T) {
 	}
 }
 
-// TestRedelivered: until the cursor is given back, and whenever the server forgets an offset,
-// the same messages come with the same ids.
 // TestForwarded: they are somebody else's words, as every version of the Bot API says it.
 func TestForwarded(t *testing.T) {
 	w := start(t, nil)
@@ -156,6 +154,8 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
+// TestRedelivered: until the cursor is given back, and whenever the server forgets an offset,
+// the same messages come with the same ids.
 func TestRedelivered(t *testing.T) {
 	w := start(t, only("getUpdates", telegramtest.Fault{}, telegramtest.Fault{}, telegramtest.Fault{}, telegramtest.Fault{Forget: true}))
 	w.Say(42, 7, "Ada", "one")
