@@ -297,8 +297,8 @@ func taken(ctx context.Context, r *eventlog.Reader, id eventlog.InteractionID) e
 	return errors.Join(&TakenError{Answer: &a, At: e.Time}, err)
 }
 
-// Bury closes a question whose asker died, as far as it is open, and resolves it.
-func (c *Coordinator) Bury(ctx context.Context, q Question, why Reason) error {
+// Abandon closes a question whose asker died, as far as it is open, and resolves it.
+func (c *Coordinator) Abandon(ctx context.Context, q Question, why Reason) error {
 	_, err := c.log.Append(ctx, eventlog.NewFact(eventlog.InteractionLapsed, "perlica", q.Refs, lapse{why}))
 	var conflict *eventlog.ConflictError
 	if err != nil && !errors.As(err, &conflict) {

@@ -163,7 +163,7 @@ func (r *Runner) recoverRun(ctx context.Context, id eventlog.RunID, why cause) (
 		return false, err
 	}
 	for _, q := range questions {
-		if err := r.questions.Bury(ctx, q, interaction.Crashed); err != nil {
+		if err := r.questions.Abandon(ctx, q, interaction.Crashed); err != nil {
 			return false, err
 		}
 	}

@@ -179,7 +179,7 @@ func (r *Records) unsent(ctx context.Context) ([]*queued, error) {
 	return r.outbox(ctx, selectQueued+`WHERE state IN ('queued', 'started') ORDER BY seq`)
 }
 
-// orphans returns the cards of questions of which nobody was told how they ended.
+// orphans returns the cards of questions whose end no contact was told.
 func (r *Records) orphans(ctx context.Context) ([]*queued, error) {
 	return r.outbox(ctx, selectQueued+`
 		WHERE kind = 'card' AND question IN (SELECT id FROM questions WHERE how = '')

@@ -3,7 +3,7 @@ package local
 import (
 	"reflect"
 
-	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // Refusal says that a message was not taken: its id was received before with another text, and it
@@ -14,7 +14,7 @@ type Refusal struct {
 }
 
 // Refuse tells the phone why the message is not taken.
-func (c *Channel) Refuse(m service.Inbound, why *service.ConflictError) {
+func (c *Channel) Refuse(m channel.Inbound, why *channel.ConflictError) {
 	c.mu.Lock()
 	var refused, rest []numbered
 	for _, w := range c.waiting {
