@@ -34,15 +34,17 @@ var mayImport = map[string][]string{
 	"interaction/card":     {"interaction"},
 	"policy":               {"eventlog"},
 	"policy/toolcall":      {"policy"},
-	"provider":             {"provider/descent"},
+	"provider":             {"provider/process"},
+	"provider/process":     {"provider/descent"},
+	"provider/registry":    {"provider"},
 	"provider/descent":     {},
 	"provider/predictable": {},
 	"kernel/config":        {"policy", "eventlog/redact"},
 	"kernel/fact":          {"eventlog", "interaction", "provider"},
 	"kernel/logtrust":      {"eventlog", "eventlog/evidence"},
-	"kernel":               {"eventlog", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/toolcall", "provider", "kernel/config", "kernel/fact", "kernel/logtrust"},
+	"kernel":               {"eventlog", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/toolcall", "provider", "provider/registry", "kernel/config", "kernel/fact", "kernel/logtrust"},
 	"kernel/report":        {"eventlog", "interaction", "policy", "provider", "kernel", "kernel/fact"},
-	"kernel/checkup":       {"eventlog", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "kernel", "kernel/config"},
+	"kernel/checkup":       {"eventlog", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "provider/process", "kernel", "kernel/config"},
 	"kernel/command":       {"eventlog", "eventlog/evidence", "interaction", "interaction/card", "kernel", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report"},
 	"service":              {"service/channel", "interaction/card", "kernel", "kernel/checkup", "kernel/command", "kernel/config", "kernel/fact", "eventlog", "eventlog/trail", "interaction", "policy"},
 	"service/channel":      {},
@@ -61,7 +63,7 @@ var mayImport = map[string][]string{
 	"cmd/perlica": {
 		"cmd/perlica/term", "cmd/perlica/editor", "cmd/perlica/markdown", "service", "service/channel", "service/local", "service/telegram", "service/webhook",
 		"service/imessage", "kernel", "kernel/checkup", "kernel/command", "kernel/config",
-		"kernel/fact", "kernel/logtrust", "kernel/report", "provider", "provider/descent", "provider/predictable", "policy", "interaction", "interaction/card", "eventlog", "eventlog/evidence",
+		"kernel/fact", "kernel/logtrust", "kernel/report", "provider", "provider/descent", "provider/predictable", "provider/process", "provider/registry", "policy", "interaction", "interaction/card", "eventlog", "eventlog/evidence",
 		"eventlog/redact", "eventlog/trail", "eventlog/witness",
 	},
 }
@@ -70,9 +72,10 @@ var mayImport = map[string][]string{
 var mayImportInTests = map[string][]string{
 	"kernel/report": {"eventlog/evidence"},
 
-	"provider": {"provider/predictable"},
-	"kernel":   {"provider/predictable"},
-	"service":  {"provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
+	"provider":          {"provider/predictable"},
+	"provider/registry": {"provider/process"},
+	"kernel":            {"provider/predictable"},
+	"service":           {"provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
 
 	"service/telegram": {"service/telegram/telegramtest"},
 	"cmd/perlica":      {"service/telegram/telegramtest"},
@@ -81,7 +84,7 @@ var mayImportInTests = map[string][]string{
 // only lists who may import what is not ours: who starts processes, listens to signals,
 // opens a socket, speaks SQL, is a command line.
 var only = map[string][]string{
-	"os/exec":                          {"provider", "provider/predictable", "service", "service/imessage", "cmd/perlica", "cmd/bench"}, // of service see onlyName
+	"os/exec":                          {"provider/process", "provider/predictable", "service", "service/imessage", "cmd/perlica", "cmd/bench"}, // of service see onlyName
 	"os/signal":                        {"cmd/perlica"},
 	"net":                              {"interaction", "service/local", "service/webhook", "cmd/perlica"},                                     // of cmd/perlica see onlyName
 	"net/http":                         {"eventlog/witness", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
@@ -113,7 +116,7 @@ var saysNothing = []string{"util", "utils", "common", "types", "models", "errors
 // look again and again, for a bounded time, at what other processes do. No other test
 // waits for time to pass.
 var maySleep = []string{
-	"provider/process_test.go", "provider/process_linux_test.go", "provider/harness_test.go",
+	"provider/process/process_test.go", "provider/process/process_linux_test.go", "provider/harness_test.go",
 	"cmd/perlica/script_poll_test.go", "cmd/perlica/run_world_test.go",
 }
 

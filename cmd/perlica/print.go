@@ -20,6 +20,7 @@ import (
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/registry"
 )
 
 // printer shows a run: the answer on standard output, everything else on standard error.
@@ -415,7 +416,7 @@ func (p *printer) errorHint(res kernel.Result, show string) string {
 }
 
 func loginHint(id string) string {
-	if k, ok := provider.Lookup(id); ok && k.Login != "" && id != kernel.Predictable {
+	if k, ok := registry.Lookup(id); ok && k.Login != "" && id != kernel.Predictable {
 		return k.Login
 	}
 	return "log in with the agent's own command, then try again"

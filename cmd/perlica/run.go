@@ -19,6 +19,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/process"
 )
 
 // runFlags are the flags of run.
@@ -203,7 +204,7 @@ func (f runFlags) check() error {
 	if len(f.inputID) > 200 || !utf8.ValidString(f.inputID) || strings.ContainsFunc(f.inputID, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return usageErr("--input-id is at most 200 bytes of UTF-8 without control characters")
 	}
-	if _, err := provider.Environ(nil, f.env); err != nil {
+	if _, err := process.Environ(nil, f.env); err != nil {
 		return usageErr("--env: %w", err)
 	}
 	return nil
