@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/service/channel"
 )
 
@@ -30,16 +30,16 @@ func (b *Bridge) cut(name, text string) []string {
 const maxBackoff = 5 * time.Minute
 
 // queueEvent is the event that a message is to be sent. It gets an id, which is also its key.
-func (b *Bridge) queueEvent(input eventlog.InputID, f queuedFact) eventlog.Event {
+func (b *Bridge) queueEvent(input event.InputID, f queuedFact) event.Event {
 	if f.ID == "" {
 		f.ID = uuid.Must(uuid.NewV7()).String()
 	}
-	return eventlog.NewFact(eventlog.BridgeQueued, "perlica", eventlog.Refs{Input: input, Interaction: f.Question}, f)
+	return event.NewFact(event.BridgeQueued, "perlica", event.Refs{Input: input, Interaction: f.Question}, f)
 }
 
 // commit puts events on disk, all or none, and then hands on what they say is to be sent and
 // to be answered. An error ends the bridge: what it cannot record it may not do.
-func (b *Bridge) commit(ctx context.Context, events ...eventlog.Event) error {
+func (b *Bridge) commit(ctx context.Context, events ...event.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -49,13 +49,13 @@ func (b *Bridge) commit(ctx context.Context, events ...eventlog.Event) error {
 	}
 	for _, e := range events {
 		switch e.Type {
-		case eventlog.BridgeQueued:
+		case event.BridgeQueued:
 			q := &queued{input: e.Input, state: "queued"}
 			if err := e.Decode(&q.queuedFact); err != nil {
 				return err
 			}
 			b.send(q)
-		case eventlog.BridgeReceived:
+		case event.BridgeReceived:
 			m := received{input: e.Input}
 			if err := e.Decode(&m.receivedFact); err != nil {
 				return err
@@ -174,11 +174,11 @@ func (b *Bridge) try(ctx context.Context, ch channel.Channel, q *queued) (decide
 		}
 		return false, false, err
 	} else if !paired {
-		return true, b.record(q, eventlog.SendFailed, sendFact{ID: q.ID, Error: "the contact is not paired any more", Final: true}) == nil, nil
+		return true, b.record(q, event.SendFailed, sendFact{ID: q.ID, Error: "the contact is not paired any more", Final: true}) == nil, nil
 	}
 	q.attempts++
 	// After a crash between this event and the next, whether it was sent is not known.
-	if err := b.record(q, eventlog.SendStarted, sendFact{ID: q.ID, Attempt: q.attempts}); err != nil {
+	if err := b.record(q, event.SendStarted, sendFact{ID: q.ID, Attempt: q.attempts}); err != nil {
 		return false, false, err
 	}
 	lands := b.leaves(q)
@@ -188,12 +188,12 @@ func (b *Bridge) try(ctx context.Context, ch channel.Channel, q *queued) (decide
 	switch {
 	case err == nil:
 		q.platform = id
-		return true, b.record(q, eventlog.BridgeSent, sendFact{ID: q.ID, Platform: id}) == nil, nil
+		return true, b.record(q, event.BridgeSent, sendFact{ID: q.ID, Platform: id}) == nil, nil
 	case errors.As(err, &rejected):
 		b.warn("the platform refuses a message", "channel", q.Channel, "error", err.Error())
-		return true, b.record(q, eventlog.SendFailed, sendFact{ID: q.ID, Error: err.Error(), Final: true}) == nil, nil
+		return true, b.record(q, event.SendFailed, sendFact{ID: q.ID, Error: err.Error(), Final: true}) == nil, nil
 	case errors.Is(err, channel.ErrNotSent):
-		return false, b.record(q, eventlog.SendFailed, sendFact{ID: q.ID, Error: err.Error()}) == nil, err
+		return false, b.record(q, event.SendFailed, sendFact{ID: q.ID, Error: err.Error()}) == nil, err
 	case ctx.Err() != nil:
 		return false, false, err // the record says that it may have been sent
 	}
@@ -211,11 +211,11 @@ func (b *Bridge) undecided(_ context.Context, ch channel.Channel, q *queued, why
 		f.Final = true
 	}
 	q.repeated = q.repeated || f.Unknown && !f.Final
-	return f.Final, b.record(q, eventlog.SendFailed, f) == nil
+	return f.Final, b.record(q, event.SendFailed, f) == nil
 }
 
-func (b *Bridge) record(q *queued, t eventlog.Type, f sendFact) error {
-	_, err := b.log().Append(context.Background(), eventlog.NewFact(t, "perlica", eventlog.Refs{Input: q.input, Interaction: q.Question}, f))
+func (b *Bridge) record(q *queued, t event.Type, f sendFact) error {
+	_, err := b.log().Append(context.Background(), event.NewFact(t, "perlica", event.Refs{Input: q.input, Interaction: q.Question}, f))
 	if err != nil {
 		b.fail(err)
 	}
