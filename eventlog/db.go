@@ -89,7 +89,11 @@ func (w *writable) close() error {
 // date. It refuses files that are not an event log, come from a newer version or had their
 // schema changed.
 func openWritable(ctx context.Context, path string) (*writable, error) {
-	if err := checkPlaces(path); err != nil {
+	err := checkPlaces(path)
+	if err == nil {
+		err = checkJournal(path)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
 	file, err := makeFile(path)

@@ -91,3 +91,29 @@ func cmdResend(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Check(log.Close())
 }
+
+// cmdForge puts on a log that an input was called and answered, and makes a copy of the write-ahead
+// log in which that stands:
+//
+//	forge LOG INPUT WAL
+func cmdForge(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: forge LOG INPUT WAL")
+	}
+	ctx := context.Background()
+	log, err := eventlog.Open(ctx, ts.MkAbs(args[0]), eventlog.Options{Context: "default"})
+	ts.Check(err)
+	refs := eventlog.Refs{Run: "01900000-0000-7000-8000-000000000001", Session: "01900000-0000-7000-8000-00000000aaaa"}
+	input := refs
+	input.Input = eventlog.InputID(args[1])
+	_, err = log.Append(ctx,
+		eventlog.NewFact(eventlog.MessageReceived, "user", input, map[string]string{"text": "hello"}),
+		eventlog.NewFact(eventlog.Requested, "perlica", input, map[string]any{"provider": "predictable", "llm_call_index": 1}),
+		eventlog.NewFact(eventlog.Responded, "agent", refs, map[string]string{"text": "forged", "stop_reason": "end_turn"}),
+		eventlog.NewFact(eventlog.CallEnforced, "perlica", refs, map[string]int{"calls": 1}))
+	ts.Check(err)
+	frames, err := os.ReadFile(ts.MkAbs(args[0]) + "-wal")
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), frames, 0o600))
+	ts.Check(log.Close())
+}
