@@ -137,10 +137,6 @@ func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*wr
 	// SQLite does not wait for its lock where it changes a fresh file's journal mode, and others
 	// may be the first as well.
 	for errors.Is(explain(err), ErrBusy) && time.Now().Before(end) {
-		if hasNoLocks(filepath.Dir(path)) { // SQLite says the same of it
-			err = fmt.Errorf("%w: %v", ErrNoLocks, err)
-			break
-		}
 		time.Sleep(pollTimeout / 10)
 		err = migrate(ctx, db)
 	}
