@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/local"
 )
@@ -45,7 +46,7 @@ func TestAKnownIDThatCannotBeCompared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := eventlog.NewFact(eventlog.BridgeReceived, "user", eventlog.Refs{Input: service.InputID("local", contactOf("bob")+"/x1")},
+	old := event.NewFact(event.BridgeReceived, "user", event.Refs{Input: service.InputID("local", contactOf("bob")+"/x1")},
 		map[string]string{"channel": "local", "contact": contactOf("bob"), "kind": "refused", "word": "too old"})
 	if _, err := log.Append(t.Context(), old); err != nil {
 		t.Fatal(err)

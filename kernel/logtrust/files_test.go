@@ -11,12 +11,13 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // killed appends events in a process of its own, which is killed with the log open: what it
 // appended lies in the write-ahead log.
-func killed(t *testing.T, s Store, path string, types ...eventlog.Type) {
+func killed(t *testing.T, s Store, path string, types ...event.Type) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
 	cmd.Env = append(os.Environ(), "LOGTRUST_LOG="+path, "LOGTRUST_DIR="+filepath.Dir(s.Dir), "PERLICA_TRUST_LOG="+strings.Join(s.Trusted, " "))
@@ -48,9 +49,9 @@ func TestKilled(t *testing.T) {
 	if err != nil || kept != nil {
 		t.Fatal(err, kept)
 	}
-	refs := eventlog.Refs{Run: eventlog.RunID(log.Writer()), Input: eventlog.InputID(log.Writer())}
+	refs := event.Refs{Run: event.RunID(log.Writer()), Input: event.InputID(log.Writer())}
 	for _, typ := range flag.Args() {
-		if _, err := log.Append(t.Context(), eventlog.NewFact(eventlog.Type(typ), "user", refs, struct{}{})); err != nil {
+		if _, err := log.Append(t.Context(), event.NewFact(event.Type(typ), "user", refs, struct{}{})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -93,10 +94,10 @@ func TestForgedWriteAheadLog(t *testing.T) {
 	if err := errors.Join(err, kept, log.Close()); err != nil {
 		t.Fatal(err)
 	}
-	write(t, path, me.Keys, eventlog.Requested, eventlog.Responded, eventlog.CallEnforced)
+	write(t, path, me.Keys, event.Requested, event.Responded, event.CallEnforced)
 	forged := elsewhere(t, path)
 	other.Trusted = me.Keys.VerifierKeys("perlica/of-any-name")
-	killed(t, other, forged, eventlog.Requested, eventlog.Responded, eventlog.CallEnforced)
+	killed(t, other, forged, event.Requested, event.Responded, event.CallEnforced)
 
 	before, err := os.ReadFile(path)
 	if err != nil {
@@ -115,7 +116,7 @@ func TestForgedWriteAheadLog(t *testing.T) {
 	if err := errors.Join(os.Remove(path+"-wal"), os.Remove(path+"-shm")); err != nil {
 		t.Fatal(err)
 	}
-	killed(t, me, path, eventlog.Requested)
+	killed(t, me, path, event.Requested)
 	put(t, forged+"-wal", path+"-wal")
 	if err := refused(t.Context(), me, path); err != nil {
 		t.Errorf("one that was replaced: %v", err)
@@ -138,7 +139,7 @@ func TestOwnWriteAheadLog(t *testing.T) {
 		t.Skip("the system does not tell files apart", err)
 	}
 	path := filepath.Join(t.TempDir(), "eventlog.db")
-	killed(t, me, path, eventlog.Requested, eventlog.Responded)
+	killed(t, me, path, event.Requested, event.Responded)
 	if err := me.Check(t.Context(), path); err != nil {
 		t.Errorf("killed: %v", err)
 	}
