@@ -51,7 +51,7 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("eventlog: open %s: %w", path, err)
+		return nil, fmt.Errorf("eventlog: open %s: %w", path, explainDisk(path, err))
 	}
 	return r, nil
 }

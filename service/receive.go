@@ -123,8 +123,11 @@ func (b *Bridge) judge(ctx context.Context, ch channel.Channel, m channel.Inboun
 		return nil, err
 	}
 	input := InputID(name, m.ID)
-	if known, recorded, err := b.records.known(ctx, input, name, m.ID); known || err != nil {
+	received, sent, recorded, err := b.records.known(ctx, input, name, m.ID)
+	if received {
 		b.repeated(ch, m, recorded)
+	}
+	if received || sent || err != nil {
 		return nil, err
 	}
 	if !paired {
@@ -159,16 +162,20 @@ func (b *Bridge) judge(ctx context.Context, ch channel.Channel, m channel.Inboun
 	return events, nil
 }
 
-// repeated refuses a message whose id is on record with another digest, where its sender can be told.
-// What cannot be compared, because an earlier version recorded it or its payload was pruned, is taken
-// for the same.
+// repeated refuses a message whose id is on record with another digest, and says so to its sender
+// where that waits for an answer. What cannot be compared, because an earlier version recorded it or its
+// payload was pruned, is taken for the same with a warning.
 func (b *Bridge) repeated(ch channel.Channel, m channel.Inbound, recorded string) {
 	given := b.digest(m)
-	if recorded == "" || given == "" || recorded == given {
+	if given == "" || recorded == given {
 		return
 	}
 	conflict := &channel.ConflictError{ID: m.ID, Recorded: recorded, Given: given}
-	b.warn("a message was not taken", "channel", ch.Name(), "error", conflict.Error())
+	what := "a message was not taken"
+	if recorded == "" {
+		what = "a message was not compared"
+	}
+	b.warn(what, "channel", ch.Name(), "error", conflict.Error())
 	if r, ok := ch.(channel.Refuser); ok {
 		r.Refuse(m, conflict)
 	}

@@ -397,6 +397,9 @@ func message(e *provider.Error) string {
 func (p *printer) errorHint(res kernel.Result, show string) string {
 	switch res.Err.Type {
 	case provider.TypeStart:
+		if isManyOpen(res.Err) {
+			return hintOf(res.Err)
+		}
 		if p.adHoc {
 			return "--agent takes a program, by its path or as it is found on PATH, and its arguments"
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// Refusal says that a message was not taken: its id was received before with another text, and it
-// is of no use to say it again.
+// Refusal says that a message was not taken: its id was received before, with another text or with one
+// that is not on record any more, and it is of no use to say it again.
 type Refusal struct {
 	ID    string `json:"id"`
 	Error string `json:"error"`

@@ -55,7 +55,7 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.why }
 
-// Refuse answers 409 with both digests.
+// Refuse answers 409 with both digests, or 202 with a warning where none is on record.
 func (c *Channel) Refuse(m channel.Inbound, why *channel.ConflictError) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,6 +86,9 @@ func (c *Channel) take(w http.ResponseWriter, r *http.Request) {
 	var no *refusal
 	var conflict *channel.ConflictError
 	switch {
+	case errors.As(err, &conflict) && conflict.Recorded == "":
+		w.WriteHeader(http.StatusAccepted)
+		_ = json.NewEncoder(w).Encode(map[string]string{"id": m.ID, "warning": conflict.Error()})
 	case errors.As(err, &conflict):
 		w.WriteHeader(http.StatusConflict)
 		_ = json.NewEncoder(w).Encode(map[string]string{"error": conflict.Error(), "recorded": conflict.Recorded, "given": conflict.Given})

@@ -162,6 +162,19 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
+// TestNotCompared: of a message whose digest is not on record the sender learns that it was not compared.
+func TestNotCompared(t *testing.T) {
+	c := open(t)
+	sent := send(t, c, hello("m1"))
+	list, _ := taken(t, c, "")
+	c.Refuse(list[0], &channel.ConflictError{ID: "m1", Given: "bb"})
+	a := <-sent
+	var said map[string]string
+	if err := json.Unmarshal([]byte(a.body), &said); err != nil || a.status != http.StatusAccepted || !strings.Contains(said["warning"], "is not on record any more") {
+		t.Errorf("answered %+v, %v", a, err)
+	}
+}
+
 // TestOnlyWhatWasTaken: of two that wait, the cursor behind the first accepts the first.
 func TestOnlyWhatWasTaken(t *testing.T) {
 	c := open(t)
