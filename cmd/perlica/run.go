@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
@@ -284,7 +285,7 @@ func (a *app) turn(p *place, f runFlags, agent kernel.Agent, session kernel.Sess
 	}
 	return kernel.Turn{
 		Input: kernel.Input{
-			ID: eventlog.InputID(f.inputID), Text: text, Attachments: f.attach, Source: "run", Sender: userName(a.getenv),
+			ID: event.InputID(f.inputID), Text: text, Attachments: f.attach, Source: "run", Sender: userName(a.getenv),
 		},
 		Setup: kernel.Setup{
 			Agent: agent, Session: session.ID, Dir: dir, Model: f.model, Mode: mode,
