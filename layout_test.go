@@ -32,16 +32,18 @@ var mayImport = map[string][]string{
 	"eventlog/witness":     {"eventlog", "eventlog/evidence"},
 	"interaction":          {"eventlog"},
 	"interaction/card":     {"interaction"},
-	"policy":               {"eventlog"},
-	"policy/toolcall":      {"policy"},
+	"policy":               {"policy/shell"},
+	"policy/shell":         {},
+	"policy/standing":      {"eventlog", "policy"},
+	"policy/toolcall":      {"policy", "policy/shell"},
 	"provider":             {"provider/descent"},
 	"provider/descent":     {},
 	"provider/predictable": {},
 	"kernel/config":        {"policy", "eventlog/redact"},
 	"kernel/fact":          {"eventlog", "interaction", "provider"},
 	"kernel/logtrust":      {"eventlog", "eventlog/evidence"},
-	"kernel":               {"eventlog", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/toolcall", "provider", "kernel/config", "kernel/fact", "kernel/logtrust"},
-	"kernel/report":        {"eventlog", "interaction", "policy", "provider", "kernel", "kernel/fact"},
+	"kernel":               {"eventlog", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/shell", "policy/standing", "policy/toolcall", "provider", "kernel/config", "kernel/fact", "kernel/logtrust"},
+	"kernel/report":        {"eventlog", "interaction", "policy", "policy/standing", "provider", "kernel", "kernel/fact"},
 	"kernel/checkup":       {"eventlog", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "kernel", "kernel/config"},
 	"kernel/command":       {"eventlog", "eventlog/evidence", "interaction", "interaction/card", "kernel", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report"},
 	"service":              {"interaction/card", "kernel", "kernel/checkup", "kernel/command", "kernel/config", "kernel/fact", "eventlog", "eventlog/trail", "interaction", "policy"},
@@ -60,7 +62,7 @@ var mayImport = map[string][]string{
 	"cmd/perlica": {
 		"cmd/perlica/term", "cmd/perlica/editor", "cmd/perlica/markdown", "service", "service/local", "service/telegram", "service/webhook",
 		"service/imessage", "kernel", "kernel/checkup", "kernel/command", "kernel/config",
-		"kernel/fact", "kernel/logtrust", "kernel/report", "provider", "provider/descent", "provider/predictable", "policy", "interaction", "interaction/card", "eventlog", "eventlog/evidence",
+		"kernel/fact", "kernel/logtrust", "kernel/report", "provider", "provider/descent", "provider/predictable", "policy", "policy/shell", "policy/standing", "interaction", "interaction/card", "eventlog", "eventlog/evidence",
 		"eventlog/redact", "eventlog/trail", "eventlog/witness",
 	},
 }
@@ -93,7 +95,7 @@ var only = map[string][]string{
 	"golang.org/x/mod/sumdb/tlog":      {"eventlog", "eventlog/evidence"},
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
 	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica"},
-	"mvdan.cc/sh/v3/syntax":            {"policy", "kernel"}, // of kernel see onlyName
+	"mvdan.cc/sh/v3/syntax":            {"policy/shell", "kernel"}, // of kernel see onlyName
 }
 
 // onlyName is finer: of these packages, a folder uses nothing but the names listed.

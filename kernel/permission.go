@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
 	"github.com/perlica/perlica/policy/toolcall"
 	"github.com/perlica/perlica/provider"
 )
@@ -183,7 +184,7 @@ func (c *client) question(call provider.ToolCall, options []acp.PermissionOption
 		case len(req.Commands) == 1:
 			q.Subject.Dir = cmd.Dir
 		default: // each may start elsewhere
-			where, _ := policy.Words([]string{"cd", cmd.Dir})
+			where, _ := shell.Words([]string{"cd", cmd.Dir})
 			text = where + " && " + text
 		}
 		q.Subject.Commands = append(q.Subject.Commands, text)

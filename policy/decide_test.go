@@ -5,7 +5,12 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/perlica/perlica/policy/shell"
 )
+
+// at is the place of most tests.
+var at = shell.Place{Dir: "/home/me/work/proj", Home: "/home/me", Temp: []string{"/tmp", "/var/folders/xy/T"}}
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
@@ -28,7 +33,7 @@ func policyOf(t *testing.T, standing []Approval, rules ...Rule) *Policy {
 // execute is a request to run a command.
 func execute(text string) Request {
 	return Request{
-		Provider: "claude", Session: "s1", Kind: "execute", Commands: []Command{{Text: text}}, HasCommand: true,
+		Provider: "claude", Session: "s1", Kind: "execute", Commands: []shell.Command{{Text: text}}, HasCommand: true,
 		Place: at, Options: options3,
 	}
 }
@@ -186,7 +191,7 @@ func TestWord(t *testing.T) {
 	}
 	for _, test := range tests {
 		d := policyOf(t, test.standing, test.rules...).Decide(execute("rm -rf ~"), test.mode)
-		if d.Effect != Deny || d.Word != test.want || d.OptionID != "no" || d.Tier != Refused {
+		if d.Effect != Deny || d.Word != test.want || d.OptionID != "no" || d.Tier != shell.Refused {
 			t.Errorf("%+v: %+v", test, d)
 		}
 	}
@@ -234,14 +239,14 @@ func TestUnreadableCommands(t *testing.T) {
 		"execute without a command": {Kind: "execute", Options: options3, Place: at},
 	} {
 		p := policyOf(t, nil, Rule{Effect: Allow}, allow("..."))
-		if d := p.Decide(r, ModeAllow); d.Effect != Ask || d.Tier != AlwaysAsked {
+		if d := p.Decide(r, ModeAllow); d.Effect != Ask || d.Tier != shell.AlwaysAsked {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
 }
 
 // project is a directory with links that lead out of it and into it.
-func project(t *testing.T) (Place, func(string) string) {
+func project(t *testing.T) (shell.Place, func(string) string) {
 	t.Helper()
 	root := t.TempDir()
 	for _, d := range []string{"home/proj/src", "home/other", "tmp"} {
@@ -260,7 +265,7 @@ func project(t *testing.T) (Place, func(string) string) {
 	if err := os.WriteFile(filepath.Join(root, "home/proj/a.go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := Place{Dir: filepath.Join(root, "home/proj"), Home: filepath.Join(root, "home"), Temp: []string{filepath.Join(root, "tmp")}}
+	p := shell.Place{Dir: filepath.Join(root, "home/proj"), Home: filepath.Join(root, "home"), Temp: []string{filepath.Join(root, "tmp")}}
 	return p, func(s string) string { return filepath.Join(root, s) }
 }
 
@@ -272,7 +277,7 @@ func TestReads(t *testing.T) {
 	aliased.Dir = in("alias")
 	tests := []struct {
 		kind    string
-		place   Place
+		place   shell.Place
 		command string
 		paths   []string
 		want    Effect
@@ -297,12 +302,12 @@ func TestReads(t *testing.T) {
 		{"edit", place, "", []string{in("home/proj/a.go")}, Ask},
 		{"fetch", place, "", []string{in("home/proj/a.go")}, Ask},
 		{"", place, "", []string{in("home/proj/a.go")}, Ask},
-		{"read", Place{}, "", []string{in("home/proj/a.go")}, Ask},
+		{"read", shell.Place{}, "", []string{in("home/proj/a.go")}, Ask},
 	}
 	for _, test := range tests {
 		r := Request{Kind: test.kind, Place: test.place, Paths: test.paths, Options: options3}
 		if test.command != "" {
-			r.Commands, r.HasCommand = []Command{{Text: test.command}}, true
+			r.Commands, r.HasCommand = []shell.Command{{Text: test.command}}, true
 		}
 		if d := policyOf(t, nil).Decide(r, ModeReads); d.Effect != test.want {
 			t.Errorf("%s %v %q: %+v, want %s", test.kind, test.paths, test.command, d, test.want)
@@ -456,16 +461,16 @@ func TestReason(t *testing.T) {
 // TestSeveralCommands kills the mutant that judges the first command of a list.
 func TestSeveralCommands(t *testing.T) {
 	r := execute("ls")
-	r.Commands = append(r.Commands, Command{Text: "rm -rf /"})
-	if d := policyOf(t, nil, allow("ls")).Decide(r, ModeAllow); d.Effect != Deny || d.Tier != Refused {
+	r.Commands = append(r.Commands, shell.Command{Text: "rm -rf /"})
+	if d := policyOf(t, nil, allow("ls")).Decide(r, ModeAllow); d.Effect != Deny || d.Tier != shell.Refused {
 		t.Errorf("%+v", d)
 	}
 	r.Commands[1].Text = "pwd"
 	if d := policyOf(t, nil, allow("ls")).Decide(r, ModeAsk); d.Effect != Ask {
 		t.Errorf("%+v", d)
 	}
-	r.Commands[1] = Command{Text: "rm -rf *", Dir: "/"}
-	if d := policyOf(t, nil).Decide(r, ModeAllow); d.Tier != Refused {
+	r.Commands[1] = shell.Command{Text: "rm -rf *", Dir: "/"}
+	if d := policyOf(t, nil).Decide(r, ModeAllow); d.Tier != shell.Refused {
 		t.Errorf("a command that starts elsewhere: %+v", d)
 	}
 }

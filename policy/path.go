@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/perlica/perlica/policy/shell"
 )
 
 // maxLinks is how many dangling links are followed one after the other.
@@ -81,14 +83,14 @@ func follow(p string, left int) (string, bool) {
 }
 
 // resolved is the place with all links followed, for comparing with real paths.
-func (p Place) resolved() Place {
+func resolved(p shell.Place) shell.Place {
 	real := func(s string) string {
 		if r, ok := realPath(s); ok {
 			return r
 		}
 		return s
 	}
-	out := Place{Dir: real(p.Dir), Home: real(p.Home)}
+	out := shell.Place{Dir: real(p.Dir), Home: real(p.Home)}
 	for _, t := range p.Temp {
 		out.Temp = append(out.Temp, real(t))
 	}
@@ -98,12 +100,24 @@ func (p Place) resolved() Place {
 	return out
 }
 
-// SamePath says whether two paths lead to one file.
-func SamePath(a, b string) bool {
+// samePath says whether two paths lead to one file.
+func samePath(a, b string) bool {
 	if filepath.Clean(a) == filepath.Clean(b) {
 		return true
 	}
 	realA, okA := realPath(a)
 	realB, okB := realPath(b)
 	return okA && okB && realA == realB
+}
+
+// sameDir is samePath for directories, which is also true of one that cannot be followed.
+func sameDir(a, b string) bool {
+	real := func(dir string) string {
+		if real, ok := realPath(dir); ok {
+			return real
+		}
+		return dir
+	}
+	rel, err := filepath.Rel(real(a), real(b))
+	return err == nil && rel == "."
 }

@@ -16,6 +16,8 @@ package policy
 import (
 	"fmt"
 	"time"
+
+	"github.com/perlica/perlica/policy/shell"
 )
 
 // Policy decides by rules and standing approvals. It is immutable and may be used
@@ -29,7 +31,7 @@ type Policy struct {
 // compiled is a rule whose command pattern has been parsed.
 type compiled struct {
 	rule    Rule
-	pattern *pattern // nil where the rule has no command
+	pattern *shell.Pattern // nil where the rule has no command
 }
 
 // New makes a policy of the rules of all configuration files. Standing returns the

@@ -8,9 +8,10 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
 )
 
-var at = policy.Place{Dir: "/w/proj", Home: "/home/me", Temp: []string{"/tmp"}, Own: []string{"/w/proj/.perlica_config"}}
+var at = shell.Place{Dir: "/w/proj", Home: "/home/me", Temp: []string{"/tmp"}, Own: []string{"/w/proj/.perlica_config"}}
 
 // readInput reads a tool call of an agent without a table of its own.
 func readInput(kind, raw string) policy.Request {

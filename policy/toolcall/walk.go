@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
 )
 
 // A member is one name of an object and its value. A name may stand twice: which of the two an
@@ -72,7 +73,7 @@ func (r *reader) input(raw json.RawMessage) {
 	switch s, isText := textOf(raw); {
 	case len(raw) == 0 || string(raw) == "null":
 	case isText && r.acts() && !isPatch().MatchString(s):
-		top.commands = append(top.commands, policy.Command{Text: s})
+		top.commands = append(top.commands, shell.Command{Text: s})
 	default:
 		r.value("input", raw, input, 0)
 	}
@@ -166,7 +167,7 @@ func (r *reader) list(name string, raw json.RawMessage, as role, depth int) {
 		s.argv = append(s.argv, all...)
 		return
 	case isWords && strings.TrimSpace(all[0]) != "" && (as == command || as == program):
-		s.commands = append(s.commands, policy.Command{Argv: all})
+		s.commands = append(s.commands, shell.Command{Argv: all})
 		return
 	case isWords && as == args:
 		s.addArgs(name, all)
@@ -222,10 +223,10 @@ func (r *reader) text(name, s string, as role) {
 		case strings.TrimSpace(s) == "":
 			r.lost = r.lost || r.acts()
 		default:
-			top.commands = append(top.commands, policy.Command{Text: s})
+			top.commands = append(top.commands, shell.Command{Text: s})
 		}
 	case script:
-		top.scripts = append(top.scripts, policy.Command{Text: s})
+		top.scripts = append(top.scripts, shell.Command{Text: s})
 	case args:
 		top.argsText, top.argsName = strings.TrimSpace(top.argsText+" "+s), name
 	case stdin:
@@ -360,11 +361,19 @@ func (r *reader) switches(name, s string) {
 		r.field(name, s, policy.Plain)
 		return
 	}
-	if policy.StopsAsking(s) && r.call.Kind != "read" && r.call.Kind != "search" {
+	if stopsAsking(s) && r.call.Kind != "read" && r.call.Kind != "search" {
 		r.unread(name, s)
 		return
 	}
 	r.unknown(name, s)
+}
+
+// stopping are parts of the names of modes in which agents ask less or nothing.
+var stopping = []string{"bypass", "yolo", "acceptedit", "auto", "dontask", "neverask", "noask", "fullaccess", "danger", "never", "unrestricted", "onfailure", "trust"}
+
+// stopsAsking says whether a mode of that name is one in which agents ask less.
+func stopsAsking(mode string) bool {
+	return slices.ContainsFunc(stopping, func(part string) bool { return strings.Contains(plainName(mode), part) })
 }
 
 func (r *reader) address(name, s string) {

@@ -1,0 +1,206 @@
+package shell
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Command is one command: a text for a shell, or else the words of a program.
+type Command struct {
+	Text  string
+	Argv  []string
+	Dir   string   // where it starts, if that is not the working directory
+	Env   []string // NAME=value, set for it
+	Stdin string   // what it reads, if the request says so
+}
+
+// String is the command as text for a shell.
+func (c Command) String() string {
+	text, _ := c.script()
+	return text
+}
+
+// script is the text a shell would run, with the assignments before it and what it reads
+// behind it. Words of the form sh -c TEXT are the text itself, because that is how agents
+// hand a text to a shell.
+func (c Command) script() (string, bool) {
+	text, ok := c.bare()
+	for i := len(c.Env) - 1; i >= 0 && ok; i-- {
+		name, value, _ := strings.Cut(c.Env[i], "=")
+		quoted, err := syntax.Quote(value, syntax.LangBash)
+		if ok = err == nil && envName().MatchString(name); ok {
+			text = "export " + name + "=" + quoted + "; " + text
+		}
+	}
+	if c.Stdin == "" {
+		return text, ok
+	}
+	end := "INPUT"
+	for slices.Contains(strings.Split(c.Stdin, "\n"), end) {
+		end += "_"
+	}
+	if strings.ContainsAny(text, "\n#") || len(c.Env) > 0 {
+		text = "{ " + text + "\n}"
+	}
+	return text + " <<'" + end + "'\n" + strings.TrimSuffix(c.Stdin, "\n") + "\n" + end, ok
+}
+
+var envName = lazily(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// bare is the command without what it is given.
+func (c Command) bare() (string, bool) {
+	if len(c.Argv) == 0 {
+		return c.Text, true
+	}
+	if text, ok := shellText(c.Argv); ok {
+		return text, true
+	}
+	return Words(c.Argv)
+}
+
+// Words spells the words of a program as a shell reads them. It returns false for words that
+// no shell can hold.
+func Words(argv []string) (string, bool) {
+	words := make([]string, len(argv))
+	for i, word := range argv {
+		quoted, err := syntax.Quote(word, syntax.LangBash)
+		if err != nil {
+			return "", false
+		}
+		words[i] = quoted
+	}
+	return strings.Join(words, " "), true
+}
+
+var dashC = lazily(`^-[il]*c$`)
+
+func shellText(argv []string) (string, bool) {
+	if len(argv) != 3 || !dashC().MatchString(argv[1]) {
+		return "", false
+	}
+	name := commandName(literal(argv[0]))
+	return argv[2], slices.Contains([]string{"sh", "bash", "zsh", "dash", "ksh"}, name)
+}
+
+// StartDir is the directory the command starts in.
+func (c Command) StartDir(at Place) string {
+	switch {
+	case c.Dir == "":
+		return at.Dir
+	case filepath.IsAbs(c.Dir):
+		return c.Dir
+	}
+	return filepath.Join(at.Dir, c.Dir)
+}
+
+// A Call is one simple command, as its words are once they are expanded.
+type Call []field
+
+// Program is the name of the program that is called.
+func (c Call) Program() string { return commandName(c[0]) }
+
+// SameText says whether two commands are the same, but for their spelling and a shell that is
+// to run one of them.
+func (c Command) SameText(other Command) bool { return c.core() == other.core() }
+
+// Canonical spells the command so that two that differ only in white space, comments and
+// needless quotes are the same. It returns false for what cannot be parsed.
+func (c Command) Canonical() (string, bool) {
+	text, ok := c.script()
+	if !ok {
+		return "", false
+	}
+	return canonical(text)
+}
+
+// canonical is Canonical for a text.
+func canonical(text string) (string, bool) {
+	list, _, err := parse(text)
+	if err != nil || len(list) == 0 {
+		return "", false
+	}
+	file := &syntax.File{Stmts: list}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Redirect:
+			// The quotes around a here-document's end are part of its meaning.
+			return n.Hdoc == nil
+		case *syntax.Word:
+			requote(n)
+		}
+		return true
+	})
+	var b strings.Builder
+	if err := syntax.NewPrinter(syntax.Minify(true)).Print(&b, file); err != nil {
+		return "", false
+	}
+	return strings.TrimSpace(b.String()), true
+}
+
+// core is the command in one spelling, without the shells around it.
+func (c Command) core() string {
+	text, _ := c.script()
+	for range 4 {
+		inner, ok := unwrapped(text)
+		if !ok {
+			break
+		}
+		text = inner
+	}
+	if same, ok := canonical(text); ok {
+		return same
+	}
+	return strings.TrimSpace(text)
+}
+
+// unwrapped returns TEXT of a command that is sh -c TEXT.
+func unwrapped(text string) (string, bool) {
+	calls, ok := Command{Text: text}.Simple(Place{})
+	if !ok || len(calls) != 1 {
+		return "", false
+	}
+	var argv []string
+	for _, f := range calls[0] {
+		if f.vague || f.glob {
+			return "", false
+		}
+		argv = append(argv, f.text)
+	}
+	return shellText(argv)
+}
+
+// requote gives a word without expansions its plainest quotes.
+func requote(word *syntax.Word) {
+	var w walker
+	text := ""
+	for _, part := range word.Parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			r := litRun(p.Value, false)
+			if HasMeta(r.pat) || strings.ContainsAny(p.Value, "~{") {
+				return
+			}
+			text += r.text
+		case *syntax.SglQuoted:
+			text += w.runs([]syntax.WordPart{p}, false, nil)[0].text
+		case *syntax.DblQuoted:
+			for _, inner := range p.Parts {
+				lit, ok := inner.(*syntax.Lit)
+				if !ok {
+					return
+				}
+				text += litRun(lit.Value, true).text
+			}
+		default:
+			return
+		}
+	}
+	quoted, err := syntax.Quote(text, syntax.LangBash)
+	if err != nil {
+		return
+	}
+	word.Parts = []syntax.WordPart{&syntax.Lit{Value: quoted}}
+}

@@ -1,0 +1,242 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// listing judges find and ls, and returns the names they list.
+func (w *walker) listing(name string, fs []field, st *state, in flow) flow {
+	if name == "ls" || name == "dir" {
+		_, operands := options(fs[1:], "IwT", false)
+		if len(operands) == 0 {
+			return flow{piped: true, operands: []field{{text: ".", pat: ".", src: shown(fs), swept: true}}}
+		}
+		for i := range operands {
+			operands[i].swept = true
+		}
+		return flow{piped: true, operands: operands}
+	}
+	roots, tokens := findRoots(fs[1:])
+	var narrow, swept []field
+	for _, r := range roots {
+		all := r
+		all.swept = true
+		swept = append(swept, all)
+		one := r
+		one.text, one.pat = path.Join(r.text, "a-file-it-found"), path.Join(r.pat, "a-file-it-found")
+		one.glob = r.glob
+		narrow = append(narrow, one)
+	}
+	found := narrow
+	for i, t := range tokens {
+		found = narrow
+		if !narrows(tokens[:i]) {
+			found = swept
+		}
+		switch t.text {
+		case "-delete":
+			w.removeAll(found, st, fs)
+		case "-exec", "-execdir", "-ok", "-okdir":
+			w.findExec(tokens[i+1:], found, st)
+		case "-fprint", "-fprintf", "-fls", "-fprint0":
+			if i+1 < len(tokens) {
+				w.write(tokens[i+1], st, "writes to "+tokens[i+1].src)
+			}
+		}
+	}
+	if narrows(tokens) {
+		found = narrow
+	} else {
+		found = swept
+	}
+	return flow{piped: true, operands: found}
+}
+
+// findRoots parts find's starting points from its expression.
+func findRoots(args []field) (roots, tokens []field) {
+	i := 0
+	for i < len(args) && slices.Contains([]string{"-H", "-L", "-P", "-E", "-X", "-d", "-s", "-x"}, args[i].text) {
+		i++
+	}
+	for ; i < len(args); i++ {
+		t := args[i].text
+		if t == "-D" || t == "-f" {
+			continue
+		}
+		if strings.HasPrefix(t, "-") || t == "(" || t == "!" || t == ")" || t == "," {
+			break
+		}
+		roots = append(roots, args[i])
+	}
+	if len(roots) == 0 {
+		roots = []field{literal(".")}
+	}
+	return roots, args[i:]
+}
+
+// narrowing are the tests of find that pick out some files and leave others.
+var narrowing = []string{
+	"-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex", "-lname", "-empty", "-newer",
+	"-mtime", "-atime", "-ctime", "-mmin", "-amin", "-cmin", "-size", "-user", "-group", "-perm", "-inum", "-samefile",
+	"-nouser", "-nogroup", "-links", "-newermt", "-false",
+}
+
+// narrows says whether the tests before an action leave most files alone: whether,
+// in the last alternative, at least one of them that is not negated picks files out.
+func narrows(tokens []field) bool {
+	depth, ok := 0, false
+	var group []field
+	negated := false
+	for i, t := range tokens {
+		switch t.text {
+		case "(", `\(`:
+			if depth++; depth == 1 {
+				group = nil
+				continue
+			}
+		case ")", `\)`:
+			if depth--; depth == 0 {
+				ok = ok || (!negated && everyAlternative(group))
+				negated = false
+				continue
+			}
+		}
+		if depth > 0 {
+			group = append(group, t)
+			continue
+		}
+		switch {
+		case t.text == "-o" || t.text == "-or" || t.text == ",":
+			ok, negated = false, false
+		case t.text == "!" || t.text == "-not":
+			negated = !negated
+		case slices.Contains(narrowing, t.text):
+			ok = ok || (!negated && picks(tokens, i))
+			negated = false
+		case strings.HasPrefix(t.text, "-"):
+			negated = false
+		}
+	}
+	// An action inside an open group: only what stands in it counts.
+	return ok || (depth > 0 && everyAlternative(group))
+}
+
+func everyAlternative(group []field) bool {
+	start := 0
+	depth := 0
+	for i, t := range group {
+		switch t.text {
+		case "(":
+			depth++
+		case ")":
+			depth--
+		case "-o", "-or":
+			if depth == 0 {
+				if !narrows(group[start:i]) {
+					return false
+				}
+				start = i + 1
+			}
+		}
+	}
+	return narrows(group[start:])
+}
+
+// picks says whether the test at i leaves out anything worth naming.
+func picks(tokens []field, i int) bool {
+	name := tokens[i].text
+	if name == "-empty" || name == "-nouser" || name == "-nogroup" || name == "-false" {
+		return true
+	}
+	if i+1 >= len(tokens) || tokens[i+1].vague {
+		return false
+	}
+	pattern := tokens[i+1].text
+	switch strings.TrimPrefix(name, "-i") {
+	case "-name", "name":
+		return !sweeping(pattern)
+	case "-path", "path", "-wholename", "wholename", "-regex", "regex":
+		return strings.Trim(pattern, "*./?") != ""
+	}
+	return true
+}
+
+// findExec judges the command that find runs for what it finds.
+func (w *walker) findExec(tokens, found []field, st *state) {
+	end := slices.IndexFunc(tokens, func(f field) bool { return f.text == ";" || f.text == "+" })
+	if end < 0 {
+		end = len(tokens)
+	}
+	if end == 0 {
+		return
+	}
+	command := tokens[:end:end]
+	found = slices.Clone(found)
+	for i, f := range found {
+		for file, o := range w.files {
+			for _, d := range st.dirs {
+				if target, ok := w.target(f, d); ok && (within(target, file) || within(path.Dir(target), file)) {
+					found[i].origin |= o
+				}
+			}
+		}
+	}
+	if slices.ContainsFunc(command, func(f field) bool { return strings.Contains(f.text, "{}") }) {
+		command = substitute(command, "{}", found)
+	}
+	w.argv(command, st.clone(), flow{})
+}
+
+// fd judges what fd runs for the files that it finds, and returns their names.
+func (w *walker) fd(fs []field, st *state) flow {
+	end := slices.IndexFunc(fs, func(f field) bool {
+		return slices.Contains([]string{"-x", "-X", "--exec", "--exec-batch"}, f.text)
+	})
+	command := []field(nil)
+	if end > 0 {
+		fs, command = fs[:end], fs[end+1:]
+	}
+	opts, operands := options(fs[1:], "dteESojcC --max-depth --min-depth --exact-depth --type --extension --exclude --size --owner --threads --color --base-directory --search-path --changed-within --changed-before --newer --older --format --max-results", false)
+	narrow := has(opts, "-e", "--extension", "-S", "--size", "--changed-within", "--changed-before", "--newer", "--older", "-o", "--owner", "-1", "--max-results")
+	if len(operands) > 0 {
+		narrow = narrow || strings.Trim(operands[0].text, ".*^$") != ""
+		operands = operands[1:]
+	}
+	for _, o := range opts {
+		if o.name == "--search-path" && o.value != nil {
+			operands = append(operands, *o.value)
+		}
+	}
+	if o, ok := find(opts, "-C", "--base-directory"); ok && o.value != nil {
+		st = st.clone()
+		st.chdir(*o.value)
+		st.pending = nil
+	}
+	if len(operands) == 0 {
+		operands = []field{literal(".")}
+	}
+	found := slices.Clone(operands)
+	for i, f := range found {
+		f.swept = !narrow
+		if narrow {
+			f.text, f.pat = path.Join(f.text, "a-file-it-found"), path.Join(f.pat, "a-file-it-found")
+		}
+		found[i] = f
+	}
+	if len(command) == 0 {
+		return flow{piped: true, operands: found}
+	}
+	given := false
+	for _, mark := range []string{"{}", "{/}", "{//}", "{.}", "{/.}"} {
+		if slices.ContainsFunc(command, func(f field) bool { return strings.Contains(f.text, mark) }) {
+			command, given = substitute(command, mark, found), true
+		}
+	}
+	if !given {
+		command = append(slices.Clip(command), found...)
+	}
+	w.argv(command, st.clone(), flow{})
+	return flow{piped: true}
+}

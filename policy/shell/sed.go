@@ -1,0 +1,111 @@
+package shell
+
+import "strings"
+
+// sed judges scripts with e, which runs a command, and w, which writes to a file.
+func (w *walker) sed(fs []field, st *state) {
+	opts, operands := options(fs[1:], "efl --expression --file --line-length", false)
+	var scripts []field
+	given := false
+	for _, o := range opts {
+		switch o.name {
+		case "-e", "--expression":
+			given = true
+			scripts = append(scripts, deref(o.value)...)
+		case "-f", "--file":
+			given = true
+		}
+	}
+	if !given && len(operands) > 0 {
+		scripts = append(scripts, operands[0])
+		if operands[0].text == "" && len(operands) > 1 { // sed -i '' of BSD
+			scripts = append(scripts, operands[1])
+		}
+	}
+	for _, s := range scripts {
+		if command, runs, writes := sedEscapes(s.text); runs {
+			w.ask("a script that runs commands: %s", shown(fs))
+			w.nested(command, s, st.child(nil), flow{})
+		} else if writes && command != "/dev/stdout" && command != "/dev/stderr" {
+			w.ask("a script that writes to a file: %s", shown(fs))
+			w.write(*part(s, command), st, "writes to "+command)
+		}
+	}
+}
+
+// sedAddress is what may stand before a command of sed.
+var sedAddress = lazily(`^\s*(?:(?:[0-9]+|\$|/(?:[^/\\\n]|\\.)*/[IM]*|\\(.)[^\n]*?)(?:~[0-9]+)?(?:\s*,\s*[+~]?(?:[0-9]+|\$|/(?:[^/\\\n]|\\.)*/[IM]*))?\s*)?!?\s*`)
+
+// sedEscapes reads a script of sed until it finds a command that runs or writes, and
+// returns what it runs or where it writes.
+func sedEscapes(script string) (operand string, runs, writes bool) {
+	for n := 0; script != "" && n < 1000; n++ {
+		script = strings.TrimLeft(script, " \t\n;{}")
+		script = script[len(sedAddress().FindString(script)):]
+		if script == "" {
+			return "", false, false
+		}
+		command := script[0]
+		script = script[1:]
+		switch command {
+		case 'e':
+			line, _, _ := strings.Cut(script, "\n")
+			return strings.TrimSpace(line), true, false
+		case 'w', 'W':
+			line, _, _ := strings.Cut(script, "\n")
+			return strings.TrimSpace(line), false, true
+		case 's', 'y':
+			flags, rest := sedFlags(script)
+			if command == 's' && strings.Contains(strings.SplitN(flags, "w", 2)[0], "e") {
+				return "", true, false
+			}
+			if _, file, ok := strings.Cut(flags, "w"); ok && command == 's' {
+				return strings.TrimSpace(file), false, true
+			}
+			script = rest
+		case 'a', 'i', 'c', 'r', 'R', ':', 'b', 't', 'T', '#':
+			// The rest of the line is text, a file to read, or a label.
+			line, rest, _ := strings.Cut(script, "\n")
+			for strings.HasSuffix(line, `\`) && rest != "" {
+				line, rest, _ = strings.Cut(rest, "\n")
+			}
+			if i := strings.IndexAny(line, ";}"); i >= 0 && strings.IndexByte(":btT", command) >= 0 {
+				rest = line[i+1:] + "\n" + rest
+			}
+			script = rest
+		}
+	}
+	return "", false, false
+}
+
+// sedFlags skips the two parts of a substitution and returns its flags and what follows.
+func sedFlags(script string) (flags, rest string) {
+	if script == "" {
+		return "", ""
+	}
+	delimiter, seen := script[0], 0
+	bracket := false
+	for i := 1; i < len(script); i++ {
+		switch c := script[i]; {
+		case c == '\\':
+			i++
+		case bracket:
+			bracket = c != ']'
+		case c == '[' && seen == 0 && strings.IndexByte(script[i:], ']') > 0 && delimiter != '[':
+			bracket = true
+		case c == delimiter:
+			if seen++; seen == 2 {
+				flags = script[i+1:]
+				end := strings.IndexAny(flags, ";}\n")
+				if w := strings.IndexByte(flags, 'w'); w >= 0 && (end < 0 || w < end) {
+					end = strings.IndexByte(flags, '\n')
+				}
+				if end < 0 {
+					return flags, ""
+				}
+				return flags[:end], flags[end+1:]
+			}
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,140 @@
+package shell
+
+import (
+	"cmp"
+	"maps"
+	"path"
+	"slices"
+)
+
+// A state is what is known of a shell at one point of its script.
+type state struct {
+	dirs    []dir // where it may be
+	pending []dir // where it is instead, should the cd just met have failed
+	vars    map[string]variable
+	args    []field // positional parameters; nil if unknown
+	input   *flow   // what exec made the standard input
+	errexit bool    // set -e: after a cd that failed nothing follows
+}
+
+// A dir is a directory the shell may be in. An empty path is an unknown one. Doubt
+// marks a directory it is in only if a cd fails.
+type dir struct {
+	path  string
+	doubt bool
+}
+
+// A flow is what one command of a pipe hands to the next.
+type flow struct {
+	piped    bool    // there is one, not the terminal
+	known    bool    // text is all of it
+	text     string  // its text
+	other    string  // the same as a shell writes it whose echo reads escapes, if that differs
+	origin   origin  // where part of it comes from
+	operands []field // the file names it lists, where they are known
+	written  bool    // it comes out of a file that the command itself wrote
+}
+
+// then is the flow of two commands after each other.
+func (f flow) then(g flow) flow {
+	out := flow{
+		piped: f.piped || g.piped, known: f.known && g.known, text: f.text,
+		origin: f.origin | g.origin, written: f.written || g.written, operands: append(slices.Clip(f.operands), g.operands...),
+	}
+	if len(f.text)+len(g.text) > maxText {
+		out.known = false
+	} else {
+		if f.other != "" || g.other != "" {
+			out.other = cmp.Or(f.other, f.text) + cmp.Or(g.other, g.text)
+		}
+		out.text += g.text
+	}
+	return out
+}
+
+func (st *state) clone() *state {
+	c := *st
+	c.dirs, c.pending, c.vars = slices.Clone(st.dirs), slices.Clone(st.pending), maps.Clone(st.vars)
+	return &c
+}
+
+// child is the state of a new process: only exported variables are known there.
+func (st *state) child(args []field) *state {
+	c := st.clone()
+	c.args, c.errexit = positional(args), false
+	maps.DeleteFunc(c.vars, func(name string, v variable) bool { return !v.exported })
+	return c
+}
+
+// join leaves in st what holds whichever of the two was reached.
+func (st *state) join(a, b *state) {
+	dirs, pending := slices.Clone(a.dirs), slices.Clone(a.pending)
+	for _, d := range b.dirs {
+		dirs = with(dirs, d)
+	}
+	for _, d := range b.pending {
+		pending = with(pending, d)
+	}
+	vars := map[string]variable{}
+	for name := range union(a.vars, b.vars) {
+		x, inA := a.vars[name]
+		y, inB := b.vars[name]
+		if inA && inB && x.same(y) {
+			vars[name] = x
+		} else {
+			vars[name] = variable{field: unknownField("")}
+		}
+	}
+	*st = state{dirs: dirs, pending: pending, vars: vars, args: a.args, input: cmp.Or(a.input, b.input), errexit: a.errexit && b.errexit}
+}
+
+func union(a, b map[string]variable) map[string]variable {
+	u := maps.Clone(a)
+	maps.Copy(u, b)
+	return u
+}
+
+// with adds a directory unless it is there already.
+func with(dirs []dir, d dir) []dir {
+	for i, have := range dirs {
+		if have.path == d.path {
+			dirs[i].doubt = have.doubt && d.doubt
+			return dirs
+		}
+	}
+	return append(dirs, d)
+}
+
+// settle is the end of a statement that nothing is chained to: the next one runs
+// whether or not its cd worked.
+func (st *state) settle() {
+	if !st.errexit {
+		for _, d := range st.pending {
+			st.dirs = with(st.dirs, dir{d.path, true})
+		}
+	}
+	st.pending = nil
+}
+
+// chdir moves to where a cd with this operand leads.
+func (st *state) chdir(to field) {
+	var dirs []dir
+	for _, d := range st.dirs {
+		switch {
+		case to.vague || to.glob || (d.path == "" && !path.IsAbs(to.text)):
+			dirs = with(dirs, dir{"", d.doubt})
+		default:
+			dirs = with(dirs, dir{resolve(d.path, to.text), d.doubt})
+		}
+	}
+	st.pending = append(st.pending, st.dirs...)
+	st.dirs = dirs
+}
+
+// resolve is the clean absolute path of target seen from dir.
+func resolve(dir, target string) string {
+	if path.IsAbs(target) {
+		return slashPath(target)
+	}
+	return path.Join(dir, target)
+}
