@@ -1,6 +1,10 @@
 package shell
 
-import "strings"
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+)
 
 // printed is the output of echo and of the plainest uses of printf.
 func printed(name string, args []field) flow {
@@ -91,3 +95,83 @@ func (w *walker) cat(name string, fs []field, st *state, in flow) flow {
 	}
 	return out
 }
+
+// unpacks remembers that files of unknown names came out of a download.
+func (w *walker) unpacks(name string, fs []field, st *state, in flow) {
+	switch name {
+	case "tar", "gtar", "bsdtar", "unzip", "7z", "7za", "cpio", "gunzip", "unxz", "bunzip2", "ar":
+	default:
+		return
+	}
+	from := in.origin
+	for _, f := range fs[1:] {
+		if f.text == "-l" || f.text == "-t" || f.text == "t" || strings.HasPrefix(f.text, "-t") || f.text == "--list" {
+			return
+		}
+		from |= w.originOf(f, st)
+	}
+	w.unnamed |= from & foreign
+}
+
+// decode is what comes out of a program that decodes: the text where it is known, else
+// something of which nobody can tell what it is. ok is false where it does not decode.
+func (w *walker) decode(name string, fs []field, st *state, in flow) (out flow, ok bool) {
+	decodes := name == "uudecode" || slices.ContainsFunc(fs[1:], func(f field) bool {
+		return slices.Contains([]string{"-d", "-D", "-di", "-id", "--decode", "-r", "-rp", "-pr"}, f.text) && (name != "xxd" || strings.Contains(f.text, "r"))
+	})
+	if !decodes {
+		return flow{}, false
+	}
+	opts, operands := options(fs[1:], "wo --wrap --input --output", false)
+	if len(operands) > 0 && !isStdin(operands[0].text) {
+		in = w.fileFlow(operands[0], st)
+	}
+	out = flow{piped: true, origin: in.origin | decoded}
+	if text, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(in.text), "")); strings.HasSuffix(name, "base64") && err == nil && in.text != "" {
+		out.text, out.known = string(text), in.known
+		if in.known {
+			out.origin = in.origin
+		}
+	}
+	for i, f := range fs[1:] {
+		if (f.text == "-out" || f.text == "-o" && name != "openssl") && i+2 < len(fs) {
+			w.mark(fs[i+2], st, out.origin)
+			w.keep(fs[i+2], st, out)
+		}
+	}
+	if o, found := find(opts, "--output"); found && o.value != nil {
+		w.mark(*o.value, st, out.origin)
+	}
+	if name == "xxd" && len(operands) > 1 {
+		w.mark(operands[1], st, out.origin)
+	}
+	if name == "uudecode" && len(opts) == 0 {
+		w.unnamed |= decoded // the name stands in the file
+	}
+	return out, true
+}
+
+// applyPatch judges the files that a patch in the form of codex' apply_patch names.
+func (w *walker) applyPatch(fs []field, st *state, in flow) {
+	texts := fs[1:]
+	if len(texts) == 0 {
+		texts = []field{{text: in.text, vague: !in.known && in.text == ""}}
+	}
+	for _, f := range texts {
+		if f.vague {
+			w.unknown("the text does not tell which files this changes: %s", shown(fs))
+		}
+		for line := range strings.Lines(f.text) {
+			m := patched().FindStringSubmatch(strings.TrimSpace(line))
+			switch {
+			case m == nil:
+			case m[1] == "Delete File":
+				w.destroy(*part(f, m[2]), st, false, "removes", fs)
+			default:
+				w.write(*part(f, m[2]), st, "writes to "+m[2])
+			}
+		}
+	}
+}
+
+var patched = lazily(`^\*\*\* (Add File|Update File|Delete File|Move to|Create File): *(.+)$`)
