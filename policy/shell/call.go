@@ -116,53 +116,17 @@ func (w *walker) judge(name string, fs []field, st *state, in flow) (flow, handl
 	if wr, ok := wrappers[name]; ok && wr.runs(fs) {
 		return w.unwrap(name, wr, fs, st, in), answers
 	}
-	if isShell(name) {
+	switch {
+	case isShell(name):
 		return w.shell(name, fs, st, in), answers
-	}
-	if w.builtin(name, fs, st, in) {
+	case w.builtin(name, fs, st, in):
 		return flow{known: slices.Contains(silent, name)}, answers
 	}
-	switch name {
-	case "echo", "printf":
-		return printed(name, fs[1:]), answers
-	case "pwd":
-		if len(st.dirs) == 1 && st.dirs[0].path != "" {
-			return flow{known: true, text: st.dirs[0].path}, answers
-		}
-	case "cat", "tee", "nl", "sponge":
-		return w.cat(name, fs, st, in), answers
-	case "base64", "base32", "basenc", "gbase64", "xxd", "openssl", "uudecode":
-		if out, ok := w.decode(name, fs, st, in); ok {
-			w.harm(name, fs, st, in)
-			return out, answers
-		}
-	case "apply_patch", "applypatch":
-		w.applyPatch(fs, st, in)
-		return flow{piped: true}, answers
-	case "fd", "fdfind":
-		return w.fd(fs, st), answers
-	case "start-stop-daemon":
-		w.daemon(fs, st)
-	case "ls", "dir", "find", "gfind":
-		return w.listing(name, fs, st, in), answers
-	case "xargs", "gxargs", "parallel":
-		return w.xargs(name, fs, st, in), answers
-	case "date", "whoami", "hostname", "uname", "nproc":
-		if !slices.ContainsFunc(fs[1:], func(f field) bool { return f.vague || !brief().MatchString(f.text) }) {
-			return flow{known: true, text: "0"}, answers
-		}
-	case "which", "type":
-		if _, operands := options(fs[1:], "", false); len(operands) == 1 {
-			return located(operands[0]), answers
-		}
-	case "mktemp":
-		return w.mktemp(fs, st), answers
-	case "ssh-agent", "direnv", "conda", "pyenv", "rbenv", "nodenv", "jenv", "brew", "fnm", "mise", "zoxide", "starship", "opam", "dircolors", "keychain", "luarocks", "minikube":
-		if len(fs) > 1 && !strings.Contains(fs[0].text, "/") && slices.Contains(hooks, fs[1].text) {
-			return flow{known: true}, answers
-		}
-	case "printenv":
-		return flow{piped: true, origin: private}, answers
+	if out, ok := w.prints(name, fs, st); ok {
+		return out, answers
+	}
+	if out, ok := w.converts(name, fs, st, in); ok {
+		return out, answers
 	}
 	if _, ok := fetchers[name]; ok && name != "gh" {
 		w.fetch(name, fs, st)
@@ -172,6 +136,60 @@ func (w *walker) judge(name string, fs []field, st *state, in flow) (flow, handl
 		return flow{}, passes
 	}
 	return flow{}, unread
+}
+
+// prints is the output of a command that reads nothing, where its words tell what it prints.
+func (w *walker) prints(name string, fs []field, st *state) (flow, bool) {
+	switch name {
+	case "echo", "printf":
+		return printed(name, fs[1:]), true
+	case "pwd":
+		if len(st.dirs) == 1 && st.dirs[0].path != "" {
+			return flow{known: true, text: st.dirs[0].path}, true
+		}
+	case "date", "whoami", "hostname", "uname", "nproc":
+		if !slices.ContainsFunc(fs[1:], func(f field) bool { return f.vague || !brief().MatchString(f.text) }) {
+			return flow{known: true, text: "0"}, true
+		}
+	case "which", "type":
+		if _, operands := options(fs[1:], "", false); len(operands) == 1 {
+			return located(operands[0]), true
+		}
+	case "mktemp":
+		return w.mktemp(fs, st), true
+	case "ssh-agent", "direnv", "conda", "pyenv", "rbenv", "nodenv", "jenv", "brew", "fnm", "mise", "zoxide", "starship", "opam", "dircolors", "keychain", "luarocks", "minikube":
+		if len(fs) > 1 && !strings.Contains(fs[0].text, "/") && slices.Contains(hooks, fs[1].text) {
+			return flow{known: true}, true
+		}
+	case "printenv":
+		return flow{piped: true, origin: private}, true
+	}
+	return flow{}, false
+}
+
+// converts is the output of a command that works on what it reads or finds.
+func (w *walker) converts(name string, fs []field, st *state, in flow) (flow, bool) {
+	switch name {
+	case "cat", "tee", "nl", "sponge":
+		return w.cat(name, fs, st, in), true
+	case "base64", "base32", "basenc", "gbase64", "xxd", "openssl", "uudecode":
+		if out, ok := w.decode(name, fs, st, in); ok {
+			w.harm(name, fs, st, in)
+			return out, true
+		}
+	case "apply_patch", "applypatch":
+		w.applyPatch(fs, st, in)
+		return flow{piped: true}, true
+	case "fd", "fdfind":
+		return w.fd(fs, st), true
+	case "ls", "dir", "find", "gfind":
+		return w.listing(name, fs, st, in), true
+	case "xargs", "gxargs", "parallel":
+		return w.xargs(name, fs, st, in), true
+	case "start-stop-daemon":
+		w.daemon(fs, st)
+	}
+	return flow{}, false
 }
 
 // brief are arguments with which date and its like print one word without a slash.
@@ -228,18 +246,8 @@ func (w *walker) builtin(name string, fs []field, st *state, in flow) bool {
 		if len(args) > 0 {
 			w.nested(args[0].text, args[0], st.clone(), flow{})
 		}
-	case "alias":
-		for _, a := range args {
-			if head, body, ok := strings.Cut(a.text, "="); ok {
-				w.alias(head, body)
-				w.nested(body, a, st.clone(), flow{})
-			}
-		}
-	case "hash":
-		opts, operands := options(args, "p", false)
-		if o, ok := find(opts, "-p"); ok && o.value != nil && len(operands) > 0 {
-			w.alias(operands[0].text, o.value.text)
-		}
+	case "alias", "hash":
+		w.aliases(name, args, st)
 	case "enable":
 		if slices.ContainsFunc(args, func(f field) bool { return strings.HasPrefix(f.text, "-f") }) {
 			w.ask("loads code into the shell: %s", shown(fs))
@@ -256,6 +264,23 @@ func (w *walker) builtin(name string, fs []field, st *state, in flow) bool {
 		return false
 	}
 	return true
+}
+
+// aliases judges alias NAME=TEXT, and hash -p FILE NAME.
+func (w *walker) aliases(name string, args []field, st *state) {
+	if name == "hash" {
+		opts, operands := options(args, "p", false)
+		if o, ok := find(opts, "-p"); ok && o.value != nil && len(operands) > 0 {
+			w.alias(operands[0].text, o.value.text)
+		}
+		return
+	}
+	for _, a := range args {
+		if head, body, ok := strings.Cut(a.text, "="); ok {
+			w.alias(head, body)
+			w.nested(body, a, st.clone(), flow{})
+		}
+	}
 }
 
 // declared forgets variables that are read or unset, and keeps those that are set by a

@@ -124,3 +124,11 @@ func (r *reader) roleOf(name string) role {
 	}
 	return unknown
 }
+
+// stopping are parts of the names of modes in which agents ask less or nothing.
+var stopping = []string{"bypass", "yolo", "acceptedit", "auto", "dontask", "neverask", "noask", "fullaccess", "danger", "never", "unrestricted", "onfailure", "trust"}
+
+// stopsAsking says whether a mode of that name is one in which agents ask less.
+func stopsAsking(mode string) bool {
+	return slices.ContainsFunc(stopping, func(part string) bool { return strings.Contains(plainName(mode), part) })
+}

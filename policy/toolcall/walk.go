@@ -217,14 +217,7 @@ func (r *reader) text(name, s string, as role) {
 	top := r.scope()
 	switch as {
 	case command, commandList, program, argv:
-		switch {
-		case !r.acts() && slices.Contains(editing, s):
-			r.field(name, s, policy.Plain)
-		case strings.TrimSpace(s) == "":
-			r.lost = r.lost || r.acts()
-		default:
-			top.commands = append(top.commands, shell.Command{Text: s})
-		}
+		r.command(name, s)
 	case script:
 		top.scripts = append(top.scripts, shell.Command{Text: s})
 	case args:
@@ -258,6 +251,19 @@ func (r *reader) text(name, s string, as role) {
 		r.address(name, s)
 	default:
 		r.unknown(name, s)
+	}
+}
+
+// command reads a text that is a command, or the verb of an editor.
+func (r *reader) command(name, s string) {
+	switch {
+	case !r.acts() && slices.Contains(editing, s):
+		r.field(name, s, policy.Plain)
+	case strings.TrimSpace(s) == "":
+		r.lost = r.lost || r.acts()
+	default:
+		top := r.scope()
+		top.commands = append(top.commands, shell.Command{Text: s})
 	}
 }
 
@@ -366,14 +372,6 @@ func (r *reader) switches(name, s string) {
 		return
 	}
 	r.unknown(name, s)
-}
-
-// stopping are parts of the names of modes in which agents ask less or nothing.
-var stopping = []string{"bypass", "yolo", "acceptedit", "auto", "dontask", "neverask", "noask", "fullaccess", "danger", "never", "unrestricted", "onfailure", "trust"}
-
-// stopsAsking says whether a mode of that name is one in which agents ask less.
-func stopsAsking(mode string) bool {
-	return slices.ContainsFunc(stopping, func(part string) bool { return strings.Contains(plainName(mode), part) })
 }
 
 func (r *reader) address(name, s string) {
