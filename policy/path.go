@@ -82,20 +82,22 @@ func follow(p string, left int) (string, bool) {
 	return filepath.Join(dir, filepath.Base(p)), true
 }
 
+// realOr is where a path leads, or the path itself where that is unknown.
+func realOr(p string) string {
+	if real, ok := realPath(p); ok {
+		return real
+	}
+	return p
+}
+
 // resolved is the place with all links followed, for comparing with real paths.
 func resolved(p shell.Place) shell.Place {
-	real := func(s string) string {
-		if r, ok := realPath(s); ok {
-			return r
-		}
-		return s
-	}
-	out := shell.Place{Dir: real(p.Dir), Home: real(p.Home)}
+	out := shell.Place{Dir: realOr(p.Dir), Home: realOr(p.Home)}
 	for _, t := range p.Temp {
-		out.Temp = append(out.Temp, real(t))
+		out.Temp = append(out.Temp, realOr(t))
 	}
 	for _, o := range p.Own {
-		out.Own = append(out.Own, real(o))
+		out.Own = append(out.Own, realOr(o))
 	}
 	return out
 }
@@ -112,12 +114,6 @@ func samePath(a, b string) bool {
 
 // sameDir is samePath for directories, which is also true of one that cannot be followed.
 func sameDir(a, b string) bool {
-	real := func(dir string) string {
-		if real, ok := realPath(dir); ok {
-			return real
-		}
-		return dir
-	}
-	rel, err := filepath.Rel(real(a), real(b))
+	rel, err := filepath.Rel(realOr(a), realOr(b))
 	return err == nil && rel == "."
 }

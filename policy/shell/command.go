@@ -112,16 +112,8 @@ func (c Command) SameText(other Command) bool { return c.core() == other.core() 
 // needless quotes are the same. It returns false for what cannot be parsed.
 func (c Command) Canonical() (string, bool) {
 	text, ok := c.script()
-	if !ok {
-		return "", false
-	}
-	return canonical(text)
-}
-
-// canonical is Canonical for a text.
-func canonical(text string) (string, bool) {
 	list, _, err := parse(text)
-	if err != nil || len(list) == 0 {
+	if !ok || err != nil || len(list) == 0 {
 		return "", false
 	}
 	file := &syntax.File{Stmts: list}
@@ -152,7 +144,7 @@ func (c Command) core() string {
 		}
 		text = inner
 	}
-	if same, ok := canonical(text); ok {
+	if same, ok := (Command{Text: text}).Canonical(); ok {
 		return same
 	}
 	return strings.TrimSpace(text)

@@ -8,8 +8,8 @@ func TestCanonical(t *testing.T) {
 		{"a; b", "a\nb"}, {"rm '*'", `rm \*`},
 	}
 	for _, pair := range equal {
-		x, _ := canonical(pair[0])
-		if y, ok := canonical(pair[1]); !ok || x != y {
+		x, _ := Command{Text: pair[0]}.Canonical()
+		if y, ok := (Command{Text: pair[1]}).Canonical(); !ok || x != y {
 			t.Errorf("%q and %q: %q %q", pair[0], pair[1], x, y)
 		}
 	}
@@ -18,8 +18,8 @@ func TestCanonical(t *testing.T) {
 		{"X=1 a", "'X=1' a"}, {"cat <<A\n$X\nA", "cat <<'A'\n$X\nA"}, {"{a,b}", "'{a,b}'"}, {"a | b", "a |& b"}, {"a", "! a"},
 	}
 	for _, pair := range different {
-		x, okX := canonical(pair[0])
-		if y, ok := canonical(pair[1]); !ok || !okX || x == y {
+		x, okX := Command{Text: pair[0]}.Canonical()
+		if y, ok := (Command{Text: pair[1]}).Canonical(); !ok || !okX || x == y {
 			t.Errorf("%q and %q: %q %q", pair[0], pair[1], x, y)
 		}
 	}

@@ -23,91 +23,81 @@ func (w *walker) escape(name string, fs []field, st *state, in flow) bool {
 	case "less", "more", "most":
 		w.lineCommands(fs, st)
 	case "man":
-		for _, o := range optionsWith(fs, "P --pager -H --html") {
-			if o.name == "-P" || o.name == "--pager" || o.name == "-H" || o.name == "--html" {
-				w.nested(o.value.text, *o.value, st.child(nil), flow{})
-				if !w.harmlessCommand(*o.value, st) {
-					w.ask("names a program that others will run: %s", shown(fs))
-				}
+		for _, pager := range values(optionsOf(fs[1:], "P --pager -H --html"), "-P", "--pager", "-H", "--html") {
+			w.nested(pager.text, pager, st.child(nil), flow{})
+			if !w.harmlessCommand(pager, st) {
+				w.ask("names a program that others will run: %s", shown(fs))
 			}
 		}
 	case "make", "gmake", "nmake", "just", "ninja":
 		w.make(fs, st, in)
 	case "zip", "split", "csplit", "uniq", "xxd", "shuf", "sort", "tcpdump", "nmap", "ssh-add", "ssh-agent":
-		w.toolCommands(name, fs, st)
+		w.tool(name, fs, st)
 	default:
 		return false
 	}
 	return true
 }
 
-func optionsWith(fs []field, valued string) []option {
-	opts, _ := options(fs[1:], valued, false)
-	return slices.DeleteFunc(opts, func(o option) bool { return o.value == nil })
-}
+// debuggerCommands are the options of debuggers whose value is a command of theirs.
+var debuggerCommands = []string{"-ex", "-iex", "-o", "-O", "--eval-command", "--init-eval-command", "--one-line", "-eval-command"}
 
 // debuggers judges the commands that a debugger is given on its command line.
 func (w *walker) debuggers(fs []field, st *state) {
-	for i, f := range fs {
-		name, value, has := strings.Cut(f.text, "=")
-		switch {
-		case !slices.Contains([]string{"-ex", "-iex", "-o", "-O", "--eval-command", "--init-eval-command", "--one-line", "-eval-command"}, name):
-		case has:
-			w.debugger(part(f, value), fs, st)
-		case i+1 < len(fs):
-			w.debugger(&fs[i+1], fs, st)
-		}
-	}
-}
-
-func (w *walker) debugger(f *field, fs []field, st *state) {
-	if f == nil {
-		return
-	}
-	for _, word := range []string{"shell ", "!", "pipe ", "platform shell ", "python ", "script "} {
-		if rest, ok := strings.CutPrefix(f.text, word); ok {
-			w.ask("runs a command: %s", shown(fs))
-			w.nested(rest, *part(*f, rest), st.child(nil), flow{})
-		}
-	}
-}
-
-// toolCommands judges the few options of everyday tools that name a program.
-func (w *walker) toolCommands(name string, fs []field, st *state) {
-	names := map[string][]string{
-		"zip": {"-TT", "--unzip-command"}, "split": {"--filter"}, "sort": {"--compress-program"}, "tcpdump": {"-z"}, "nmap": {"--script"}, "ssh-agent": {},
-	}[name]
-	for i, f := range fs {
-		option, value, has := strings.Cut(f.text, "=")
-		switch {
-		case !slices.Contains(names, option):
-		case has:
-			w.nested(value, *part(f, value), st.child(nil), flow{})
-		case i+1 < len(fs):
-			w.nested(fs[i+1].text, fs[i+1], st.child(nil), flow{})
-			if name == "zip" {
+	for _, f := range valuesOf(fs, debuggerCommands) {
+		for _, word := range []string{"shell ", "!", "pipe ", "platform shell ", "python ", "script "} {
+			if rest, ok := strings.CutPrefix(f.text, word); ok {
 				w.ask("runs a command: %s", shown(fs))
+				w.nested(rest, *part(f, rest), st.child(nil), flow{})
 			}
 		}
 	}
-	if name == "sort" || name == "shuf" {
-		for _, o := range optionsWith(fs, "oktTSlbna --output --key") {
-			if o.name == "-o" || o.name == "--output" {
-				w.write(*o.value, st, "writes to "+o.value.src)
-			}
-		}
+}
+
+// A tool is an everyday program of which a few words name a program or a file.
+type tool struct {
+	runs    []string // options whose value is a command
+	valued  string   // its options that take a value
+	writes  []string // those whose value is a file that it writes
+	outputs bool     // its second operand is such a file
+}
+
+func toolOf(name string) (t tool) {
+	switch name {
+	case "zip":
+		t.runs = []string{"-TT", "--unzip-command"}
+	case "tcpdump":
+		t.runs = []string{"-z"}
+	case "nmap":
+		t.runs = []string{"--script"}
+	case "sort":
+		t = tool{runs: []string{"--compress-program"}, valued: "oktTSlbna --output --key", writes: []string{"-o", "--output"}}
+	case "shuf":
+		t = tool{valued: "oktTSlbna --output --key", writes: []string{"-o", "--output"}}
+	case "csplit":
+		t = tool{valued: "fbn --prefix --suffix-format --digits", writes: []string{"-f", "--prefix"}}
+	case "uniq", "xxd":
+		t = tool{valued: "fswcglLo --skip-fields --skip-chars --check-chars", outputs: true}
+	case "split":
+		t = tool{runs: []string{"--filter"}, valued: "abCln --filter --lines --bytes --suffix-length --additional-suffix", outputs: true}
 	}
-	if name == "csplit" {
-		for _, o := range optionsWith(fs, "fbn --prefix --suffix-format --digits") {
-			if o.name == "-f" || o.name == "--prefix" {
-				w.write(*o.value, st, "writes to "+o.value.src)
-			}
-		}
+	return t
+}
+
+// tool judges the few options of everyday tools that name a program or a file.
+func (w *walker) tool(name string, fs []field, st *state) {
+	t := toolOf(name)
+	for _, f := range valuesOf(fs, t.runs) {
+		w.nested(f.text, f, st.child(nil), flow{})
 	}
-	if _, operands := options(fs[1:], "fswcglLo --skip-fields --skip-chars --check-chars", false); (name == "uniq" || name == "xxd") && len(operands) > 1 {
-		w.write(operands[1], st, "writes to "+operands[1].src)
+	if name == "zip" && slices.ContainsFunc(fs, func(f field) bool { return slices.Contains(t.runs, f.text) }) {
+		w.ask("runs a command: %s", shown(fs))
 	}
-	if _, operands := options(fs[1:], "abCln --filter --lines --bytes --suffix-length --additional-suffix", false); name == "split" && len(operands) > 1 {
+	opts, operands := options(fs[1:], t.valued, false)
+	for _, f := range values(opts, t.writes...) {
+		w.write(f, st, "writes to "+f.src)
+	}
+	if t.outputs && len(operands) > 1 {
 		w.write(operands[1], st, "writes to "+operands[1].src)
 	}
 	if name == "ssh-agent" && len(fs) > 1 && !strings.HasPrefix(fs[1].text, "-") {

@@ -1,23 +1,15 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 )
 
 // sed judges scripts with e, which runs a command, and w, which writes to a file.
 func (w *walker) sed(fs []field, st *state) {
 	opts, operands := options(fs[1:], "efl --expression --file --line-length", false)
-	var scripts []field
-	given := false
-	for _, o := range opts {
-		switch o.name {
-		case "-e", "--expression":
-			given = true
-			scripts = append(scripts, deref(o.value)...)
-		case "-f", "--file":
-			given = true
-		}
-	}
+	scripts := values(opts, "-e", "--expression")
+	given := slices.ContainsFunc(opts, func(o option) bool { return slices.Contains([]string{"-e", "--expression", "-f", "--file"}, o.name) })
 	if !given && len(operands) > 0 {
 		scripts = append(scripts, operands[0])
 		if operands[0].text == "" && len(operands) > 1 { // sed -i '' of BSD
@@ -116,12 +108,10 @@ func sedFlags(script string) (flags, rest string) {
 // file.
 func (w *walker) awk(fs []field, st *state, in flow) {
 	opts, operands := options(fs[1:], "vFfieEl --assign --field-separator --file --source --include --load --exec", true)
-	var programs []field
+	programs := values(opts, "-e", "--source")
 	fromFile := false
 	for _, o := range opts {
 		switch o.name {
-		case "-e", "--source":
-			programs = append(programs, deref(o.value)...)
 		case "-f", "--file", "-E", "--exec":
 			fromFile = true
 			if o.value != nil && isStdin(o.value.text) && in.known {

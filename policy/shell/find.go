@@ -19,25 +19,13 @@ func (w *walker) listing(name string, fs []field, st *state, in flow) flow {
 		return flow{piped: true, operands: operands}
 	}
 	roots, tokens := findRoots(fs[1:])
-	var narrow, swept []field
-	for _, r := range roots {
-		all := r
-		all.swept = true
-		swept = append(swept, all)
-		one := r
-		one.text, one.pat = path.Join(r.text, "a-file-it-found"), path.Join(r.pat, "a-file-it-found")
-		one.glob = r.glob
-		narrow = append(narrow, one)
-	}
-	found := narrow
 	for i, t := range tokens {
-		found = narrow
-		if !narrows(tokens[:i]) {
-			found = swept
-		}
+		found := foundBelow(roots, narrows(tokens[:i]))
 		switch t.text {
 		case "-delete":
-			w.removeAll(found, st, fs)
+			for _, f := range found {
+				w.destroy(f, st, f.swept, "removes", fs)
+			}
 		case "-exec", "-execdir", "-ok", "-okdir":
 			w.findExec(tokens[i+1:], found, st)
 		case "-fprint", "-fprintf", "-fls", "-fprint0":
@@ -46,12 +34,19 @@ func (w *walker) listing(name string, fs []field, st *state, in flow) flow {
 			}
 		}
 	}
-	if narrows(tokens) {
-		found = narrow
-	} else {
-		found = swept
+	return flow{piped: true, operands: foundBelow(roots, narrows(tokens))}
+}
+
+// foundBelow is what is found below the roots: a file that is picked out, or everything.
+func foundBelow(roots []field, narrow bool) []field {
+	found := slices.Clone(roots)
+	for i, f := range found {
+		found[i].swept = f.swept || !narrow
+		if narrow {
+			found[i].text, found[i].pat = path.Join(f.text, "a-file-it-found"), path.Join(f.pat, "a-file-it-found")
+		}
 	}
-	return flow{piped: true, operands: found}
+	return found
 }
 
 // findRoots parts find's starting points from its expression.
@@ -175,9 +170,9 @@ func (w *walker) findExec(tokens, found []field, st *state) {
 	command := tokens[:end:end]
 	found = slices.Clone(found)
 	for i, f := range found {
-		for file, o := range w.files {
-			for _, d := range st.dirs {
-				if target, ok := w.target(f, d); ok && (within(target, file) || within(path.Dir(target), file)) {
+		for _, target := range w.targets(f, st) {
+			for file, o := range w.files {
+				if within(target, file) || within(path.Dir(target), file) {
 					found[i].origin |= o
 				}
 			}
@@ -204,11 +199,7 @@ func (w *walker) fd(fs []field, st *state) flow {
 		narrow = narrow || strings.Trim(operands[0].text, ".*^$") != ""
 		operands = operands[1:]
 	}
-	for _, o := range opts {
-		if o.name == "--search-path" && o.value != nil {
-			operands = append(operands, *o.value)
-		}
-	}
+	operands = append(operands, values(opts, "--search-path")...)
 	if o, ok := find(opts, "-C", "--base-directory"); ok && o.value != nil {
 		st = st.clone()
 		st.chdir(*o.value)
@@ -217,14 +208,7 @@ func (w *walker) fd(fs []field, st *state) flow {
 	if len(operands) == 0 {
 		operands = []field{literal(".")}
 	}
-	found := slices.Clone(operands)
-	for i, f := range found {
-		f.swept = !narrow
-		if narrow {
-			f.text, f.pat = path.Join(f.text, "a-file-it-found"), path.Join(f.pat, "a-file-it-found")
-		}
-		found[i] = f
-	}
+	found := foundBelow(operands, narrow)
 	if len(command) == 0 {
 		return flow{piped: true, operands: found}
 	}

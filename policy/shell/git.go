@@ -133,7 +133,7 @@ func (w *walker) gitLoss(sub string, args, fs []field) {
 	if !found {
 		return
 	}
-	lost := len(words) == 0 || sub == "branch" && has(optionsOf(args), "-d", "--delete") && has(optionsOf(args), "-f", "--force")
+	lost := len(words) == 0 || sub == "branch" && has(optionsOf(args, ""), "-d", "--delete") && has(optionsOf(args, ""), "-f", "--force")
 	for i, f := range args {
 		lost = lost || slices.Contains(words, f.text) && (i == 0 || strings.HasPrefix(f.text, "-"))
 		if len(f.text) > 2 && f.text[0] == '-' && f.text[1] != '-' {
@@ -148,14 +148,9 @@ func (w *walker) gitLoss(sub string, args, fs []field) {
 	if sub == "submodule" {
 		lost = lost && len(args) > 0 && args[0].text == "deinit"
 	}
-	if lost && !has(optionsOf(args), "--dry-run") {
+	if lost && !has(optionsOf(args, ""), "--dry-run") {
 		w.ask("loses what no commit holds: %s", shown(fs))
 	}
-}
-
-func optionsOf(args []field) []option {
-	opts, _ := options(args, "", false)
-	return opts
 }
 
 func (w *walker) gitScripts(sub string, args []field, st *state) {
@@ -224,20 +219,14 @@ func (w *walker) gitWrites(sub string, args, fs []field, st *state) {
 		if len(operands) > 1 {
 			w.write(operands[1], st, shown(fs))
 		}
-		for _, o := range opts {
-			if (o.name == "-c" || o.name == "--config") && o.value != nil {
-				key, value, _ := strings.Cut(o.value.text, "=")
-				w.gitSetting(key, *part(*o.value, value), fs, st)
-			}
-			if o.name == "--template" && o.value != nil && o.value.text != "" {
-				w.ask("names code that git will run: %s", shown(fs))
-			}
+		for _, setting := range values(opts, "-c", "--config") {
+			key, value, _ := strings.Cut(setting.text, "=")
+			w.gitSetting(key, *part(setting, value), fs, st)
 		}
+		w.gitTemplate(opts, fs)
 	case "init":
 		opts, operands := options(args, "b --initial-branch --template --separate-git-dir", false)
-		if o, ok := find(opts, "--template"); ok && o.value != nil && o.value.text != "" {
-			w.ask("names code that git will run: %s", shown(fs))
-		}
+		w.gitTemplate(opts, fs)
 		w.writeAll(operands, st, "creates ")
 	case "worktree":
 		if _, operands := options(args, "bB --reason", false); len(operands) > 1 && operands[0].text == "add" {
@@ -254,6 +243,13 @@ func (w *walker) gitWrites(sub string, args, fs []field, st *state) {
 		if sub == "bundle" && len(operands) > 1 && operands[0].text == "create" {
 			w.write(operands[1], st, "writes to "+operands[1].src)
 		}
+	}
+}
+
+// gitTemplate asks about hooks that a new repository gets.
+func (w *walker) gitTemplate(opts []option, fs []field) {
+	if slices.ContainsFunc(values(opts, "--template"), func(f field) bool { return f.text != "" }) {
+		w.ask("names code that git will run: %s", shown(fs))
 	}
 }
 

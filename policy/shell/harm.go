@@ -59,18 +59,18 @@ func (w *walker) packageSettings(name string, fs []field) {
 		return
 	}
 	words := fs[1].text + " " + fs[2].text
-	switch {
-	case words == "pkg set" || words == "set-script" || words == "config set" || words == "env -w" || fs[1].text == "set":
-		for _, f := range fs[2:] {
-			key, _, _ := strings.Cut(f.text, "=")
-			for _, word := range []string{"scripts.preinstall", "scripts.install", "scripts.postinstall", "scripts.prepare", "script-shell", "node-options", "git", "shell", "GOFLAGS", "CC", "global.index-url", "index-url", "registry", "onload-script", "init-module", "globalconfig", "userconfig"} {
-				if key == word {
-					w.ask("names code that others will run: %s", shown(fs))
-				}
-			}
+	if fs[1].text != "set" && !slices.Contains([]string{"pkg set", "set-script", "config set", "env -w"}, words) {
+		return
+	}
+	for _, f := range fs[2:] {
+		if key, _, _ := strings.Cut(f.text, "="); slices.Contains(packageKeys, key) {
+			w.ask("names code that others will run: %s", shown(fs))
 		}
 	}
 }
+
+// packageKeys are the settings that packageSettings asks about.
+var packageKeys = []string{"scripts.preinstall", "scripts.install", "scripts.postinstall", "scripts.prepare", "script-shell", "node-options", "git", "shell", "GOFLAGS", "CC", "global.index-url", "index-url", "registry", "onload-script", "init-module", "globalconfig", "userconfig"}
 
 // fileCommand judges the commands that act on the files they name.
 func (w *walker) fileCommand(name string, fs []field, st *state) bool {
@@ -122,13 +122,6 @@ func (w *walker) remove(name string, fs []field, st *state) {
 	recursive := has(opts, "-r", "-R", "--recursive") || name == "rimraf" || name == "trash" || name == "rd" || name == "srm"
 	for _, f := range operands {
 		w.destroy(f, st, recursive || f.swept, "removes", fs)
-	}
-}
-
-// removeAll judges what find -delete removes.
-func (w *walker) removeAll(found []field, st *state, fs []field) {
-	for _, f := range found {
-		w.destroy(f, st, f.swept, "removes", fs)
 	}
 }
 
@@ -184,6 +177,17 @@ func (w *walker) target(f field, d dir) (string, bool) {
 		return "", false
 	}
 	return resolve(escape(d.path), f.pat), true
+}
+
+// targets are where an operand leads from every directory the shell may be in, as far as known.
+func (w *walker) targets(f field, st *state) []string {
+	var out []string
+	for _, d := range st.dirs {
+		if target, ok := w.target(f, d); ok {
+			out = append(out, target)
+		}
+	}
+	return out
 }
 
 func slashRaw(s string) string {
@@ -314,15 +318,18 @@ func (w *walker) mv(fs []field, st *state) {
 func (w *walker) copy(name string, fs []field, st *state) {
 	opts, sources, target := sourcesAndTarget(fs)
 	if name == "scp" {
-		with := optionsWith(fs, "SoFiPJlcX")
+		with := optionsOf(fs[1:], "SoFiPJlcX")
 		w.sshSettings(with, st)
-		if o, ok := find(with, "-S"); ok {
-			w.nested(o.value.text, *o.value, st.child(nil), flow{})
+		for _, f := range values(with, "-S") {
+			w.nested(f.text, f, st.child(nil), flow{})
 		}
 	}
 	if name == "install" {
 		if has(opts, "-d", "--directory") {
-			w.writeAll(append(sources, deref(target)...), st, "creates ")
+			if target != nil {
+				sources = append(sources, *target)
+			}
+			w.writeAll(sources, st, "creates ")
 			return
 		}
 		w.setuid(modeOf(opts), fs)
@@ -332,13 +339,6 @@ func (w *walker) copy(name string, fs []field, st *state) {
 	}
 	w.write(*target, st, shown(fs))
 	w.carry(sources, *target, st)
-}
-
-func deref(f *field) []field {
-	if f == nil {
-		return nil
-	}
-	return []field{*f}
 }
 
 func modeOf(opts []option) string {
@@ -356,10 +356,8 @@ func isRemote(s string) bool {
 
 func (w *walker) rsync(fs []field, st *state) {
 	opts, operands := options(fs[1:], "efTBM --rsh --filter --exclude --include --files-from --partial-dir --backup-dir --rsync-path", false)
-	for _, o := range opts {
-		if (o.name == "-e" || o.name == "--rsh" || o.name == "--rsync-path") && o.value != nil {
-			w.nested(o.value.text, *o.value, st.child(nil), flow{})
-		}
+	for _, f := range values(opts, "-e", "--rsh", "--rsync-path") {
+		w.nested(f.text, f, st.child(nil), flow{})
 	}
 	if len(operands) < 2 || isRemote(operands[len(operands)-1].text) {
 		return

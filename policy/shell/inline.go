@@ -99,12 +99,10 @@ func (w *walker) interpreter(name string, fs []field, st *state, in flow) {
 		_, files := options(fs[1:], l.valued, false)
 		w.writeAll(files, st, "edits ")
 	}
-	if len(codes) == 0 {
-		w.suffixesOf(fs, st, in)
-	}
-	if len(codes) > 0 || slices.ContainsFunc(fs[1:], func(f field) bool { return f.text == "-m" }) && l.words == nil {
+	if len(codes) > 0 {
 		return
 	}
+	w.suffixesOf(fs, st, in)
 	module := slices.ContainsFunc(fs[1:], func(f field) bool { return strings.HasPrefix(f.text, "-m") })
 	reads := len(operands) == 0 && !module || len(operands) > 0 && isStdin(operands[0].text)
 	switch {

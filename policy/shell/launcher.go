@@ -114,16 +114,7 @@ var outputOptions = []string{"-o", "--output", "--out", "--outfile", "--out-file
 
 // outputs judges where an unknown program would write, if the value of its option is a path.
 func (w *walker) outputs(fs []field, st *state) {
-	for i, f := range fs[1:min(len(fs), 4*maxSuffixes)] {
-		name, value, has := strings.Cut(f.text, "=")
-		switch {
-		case !slices.Contains(outputOptions, name):
-			continue
-		case has:
-			f = *part(f, value)
-		case i+2 < len(fs):
-			f = fs[i+2]
-		}
+	for _, f := range valuesOf(fs[1:min(len(fs), 4*maxSuffixes)], outputOptions) {
 		if strings.Contains(f.text, "/") && !strings.Contains(f.text, "://") && !f.vague {
 			w.write(f, st, "writes to "+f.text)
 		}

@@ -1,6 +1,9 @@
 package shell
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // An option is one option of a command line: "-f" or "--force", with its value.
 type option struct {
@@ -41,6 +44,11 @@ func options(args []field, valued string, stop bool) (opts []option, operands []
 		}
 	}
 	return opts, operands
+}
+
+func optionsOf(args []field, valued string) []option {
+	opts, _ := options(args, valued, false)
+	return opts
 }
 
 func valuedOptions(valued string) (short string, long map[string]bool) {
@@ -100,4 +108,32 @@ func find(opts []option, names ...string) (option, bool) {
 		}
 	}
 	return option{}, false
+}
+
+// values are those of the options with one of these names.
+func values(opts []option, names ...string) []field {
+	var out []field
+	for _, o := range opts {
+		if o.value != nil && slices.Contains(names, o.name) {
+			out = append(out, *o.value)
+		}
+	}
+	return out
+}
+
+// valuesOf are the values that words give to one of these names, as NAME=VALUE or as the next
+// word: options of programs whose command line is not known otherwise.
+func valuesOf(fs []field, names []string) []field {
+	var out []field
+	for i, f := range fs {
+		name, value, has := strings.Cut(f.text, "=")
+		switch {
+		case !slices.Contains(names, name):
+		case has:
+			out = append(out, *part(f, value))
+		case i+1 < len(fs):
+			out = append(out, fs[i+1])
+		}
+	}
+	return out
 }

@@ -29,10 +29,8 @@ func (w *walker) mark(f field, st *state, o origin) {
 		w.unnamed |= o & foreign
 		return
 	}
-	for _, d := range st.dirs {
-		if target, ok := w.target(f, d); ok {
-			w.files[target] |= o
-		}
+	for _, target := range w.targets(f, st) {
+		w.files[target] |= o
 	}
 }
 
@@ -42,11 +40,7 @@ func (w *walker) keep(f field, st *state, out flow) {
 		return
 	}
 	out.other = ""
-	for _, d := range st.dirs {
-		target, ok := w.target(f, d)
-		if !ok {
-			continue
-		}
+	for _, target := range w.targets(f, st) {
 		if have, written := w.written[target]; written {
 			w.written[target] = have.then(out)
 		} else {
@@ -58,8 +52,8 @@ func (w *walker) keep(f field, st *state, out flow) {
 // runsText judges what the command itself wrote into a file that it runs. What a script
 // of the disk does is beyond this package, so here only what is refused counts.
 func (w *walker) runsText(f field, st *state) {
-	for _, d := range st.dirs {
-		if target, ok := w.target(f, d); ok && w.written[target].text != "" {
+	for _, target := range w.targets(f, st) {
+		if w.written[target].text != "" {
 			w.ifRefused(field{text: w.written[target].text, src: f.src}, st)
 		}
 	}
@@ -74,12 +68,10 @@ func (w *walker) originOf(f field, st *state) origin {
 	if f.vague || f.text == "" || strings.HasPrefix(f.text, "-") {
 		return o
 	}
-	for _, d := range st.dirs {
-		if target, ok := w.target(f, d); ok {
-			o |= w.files[target]
-			if isPrivate(target) {
-				o |= private
-			}
+	for _, target := range w.targets(f, st) {
+		o |= w.files[target]
+		if isPrivate(target) {
+			o |= private
 		}
 	}
 	return o

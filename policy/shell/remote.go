@@ -301,21 +301,12 @@ func (w *walker) database(name string, fs []field, st *state, in flow) {
 		return
 	}
 	opts, operands := options(fs[1:], c.valued, false)
-	var texts []field
-	for _, o := range opts {
-		if o.value != nil && slices.Contains(c.text, o.name) {
-			texts = append(texts, *o.value)
-		}
-	}
+	texts := values(opts, c.text...)
 	if c.from > 0 && len(operands) > c.from {
 		texts = append(texts, operands[c.from:]...)
 	}
 	if name == "sqlite3" {
-		for i, f := range fs {
-			if f.text == "-cmd" && i+1 < len(fs) {
-				texts = append(texts, fs[i+1])
-			}
-		}
+		texts = append(texts, valuesOf(fs, []string{"-cmd"})...)
 	}
 	if in.piped && in.known {
 		texts = append(texts, literal(in.text))

@@ -126,7 +126,7 @@ func TestHugeWork(t *testing.T) {
 	} {
 		start := time.Now()
 		v := classify(c, at)
-		canonical(c)
+		Command{Text: c}.Canonical()
 		if took := time.Since(start); took > 20*time.Second {
 			t.Errorf("%s: %s after %s", name, v.Tier, took)
 		} else {
@@ -253,7 +253,7 @@ func FuzzClassify(f *testing.F) {
 		if (v.Tier == Refused) != (v.Word != "") || (v.Tier == Ordinary) != (v.Why == "") {
 			t.Fatalf("%q: incomplete %+v", c, v)
 		}
-		canonical(c)
+		Command{Text: c}.Canonical()
 		Command{Text: c}.Simple(at)
 		if _, _, err := parse(c); v.Tier != Refused || err != nil || strings.Contains(c, "<<") || len(c) > 2000 {
 			return

@@ -77,23 +77,15 @@ func (st *state) join(a, b *state) {
 	for _, d := range b.pending {
 		pending = with(pending, d)
 	}
-	vars := map[string]variable{}
-	for name := range union(a.vars, b.vars) {
-		x, inA := a.vars[name]
-		y, inB := b.vars[name]
-		if inA && inB && x.same(y) {
-			vars[name] = x
-		} else {
+	vars := maps.Clone(b.vars)
+	maps.Copy(vars, a.vars)
+	for name, x := range vars {
+		_, inA := a.vars[name]
+		if y, inB := b.vars[name]; !inA || !inB || !x.same(y) {
 			vars[name] = variable{field: unknownField("")}
 		}
 	}
 	*st = state{dirs: dirs, pending: pending, vars: vars, args: a.args, input: cmp.Or(a.input, b.input), errexit: a.errexit && b.errexit}
-}
-
-func union(a, b map[string]variable) map[string]variable {
-	u := maps.Clone(a)
-	maps.Copy(u, b)
-	return u
 }
 
 // with adds a directory unless it is there already.

@@ -356,14 +356,12 @@ func (w *walker) fileFlow(f field, st *state) flow {
 		return flow{piped: true, known: true}
 	}
 	out := flow{piped: true, origin: w.originOf(f, st)}
-	for _, d := range st.dirs {
-		if target, ok := w.target(f, d); ok {
-			// Another program may have changed the file since, so that this is not known.
-			have := w.written[target]
-			out.text += have.text
-			out.operands = append(out.operands, have.operands...)
-			out.written = out.written || have.known
-		}
+	for _, target := range w.targets(f, st) {
+		// Another program may have changed the file since, so that this is not known.
+		have := w.written[target]
+		out.text += have.text
+		out.operands = append(out.operands, have.operands...)
+		out.written = out.written || have.known
 	}
 	return out
 }

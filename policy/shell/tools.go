@@ -28,10 +28,8 @@ func (w *walker) permissions(name string, fs []field, st *state) {
 		if recursive {
 			w.lockOut(f, st, fs)
 		}
-		for _, d := range st.dirs {
-			if target, ok := w.target(f, d); ok && slices.Contains(w.place.Temp, target) {
-				w.ask("changes the rights of what belongs to others, too: %s", shown(fs))
-			}
+		if slices.ContainsFunc(w.targets(f, st), func(target string) bool { return slices.Contains(w.place.Temp, target) }) {
+			w.ask("changes the rights of what belongs to others, too: %s", shown(fs))
 		}
 		w.write(f, st, shown(fs))
 	}

@@ -30,9 +30,7 @@ func (w *walker) unwrap(name string, wr wrapper, fs []field, st *state, in flow)
 	if wr.assigns && (name != "env" || !has(opts, "-S", "--split-string")) {
 		operands = w.leadingAssigns(operands, inner)
 	}
-	if wr.skip > len(operands) {
-		wr.skip = len(operands)
-	}
+	wr.skip = min(wr.skip, len(operands))
 	w.move(name, opts, operands[:wr.skip], inner)
 	operands = operands[wr.skip:]
 	if out, ok := w.commandText(name, opts, operands, inner, in); ok {
@@ -170,9 +168,7 @@ func joined(operands []field) field {
 	return f
 }
 
-var (
-	shells = []string{"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "rbash", "fish", "yash", "csh", "tcsh", "at", "batch"}
-)
+var shells = []string{"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "rbash", "fish", "yash", "csh", "tcsh", "at", "batch"}
 
 func isShell(name string) bool {
 	_, ok := languageOf(name)
@@ -225,13 +221,16 @@ func minusOnly(args []field) []field {
 	for i := 0; i < len(args); i++ {
 		text := args[i].text
 		valued := len(text) > 1 && text[1] != '-' && strings.ContainsAny(text[len(text)-1:], "oO") || text == "--rcfile" || text == "--init-file"
+		from := i
+		if valued {
+			i++
+		}
 		switch {
 		case len(text) < 2 || text[0] != '-' && text[0] != '+' || text == "--":
-			return append(out, args[i:]...)
+			return append(out, args[from:]...)
 		case text[0] == '-':
-			out = append(out, args[i:min(len(args), i+1+width(valued))]...)
+			out = append(out, args[from:min(len(args), i+1)]...)
 		}
-		i += width(valued)
 	}
 	return out
 }
@@ -292,12 +291,4 @@ func (w *walker) scriptFile(fs, operands []field, st *state, in flow) {
 	case f.vague:
 		w.unknown("the text does not tell which script this runs: %s", shown(fs))
 	}
-}
-
-// width is how many words the value of an option takes.
-func width(valued bool) int {
-	if valued {
-		return 1
-	}
-	return 0
 }
