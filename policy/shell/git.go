@@ -142,11 +142,8 @@ func (w *walker) gitLoss(sub string, args, fs []field) {
 			}
 		}
 	}
-	if sub == "worktree" {
-		lost = lost && len(args) > 0 && args[0].text == "remove"
-	}
-	if sub == "submodule" {
-		lost = lost && len(args) > 0 && args[0].text == "deinit"
+	if verb := map[string]string{"worktree": "remove", "submodule": "deinit"}[sub]; verb != "" {
+		lost = lost && len(args) > 0 && args[0].text == verb
 	}
 	if lost && !has(optionsOf(args, ""), "--dry-run") {
 		w.ask("loses what no commit holds: %s", shown(fs))

@@ -46,38 +46,30 @@ func OwnCommand(args []string) bool {
 
 func ownCommand(args []field) bool {
 	opts, operands := options(args, ownValued, false)
-	if has(opts, "--help", "-h", "--version") && !has(opts, "--service") {
+	service := has(opts, "--service")
+	switch {
+	case !service && has(opts, "--help", "-h", "--version"):
 		return false
-	}
-	if has(opts, "--service") {
+	case service, len(operands) == 0: // the chat
 		return true
-	}
-	if len(operands) == 0 {
-		return true // the chat
-	}
-	words := ""
-	for i, f := range operands {
-		if i == 4 {
-			break
-		}
-		words += f.text + " "
-	}
-	longest, refused := 0, true
-	for _, c := range ownCommands {
-		if strings.HasPrefix(words, c+" ") && len(c) > longest {
-			longest = len(c)
-		}
-	}
-	for _, c := range ownReaders {
-		if strings.HasPrefix(words, c+" ") && len(c) > longest {
-			longest, refused = len(c), false
-		}
 	}
 	if first := operands[0].text; first == "run" || first == "exec" {
 		// An input of an existing session is one at another front end.
 		return has(opts, "-s", "--session", "-c", "--continue")
 	}
-	return refused
+	words := ""
+	for _, f := range operands[:min(4, len(operands))] {
+		words += f.text + " "
+	}
+	longest := func(list []string) (n int) {
+		for _, c := range list {
+			if strings.HasPrefix(words, c+" ") {
+				n = max(n, len(c))
+			}
+		}
+		return n
+	}
+	return longest(ownReaders) <= longest(ownCommands)
 }
 
 // ownCall refuses a command of Perlica that an agent may not run.
