@@ -206,7 +206,7 @@ func (c *client) question(call provider.ToolCall, options []acp.PermissionOption
 	for _, o := range options {
 		q.Options = append(q.Options, interaction.Option{ID: string(o.OptionId), Label: o.Name, Kind: string(o.Kind)})
 	}
-	for _, o := range policy.Remember(req) {
+	for _, o := range req.Offers() {
 		q.Options = append(q.Options, interaction.Option{
 			ID: offerPrefix + string(o.Approval.Scope), Label: o.Text, Kind: string(acp.PermissionOptionKindAllowOnce), Offer: true,
 		})
@@ -315,7 +315,7 @@ func (c *client) obey(ctx context.Context, t *interaction.Ticket, a interaction.
 	if o.ID == interaction.DenyID {
 		return "", nil // which is sent as cancelled
 	}
-	for _, offer := range policy.Remember(req) {
+	for _, offer := range req.Offers() {
 		if offerPrefix+string(offer.Approval.Scope) == o.ID {
 			if err := c.run.r.remember(ctx, offer.Approval, a.By, t.Refs); err != nil {
 				return "", err

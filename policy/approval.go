@@ -176,10 +176,10 @@ type Offer struct {
 	Approval Approval
 }
 
-// Remember returns what may be offered for a request: nothing for what is refused,
+// Offers are what may be offered for a request: nothing for what is refused,
 // what cannot be read, what depends on an unknown value, and where the agent has no
 // option that allows once.
-func Remember(r Request) []Offer {
+func (r Request) Offers() []Offer {
 	a, ok := approvalFor(r)
 	if !ok {
 		return nil

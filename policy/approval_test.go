@@ -131,7 +131,7 @@ func TestStanding(t *testing.T) {
 }
 
 func TestRemember(t *testing.T) {
-	offers := Remember(execute("git  status"))
+	offers := execute("git  status").Offers()
 	if len(offers) != 2 || offers[0].Text != "yes, and remember: exactly `git  status`, for this session" ||
 		offers[1].Text != "yes, and remember: exactly `git  status`, in this project" {
 		t.Fatalf("%+v", offers)
@@ -142,7 +142,7 @@ func TestRemember(t *testing.T) {
 		}
 	}
 	edit := Request{Kind: "edit", Session: "s1", Paths: []string{"/w/a.go"}, Options: options3, Place: shell.Place{Dir: "/w"}}
-	if o := Remember(edit); len(o) != 2 || o[1].Text != "yes, and remember: edit of /w/a.go, in this project" || !o[1].Approval.Covers(edit, noon) {
+	if o := edit.Offers(); len(o) != 2 || o[1].Text != "yes, and remember: edit of /w/a.go, in this project" || !o[1].Approval.Covers(edit, noon) {
 		t.Errorf("%+v", o)
 	}
 	many := edit
@@ -152,14 +152,14 @@ func TestRemember(t *testing.T) {
 		none[c] = execute(c)
 	}
 	for name, r := range none {
-		if o := Remember(r); o != nil {
+		if o := r.Offers(); o != nil {
 			t.Errorf("%s: %+v", name, o)
 		}
 	}
-	if o := Remember(execute("sudo ls")); len(o) != 2 {
+	if o := execute("sudo ls").Offers(); len(o) != 2 {
 		t.Errorf("an always-asked command that is known: %+v", o)
 	}
-	if o := Remember(execute("git status\n\x1b[2J")); len(o) > 0 && o[0].Text != "yes, and remember: exactly `git status⏎ \uFFFD[2J`, for this session" {
+	if o := execute("git status\n\x1b[2J").Offers(); len(o) > 0 && o[0].Text != "yes, and remember: exactly `git status⏎ \uFFFD[2J`, for this session" {
 		t.Errorf("%q", o[0].Text)
 	}
 }

@@ -12,9 +12,9 @@ type Mode string
 
 const (
 	ModeAsk   Mode = "ask"   // a person
-	ModeReads Mode = "reads" // a person, save for reads inside the working directory
-	ModeDeny  Mode = "deny"  // nobody, which is no
-	ModeAllow Mode = "allow" // yes to whatever is ordinary, else a person
+	ModeReads Mode = "reads" // a person, except for reads inside the working directory
+	ModeDeny  Mode = "deny"  // no one; the answer is no
+	ModeAllow Mode = "allow" // yes to what is ordinary, else a person
 )
 
 // By names what made a decision.
@@ -28,7 +28,7 @@ const (
 )
 
 // Decision is the answer of a policy to a request. With Ask a person has to answer,
-// and where there is nobody to ask the answer is no.
+// and where no one can be asked the answer is no.
 type Decision struct {
 	Effect   Effect
 	Tier     shell.Tier
@@ -41,8 +41,8 @@ type Decision struct {
 	// allows once; with Deny one that rejects once, or empty for cancelled.
 	OptionID string
 
-	// Word is set where a person, and nobody else, may turn this Deny into a yes for
-	// this once by typing it.
+	// Word is what a person, and only a person, types to turn this Deny into a yes for
+	// this once, or "".
 	Word string
 }
 
@@ -67,7 +67,7 @@ func (p *Policy) Decide(r Request, m Mode) Decision {
 	return d.choose(r.Options)
 }
 
-// choose picks the option; a yes that the agent cannot be told is a question.
+// choose picks the option. A yes for which the agent offers none becomes a question.
 func (d Decision) choose(options []Option) Decision {
 	kind := map[Effect]string{Allow: "allow_once", Deny: "reject_once"}[d.Effect]
 	i := slices.IndexFunc(options, func(o Option) bool { return o.Kind == kind })
@@ -126,7 +126,7 @@ func byMode(r Request, m Mode, a assessment) Decision {
 	d := Decision{Effect: Ask, By: ByMode}
 	switch {
 	case m == ModeDeny:
-		d.Effect, d.Why = Deny, "nobody is asked in this mode"
+		d.Effect, d.Why = Deny, "no one is asked in this mode"
 	case a.verdict.Tier == shell.AlwaysAsked:
 		d.By = ByTier
 	case m == ModeAllow:
@@ -149,7 +149,7 @@ func readsInside(r Request) bool {
 }
 
 // first returns the first rule with the effect, deny or ask, that matches. A deny
-// rule that matches only perhaps is one that asks.
+// rule that may match asks.
 func (p *Policy) first(e Effect, r Request, a assessment) *Rule {
 	for i := range p.rules {
 		c := &p.rules[i]
@@ -161,7 +161,7 @@ func (p *Policy) first(e Effect, r Request, a assessment) *Rule {
 			got = a.mentions(c.pattern, r.Place)
 		}
 		if c.rule.Effect == Deny && c.pattern != nil && r.noCommand() {
-			got = shell.Yes // for all anybody knows it is this one
+			got = shell.Yes // it may be this one
 		}
 		if got == shell.Yes && c.rule.Effect == e || got == shell.Maybe && e == Ask {
 			rule := c.rule
@@ -246,7 +246,7 @@ func assess(r Request) assessment {
 	for _, c := range r.Commands {
 		j := shell.Judge(c, r.Place)
 		a.calls = append(a.calls, j.Calls...)
-		a.take(j.Verdict)
+		a.add(j.Verdict)
 	}
 	for _, c := range r.Guesses {
 		j := shell.Judge(c, r.Place)
@@ -254,22 +254,22 @@ func assess(r Request) assessment {
 		switch {
 		case j.Verdict.Tier != shell.Refused:
 		case r.noCommand():
-			a.take(j.Verdict)
+			a.add(j.Verdict)
 		default:
-			a.take(shell.Verdict{Tier: shell.AlwaysAsked, Why: "a shell may read it so: " + j.Verdict.Why, Unknown: true})
+			a.add(shell.Verdict{Tier: shell.AlwaysAsked, Why: "a shell may read it so: " + j.Verdict.Why, Unknown: true})
 		}
 	}
 	for _, path := range r.Paths {
-		a.take(r.pathVerdict(path))
+		a.add(r.pathVerdict(path))
 	}
-	a.take(r.modeVerdict())
+	a.add(r.modeVerdict())
 	if a.unread != "" {
-		a.take(shell.Unclear(a.unread))
+		a.add(shell.Unclear(a.unread))
 	}
 	return a
 }
 
-func (a *assessment) take(v shell.Verdict) {
+func (a *assessment) add(v shell.Verdict) {
 	unknown := a.verdict.Unknown || v.Unknown
 	if v.Tier.Above(a.verdict.Tier) {
 		a.verdict = v

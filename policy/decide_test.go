@@ -41,8 +41,8 @@ func deny(command string) Rule  { return Rule{Effect: Deny, Command: command} }
 func ask(command string) Rule   { return Rule{Effect: Ask, Command: command} }
 
 // TestCommandRules kills the mutants that match a prefix of the text, that let one
-// allowed command vouch for the rest of its line, and that overlook a denied one
-// behind a wrapper.
+// allowed command stand for the rest of its line, and that overlook a denied one
+// that a wrapper runs.
 func TestCommandRules(t *testing.T) {
 	tests := []struct {
 		rules   []Rule
@@ -233,8 +233,8 @@ func TestOptions(t *testing.T) {
 
 func TestUnreadableCommands(t *testing.T) {
 	for name, r := range map[string]Request{
-		"a command nobody can read": {Kind: "other", HasCommand: true, Options: options3, Place: at},
-		"execute without a command": {Kind: "execute", Options: options3, Place: at},
+		"a command that cannot be read": {Kind: "other", HasCommand: true, Options: options3, Place: at},
+		"execute without a command":     {Kind: "execute", Options: options3, Place: at},
 	} {
 		p := policyOf(t, nil, Rule{Effect: Allow}, allow("..."))
 		if d := p.Decide(r, ModeAllow); d.Effect != Ask || d.Tier != shell.AlwaysAsked {
@@ -278,7 +278,7 @@ func TestBadRules(t *testing.T) {
 		allow("a ... b"), allow("a &"), allow("if"), allow("(a)"), allow("'a"), allow("# x"), allow(" "),
 	} {
 		if err := r.Check(); err == nil {
-			t.Errorf("%+v is taken", r)
+			t.Errorf("%+v is accepted", r)
 		}
 		if _, err := New([]Rule{r}, nil, nil); err == nil {
 			t.Errorf("%+v makes a policy", r)

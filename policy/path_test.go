@@ -78,7 +78,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestPathRules kills the mutants that let one path vouch for another, that follow
+// TestPathRules kills the mutants that let one path stand for another, that follow
 // no links, and that read "no path" as "every path".
 func TestPathRules(t *testing.T) {
 	place, in := project(t)

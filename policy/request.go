@@ -8,7 +8,7 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// Request is what an agent asks leave for. Package toolcall makes one of a tool call.
+// Request is what an agent asks permission for. Package toolcall makes one of a tool call.
 type Request struct {
 	Provider string
 	Agent    string // the agent's program and its arguments, as a shell would read them
@@ -18,16 +18,16 @@ type Request struct {
 	Mode     string // the mode that a switch_mode asks for, as far as it is named
 
 	// Commands are what would be run. HasCommand without any of them means that
-	// there is a command which nobody can read.
+	// there is a command that cannot be read.
 	Commands   []shell.Command
 	HasCommand bool
 
 	Paths   []string // every file and directory that is named, absolute
-	Removes []string // those of Paths that are removed, whatever the kind says
+	Removes []string // those of Paths that are removed, with any kind
 
 	Fields []Field // what else the call holds
 	// Guesses are what a part that is not understood may turn out to be: rules that deny
-	// are held against them, and nothing is allowed by them.
+	// are compared with them, and nothing is allowed by them.
 	Guesses []shell.Command
 
 	Place   shell.Place
@@ -71,12 +71,12 @@ func (r Request) unread() string {
 	return ""
 }
 
-// noCommand says whether something is to be run and nobody can read what.
+// noCommand says whether a command is to be run that cannot be read.
 func (r Request) noCommand() bool {
 	return len(r.Commands) == 0 && (r.HasCommand || r.Kind == "execute")
 }
 
-// noTarget says whether a file is to be changed and nobody can tell which.
+// noTarget says whether a file is to be changed that is not named.
 func (r Request) noTarget() bool {
 	return len(r.Commands) == 0 && len(r.Paths) == 0 && slices.Contains([]string{"edit", "delete", "move"}, r.Kind)
 }

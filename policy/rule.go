@@ -33,7 +33,7 @@ type Rule struct {
 	Kind     []string `toml:"kind" json:"kind,omitempty"`         // ACP tool kinds
 	Path     string   `toml:"path" json:"path,omitempty"`         // "inside", "outside", or a glob
 	Command  string   `toml:"command" json:"command,omitempty"`   // words; * is one word, ... the rest
-	Reason   string   `toml:"reason" json:"reason,omitempty"`     // shown to whoever wonders
+	Reason   string   `toml:"reason" json:"reason,omitempty"`     // shown where the rule decides
 
 	// Origin names the file and line the rule was read from.
 	Origin string `toml:"-" json:"origin,omitempty"`

@@ -49,8 +49,8 @@ func (r Request) startsIn(p string) bool {
 // asking are the modes of agents in which they ask before they act.
 var asking = []string{"default", "ask", "plan", "readonly", "manual", "approve", "normal", "architect", "chat"}
 
-// modeVerdict judges a change of the agent's mode: nobody but a person decides that an agent
-// asks less from now on.
+// modeVerdict judges a change of the agent's mode: only a person decides that an agent asks
+// less from then on.
 func (r Request) modeVerdict() shell.Verdict {
 	if r.Kind != "switch_mode" {
 		return shell.Verdict{Tier: shell.Ordinary}
@@ -77,7 +77,8 @@ func (r Request) Writes() bool {
 	return slices.ContainsFunc(r.Commands, func(c shell.Command) bool { return shell.Judge(c, r.Place).Writes })
 }
 
-// Runs says whether the request has the command c, but for its spelling and a shell around it.
+// Runs says whether the request has the command c, in any spelling and with or without a shell
+// around it.
 // A command that does not say where it starts has started where the request says.
 func (r Request) Runs(c shell.Command, at shell.Place) bool {
 	return slices.ContainsFunc(r.Commands, func(have shell.Command) bool {

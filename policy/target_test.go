@@ -101,7 +101,7 @@ func TestUnread(t *testing.T) {
 		if d.Effect != test.want || d.Why == "" {
 			t.Errorf("%d: %+v: %+v, want %s", i, test.rule, d, test.want)
 		}
-		if len(Remember(test.r)) > 0 {
+		if len(test.r.Offers()) > 0 {
 			t.Errorf("%d: it is offered to remember what cannot be read", i)
 		}
 	}
@@ -134,7 +134,7 @@ func TestWhatIsRemembered(t *testing.T) {
 		change(&r)
 		return r
 	}
-	offers := Remember(command(func(*Request) {}))
+	offers := command(func(*Request) {}).Offers()
 	if len(offers) != 2 {
 		t.Fatalf("%+v", offers)
 	}
@@ -169,7 +169,7 @@ func TestWhatIsRemembered(t *testing.T) {
 	}
 
 	file := Request{Provider: "p", Session: "s", Kind: "edit", Paths: []string{in("home/proj/a.go")}, Place: place, Options: options3}
-	a = Remember(file)[1].Approval
+	a = file.Offers()[1].Approval
 	if !a.Covers(file, noon) {
 		t.Errorf("%+v", a)
 	}

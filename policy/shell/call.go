@@ -283,8 +283,8 @@ func (w *walker) aliases(name string, args []field, st *state) {
 	}
 }
 
-// declared forgets variables that are read or unset, and keeps those that are set by a
-// command which was found behind another one.
+// declared drops what is known of variables that are read or unset, and keeps those that are set by a
+// command among the operands of another one.
 func (w *walker) declared(name string, args []field, st *state) {
 	for _, a := range args {
 		key, value, set := strings.Cut(a.text, "=")
@@ -349,6 +349,6 @@ func (w *walker) nested(text string, from field, st *state, in flow) flow {
 		w.unknown("the text does not tell what the shell is given to run: %s", from.src)
 	}
 	out := w.script(text, st, in)
-	st.settle()
+	st.endStatement()
 	return out
 }

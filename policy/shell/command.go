@@ -26,8 +26,8 @@ func (c Command) String() string {
 }
 
 // script is the text a shell would run, with the assignments before it and what it reads
-// behind it. Words of the form sh -c TEXT are the text itself, because that is how agents
-// hand a text to a shell.
+// after it. Words of the form sh -c TEXT are the text itself, because that is how agents
+// give a text to a shell.
 func (c Command) script() (string, bool) {
 	text, ok := c.bare()
 	for i := len(c.Env) - 1; i >= 0 && ok; i-- {
@@ -104,8 +104,8 @@ type Call []field
 // Program is the name of the program that is called.
 func (c Call) Program() string { return commandName(c[0]) }
 
-// SameText says whether two commands are the same, but for their spelling and a shell that is
-// to run one of them.
+// SameText says whether two commands are the same in one spelling, without the shells that run
+// them.
 func (c Command) SameText(other Command) bool { return c.core() == other.core() }
 
 // Canonical spells the command so that two that differ only in white space, comments and

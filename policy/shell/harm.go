@@ -197,20 +197,20 @@ func slashRaw(s string) string {
 	return path.Clean(s)
 }
 
-// write judges that a command writes to f; deed says so in words.
-func (w *walker) write(f field, st *state, deed string) {
+// write judges that a command writes to f; action says so in words.
+func (w *walker) write(f field, st *state, action string) {
 	if f.out != nil || f.sink != nil || f.vague && f.listed {
 		return
 	}
 	if f.vague {
-		w.unknown("the text does not tell where this leads: %s", deed)
+		w.unknown("the text does not tell where this leads: %s", action)
 		return
 	}
 	w.writes = w.writes || w.refusedOnly == 0 && device(slashRaw(f.text)) != sinkDevice
 	for _, d := range st.dirs {
 		target, ok := w.target(f, d)
 		if !ok {
-			w.unknown("the text does not tell where this leads: %s", deed)
+			w.unknown("the text does not tell where this leads: %s", action)
 			continue
 		}
 		kind := device(target)
@@ -218,16 +218,16 @@ func (w *walker) write(f field, st *state, deed string) {
 			kind = k
 		}
 		switch {
-		case w.ownFile(target, f.glob, deed):
+		case w.ownFile(target, f.glob, action):
 		case kind == diskDevice:
-			w.add(Refused, "overwrites a device: "+deed, "device")
+			w.add(Refused, "overwrites a device: "+action, "device")
 		case kind == sinkDevice || d.doubt:
 		case kind == portDevice:
-			w.ask("writes to a device or a connection: %s", deed)
+			w.ask("writes to a device or a connection: %s", action)
 		case !w.place.writable(target, f.glob) && !slices.Contains(w.place.Temp, target):
-			w.ask("outside the working directory: %s", deed)
+			w.ask("outside the working directory: %s", action)
 		case plants(target):
-			w.ask("leaves code or settings that others will run: %s", deed)
+			w.ask("leaves code or settings that others will run: %s", action)
 		}
 	}
 }

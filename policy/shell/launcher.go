@@ -92,7 +92,7 @@ var wrappers = map[string]wrapper{
 	"vagrant": {subs: "ssh", valued: "c --command", launcher: true}, "parallel-ssh": {valued: "hH", launcher: true, texts: true}, "pdsh": {valued: "wlg", texts: true, launcher: true},
 }
 
-// commandOptions are options whose value is a command, whichever program has them.
+// commandOptions are options whose value is a command, with any program.
 var commandOptions = []string{
 	"-c", "-e", "-x", "--exec", "--command", "--run", "--rsh", "--to-command", "--call", "--eval-command", "--cmd", "--shell-command", "--on-success", "--on-failure",
 	"--pre", "--prepare", "--cleanup", "--setup", "--conclude", "--filter-command", "--use-compress-program", "--compress-program", "--checkpoint-action", "--info-script", "--exec-batch",
@@ -109,7 +109,7 @@ var textPrograms = []string{
 	"codespell", "textlint", "markdownlint", "ispell", "wdiff", "colordiff", "delta", "tokei", "cloc", "scc", "ugrep", "git-grep", "dig", "nslookup", "host", "ping",
 }
 
-// outputOptions are options whose value is a file to write, whichever program has them.
+// outputOptions are options whose value is a file to write, with any program.
 var outputOptions = []string{"-o", "--output", "--out", "--outfile", "--out-file", "--output-file", "--output-dir", "--outdir", "--out-dir", "--dest", "--destination", "--install-dir", "--prefix", "--target-dir", "--log-file", "--logfile"}
 
 // outputs judges where an unknown program would write, if the value of its option is a path.
@@ -140,7 +140,7 @@ func (w *walker) suffixesOf(fs []field, st *state, in flow) {
 		}
 		if startsCommand(fs[i]) {
 			w.argv(fs[i:], st.clone(), in)
-			w.behind(fs[i:], st, in)
+			w.clientWithin(fs[i:], st, in)
 		}
 	}
 	w.suffixes = false
@@ -152,9 +152,9 @@ func (w *walker) suffixesOf(fs []field, st *state, in flow) {
 	}
 }
 
-// behind judges a database's client behind another program, for example in a container:
-// what it takes away is as lost there.
-func (w *walker) behind(fs []field, st *state, in flow) {
+// clientWithin judges a database's client that another program runs, for example in a
+// container: what it removes is lost there, too.
+func (w *walker) clientWithin(fs []field, st *state, in flow) {
 	name := commandName(fs[0])
 	if _, ok := clients[name]; !ok && name != "dropdb" {
 		return
@@ -211,7 +211,7 @@ func (w *walker) optionScripts(fs []field, st *state) {
 	}
 }
 
-// launch judges what a launcher runs: the command behind its subcommands, or the texts
+// launch judges what a launcher runs: the command after its subcommands, or the texts
 // that it hands to a shell.
 func (w *walker) launch(wr wrapper, fs []field, st *state, in flow) flow {
 	w.suffixesOf(fs, st, in)

@@ -40,7 +40,7 @@ func sections(t *testing.T) map[string][]string {
 // command is the n-th command of a seed.
 func command(rows map[string][]string, seed, n uint64) string {
 	g := &grammar{Rand: rand.New(rand.NewPCG(seed, n)), rows: rows}
-	script := g.deed()
+	script := g.dangerous()
 	if len(g.setup) > 0 {
 		script = strings.Join(g.setup, g.pick("; ", "\n")) + g.pick("; ", "\n", " && ") + script
 	}
@@ -156,8 +156,8 @@ func (g *grammar) place(section string) string {
 	return g.one(section + " in the words of a shell")
 }
 
-// deed is one dangerous command.
-func (g *grammar) deed() string {
+// dangerous is one dangerous command.
+func (g *grammar) dangerous() string {
 	dir, file := g.place("dirs"), g.place("files")
 	switch g.IntN(9) {
 	case 0, 1, 2:

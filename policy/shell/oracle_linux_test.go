@@ -12,7 +12,7 @@ var (
 	oracleSeed     = flag.Uint64("oracle-seed", 1, "which commands these are")
 )
 
-// TestOracle compares the judgement with what bash does: whatever writes or destroys beyond
+// TestOracle compares the judgement with what bash does: what writes or destroys beyond
 // the tree must not be called ordinary, and where nothing is left of a guarded directory
 // it must be refused, unless the verdict is that the text does not tell.
 func TestOracle(t *testing.T) {
@@ -40,8 +40,8 @@ func TestOracle(t *testing.T) {
 }
 
 // tooMild says what is wrong with a verdict, given what the command did. What a program
-// loads because a variable names it is asked about, whatever it holds.
-func tooMild(command string, v Verdict, d deed) string {
+// loads because a variable names it is asked about, with any content.
+func tooMild(command string, v Verdict, d effect) string {
 	switch {
 	case v.Tier == Ordinary && len(d.Outside)+len(d.Gone) > 0:
 		return "called ordinary"

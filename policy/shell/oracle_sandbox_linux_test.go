@@ -35,8 +35,8 @@ type sandbox struct {
 	answers *bufio.Scanner
 }
 
-// nobody is who commands run as where the tests run as root.
-const nobody = 65534
+// unprivileged is the user that commands run as where the tests run as root.
+const unprivileged = 65534
 
 // openSandbox starts a warden, in a user namespace if there can be one.
 func openSandbox(t *testing.T) *sandbox {
@@ -73,14 +73,14 @@ func newSandbox(t *testing.T, userNamespace bool) (*sandbox, error) {
 	if userNamespace {
 		uid, gid := os.Getuid(), os.Getgid()
 		if uid == 0 {
-			uid, gid = nobody, nobody
+			uid, gid = unprivileged, unprivileged
 		}
 		sys.Cloneflags |= unix.CLONE_NEWUSER
 		sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
 		sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: gid, Size: 1}}
 		sys.Credential = &syscall.Credential{NoSetGroups: true}
 	} else {
-		o.Owner = nobody
+		o.Owner = unprivileged
 	}
 	s, err := startWarden(sys)
 	if err != nil {
@@ -139,8 +139,8 @@ func startWarden(sys *syscall.SysProcAttr) (*sandbox, error) {
 }
 
 // exchange sends one line and reads one.
-func (s *sandbox) exchange(line any) (deed, error) {
-	var d deed
+func (s *sandbox) exchange(line any) (effect, error) {
+	var d effect
 	if err := json.NewEncoder(s.to).Encode(line); err != nil {
 		return d, err
 	}
@@ -151,7 +151,7 @@ func (s *sandbox) exchange(line any) (deed, error) {
 }
 
 // try runs a command and says what it did.
-func (s *sandbox) try(t *testing.T, command string) deed {
+func (s *sandbox) try(t *testing.T, command string) effect {
 	t.Helper()
 	d, err := s.exchange(command)
 	if err != nil || d.Err != "" {

@@ -31,8 +31,8 @@ type orders struct {
 	Tools  map[string]string // path below /tools to a file of the machine
 }
 
-// A deed is what one command did.
-type deed struct {
+// An effect is what one command did.
+type effect struct {
 	Err      string   // the warden cannot go on
 	TimedOut bool     // it was ended after commandTime
 	Outside  []string // what it made, changed or removed beyond the tree and /tmp
@@ -63,9 +63,9 @@ func watch() error {
 		return err
 	}
 	if err := w.enclose(); err != nil {
-		return out.Encode(deed{Err: err.Error()})
+		return out.Encode(effect{Err: err.Error()})
 	}
-	if err := out.Encode(deed{}); err != nil {
+	if err := out.Encode(effect{}); err != nil {
 		return err
 	}
 	for in.Scan() {
@@ -92,7 +92,7 @@ func step(what string, err error) error {
 	return nil
 }
 
-// enclose leaves the machine's files for a tmpfs, for good.
+// enclose leaves the machine's files for a tmpfs and does not come back.
 func (w *warden) enclose() error {
 	if os.Getpid() != 1 {
 		return errors.New("not in a process namespace of its own")
@@ -142,8 +142,8 @@ func (w *warden) enclose() error {
 	return w.limit()
 }
 
-// keepFiles sees to it that no file that was open before is open in a command: whoever
-// started the tests may have left some.
+// keepFiles closes in commands every file that is open now: what started the tests may have
+// left some.
 func keepFiles() error {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -157,7 +157,7 @@ func keepFiles() error {
 	return nil
 }
 
-// copyTools fills /tools, which nobody can write to afterwards.
+// copyTools fills /tools, which no command can write to.
 func (w *warden) copyTools(root string) error {
 	tools := root + "/tools"
 	for name, from := range w.Tools {
@@ -233,16 +233,16 @@ func (w *warden) limit() error {
 }
 
 // try runs one command in a new world.
-func (w *warden) try(command string) (deed, error) {
+func (w *warden) try(command string) (effect, error) {
 	if err := w.sealed(); err != nil {
-		return deed{}, err
+		return effect{}, err
 	}
 	if err := w.rebuild(); err != nil {
-		return deed{}, step("build the world", err)
+		return effect{}, step("build the world", err)
 	}
 	before, err := snapshot()
 	if err != nil {
-		return deed{}, err
+		return effect{}, err
 	}
 	d, err := w.run(command)
 	if err != nil {
@@ -254,8 +254,8 @@ func (w *warden) try(command string) (deed, error) {
 }
 
 // run starts the command as process 1 of one more namespace, so that nothing outlives it.
-func (w *warden) run(command string) (deed, error) {
-	var d deed
+func (w *warden) run(command string) (effect, error) {
+	var d effect
 	fd, err := unix.MemfdCreate("output", unix.MFD_CLOEXEC)
 	if err != nil {
 		return d, err

@@ -13,7 +13,7 @@ type origin uint8
 const (
 	network origin = 1 << iota // it was just downloaded
 	private                    // it holds keys, passwords or the like
-	decoded                    // it was unpacked or decoded from what nobody can read here
+	decoded                    // it was unpacked or decoded from what cannot be read here
 
 	foreign = network | decoded // what is not run unseen
 )

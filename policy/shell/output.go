@@ -114,7 +114,7 @@ func (w *walker) unpacks(name string, fs []field, st *state, in flow) {
 }
 
 // decode is what comes out of a program that decodes: the text where it is known, else
-// something of which nobody can tell what it is. ok is false where it does not decode.
+// something unknown. ok is false where it does not decode.
 func (w *walker) decode(name string, fs []field, st *state, in flow) (out flow, ok bool) {
 	decodes := name == "uudecode" || slices.ContainsFunc(fs[1:], func(f field) bool {
 		return slices.Contains([]string{"-d", "-D", "-di", "-id", "--decode", "-r", "-rp", "-pr"}, f.text) && (name != "xxd" || strings.Contains(f.text, "r"))

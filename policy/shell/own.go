@@ -8,7 +8,7 @@ import (
 
 // ownCommands are the commands of Perlica that answer, grant, trust, revoke, resolve,
 // prune, change a key or a setting, or make an input at another front end. The words of
-// one follow each other; what stands behind them does not matter.
+// one follow each other; what follows them does not matter.
 var ownCommands = []string{
 	"pending allow", "pending deny", "pending choose", "phone", "web", "chat", "acp", "send", "cancel",
 	"config trust", "config edit", "config set", "policy approvals revoke", "policy approvals add", "init",
@@ -32,7 +32,7 @@ var ownReaders = []string{
 // ownValued are the options of Perlica, of all its commands, that take a value.
 const ownValued = "sf --session --provider --agent --env --context --input-id --file --attach --cwd --model --mode --permissions --wait-permissions --output-format --timeout --session-strategy --format --config"
 
-// OwnCommand says whether a command of Perlica, given the words behind its name, is one
+// OwnCommand says whether a command of Perlica, given the words after its name, is one
 // that no agent may run: it answers, grants, trusts, revokes, resolves, prunes, changes
 // a key or a setting, or makes an input at another front end. A command that is not
 // known is one of them.
@@ -115,10 +115,10 @@ func (p Place) holdsOwn(target string) bool {
 }
 
 // ownFile refuses what writes to or removes Perlica's own files. It says whether it did.
-func (w *walker) ownFile(target string, glob bool, deed string) bool {
+func (w *walker) ownFile(target string, glob bool, action string) bool {
 	if !w.place.owns(target, glob) {
 		return false
 	}
-	w.add(Refused, "touches Perlica's own files: "+deed, "perlica")
+	w.add(Refused, "touches Perlica's own files: "+action, "perlica")
 	return true
 }

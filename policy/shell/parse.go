@@ -11,9 +11,9 @@ import (
 
 // What is longer or deeper is not read, so that the parser's stack stays small.
 const (
-	maxText   = 128 << 10 // more than Linux takes as one argument
-	maxNested = 512
-	maxMended = 16
+	maxText     = 128 << 10 // more than Linux takes as one argument
+	maxNested   = 512
+	maxRepaired = 16
 )
 
 var (
@@ -32,13 +32,13 @@ func parse(text string) (list []*syntax.Stmt, read string, err error) {
 	if strings.ContainsRune(text, 0) {
 		return nil, text, errZero
 	}
-	// The text is an agent's: whatever it does to the parser, it is only unreadable.
+	// The text is an agent's: one that makes the parser panic is only unreadable.
 	defer func() {
 		if recover() != nil {
 			err = errGaveUp
 		}
 	}()
-	for range maxMended {
+	for range maxRepaired {
 		parser := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
 		file, err := parser.Parse(strings.NewReader(text), "")
 		if err != nil {
@@ -85,8 +85,8 @@ func reread(text string) string {
 func parseSome(text string) (list []*syntax.Stmt) {
 	failed := false
 	parser := syntax.NewParser(syntax.Variant(syntax.LangBash))
-	// The parser may yield once more after an error and panics if nobody listens, so
-	// the loop is never left early.
+	// The parser may yield once more after an error and panics if the loop has ended, so
+	// that it never ends early.
 	for stmt, err := range parser.StmtsSeq(strings.NewReader(text)) {
 		failed = failed || err != nil
 		if !failed && stmt != nil {

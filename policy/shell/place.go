@@ -16,7 +16,7 @@ type Place struct {
 	Dir  string   // the agent's working directory
 	Home string   // the home directory of the user it runs as
 	Temp []string // the temporary directories
-	Own  []string // Perlica's own folders: whoever writes there could answer for a person
+	Own  []string // Perlica's own folders: what writes there could answer for a person
 }
 
 // slashed is the place in the shell's own spelling, cleaned.
@@ -198,6 +198,7 @@ func escape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "{", `\{`, "}", `\}`).Replace(s)
 }
 
+// Unescape takes the backslashes out of a pattern.
 func Unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

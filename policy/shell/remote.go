@@ -236,7 +236,7 @@ func rehearsed(words []string) bool {
 
 // inOrder says whether the words of a phrase stand among words in this order. What
 // stands between them may be options and their values. The first must be among the
-// first operands, so that an argument far behind is no subcommand.
+// first operands, so that a later argument is no subcommand.
 func inOrder(phrase, words []string, fold bool) bool {
 	next, operands := 0, 0
 	for _, word := range words {

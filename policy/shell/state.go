@@ -68,7 +68,7 @@ func (st *state) child(args []field) *state {
 	return c
 }
 
-// join leaves in st what holds whichever of the two was reached.
+// join makes st what holds in both a and b.
 func (st *state) join(a, b *state) {
 	dirs, pending := slices.Clone(a.dirs), slices.Clone(a.pending)
 	for _, d := range b.dirs {
@@ -99,9 +99,9 @@ func with(dirs []dir, d dir) []dir {
 	return append(dirs, d)
 }
 
-// settle is the end of a statement that nothing is chained to: the next one runs
+// endStatement ends a statement that nothing is chained to: the next one runs
 // whether or not its cd worked.
-func (st *state) settle() {
+func (st *state) endStatement() {
 	if !st.errexit {
 		for _, d := range st.pending {
 			st.dirs = with(st.dirs, dir{d.path, true})
@@ -182,8 +182,8 @@ func (w *walker) alias(name, text string) {
 	}
 }
 
-// enterAll walks all that a call of this name may run, and leaves in st what holds
-// whichever of it was.
+// enterAll walks all that a call of this name may run, and leaves in st what
+// holds after each of them.
 func (w *walker) enterAll(fs []field, st *state, in flow) flow {
 	var out flow
 	var after []*state
@@ -215,7 +215,7 @@ func (w *walker) enter(fn function, st *state, in flow) flow {
 	outer := w.text
 	w.active[fn.body], w.text = true, fn.text
 	out := w.stmt(fn.body, st, in)
-	st.settle()
+	st.endStatement()
 	w.active[fn.body], w.text = false, outer
 	return out
 }

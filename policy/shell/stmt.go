@@ -11,7 +11,7 @@ func (w *walker) stmts(list []*syntax.Stmt, st *state, in flow) flow {
 	out := flow{known: true}
 	for _, s := range list {
 		out = out.then(w.stmt(s, st, in))
-		st.settle()
+		st.endStatement()
 	}
 	return out
 }
@@ -139,8 +139,8 @@ func references(c *syntax.DeclClause, st *state) {
 	}
 }
 
-// count gives the variable of a counting loop a number: whichever it is, it names no
-// directory of note.
+// count gives the variable of a counting loop a number: no number names a
+// directory that matters.
 func count(init syntax.ArithmExpr, st *state) {
 	if set, ok := init.(*syntax.BinaryArithm); ok && set.Op == syntax.Assgn {
 		if name, ok := set.X.(*syntax.Word); ok && syntax.ValidName(name.Lit()) {

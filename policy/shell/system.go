@@ -111,7 +111,7 @@ var settings = map[string]setting{
 	"certutil": {acts: []string{"-urlcache", "-decode", "-addstore"}},
 }
 
-// changing are the programs that change the machine, whatever their words.
+// changing are the programs that change the machine with any words.
 var changing = []string{
 	"telinit", "kexec", "killall5", "start-stop-daemon", "pm-suspend", "pm-hibernate", "rtcwake", "update-rc.d", "iptables-restore", "ip6tables-restore",
 	"ebtables", "ifup", "ifdown", "wg-quick", "insmod", "rmmod", "depmod", "umount", "unmount", "swapoff", "fusermount", "sshfs", "quotaon", "quotaoff",

@@ -299,7 +299,7 @@ func (w *walker) array(a *syntax.Assign, old variable, st *state) variable {
 	}
 	for _, e := range a.Array.Elems {
 		switch {
-		case e.Index != nil: // which of them comes first nobody can tell
+		case e.Index != nil: // which of them comes first is unknown
 			w.substitutions(e, st)
 			return variable{field: unknownField("")}
 		case e.Value != nil:

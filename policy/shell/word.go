@@ -222,7 +222,7 @@ func (w *walker) special(part syntax.WordPart, quoted bool, st *state) run {
 		out := w.stmts(p.Stmts, st.clone(), flow{})
 		return run{field: field{text: "/dev/fd/63", pat: "/dev/fd/63", out: &out, origin: out.origin}}
 	case *syntax.ArithmExp:
-		// Whatever the number is, it names no directory of note.
+		// No number names a directory that matters.
 		w.substitutions(p, st)
 		return known("0", true)
 	case *syntax.ExtGlob:

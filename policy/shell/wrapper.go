@@ -24,7 +24,7 @@ func (w *walker) unwrap(name string, wr wrapper, fs []field, st *state, in flow)
 	}
 	w.suffixesOf(fs, st, in)
 	if name == "env" {
-		operands = behindSplit(fs, opts, operands)
+		operands = afterSplit(fs, opts, operands)
 	}
 	inner := st.clone()
 	if wr.assigns && (name != "env" || !has(opts, "-S", "--split-string")) {
@@ -131,8 +131,8 @@ func (w *walker) sshSettings(opts []option, st *state) {
 	}
 }
 
-// behindSplit are the operands of env, all words behind the text of -S if there is one.
-func behindSplit(fs []field, opts []option, operands []field) []field {
+// afterSplit are the operands of env, all words after the text of -S if there is one.
+func afterSplit(fs []field, opts []option, operands []field) []field {
 	o, ok := find(opts, "-S", "--split-string")
 	if !ok || o.value == nil {
 		return operands
@@ -145,7 +145,7 @@ func behindSplit(fs []field, opts []option, operands []field) []field {
 	return operands
 }
 
-// splitString is env -S: the words of a text, and behind them the operands as they are.
+// splitString is env -S: the words of a text, and after them the operands as they are.
 func (w *walker) splitString(text field, operands []field, st *state, in flow) flow {
 	list, read, err := parse("env " + text.text + ` "$@"`)
 	if text.vague || err != nil || len(list) != 1 {
@@ -235,7 +235,7 @@ func minusOnly(args []field) []field {
 	return out
 }
 
-// daemon judges the program that start-stop-daemon starts, with the arguments behind --.
+// daemon judges the program that start-stop-daemon starts, with the arguments after --.
 func (w *walker) daemon(fs []field, st *state) {
 	command := []field(nil)
 	for i, f := range fs {

@@ -23,6 +23,6 @@ func namesOf(provider string) map[string]role { return ofAgent[provider] }
 
 // titles are the agents whose title is the command where they say it nowhere else.
 // @google/gemini-cli 0.61: the title is the command alone, and the content tells
-// "[in DIR] (description) [background]"; earlier ones have that behind the command. Qwen, which
+// "[in DIR] (description) [background]"; earlier ones have that after the command. Qwen, which
 // came of it, sends its tools' arguments.
 var titles = map[string]bool{"gemini": true}

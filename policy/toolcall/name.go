@@ -28,7 +28,7 @@ const (
 	address
 	patch
 	mode
-	input // whatever it holds: an object, a patch, or what a command reads
+	input // any of: an object, a patch, or what a command reads
 )
 
 // general are the names of fields that mean the same with every agent, without case and

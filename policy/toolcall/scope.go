@@ -95,8 +95,8 @@ func (r *reader) combine(s *scope) []shell.Command {
 	return all
 }
 
-// join adds the arguments to their command. Without one, or with several, nobody can tell
-// what they belong to.
+// join adds the arguments to their command. Without one, or with several, it is
+// unknown what they belong to.
 func (r *reader) join(s *scope) {
 	text, ok := shell.Words(s.args)
 	if s.argsText != "" {

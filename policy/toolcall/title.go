@@ -37,7 +37,7 @@ func (r *reader) title() {
 	}
 }
 
-// titled reads a title that is the command. The directory stands behind it or, alone, in
+// titled reads a title that is the command. The directory stands after it or, alone, in
 // the content; if it could stand at two places the title cannot be read.
 func (r *reader) titled(title string) (shell.Command, bool) {
 	if title == "" || isCut(title) {

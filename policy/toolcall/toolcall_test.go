@@ -117,7 +117,7 @@ func TestWhereCommandsStart(t *testing.T) {
 	}
 }
 
-// TestPaths: whatever names a file is a target, wherever it leads.
+// TestPaths: what names a file is a target, wherever it leads.
 func TestPaths(t *testing.T) {
 	for raw, want := range map[string][]string{
 		`{"path":"a.go"}`:                             {"/w/proj/a.go"},

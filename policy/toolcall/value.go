@@ -35,13 +35,13 @@ func (r *reader) absolute(p string) string {
 		}
 		p = filepath.Join(r.place.Home, p[1:])
 	case strings.HasPrefix(p, "~"):
-		// The home of another user lies beside ours, as far as anybody can tell.
+		// The home of another user lies beside ours, as far as is known.
 		return filepath.Join("/home", p[1:])
 	case strings.HasPrefix(p, "$HOME/") || strings.HasPrefix(p, "${HOME}/"):
 		_, rest, _ := strings.Cut(p, "/")
 		p = filepath.Join(r.place.Home, rest)
 	case !filepath.IsAbs(p) && r.place.Dir != "":
-		// Joined without cleaning: a .. behind a link leads elsewhere than one behind a name.
+		// Joined without cleaning: a .. after a link leads elsewhere than one after a name.
 		p = strings.TrimRight(r.place.Dir, "/") + string(filepath.Separator) + strings.TrimPrefix(p, "./")
 		if !strings.Contains(p, "..") {
 			p = filepath.Clean(p)

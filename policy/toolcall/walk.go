@@ -12,7 +12,7 @@ import (
 )
 
 // A member is one name of an object and its value. A name may stand twice: which of the two an
-// agent takes nobody can tell, so both are read.
+// agent uses is unknown, so both are read.
 type member struct {
 	name  string
 	value json.RawMessage
