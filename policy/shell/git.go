@@ -3,6 +3,7 @@ package shell
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 const gitValued = "Cc --git-dir --work-tree --namespace --exec-path --super-prefix --config-env"
@@ -71,22 +72,26 @@ func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 
 // gitLosses are the subcommands that lose what no commit holds, with one of these
 // words; one without words always does.
-var gitLosses = map[string][]string{
-	"filter-branch": nil, "filter-repo": nil, "prune": nil, "fast-import": nil,
-	"stash": {"clear", "drop"}, "reflog": {"expire", "delete"}, "gc": {"--prune=now", "--prune=all"},
-	"reset": {"--hard", "--merge"}, "switch": {"-f", "--force", "--discard-changes"},
-	"branch": {"-D", "-f", "--force"}, "update-ref": {"-d", "--stdin"}, "symbolic-ref": {"-d", "--delete"}, "checkout-index": {"-f", "--force"},
-	"read-tree": {"--reset"}, "worktree": {"--force", "-f"}, "submodule": {"-f", "--force"}, "lfs": {"prune"}, "notes": {"prune", "remove"}, "rerere": {"clear"},
-	"maintenance": {"register", "start"}, "repack": {"-k"},
-}
+var gitLosses = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		"filter-branch": nil, "filter-repo": nil, "prune": nil, "fast-import": nil,
+		"stash": {"clear", "drop"}, "reflog": {"expire", "delete"}, "gc": {"--prune=now", "--prune=all"},
+		"reset": {"--hard", "--merge"}, "switch": {"-f", "--force", "--discard-changes"},
+		"branch": {"-D", "-f", "--force"}, "update-ref": {"-d", "--stdin"}, "symbolic-ref": {"-d", "--delete"}, "checkout-index": {"-f", "--force"},
+		"read-tree": {"--reset"}, "worktree": {"--force", "-f"}, "submodule": {"-f", "--force"}, "lfs": {"prune"}, "notes": {"prune", "remove"}, "rerere": {"clear"},
+		"maintenance": {"register", "start"}, "repack": {"-k"},
+	}
+})
 
 // gitTexts are the options of git whose value is a script.
-var gitTexts = map[string][]string{
-	"rebase": {"-x", "--exec"}, "pull": {"--upload-pack"}, "fetch": {"--upload-pack"}, "ls-remote": {"--upload-pack", "--exec"}, "clone": {"--upload-pack", "-u"},
-	"push": {"--receive-pack", "--exec"}, "archive": {"--exec"}, "grep": {"--open-files-in-pager", "-O"}, "difftool": {"-x", "--extcmd"},
-	"filter-branch": {"--tree-filter", "--index-filter", "--msg-filter", "--env-filter", "--commit-filter", "--parent-filter", "--tag-name-filter", "--setup"},
-	"send-email":    {"--smtp-server", "--to-cmd", "--cc-cmd", "--sendmail-cmd"}, "format-patch": {}, "send-pack": {"--receive-pack", "--exec"}, "fetch-pack": {"--upload-pack", "--exec"},
-}
+var gitTexts = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		"rebase": {"-x", "--exec"}, "pull": {"--upload-pack"}, "fetch": {"--upload-pack"}, "ls-remote": {"--upload-pack", "--exec"}, "clone": {"--upload-pack", "-u"},
+		"push": {"--receive-pack", "--exec"}, "archive": {"--exec"}, "grep": {"--open-files-in-pager", "-O"}, "difftool": {"-x", "--extcmd"},
+		"filter-branch": {"--tree-filter", "--index-filter", "--msg-filter", "--env-filter", "--commit-filter", "--parent-filter", "--tag-name-filter", "--setup"},
+		"send-email":    {"--smtp-server", "--to-cmd", "--cc-cmd", "--sendmail-cmd"}, "format-patch": {}, "send-pack": {"--receive-pack", "--exec"}, "fetch-pack": {"--upload-pack", "--exec"},
+	}
+})
 
 func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
 	w.gitLoss(sub, args, fs)
@@ -129,7 +134,7 @@ func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
 }
 
 func (w *walker) gitLoss(sub string, args, fs []field) {
-	words, found := gitLosses[sub]
+	words, found := gitLosses()[sub]
 	if !found {
 		return
 	}
@@ -154,7 +159,7 @@ func (w *walker) gitScripts(sub string, args []field, st *state) {
 	for i, f := range args {
 		name, value, has := strings.Cut(f.text, "=")
 		switch {
-		case !slices.Contains(gitTexts[sub], name):
+		case !slices.Contains(gitTexts()[sub], name):
 			if sub == "grep" && strings.HasPrefix(f.text, "-O") && len(f.text) > 2 {
 				w.nested(f.text[2:], f, st.child(nil), flow{})
 			}

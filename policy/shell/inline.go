@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A language is an interpreter's: how it is given code on the command line, and which
@@ -38,31 +39,30 @@ var (
 	lispWords   = lazily(`(?i)\b(shell-command\w*|call-process\w*|start-process\w*|delete-\w+|write-\w+|append-to-file|rename-file|make-network-process|url-\w+|eval|load|save-buffer|kill-emacs|shell|system|run-program|uiop|sh)\b`)
 )
 
-var (
-	python = language{[]string{"-c"}, "cmWX", pythonWords}
-	node   = language{[]string{"-e", "--eval", "-p", "--print", "-pe"}, "epr --eval --print --require --import", nodeWords}
-	ruby   = language{[]string{"-e"}, "erICEx", rubyWords}
-)
-
 // languages by the names of their interpreters; python3.12 is python.
-var languages = map[string]language{
-	"python": python, "python2": python, "python3": python, "pypy": python, "pypy3": python, "ipython": python, "ipython3": python, "bpython": python,
-	"node": node, "nodejs": node, "bun": {[]string{"-e", "--eval", "-p", "--print"}, "ep --eval --print", nodeWords}, "deno": {[]string{"eval", "repl", "-e"}, "", nodeWords},
-	"ts-node": node, "tsx": node, "perl": {[]string{"-e", "-E"}, "eEIMmxF", perlWords}, "raku": {[]string{"-e"}, "eI", perlWords}, "ruby": ruby, "irb": ruby, "jruby": ruby,
-	"php": {[]string{"-r", "-B", "-R", "-E", "--run"}, "rBREcdf --run", phpWords}, "lua": {[]string{"-e"}, "el", luaWords}, "luajit": {[]string{"-e"}, "el", luaWords},
-	"rscript": {[]string{"-e"}, "e", rWords}, "r": {[]string{"-e"}, "ef", rWords}, "julia": {[]string{"-e", "-E", "--eval", "--print"}, "eELpJ --eval --print", juliaWords}, "osascript": {[]string{"-e"}, "el", appleWords},
-	"elixir": {[]string{"-e", "--eval", "--rpc-eval"}, "erS --eval", elixirWords}, "groovy": {[]string{"-e"}, "e", groovyWords}, "tclsh": {nil, "", tclWords}, "expect": {[]string{"-c"}, "cf", tclWords},
-	"emacs": {[]string{"--eval", "-eval", "--execute", "-f"}, "flL --eval --execute --load", lispWords}, "guile": {[]string{"-c"}, "celL", lispWords}, "sbcl": {[]string{"--eval"}, "--eval --load", lispWords}, "scala": {[]string{"-e"}, "e", groovyWords}, "jshell": {nil, "", groovyWords},
-	"pwsh": {}, "powershell": {}, "cmd": {},
-}
+var languages = sync.OnceValue(func() map[string]language {
+	python := language{[]string{"-c"}, "cmWX", pythonWords}
+	node := language{[]string{"-e", "--eval", "-p", "--print", "-pe"}, "epr --eval --print --require --import", nodeWords}
+	ruby := language{[]string{"-e"}, "erICEx", rubyWords}
+	return map[string]language{
+		"python": python, "python2": python, "python3": python, "pypy": python, "pypy3": python, "ipython": python, "ipython3": python, "bpython": python,
+		"node": node, "nodejs": node, "bun": {[]string{"-e", "--eval", "-p", "--print"}, "ep --eval --print", nodeWords}, "deno": {[]string{"eval", "repl", "-e"}, "", nodeWords},
+		"ts-node": node, "tsx": node, "perl": {[]string{"-e", "-E"}, "eEIMmxF", perlWords}, "raku": {[]string{"-e"}, "eI", perlWords}, "ruby": ruby, "irb": ruby, "jruby": ruby,
+		"php": {[]string{"-r", "-B", "-R", "-E", "--run"}, "rBREcdf --run", phpWords}, "lua": {[]string{"-e"}, "el", luaWords}, "luajit": {[]string{"-e"}, "el", luaWords},
+		"rscript": {[]string{"-e"}, "e", rWords}, "r": {[]string{"-e"}, "ef", rWords}, "julia": {[]string{"-e", "-E", "--eval", "--print"}, "eELpJ --eval --print", juliaWords}, "osascript": {[]string{"-e"}, "el", appleWords},
+		"elixir": {[]string{"-e", "--eval", "--rpc-eval"}, "erS --eval", elixirWords}, "groovy": {[]string{"-e"}, "e", groovyWords}, "tclsh": {nil, "", tclWords}, "expect": {[]string{"-c"}, "cf", tclWords},
+		"emacs": {[]string{"--eval", "-eval", "--execute", "-f"}, "flL --eval --execute --load", lispWords}, "guile": {[]string{"-c"}, "celL", lispWords}, "sbcl": {[]string{"--eval"}, "--eval --load", lispWords}, "scala": {[]string{"-e"}, "e", groovyWords}, "jshell": {nil, "", groovyWords},
+		"pwsh": {}, "powershell": {}, "cmd": {},
+	}
+})
 
 // languageOf finds the language of an interpreter by its name.
 func languageOf(name string) (language, bool) {
-	if l, ok := languages[name]; ok {
+	if l, ok := languages()[name]; ok {
 		return l, true
 	}
 	if strings.HasPrefix(name, "python3.") || strings.HasPrefix(name, "python2.") {
-		return python, true
+		return languages()["python"], true
 	}
 	return language{}, false
 }

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // An origin says where a text or a file comes from, as far as that matters.
@@ -97,17 +98,19 @@ func (w *walker) carry(sources []field, target field, st *state) {
 }
 
 // Programs that fetch, and their options that take a value.
-var fetchers = map[string]string{
-	"curl":   "oXHdFuAebcxKTmrUCEhtwyYzDQP --output --output-dir --request --header --data --url --data-raw --data-binary --user --max-time --retry --connect-timeout --form --upload-file",
-	"wget":   "oOPaBitTQUeRAIXDlw --output-document --directory-prefix --output-file --header --timeout --tries --user-agent",
-	"aria2c": "odijsxk --out --dir", "axel": "on --output", "http": "oab --output", "https": "oab --output", "xh": "oab --output", "fetch": "o",
-	"lynx": "", "lwp-request": "mbpHC", "links": "", "w3m": "", "iwr": "", "invoke-webrequest": "", "irm": "", "invoke-restmethod": "",
-	"gh": "ORDpo --output --repo --dir --pattern",
-}
+var fetchers = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"curl":   "oXHdFuAebcxKTmrUCEhtwyYzDQP --output --output-dir --request --header --data --url --data-raw --data-binary --user --max-time --retry --connect-timeout --form --upload-file",
+		"wget":   "oOPaBitTQUeRAIXDlw --output-document --directory-prefix --output-file --header --timeout --tries --user-agent",
+		"aria2c": "odijsxk --out --dir", "axel": "on --output", "http": "oab --output", "https": "oab --output", "xh": "oab --output", "fetch": "o",
+		"lynx": "", "lwp-request": "mbpHC", "links": "", "w3m": "", "iwr": "", "invoke-webrequest": "", "irm": "", "invoke-restmethod": "",
+		"gh": "ORDpo --output --repo --dir --pattern",
+	}
+})
 
 // fetch judges where a download is stored and remembers it.
 func (w *walker) fetch(name string, fs []field, st *state) {
-	opts, operands := options(fs[1:], fetchers[name], false)
+	opts, operands := options(fs[1:], fetchers()[name], false)
 	at := st.clone()
 	for _, o := range opts {
 		dir := o.name == "--output-dir" || o.name == "--directory-prefix" || o.name == "-P" && name == "wget" || o.name == "--dir" || o.name == "-d" && name == "aria2c"
@@ -245,27 +248,31 @@ func isPrivate(target string) bool {
 
 // senders are the programs that hand what they read or what they are given to another
 // machine, with their options whose value is used but not sent.
-var senders = map[string][]string{
-	"curl":  {"--key", "--cert", "-E", "--cacert", "-K", "--config", "-c", "--cookie-jar", "-o", "--output", "--netrc-file", "--pubkey", "--capath", "--proxy-cacert", "--user", "-u"},
-	"wget":  {"--private-key", "--certificate", "--ca-certificate", "--load-cookies", "--save-cookies", "-O", "-o", "--config"},
-	"http":  {"--cert", "--cert-key", "--verify"},
-	"https": {"--cert", "--cert-key", "--verify"}, "xh": {"--cert", "--cert-key", "--verify"},
-	"scp": {"-i", "-F", "-o", "-S", "-P"}, "sftp": {"-i", "-F", "-o", "-b"}, "rsync": {"-e", "--rsh", "--exclude", "--password-file", "--include", "--exclude-from"},
-	"ssh": {"-i", "-F", "-o", "-E", "-S"}, "nc": nil, "ncat": {"--ssl-cert", "--ssl-key"}, "netcat": nil, "socat": nil, "telnet": nil, "ftp": nil, "lftp": nil, "tftp": nil,
-	"mail": nil, "mailx": nil, "sendmail": nil, "mutt": nil, "rclone": {"--config"}, "gsutil": nil, "s3cmd": {"-c", "--config"}, "openssl": {"-key", "-cert", "-inkey", "-CAfile"},
-	"telegram-send": nil, "transfer": nil, "croc": nil, "wormhole": nil, "pastebinit": nil, "termbin": nil, "ngrok": nil,
-}
+var senders = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		"curl":  {"--key", "--cert", "-E", "--cacert", "-K", "--config", "-c", "--cookie-jar", "-o", "--output", "--netrc-file", "--pubkey", "--capath", "--proxy-cacert", "--user", "-u"},
+		"wget":  {"--private-key", "--certificate", "--ca-certificate", "--load-cookies", "--save-cookies", "-O", "-o", "--config"},
+		"http":  {"--cert", "--cert-key", "--verify"},
+		"https": {"--cert", "--cert-key", "--verify"}, "xh": {"--cert", "--cert-key", "--verify"},
+		"scp": {"-i", "-F", "-o", "-S", "-P"}, "sftp": {"-i", "-F", "-o", "-b"}, "rsync": {"-e", "--rsh", "--exclude", "--password-file", "--include", "--exclude-from"},
+		"ssh": {"-i", "-F", "-o", "-E", "-S"}, "nc": nil, "ncat": {"--ssl-cert", "--ssl-key"}, "netcat": nil, "socat": nil, "telnet": nil, "ftp": nil, "lftp": nil, "tftp": nil,
+		"mail": nil, "mailx": nil, "sendmail": nil, "mutt": nil, "rclone": {"--config"}, "gsutil": nil, "s3cmd": {"-c", "--config"}, "openssl": {"-key", "-cert", "-inkey", "-CAfile"},
+		"telegram-send": nil, "transfer": nil, "croc": nil, "wormhole": nil, "pastebinit": nil, "termbin": nil, "ngrok": nil,
+	}
+})
 
 // uploads are programs that send only with one of these words among their operands.
-var uploads = map[string][]string{
-	"gh": {"gist", "release", "upload"}, "aws": {"s3", "s3api"}, "gcloud": {"storage", "scp"}, "az": {"storage"}, "docker": {"push"},
-	"kubectl": {"cp"}, "openssl": {"s_client"}, "wrangler": {"r2"}, "mc": {"cp", "put"}, "b2": {"upload-file", "file"},
-}
+var uploads = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		"gh": {"gist", "release", "upload"}, "aws": {"s3", "s3api"}, "gcloud": {"storage", "scp"}, "az": {"storage"}, "docker": {"push"},
+		"kubectl": {"cp"}, "openssl": {"s_client"}, "wrangler": {"r2"}, "mc": {"cp", "put"}, "b2": {"upload-file", "file"},
+	}
+})
 
 // sends asks where something private leaves this machine.
 func (w *walker) sends(name string, fs []field, st *state, in flow) {
-	used, known := senders[name]
-	if words, ok := uploads[name]; ok {
+	used, known := senders()[name]
+	if words, ok := uploads()[name]; ok {
 		known = slices.ContainsFunc(fs[1:], func(f field) bool { return slices.Contains(words, f.text) })
 	}
 	if !known || len(fs) == 1 && !in.origin.is(private) {

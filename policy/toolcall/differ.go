@@ -91,5 +91,5 @@ func renamed(approved []policy.Request, reported Call) bool {
 		new = new && !slices.ContainsFunc(r.Fields, func(f policy.Field) bool { return f.Value == title })
 	}
 	first, _, _ := strings.Cut(title, " ")
-	return was && new && programs[filepath.Base(first)]
+	return was && new && programs()[filepath.Base(first)]
 }
