@@ -43,7 +43,7 @@ var mayImport = map[string][]string{
 	"kernel/fact":          {"eventlog", "interaction", "provider"},
 	"kernel/logtrust":      {"eventlog", "eventlog/evidence"},
 	"kernel":               {"eventlog", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/shell", "policy/standing", "policy/toolcall", "provider", "kernel/config", "kernel/fact", "kernel/logtrust"},
-	"kernel/report":        {"eventlog", "interaction", "policy", "policy/standing", "provider", "kernel", "kernel/fact"},
+	"kernel/report":        {"eventlog", "interaction", "policy", "provider", "kernel", "kernel/fact"},
 	"kernel/checkup":       {"eventlog", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "kernel", "kernel/config"},
 	"kernel/command":       {"eventlog", "eventlog/evidence", "interaction", "interaction/card", "kernel", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report"},
 	"service":              {"interaction/card", "kernel", "kernel/checkup", "kernel/command", "kernel/config", "kernel/fact", "eventlog", "eventlog/trail", "interaction", "policy"},

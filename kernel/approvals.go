@@ -5,7 +5,6 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/policy"
-	"github.com/perlica/perlica/policy/standing"
 )
 
 // RevokeApprovals ends standing approvals, all or none. When it returns nil they answer
@@ -14,7 +13,7 @@ func (r *Runner) RevokeApprovals(ctx context.Context, list []policy.Approval, by
 	var events []eventlog.Event
 	for _, a := range list {
 		refs := eventlog.Refs{Session: eventlog.SessionID(a.Session)}
-		events = append(events, eventlog.NewFact(eventlog.ApprovalRevoked, "user", refs, standing.Revocation{
+		events = append(events, eventlog.NewFact(eventlog.ApprovalRevoked, "user", refs, policy.Revocation{
 			ID: a.ID, By: by, At: r.opt.Now().UTC(),
 		}))
 	}

@@ -208,7 +208,7 @@ func (c *client) question(call provider.ToolCall, options []acp.PermissionOption
 	}
 	for _, o := range req.Offers() {
 		q.Options = append(q.Options, interaction.Option{
-			ID: offerPrefix + string(o.Approval.Scope), Label: o.Text, Kind: string(acp.PermissionOptionKindAllowOnce), Offer: true,
+			ID: offerPrefix + string(o.Scope), Label: o.Offer(), Kind: string(acp.PermissionOptionKindAllowOnce), Offer: true,
 		})
 	}
 	q.Options = interaction.Order(interaction.Refusable(q.Options))
@@ -316,8 +316,8 @@ func (c *client) obey(ctx context.Context, t *interaction.Ticket, a interaction.
 		return "", nil // which is sent as cancelled
 	}
 	for _, offer := range req.Offers() {
-		if offerPrefix+string(offer.Approval.Scope) == o.ID {
-			if err := c.run.r.remember(ctx, offer.Approval, a.By, t.Refs); err != nil {
+		if offerPrefix+string(offer.Scope) == o.ID {
+			if err := c.run.r.remember(ctx, offer, a.By, t.Refs); err != nil {
 				return "", err
 			}
 		}

@@ -48,6 +48,13 @@ type Approval struct {
 	Made    time.Time `json:"made"`
 }
 
+// Revocation is the payload of approval.revoked.
+type Revocation struct {
+	ID string    `json:"id"` // of the approval
+	By string    `json:"by"`
+	At time.Time `json:"at"`
+}
+
 // String says in words what is approved.
 func (a Approval) String() string {
 	what := a.Kind
@@ -67,6 +74,9 @@ func (a Approval) String() string {
 	}
 	return what + ", in this project"
 }
+
+// Offer is the text of the option by which a person gives the approval.
+func (a Approval) Offer() string { return "yes, and remember: " + a.String() }
 
 // Covers says whether the approval answers the request at this time. A yes never
 // covers a command that is refused or whose effect the text does not tell.
@@ -168,23 +178,16 @@ func startDirs(r Request) []string {
 	return slices.Compact(dirs)
 }
 
-// Offer is a "yes, and remember" that may be shown beside the agent's own options.
-// The yes itself is the agent's allow_once. The caller gives the approval its ID, By
-// and Made, and an end if it wants one.
-type Offer struct {
-	Text     string
-	Approval Approval
-}
-
-// Offers are what may be offered for a request: nothing for what is refused,
-// what cannot be read, what depends on an unknown value, and where the agent has no
-// option that allows once.
-func (r Request) Offers() []Offer {
+// Offers are the approvals that a person may give together with a yes, which itself is the
+// agent's allow_once: nothing for what is refused, what cannot be read, what depends on an
+// unknown value, and where the agent has no option that allows once. The caller gives one its
+// ID, By and Made, and an end if it wants one.
+func (r Request) Offers() []Approval {
 	a, ok := approvalFor(r)
 	if !ok {
 		return nil
 	}
-	var out []Offer
+	var out []Approval
 	for _, scope := range []Scope{ScopeSession, ScopeContext} {
 		b := a
 		b.Scope = scope
@@ -194,7 +197,7 @@ func (r Request) Offers() []Offer {
 			}
 			b.Session = r.Session
 		}
-		out = append(out, Offer{Text: "yes, and remember: " + b.String(), Approval: b})
+		out = append(out, b)
 	}
 	return out
 }

@@ -132,17 +132,17 @@ func TestStanding(t *testing.T) {
 
 func TestRemember(t *testing.T) {
 	offers := execute("git  status").Offers()
-	if len(offers) != 2 || offers[0].Text != "yes, and remember: exactly `git  status`, for this session" ||
-		offers[1].Text != "yes, and remember: exactly `git  status`, in this project" {
+	if len(offers) != 2 || offers[0].Offer() != "yes, and remember: exactly `git  status`, for this session" ||
+		offers[1].Offer() != "yes, and remember: exactly `git  status`, in this project" {
 		t.Fatalf("%+v", offers)
 	}
 	for _, o := range offers {
-		if !o.Approval.Covers(execute("git status"), noon) || o.Approval.Covers(execute("git status -s"), noon) {
+		if !o.Covers(execute("git status"), noon) || o.Covers(execute("git status -s"), noon) {
 			t.Errorf("%+v covers the wrong things", o)
 		}
 	}
 	edit := Request{Kind: "edit", Session: "s1", Paths: []string{"/w/a.go"}, Options: options3, Place: shell.Place{Dir: "/w"}}
-	if o := edit.Offers(); len(o) != 2 || o[1].Text != "yes, and remember: edit of /w/a.go, in this project" || !o[1].Approval.Covers(edit, noon) {
+	if o := edit.Offers(); len(o) != 2 || o[1].Offer() != "yes, and remember: edit of /w/a.go, in this project" || !o[1].Covers(edit, noon) {
 		t.Errorf("%+v", o)
 	}
 	many := edit
@@ -159,8 +159,8 @@ func TestRemember(t *testing.T) {
 	if o := execute("sudo ls").Offers(); len(o) != 2 {
 		t.Errorf("an always-asked command that is known: %+v", o)
 	}
-	if o := execute("git status\n\x1b[2J").Offers(); len(o) > 0 && o[0].Text != "yes, and remember: exactly `git status⏎ \uFFFD[2J`, for this session" {
-		t.Errorf("%q", o[0].Text)
+	if o := execute("git status\n\x1b[2J").Offers(); len(o) > 0 && o[0].Offer() != "yes, and remember: exactly `git status⏎ \uFFFD[2J`, for this session" {
+		t.Errorf("%q", o[0].Offer())
 	}
 }
 

@@ -138,7 +138,7 @@ func TestWhatIsRemembered(t *testing.T) {
 	if len(offers) != 2 {
 		t.Fatalf("%+v", offers)
 	}
-	a := offers[1].Approval
+	a := offers[1]
 	for name, test := range map[string]struct {
 		change func(*Request)
 		covers bool
@@ -169,7 +169,7 @@ func TestWhatIsRemembered(t *testing.T) {
 	}
 
 	file := Request{Provider: "p", Session: "s", Kind: "edit", Paths: []string{in("home/proj/a.go")}, Place: place, Options: options3}
-	a = file.Offers()[1].Approval
+	a = file.Offers()[1]
 	if !a.Covers(file, noon) {
 		t.Errorf("%+v", a)
 	}

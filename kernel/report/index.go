@@ -14,7 +14,6 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
-	"github.com/perlica/perlica/policy/standing"
 )
 
 // Kind says what a text on the log is.
@@ -113,7 +112,7 @@ var texts = map[eventlog.Type]func(eventlog.Event, asked) ([]passage, error){
 	eventlog.ApprovalRemembered: one(KindDecision, func(p policy.Approval, _ asked) string {
 		return string(p.Effect) + " " + p.String() + ", said " + p.By
 	}),
-	eventlog.ApprovalRevoked: one(KindDecision, func(p standing.Revocation, _ asked) string { return "revoked by " + p.By }),
+	eventlog.ApprovalRevoked: one(KindDecision, func(p policy.Revocation, _ asked) string { return "revoked by " + p.By }),
 	eventlog.CancelRequested: one(KindDecision, func(p kernel.Stop, _ asked) string { return "stopped by " + p.By + ": " + p.Why }),
 	eventlog.RunResolved: one(KindDecision, func(p fact.Resolved, _ asked) string {
 		return parts("resolved by "+p.By, p.Note)

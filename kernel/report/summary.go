@@ -14,7 +14,6 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
-	"github.com/perlica/perlica/policy/standing"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -115,7 +114,7 @@ var summaries = map[eventlog.Type]func(eventlog.Event) (string, error){
 	eventlog.ApprovalRemembered: summary(func(p policy.Approval) string {
 		return fmt.Sprintf("%s %s, said %s", p.Effect, p, p.By)
 	}),
-	eventlog.ApprovalRevoked: summary(func(p standing.Revocation) string { return p.ID + " by " + p.By }),
+	eventlog.ApprovalRevoked: summary(func(p policy.Revocation) string { return p.ID + " by " + p.By }),
 
 	eventlog.SessionCreated: summary(func(p fact.SessionCreated) string {
 		return strings.TrimSpace(p.Name + " with " + p.Provider)

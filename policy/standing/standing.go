@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -16,13 +15,6 @@ import (
 
 // View is the view of the standing approvals. Delete its file and it comes back from the log.
 type View struct{ view *eventlog.View }
-
-// Revocation is the payload of approval.revoked.
-type Revocation struct {
-	ID string    `json:"id"` // of the approval
-	By string    `json:"by"`
-	At time.Time `json:"at"`
-}
 
 var projection = eventlog.Projection{
 	Name:    "approvals",
@@ -39,7 +31,7 @@ var projection = eventlog.Projection{
 
 func applyApproval(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) error {
 	if e.Type == eventlog.ApprovalRevoked {
-		var r Revocation
+		var r policy.Revocation
 		if err := e.Decode(&r); err != nil {
 			return err
 		}
