@@ -25,64 +25,68 @@ const module = "github.com/perlica/perlica"
 // mayImport is the house: imports point downwards only, and a folder that is not listed
 // here does not exist. Tests obey the same table.
 var mayImport = map[string][]string{
-	"eventlog":             {"eventlog/evidence"},
+	"eventlog":             {"eventlog/event", "eventlog/evidence", "eventlog/strict"},
+	"eventlog/event":       {"eventlog/evidence", "eventlog/strict"},
+	"eventlog/strict":      {},
 	"eventlog/evidence":    {},
 	"eventlog/redact":      {},
 	"eventlog/trail":       {"eventlog/redact"},
-	"eventlog/witness":     {"eventlog", "eventlog/evidence"},
-	"interaction":          {"eventlog"},
+	"eventlog/witness":     {"eventlog", "eventlog/event", "eventlog/evidence"},
+	"interaction":          {"eventlog", "eventlog/event"},
 	"interaction/card":     {"interaction"},
 	"policy":               {"policy/shell"},
 	"policy/shell":         {},
-	"policy/standing":      {"eventlog", "policy"},
+	"policy/standing":      {"eventlog", "eventlog/event", "policy"},
 	"policy/toolcall":      {"policy", "policy/shell"},
-	"provider":             {"provider/descent"},
+	"provider":             {"provider/process"},
+	"provider/process":     {"provider/descent"},
+	"provider/registry":    {"provider"},
 	"provider/descent":     {},
 	"provider/predictable": {},
 	"kernel/config":        {"policy", "eventlog/redact"},
-	"kernel/fact":          {"eventlog", "interaction", "provider"},
-	"kernel/logtrust":      {"eventlog", "eventlog/evidence"},
-	"kernel":               {"eventlog", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/shell", "policy/standing", "policy/toolcall", "provider", "kernel/config", "kernel/fact", "kernel/logtrust"},
-	"kernel/report":        {"eventlog", "interaction", "policy", "provider", "kernel", "kernel/fact"},
-	"kernel/checkup":       {"eventlog", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "kernel", "kernel/config"},
-	"kernel/command":       {"eventlog", "eventlog/evidence", "interaction", "interaction/card", "kernel", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report"},
-	"service":              {"interaction/card", "kernel", "kernel/checkup", "kernel/command", "kernel/config", "kernel/fact", "eventlog", "eventlog/trail", "interaction", "policy"},
-	"service/local":        {"provider/descent", "service"},
+	"kernel/fact":          {"eventlog/event", "interaction", "provider"},
+	"kernel/logtrust":      {"eventlog", "eventlog/event", "eventlog/evidence"},
+	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/shell", "policy/standing", "policy/toolcall", "provider", "provider/registry", "kernel/config", "kernel/fact", "kernel/logtrust"},
+	"kernel/report":        {"eventlog", "eventlog/event", "interaction", "policy", "provider", "kernel", "kernel/fact"},
+	"kernel/checkup":       {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "provider/process", "kernel", "kernel/config"},
+	"kernel/command":       {"eventlog", "eventlog/event", "eventlog/evidence", "interaction", "interaction/card", "kernel", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report"},
+	"service":              {"service/channel", "interaction/card", "kernel", "kernel/checkup", "kernel/command", "kernel/config", "kernel/fact", "eventlog", "eventlog/event", "eventlog/trail", "interaction", "policy"},
+	"service/channel":      {},
+	"service/local":        {"provider/descent", "service/channel"},
 	"service/attachment":   {},
-	"service/telegram":     {"service", "service/attachment"},
-	"service/webhook":      {"provider/descent", "service", "service/attachment"},
-	"service/imessage":     {"service"},
+	"service/telegram":     {"service/attachment", "service/channel"},
+	"service/webhook":      {"provider/descent", "service/attachment", "service/channel"},
+	"service/imessage":     {"service/channel"},
 	"cmd/perlica/term":     {},
 	"cmd/perlica/markdown": {"cmd/perlica/term"},
 	"cmd/perlica/editor":   {"cmd/perlica/term"},
-	"cmd/bench":            {"eventlog", "kernel", "kernel/config", "policy", "provider", "provider/predictable"},
+	"cmd/bench":            {"eventlog", "eventlog/event", "kernel", "kernel/config", "policy", "provider", "provider/predictable"},
 	"cmd/bench/bare":       {},
 
 	"service/telegram/telegramtest": {},
 	"cmd/perlica": {
-		"cmd/perlica/term", "cmd/perlica/editor", "cmd/perlica/markdown", "service", "service/local", "service/telegram", "service/webhook",
+		"cmd/perlica/term", "cmd/perlica/editor", "cmd/perlica/markdown", "service", "service/channel", "service/local", "service/telegram", "service/webhook",
 		"service/imessage", "kernel", "kernel/checkup", "kernel/command", "kernel/config",
-		"kernel/fact", "kernel/logtrust", "kernel/report", "provider", "provider/descent", "provider/predictable", "policy", "policy/shell", "policy/standing", "interaction", "interaction/card", "eventlog", "eventlog/evidence",
+		"kernel/fact", "kernel/logtrust", "kernel/report", "provider", "provider/descent", "provider/predictable", "provider/process", "provider/registry", "policy", "policy/shell", "policy/standing", "interaction", "interaction/card", "eventlog", "eventlog/event", "eventlog/evidence",
 		"eventlog/redact", "eventlog/trail", "eventlog/witness",
 	},
 }
 
 // mayImportInTests is what tests need beside that.
 var mayImportInTests = map[string][]string{
-	"kernel/report": {"eventlog/evidence"},
-
-	"provider": {"provider/predictable"},
-	"kernel":   {"provider/predictable"},
-	"service":  {"provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
-
-	"service/telegram": {"service/telegram/telegramtest"},
-	"cmd/perlica":      {"service/telegram/telegramtest"},
+	"kernel/report":     {"eventlog/evidence"},
+	"provider":          {"provider/predictable"},
+	"provider/registry": {"provider/process"},
+	"kernel":            {"provider/predictable"},
+	"service":           {"provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
+	"service/telegram":  {"service/telegram/telegramtest"},
+	"cmd/perlica":       {"service/telegram/telegramtest"},
 }
 
 // only lists who may import what is not ours: who starts processes, listens to signals,
 // opens a socket, speaks SQL, is a command line.
 var only = map[string][]string{
-	"os/exec":                          {"provider", "provider/predictable", "service", "service/imessage", "cmd/perlica", "cmd/bench"}, // of service see onlyName
+	"os/exec":                          {"provider/process", "provider/predictable", "service", "service/imessage", "cmd/perlica", "cmd/bench"}, // of service see onlyName
 	"os/signal":                        {"cmd/perlica"},
 	"net":                              {"interaction", "service/local", "service/webhook", "cmd/perlica"},                                     // of cmd/perlica see onlyName
 	"net/http":                         {"eventlog/witness", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
@@ -92,7 +96,7 @@ var only = map[string][]string{
 	"golang.org/x/term":                {"cmd/perlica/term"},
 	"modernc.org/sqlite":               {"eventlog", "cmd/bench/bare"},
 	"zombiezen.com/go/sqlite":          {"eventlog"},
-	"golang.org/x/mod/sumdb/tlog":      {"eventlog", "eventlog/evidence"},
+	"golang.org/x/mod/sumdb/tlog":      {"eventlog", "eventlog/event", "eventlog/evidence"},
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
 	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica"},
 	"mvdan.cc/sh/v3/syntax":            {"policy/shell", "kernel"}, // of kernel see onlyName
@@ -110,14 +114,11 @@ var onlyName = map[string]map[string][]string{
 // saysNothing are names of folders that tell a reader nothing.
 var saysNothing = []string{"util", "utils", "common", "types", "models", "errors", "helpers", "misc", "base", "shared", "internal"}
 
-// maxLines is where a file is too big to hold in the head.
-const maxLines = 500
-
 // maySleep are tests with a child process that does nothing until it is ended, or that
 // look again and again, for a bounded time, at what other processes do. No other test
 // waits for time to pass.
 var maySleep = []string{
-	"provider/process_test.go", "provider/process_linux_test.go", "provider/harness_test.go",
+	"provider/process/process_test.go", "provider/process/process_linux_test.go", "provider/harness_test.go",
 	"cmd/perlica/script_poll_test.go", "cmd/perlica/run_world_test.go",
 }
 
@@ -266,16 +267,6 @@ func TestFolders(t *testing.T) {
 
 // generated is the line by which Go knows a generated file.
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
-
-// TestFileLength refuses files that are too long to be held in the head.
-func TestFileLength(t *testing.T) {
-	for _, s := range sources(t) {
-		lines := bytes.Count(s.text, []byte("\n"))
-		if lines > maxLines && !generated.Match(s.text) {
-			t.Errorf("%s has %d lines; more than %d are too many", s.name, lines, maxLines)
-		}
-	}
-}
 
 // TestNoSleep keeps tests from waiting for time instead of for what they wait for.
 func TestNoSleep(t *testing.T) {

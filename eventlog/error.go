@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 	direct "zombiezen.com/go/sqlite"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // What can be wrong with a log. Errors of this package wrap one of them where it
@@ -34,7 +37,7 @@ var (
 // A ConflictError says that the log already holds what may be there only once: an
 // intent for the same input, an outcome of the same run, an answer to the same
 // question. Nothing of the call that got it was written; the log lives on.
-type ConflictError struct{ Type Type }
+type ConflictError struct{ Type event.Type }
 
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("eventlog: there is already one %s", e.Type)
@@ -113,6 +116,18 @@ func explain(err error) error {
 		kind = ErrManyOpen
 	}
 	return fmt.Errorf("%w: %w", kind, err)
+}
+
+// explainDisk names the file system as the reason why the file at path cannot be written or locked, if
+// it is that: SQLite says the same of other reasons.
+func explainDisk(path string, err error) error {
+	switch dir := filepath.Dir(path); {
+	case errors.Is(err, ErrReadOnly) && isReadOnlyDisk(dir):
+		return fmt.Errorf("%w: %w", ErrReadOnly, syscall.EROFS)
+	case errors.Is(err, ErrBusy) && hasNoLocks(dir):
+		return fmt.Errorf("%w: %w", ErrNoLocks, syscall.ENOLCK)
+	}
+	return err
 }
 
 // codeOf returns SQLite's code of an error, whichever way led to SQLite; 0 if it is none of

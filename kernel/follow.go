@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
@@ -19,15 +20,15 @@ import (
 type (
 	// Received is an input that was accepted.
 	Received struct {
-		Run     eventlog.RunID
-		Session eventlog.SessionID
+		Run     event.RunID
+		Session event.SessionID
 		Input   Input
 		At      time.Time
 		Pruned  bool // all but the ids is no longer on record
 	}
 	// Stopping says that a turn was asked to end, and by whom.
 	Stopping struct {
-		Run eventlog.RunID
+		Run event.RunID
 		Stop
 	}
 	// Finished says what became of an input.
@@ -39,7 +40,7 @@ type (
 	Held struct{ *BusyError }
 	// Freed says that nobody holds the session. Where a turn was under way Run names it: its
 	// process is gone, and the next start that may spend calls records its outcome.
-	Freed struct{ Run eventlog.RunID }
+	Freed struct{ Run event.RunID }
 )
 
 func (Received) notice() {}
@@ -60,11 +61,11 @@ const (
 // who holds the session, what comes. A question is Answerable if nobody has answered it yet. It
 // only reads: nothing is recovered, answered or kept from anybody, and while nothing happens it
 // costs next to nothing. locks is the folder in which runs and conversations hold their locks.
-func Follow(ctx context.Context, log *eventlog.Reader, locks string, session eventlog.SessionID, turns int) iter.Seq2[Notice, error] {
+func Follow(ctx context.Context, log *eventlog.Reader, locks string, session event.SessionID, turns int) iter.Seq2[Notice, error] {
 	return func(yield func(Notice, error) bool) {
 		f := &follower{
 			ctx: ctx, log: log, lock: sessionLockPath(locks, string(session)), session: session,
-			yield: yield, questions: map[eventlog.InteractionID]interaction.Question{},
+			yield: yield, questions: map[event.InteractionID]interaction.Question{},
 		}
 		if err := f.follow(turns); err != nil && ctx.Err() == nil && !f.gone {
 			yield(nil, err)
@@ -73,7 +74,7 @@ func Follow(ctx context.Context, log *eventlog.Reader, locks string, session eve
 }
 
 // Follow yields what happens in a session of this context, as the function of this name does.
-func (r *Runner) Follow(ctx context.Context, session eventlog.SessionID, turns int) iter.Seq2[Notice, error] {
+func (r *Runner) Follow(ctx context.Context, session event.SessionID, turns int) iter.Seq2[Notice, error] {
 	return Follow(ctx, &r.log.Reader, r.opt.Paths.Locks, session, turns)
 }
 
@@ -82,14 +83,14 @@ type follower struct {
 	ctx     context.Context // of the iteration, which is all of the follower's life
 	log     *eventlog.Reader
 	lock    string
-	session eventlog.SessionID
+	session event.SessionID
 	yield   func(Notice, error) bool
 	gone    bool // nobody listens any more
 
 	res       Result // of the turn under way; without a Run there is none
 	prompted  bool   // what the agent says belongs to that turn
 	at        time.Time
-	questions map[eventlog.InteractionID]interaction.Question
+	questions map[event.InteractionID]interaction.Question
 }
 
 // follow returns nil when nobody listens any more.
@@ -128,7 +129,7 @@ func (f *follower) follow(turns int) error {
 		if changed {
 			to, err := f.head()
 			if err == nil {
-				err = f.tellAll(eventlog.Query{Session: f.session, After: head, Until: to})
+				err = f.tellAll(event.Query{Session: f.session, After: head, Until: to})
 			}
 			if err != nil {
 				return err
@@ -143,18 +144,18 @@ func (f *follower) follow(turns int) error {
 	return nil
 }
 
-func (f *follower) head() (eventlog.Seq, error) {
-	e, _, err := f.log.Last(f.ctx, eventlog.Query{})
+func (f *follower) head() (event.Seq, error) {
+	e, _, err := f.log.Last(f.ctx, event.Query{})
 	return e.Seq, err
 }
 
 // replay tells the newest turns as far as they are on record at head.
-func (f *follower) replay(turns int, head eventlog.Seq) error {
+func (f *follower) replay(turns int, head event.Seq) error {
 	if turns <= 0 || head == 0 {
 		return nil
 	}
-	var runs []eventlog.RunID
-	q := eventlog.Query{Session: f.session, Until: head, Types: []eventlog.Type{eventlog.MessageReceived}, Newest: true, Limit: turns}
+	var runs []event.RunID
+	q := event.Query{Session: f.session, Until: head, Types: []event.Type{event.MessageReceived}, Newest: true, Limit: turns}
 	for e, err := range f.log.Events(f.ctx, q) {
 		if err != nil {
 			return err
@@ -162,7 +163,7 @@ func (f *follower) replay(turns int, head eventlog.Seq) error {
 		runs = append(runs, e.Run)
 	}
 	for i := len(runs) - 1; i >= 0 && !f.gone; i-- {
-		if err := f.tellAll(eventlog.Query{Run: runs[i], Until: head}); err != nil {
+		if err := f.tellAll(event.Query{Run: runs[i], Until: head}); err != nil {
 			return err
 		}
 	}
@@ -193,7 +194,7 @@ func (f *follower) tellHolder(b *BusyError) {
 
 func (f *follower) put(n Notice) { f.gone = f.gone || !f.yield(n, nil) }
 
-func (f *follower) tellAll(q eventlog.Query) error {
+func (f *follower) tellAll(q event.Query) error {
 	for e, err := range f.log.Events(f.ctx, q) {
 		if err != nil {
 			return err
@@ -209,19 +210,19 @@ func (f *follower) tellAll(q eventlog.Query) error {
 }
 
 // tell tells what one event means to somebody who watches.
-func (f *follower) tell(e eventlog.Event) error {
-	if e.Run == "" || e.Class == eventlog.Frame && e.Run != f.res.Run {
+func (f *follower) tell(e event.Event) error {
+	if e.Run == "" || e.Class == event.Frame && e.Run != f.res.Run {
 		return nil // set-up, and what an agent says between turns
 	}
-	if e.Class == eventlog.Frame {
-		if e.Type == eventlog.NotificationReceived && f.prompted {
+	if e.Class == event.Frame {
+		if e.Type == event.NotificationReceived && f.prompted {
 			if u, ok := provider.ParseUpdate(e.Payload); ok {
 				f.put(Updated{u})
 			}
 		}
 		return nil
 	}
-	if e.Type == eventlog.MessageReceived {
+	if e.Type == event.MessageReceived {
 		f.finish()
 		f.res, f.prompted = Result{Run: e.Run}, false
 	}
@@ -235,38 +236,38 @@ func (f *follower) tell(e eventlog.Event) error {
 }
 
 // unreadable tells of a fact that cannot be decoded: a later version wrote it.
-func (f *follower) unreadable(e eventlog.Event) {
+func (f *follower) unreadable(e event.Event) {
 	f.put(Warned{Subtype: "unreadable", Detail: "an event that this version cannot read: " + string(e.Type)})
 }
 
-func (f *follower) fact(e eventlog.Event) error {
+func (f *follower) fact(e event.Event) error {
 	switch e.Type {
-	case eventlog.MessageReceived:
+	case event.MessageReceived:
 		told(f, e, func(m fact.MessageReceived) Notice {
 			return Received{Run: e.Run, Session: e.Session, At: e.Time, Pruned: e.Payload == nil, Input: Input{
 				ID: e.Input, Text: m.Text, Attachments: m.Attachments, Source: m.Source, Sender: m.Sender,
 			}}
 		})
-	case eventlog.Requested:
+	case event.Requested:
 		f.prompted = true
 		f.put(Started{Result: f.res})
-	case eventlog.InteractionRequested:
+	case event.InteractionRequested:
 		return f.asked(e)
-	case eventlog.InteractionAnswered:
+	case event.InteractionAnswered:
 		told(f, e, func(a interaction.Answer) Notice { return Closed{Question: f.question(e), Answer: &a} })
-	case eventlog.InteractionLapsed:
+	case event.InteractionLapsed:
 		told(f, e, func(l interaction.Resolution) Notice { return Closed{Question: f.question(e), Reason: l.Reason} })
-	case eventlog.PolicyDecided:
+	case event.PolicyDecided:
 		told(f, e, func(p fact.PolicyDecided) Notice {
 			return Decided{Title: p.Title, Effect: p.Effect, By: p.By, Why: p.Why}
 		})
-	case eventlog.ToolBlocked:
+	case event.ToolBlocked:
 		told(f, e, func(b fact.ToolBlocked) Notice { return Blocked{Method: b.Method} })
-	case eventlog.CancelRequested:
+	case event.CancelRequested:
 		told(f, e, func(s Stop) Notice { return Stopping{Run: e.Run, Stop: s} })
-	case eventlog.Responded, eventlog.ProviderError, eventlog.OutcomeUnknown:
+	case event.Responded, event.ProviderError, event.OutcomeUnknown:
 		f.prompted, f.at = false, e.Time
-	case eventlog.CallEnforced:
+	case event.CallEnforced:
 		f.finish()
 	}
 	return nil
@@ -274,7 +275,7 @@ func (f *follower) fact(e eventlog.Event) error {
 
 // told tells what a fact says, if it can be read. Of a payload that was removed it tells the
 // zero value: that something happened is known all the same.
-func told[T any](f *follower, e eventlog.Event, notice func(T) Notice) {
+func told[T any](f *follower, e event.Event, notice func(T) Notice) {
 	var v T
 	if e.Payload != nil {
 		var err error
@@ -287,7 +288,7 @@ func told[T any](f *follower, e eventlog.Event, notice func(T) Notice) {
 }
 
 // asked tells of a question, and whether an answer would still count.
-func (f *follower) asked(e eventlog.Event) error {
+func (f *follower) asked(e event.Event) error {
 	closed, err := interaction.Closed(f.ctx, f.log, e.Interaction)
 	if err != nil {
 		return err
@@ -301,7 +302,7 @@ func (f *follower) asked(e eventlog.Event) error {
 }
 
 // question returns the question that an event closes, and forgets it.
-func (f *follower) question(e eventlog.Event) interaction.Question {
+func (f *follower) question(e event.Event) interaction.Question {
 	q, ok := f.questions[e.Interaction]
 	if !ok {
 		q = interaction.Question{ID: e.Interaction, Refs: e.Refs}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
@@ -24,9 +24,9 @@ type toolSeen struct {
 	call     provider.ToolCall
 	asked    bool
 	refused  bool
-	approved []policy.Request // what was asked for and allowed
-	ran      []toolcall.Call  // the different forms in which it was reported to run
-	crowded  bool             // there were more than are kept
+	approved []asking        // what was asked for and allowed
+	ran      []toolcall.Call // the different forms in which it was reported to run
+	crowded  bool            // there were more than are kept
 }
 
 // maxForms is how many forms of one tool call are compared with what was approved.
@@ -50,7 +50,7 @@ func (c *client) noteTool(t provider.ToolCall) *toolSeen {
 	if t.Status != "" {
 		s.Status = string(t.Status)
 	}
-	if len(t.RawInput) > 0 && string(t.RawInput) != "{}" {
+	if len(t.RawInput) > 0 && string(t.RawInput) != "{}" && !bytes.Equal(t.RawInput, s.call.RawInput) { // what is the same is kept once
 		s.call.RawInput = t.RawInput
 	}
 	if len(t.Content) > 0 {
@@ -156,8 +156,12 @@ func (c *client) unasked(t toolSeen, place shell.Place) string {
 	case t.crowded:
 		return fmt.Sprintf("it was reported in more than %d forms", maxForms)
 	case t.asked && len(t.approved) > 0:
+		var approved []policy.Request
+		for _, a := range t.approved {
+			approved = append(approved, c.reading(a).Request)
+		}
 		for _, form := range t.ran {
-			if what := toolcall.Differs(t.approved, form, place); what != "" {
+			if what := toolcall.Differs(approved, form, place); what != "" {
 				return "not what was allowed: " + what
 			}
 		}
@@ -189,9 +193,9 @@ func acts(r policy.Request) bool {
 }
 
 // allowedForGood returns the questions of a session to which a person said yes for good.
-func (r *Runner) allowedForGood(session eventlog.SessionID) (list []interaction.Question) {
+func (r *Runner) allowedForGood(session event.SessionID) (list []interaction.Question) {
 	ctx := context.Background()
-	for e, err := range r.log.Events(ctx, eventlog.Query{Session: session, Types: []eventlog.Type{eventlog.InteractionAnswered}}) {
+	for e, err := range r.log.Events(ctx, event.Query{Session: session, Types: []event.Type{event.InteractionAnswered}}) {
 		if err != nil {
 			r.opt.Trail.Warn("questions of the session", "error", err.Error())
 			return list
@@ -212,7 +216,7 @@ func (r *Runner) allowedForGood(session eventlog.SessionID) (list []interaction.
 
 // freedBy returns the id of the question whose yes for good has freed a tool of that kind: its
 // commands are of the same programs, and it is no graver than what was asked then.
-func freedBy(always []interaction.Question, req policy.Request) eventlog.InteractionID {
+func freedBy(always []interaction.Question, req policy.Request) event.InteractionID {
 	for _, q := range always {
 		then := policy.Request{Place: req.Place}
 		for _, text := range q.Subject.Commands {

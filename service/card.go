@@ -10,11 +10,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	layout "github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // asked is a question of one of the bridge's runs that waits for an answer.
@@ -108,7 +109,7 @@ func (c *card) wait(ctx context.Context) {
 }
 
 // shortID is what people call a question.
-func shortID(id eventlog.InteractionID) string { return string(id[max(0, len(id)-8):]) }
+func shortID(id event.InteractionID) string { return string(id[max(0, len(id)-8):]) }
 
 // ask puts a question to the contact whose run asks, and to those who may answer everybody's.
 func (b *Bridge) ask(d *desk, q interaction.Question) {
@@ -118,7 +119,7 @@ func (b *Bridge) ask(d *desk, q interaction.Question) {
 		return
 	}
 	a := &asked{q, d.key, map[contactFact]*card{}}
-	var events []eventlog.Event
+	var events []event.Event
 	for _, c := range contacts {
 		own := c.key() == d.key
 		ch := b.channels[c.Channel]
@@ -145,13 +146,13 @@ func (b *Bridge) ask(d *desk, q interaction.Question) {
 		}
 	}
 	if a.cards[d.key] == nil {
-		events = append(events, b.queueEvent(d.input(), queuedFact{contactFact: d.key, Chat: d.chat(), Kind: outNote,
+		events = append(events, b.queueEvent(d.input(), queuedFact{contactFact: d.key, Chat: d.chat(), Kind: outNotice,
 			Text: b.render(d.key.Channel, "The agent asks something that you may not answer: it waits for somebody who may, or for `perlica pending`.")}))
 	}
 	b.mu.Lock()
 	b.asked[q.ID] = a
 	b.mu.Unlock()
-	b.note("question", "id", shortID(q.ID), "title", q.Title)
+	b.info("question", "id", shortID(q.ID), "title", q.Title)
 	_ = b.commit(b.hard, events...) // it ends the bridge
 }
 
@@ -182,11 +183,11 @@ const buttonPrefix = "q:"
 // buttonWidth is how many columns of an option a button shows; the card has all of it.
 const buttonWidth = 40
 
-func buttons(q interaction.Question) (list []Button) {
+func buttons(q interaction.Question) (list []channel.Button) {
 	for i, o := range q.Options {
 		data := fmt.Sprintf("%s%s:%d", buttonPrefix, q.ID, i+1)
 		if len(data) <= 64 { // else it is answered by its number
-			list = append(list, Button{Label: layout.Label(o, buttonWidth), Data: data})
+			list = append(list, channel.Button{Label: layout.Label(o, buttonWidth), Data: data})
 		}
 	}
 	return list
@@ -203,7 +204,7 @@ func (b *Bridge) leaves(q *queued) (lands func(id string, sent bool)) {
 }
 
 // mayAnswer reports whether a contact has the right to answer a question now.
-func (b *Bridge) mayAnswer(c Contact, id eventlog.InteractionID) bool {
+func (b *Bridge) mayAnswer(c Contact, id event.InteractionID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a := b.asked[id] // nil: it is closed
@@ -232,8 +233,8 @@ func (b *Bridge) closeCards(q interaction.Question, a *interaction.Answer, why i
 		return
 	}
 	how := closedHow(q, &interaction.TakenError{Answer: a, At: b.opt.Now(), Lapsed: why})
-	b.note("question closed", "id", shortID(q.ID), "how", how)
-	events := []eventlog.Event{cardClosed(q.ID, how)}
+	b.info("question closed", "id", shortID(q.ID), "how", how)
+	events := []event.Event{cardClosed(q.ID, how)}
 	for who, c := range open.cards {
 		events = append(events, b.closing(who, c.chat, c.parts[len(c.parts)-1], q, how))
 	}
@@ -257,33 +258,33 @@ func closedHow(q interaction.Question, end *interaction.TakenError) string {
 	return fmt.Sprintf("%s answered at %s from %s: %s", end.Answer.By, end.At.Local().Format(time.TimeOnly), end.Answer.Where, label)
 }
 
-func cardClosed(id eventlog.InteractionID, how string) eventlog.Event {
-	return eventlog.NewFact(eventlog.CardClosed, "perlica", eventlog.Refs{Interaction: id}, cardFact{how})
+func cardClosed(id event.InteractionID, how string) event.Event {
+	return event.NewFact(event.CardClosed, "perlica", event.Refs{Interaction: id}, cardFact{how})
 }
 
 // closing edits a card where the platform can, and else sends a note.
-func (b *Bridge) closing(who contactFact, chat, target string, q interaction.Question, how string) eventlog.Event {
+func (b *Bridge) closing(who contactFact, chat, target string, q interaction.Question, how string) event.Event {
 	text := fmt.Sprintf("**%s** `#%s`\n\n%s", literal(cmp.Or(q.Title, "use a tool")), shortID(q.ID), literal(how))
-	f := queuedFact{contactFact: who, Chat: chat, Kind: outNote, Text: b.cut(who.Channel, text)[0], Question: q.ID}
-	if _, ok := b.channels[who.Channel].(Editor); ok {
+	f := queuedFact{contactFact: who, Chat: chat, Kind: outNotice, Text: b.cut(who.Channel, text)[0], Question: q.ID}
+	if _, ok := b.channels[who.Channel].(channel.Editor); ok {
 		f.Kind, f.Target = outEdit, target
 	}
 	return b.queueEvent("", f)
 }
 
-// buryCards closes what an earlier bridge asked: nobody waits for an answer any more.
-func (b *Bridge) buryCards(ctx context.Context) error {
+// closeOrphans closes what an earlier bridge asked: no one waits for an answer any more.
+func (b *Bridge) closeOrphans(ctx context.Context) error {
 	cards, err := b.records.orphans(ctx)
 	if err != nil {
 		return err
 	}
-	seen := map[eventlog.InteractionID]bool{}
-	told := map[contactFact]map[eventlog.InteractionID]bool{}
-	var events []eventlog.Event
+	seen := map[event.InteractionID]bool{}
+	told := map[contactFact]map[event.InteractionID]bool{}
+	var events []event.Event
 	for i := len(cards) - 1; i >= 0; i-- { // the last part has the options
 		k := cards[i]
 		if k.state != "sent" {
-			events = append(events, eventlog.NewFact(eventlog.SendFailed, "perlica", eventlog.Refs{Interaction: k.Question},
+			events = append(events, event.NewFact(event.SendFailed, "perlica", event.Refs{Interaction: k.Question},
 				sendFact{ID: k.ID, Error: "the question is closed", Final: true}))
 		}
 		q, err := interaction.Find(ctx, &b.log().Reader, k.Question)
@@ -302,7 +303,7 @@ func (b *Bridge) buryCards(ctx context.Context) error {
 			events = append(events, cardClosed(k.Question, how))
 		}
 		if told[k.contactFact] == nil {
-			told[k.contactFact] = map[eventlog.InteractionID]bool{}
+			told[k.contactFact] = map[event.InteractionID]bool{}
 		}
 		if k.state == "queued" || b.channels[k.Channel] == nil || told[k.contactFact][k.Question] {
 			continue
@@ -312,7 +313,7 @@ func (b *Bridge) buryCards(ctx context.Context) error {
 		if k.state != "sent" { // whether there is a card to edit is not known
 			f := queuedFact{}
 			_ = e.Decode(&f) // as it was encoded
-			f.Kind, f.Target = outNote, ""
+			f.Kind, f.Target = outNotice, ""
 			e = b.queueEvent("", f)
 		}
 		events = append(events, e)

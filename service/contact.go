@@ -7,18 +7,18 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // Contact is a person on a channel who may use the bridge.
 type Contact struct {
-	Channel string             `json:"channel"`
-	ID      string             `json:"contact"` // the platform's
-	Chat    string             `json:"chat"`    // where it was paired
-	Name    string             `json:"name"`
-	Rights  Rights             `json:"rights"`
-	Paired  time.Time          `json:"paired"`
-	Session eventlog.SessionID `json:"session"` // in which it talks; empty: in none yet
+	Channel string          `json:"channel"`
+	ID      string          `json:"contact"` // the platform's
+	Chat    string          `json:"chat"`    // where it was paired
+	Name    string          `json:"name"`
+	Rights  Rights          `json:"rights"`
+	Paired  time.Time       `json:"paired"`
+	Session event.SessionID `json:"session"` // in which it talks; empty: in none yet
 
 	fact pairedFact // as it is vouched for
 }
@@ -26,7 +26,7 @@ type Contact struct {
 // longestName is how much of a name is shown, in characters.
 const longestName = 48
 
-// visible is a text in one line without the signs that nobody sees, some of which turn text around.
+// visible is a text in one line without the signs that no one sees, some of which turn text around.
 func visible(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {

@@ -12,8 +12,9 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/local"
 )
 
@@ -43,7 +44,7 @@ type mortal struct {
 	keyless bool
 }
 
-func (m *mortal) Limits() service.Limits {
+func (m *mortal) Limits() channel.Limits {
 	l := m.full.Limits()
 	l.Dedupes = !m.isKeyless()
 	return l
@@ -51,7 +52,7 @@ func (m *mortal) Limits() service.Limits {
 
 func (m *mortal) isKeyless() bool { return m.keyless || os.Getenv(keylessVar) != "" }
 
-func (m *mortal) Send(ctx context.Context, out service.Outbound) (string, error) {
+func (m *mortal) Send(ctx context.Context, out channel.Outbound) (string, error) {
 	what := "reply"
 	switch {
 	case isAck(local.Arrived{Text: out.Text}):
@@ -181,7 +182,7 @@ func (w *world) isPaired(name string) {
 	defer r.Close()
 	id := contactOf(name)
 	fact := map[string]any{"channel": local.Name, "contact": id, "chat": id, "name": strings.ToUpper(name), "rights": service.DefaultRights()}
-	if _, err := r.Log().Append(w.t.Context(), eventlog.NewFact(eventlog.ContactPaired, "test", eventlog.Refs{}, fact)); err != nil {
+	if _, err := r.Log().Append(w.t.Context(), event.NewFact(event.ContactPaired, "test", event.Refs{}, fact)); err != nil {
 		w.t.Fatal(err)
 	}
 	records, err := service.OpenRecords(w.t.Context(), &r.Log().Reader, w.path("service_bridge.db"), r.Vouchers())

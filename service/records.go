@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 )
 
@@ -109,19 +110,18 @@ func (r *Records) cursor(ctx context.Context, channel string) (string, error) {
 }
 
 // known reports whether a message was received before, or is one that was sent; of one that was
-// received it returns the digest that is on record.
-func (r *Records) known(ctx context.Context, input eventlog.InputID, channel, platform string) (ok bool, digest string, err error) {
-	var n int
+// received it returns the digest, empty where none is on record.
+func (r *Records) known(ctx context.Context, input event.InputID, channel, platform string) (received, sent bool, digest string, err error) {
 	err = r.view.DB().QueryRowxContext(ctx, `
-		SELECT (SELECT count(*) FROM inbox WHERE input = ?1) + (SELECT count(*) FROM outbox WHERE channel = ?2 AND platform = ?3),
+		SELECT EXISTS (SELECT 1 FROM inbox WHERE input = ?1), EXISTS (SELECT 1 FROM outbox WHERE channel = ?2 AND platform = ?3),
 			coalesce((SELECT iif(json_valid(fact), fact ->> 'input_sha256', NULL) FROM inbox WHERE input = ?1), '')`,
-		string(input), channel, platform).Scan(&n, &digest)
-	return n > 0, digest, err
+		string(input), channel, platform).Scan(&received, &sent, &digest)
+	return received, sent, digest, err
 }
 
 // cardOf returns the question to which a message that was sent into a chat belongs: platforms may
 // number messages in each chat anew.
-func (r *Records) cardOf(ctx context.Context, channel, chat, platform string) (eventlog.InteractionID, error) {
+func (r *Records) cardOf(ctx context.Context, channel, chat, platform string) (event.InteractionID, error) {
 	var q string
 	err := r.view.DB().GetContext(ctx, &q, `
 		SELECT question FROM outbox
@@ -129,14 +129,14 @@ func (r *Records) cardOf(ctx context.Context, channel, chat, platform string) (e
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
-	return eventlog.InteractionID(q), err
+	return event.InteractionID(q), err
 }
 
 // received is a message that waits.
 type received struct {
 	receivedFact
-	input eventlog.InputID
-	seq   eventlog.Seq
+	input event.InputID
+	seq   event.Seq
 }
 
 // waiting returns the messages that are not finished, in the order in which they came.
@@ -165,7 +165,7 @@ func (r *Records) waiting(ctx context.Context) (list []received, err error) {
 // queued is a message that is to be sent.
 type queued struct {
 	queuedFact
-	input    eventlog.InputID
+	input    event.InputID
 	state    string
 	attempts int
 	repeated bool   // the platform may have taken it before
@@ -179,7 +179,7 @@ func (r *Records) unsent(ctx context.Context) ([]*queued, error) {
 	return r.outbox(ctx, selectQueued+`WHERE state IN ('queued', 'started') ORDER BY seq`)
 }
 
-// orphans returns the cards of questions of which nobody was told how they ended.
+// orphans returns the cards of questions whose end no contact was told.
 func (r *Records) orphans(ctx context.Context) ([]*queued, error) {
 	return r.outbox(ctx, selectQueued+`
 		WHERE kind = 'card' AND question IN (SELECT id FROM questions WHERE how = '')

@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // immediate are the commands that do not wait for the turn under way.
@@ -21,7 +22,7 @@ func isImmediate(text string) bool {
 }
 
 // classify finds out what a message is: an answer, a command, or an input.
-func (b *Bridge) classify(ctx context.Context, ch Channel, c Contact, m Inbound, f *receivedFact) error {
+func (b *Bridge) classify(ctx context.Context, ch channel.Channel, c Contact, m channel.Inbound, f *receivedFact) error {
 	if m.Quoted {
 		f.Kind = kindInput
 		return nil
@@ -88,7 +89,7 @@ func (d *desk) command(c Contact, m received) {
 	if strings.TrimSpace(text) == "" {
 		text = "Done."
 	}
-	d.finish(m, eventlog.Refs{}, finishedFact{How: how}, text)
+	d.finish(m, event.Refs{}, finishedFact{How: how}, text)
 }
 
 func (d *desk) obey(ctx context.Context, c Contact, m received) (string, error) {
@@ -143,7 +144,7 @@ func (d *desk) effect(ctx context.Context, conv *kernel.Conversation, m received
 	case command.Export:
 		return "", fmt.Errorf("the record is written where Perlica runs: perlica session export %s", conv.Session())
 	case command.Recall:
-		e, ok, err := d.b.log().Last(ctx, eventlog.Query{Session: conv.Session(), Types: []eventlog.Type{eventlog.MessageReceived}})
+		e, ok, err := d.b.log().Last(ctx, event.Query{Session: conv.Session(), Types: []event.Type{event.MessageReceived}})
 		var last struct {
 			Text string `json:"text"`
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // voucher is what this user's own state says of a contact: it was paired here, with these rights,
@@ -33,7 +34,7 @@ var byToken = sync.OnceValue(func() *regexp.Regexp {
 // nameOnly reports whether a contact was paired when a local phone was anybody who used its name.
 func nameOnly(c Contact) bool { return c.Channel == "local" && !byToken().MatchString(c.ID) }
 
-// ErrNameOnly says that a contact cannot be confirmed: it is nobody in particular.
+// ErrNameOnly says that a contact cannot be confirmed: it is no one in particular.
 var ErrNameOnly = errors.New("that phone was paired by its name alone, which anybody can use")
 
 // Confirm vouches for a contact that Unconfirmed has returned. When it returns nil the contact
@@ -60,6 +61,6 @@ func (r *Records) Unpair(ctx context.Context, log *eventlog.Log, c Contact, by s
 	if err := r.vouchers.Revoke(voucher{r.place, c.fact}); err != nil {
 		return err
 	}
-	_, err := log.Append(ctx, eventlog.NewFact(eventlog.ContactUnpaired, "user", eventlog.Refs{}, unpairedFact{c.key(), by}))
+	_, err := log.Append(ctx, event.NewFact(event.ContactUnpaired, "user", event.Refs{}, unpairedFact{c.key(), by}))
 	return err
 }

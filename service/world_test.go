@@ -15,11 +15,13 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/predictable"
 	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/local"
 )
 
@@ -104,7 +106,7 @@ func (w *world) openRunner(ctx context.Context) (*kernel.Runner, error) {
 	})
 }
 
-func (w *world) options(r *kernel.Runner, channels ...service.Channel) service.Options {
+func (w *world) options(r *kernel.Runner, channels ...channel.Channel) service.Options {
 	self, _ := os.Executable() // it runs
 	return service.Options{
 		Runner: r, Context: "default", View: w.path("service_bridge.db"), Lock: w.path("service.lock"), Files: w.path("files"),
@@ -112,7 +114,7 @@ func (w *world) options(r *kernel.Runner, channels ...service.Channel) service.O
 		Settings: service.Settings{
 			Ack: "ACK", Agents: 4, MaxAge: time.Hour, Grace: 10 * time.Second, AnswerIn: 10 * time.Minute, Permissions: "ask",
 		},
-		Setup: func(session eventlog.SessionID, _ string) (kernel.Setup, error) {
+		Setup: func(session event.SessionID, _ string) (kernel.Setup, error) {
 			return kernel.Setup{
 				Agent: kernel.Agent{
 					Agent:          provider.Agent{ID: "test", Command: []string{self}, Env: []string{roleVar, countVar, seedVar, dieVar, "GORACE"}},
@@ -133,7 +135,7 @@ type serving struct {
 }
 
 // serve runs a bridge until the test ends or stop is called.
-func (w *world) serve(limits service.Limits, change ...func(*service.Options)) *serving {
+func (w *world) serve(limits channel.Limits, change ...func(*service.Options)) *serving {
 	t := w.t
 	t.Helper()
 	r, err := w.openRunner(t.Context())

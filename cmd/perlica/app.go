@@ -141,7 +141,7 @@ func hintOf(err error) string {
 		return "move it away, if it is not yours: it may have come with the project"
 	case errors.Is(err, eventlog.ErrNoLocks):
 		return "a log needs a disk with working locks; on a network disk its lock service may be down"
-	case errors.Is(err, eventlog.ErrManyOpen), errors.Is(err, syscall.EMFILE):
+	case isManyOpen(err):
 		return "raise the limit of open files (ulimit -n), or end what has so many open"
 	case errors.As(err, &linked):
 		return linked.Hint()
@@ -161,6 +161,8 @@ func hintOf(err error) string {
 		return "'perlica log tail' and 'perlica log show' read it; --context NAME chooses another log"
 	case errors.Is(err, eventlog.ErrNewer):
 		return "use the newer version of Perlica that wrote it, or --context NAME for another log"
+	case errors.Is(err, syscall.EROFS):
+		return "mount the file system for writing, or run in a folder on another one; what is on record can be read: perlica log tail"
 	case errors.Is(err, eventlog.ErrReadOnly), errors.Is(err, fs.ErrPermission):
 		return "make the folder writable, or run in another one; 'perlica doctor' says more"
 	case errors.Is(err, evidence.ErrKey):
@@ -173,6 +175,11 @@ func hintOf(err error) string {
 		return "--wait waits until it is free; 'perlica watch' follows it"
 	}
 	return ""
+}
+
+// isManyOpen reports whether this process, or the machine, can open no more files.
+func isManyOpen(err error) bool {
+	return errors.Is(err, eventlog.ErrManyOpen) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // place is where the command works: the workspace and its configuration.

@@ -20,6 +20,7 @@ import (
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/registry"
 )
 
 // printer shows a run: the answer on standard output, everything else on standard error.
@@ -396,6 +397,9 @@ func message(e *provider.Error) string {
 func (p *printer) errorHint(res kernel.Result, show string) string {
 	switch res.Err.Type {
 	case provider.TypeStart:
+		if isManyOpen(res.Err) {
+			return hintOf(res.Err)
+		}
 		if p.adHoc {
 			return "--agent takes a program, by its path or as it is found on PATH, and its arguments"
 		}
@@ -415,7 +419,7 @@ func (p *printer) errorHint(res kernel.Result, show string) string {
 }
 
 func loginHint(id string) string {
-	if k, ok := provider.Lookup(id); ok && k.Login != "" && id != kernel.Predictable {
+	if k, ok := registry.Lookup(id); ok && k.Login != "" && id != kernel.Predictable {
 		return k.Login
 	}
 	return "log in with the agent's own command, then try again"

@@ -130,6 +130,9 @@ func probeHint(r kernel.ProbeReport) string {
 	case provider.TypeTimeout:
 		return fmt.Sprintf("providers.%s.acp.connect_timeout and request_timeout set how long to wait", r.Provider)
 	case provider.TypeStart:
+		if isManyOpen(r.Err) {
+			return hintOf(r.Err)
+		}
 		return "see 'perlica provider show " + r.Provider + "'"
 	}
 	if r.Stderr != "" {

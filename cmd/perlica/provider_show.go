@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/process"
 )
 
 func (a *app) providerShowCommand() *cobra.Command {
@@ -41,7 +41,7 @@ func (a *app) providerShow(name string, asJSON bool) error {
 		return err
 	}
 	l.Command = redact.Args(l.Command)
-	passed, err := provider.Environ(a.environ, l.Env)
+	passed, err := process.Environ(a.environ, l.Env)
 	if err != nil {
 		return err
 	}

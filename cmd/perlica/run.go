@@ -16,9 +16,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/process"
 )
 
 // runFlags are the flags of run.
@@ -203,7 +205,7 @@ func (f runFlags) check() error {
 	if len(f.inputID) > 200 || !utf8.ValidString(f.inputID) || strings.ContainsFunc(f.inputID, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return usageErr("--input-id is at most 200 bytes of UTF-8 without control characters")
 	}
-	if _, err := provider.Environ(nil, f.env); err != nil {
+	if _, err := process.Environ(nil, f.env); err != nil {
 		return usageErr("--env: %w", err)
 	}
 	return nil
@@ -284,7 +286,7 @@ func (a *app) turn(p *place, f runFlags, agent kernel.Agent, session kernel.Sess
 	}
 	return kernel.Turn{
 		Input: kernel.Input{
-			ID: eventlog.InputID(f.inputID), Text: text, Attachments: f.attach, Source: "run", Sender: userName(a.getenv),
+			ID: event.InputID(f.inputID), Text: text, Attachments: f.attach, Source: "run", Sender: userName(a.getenv),
 		},
 		Setup: kernel.Setup{
 			Agent: agent, Session: session.ID, Dir: dir, Model: f.model, Mode: mode,

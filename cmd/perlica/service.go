@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/policy"
@@ -170,8 +170,8 @@ func serviceSettings(p *place) service.Settings {
 }
 
 // serviceSetup says what answers in a session.
-func (a *app) serviceSetup(p *place, runner *kernel.Runner) func(eventlog.SessionID, string) (kernel.Setup, error) {
-	return func(id eventlog.SessionID, provider string) (setup kernel.Setup, err error) {
+func (a *app) serviceSetup(p *place, runner *kernel.Runner) func(event.SessionID, string) (kernel.Setup, error) {
+	return func(id event.SessionID, provider string) (setup kernel.Setup, err error) {
 		var s kernel.Session
 		if id != "" {
 			view, err := runner.Sessions(context.Background())

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perlica/perlica/kernel/config"
-	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/registry"
 )
 
 // defaultWindow is the context window assumed of an agent of which nothing is known.
@@ -124,7 +124,7 @@ func (a *app) completeRunFlags(cmd *cobra.Command) {
 
 func (a *app) completeProviders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	for _, k := range provider.Registry() {
+	for _, k := range registry.All() {
 		names = append(names, k.ID+"\t"+k.Name)
 	}
 	if p, err := a.locate(nil); err == nil {

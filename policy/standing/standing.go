@@ -10,6 +10,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/policy"
 )
 
@@ -25,12 +26,12 @@ var projection = eventlog.Projection{
 			seq      INTEGER NOT NULL,
 			approval TEXT NOT NULL
 		) STRICT`,
-	Types: []eventlog.Type{eventlog.ApprovalRemembered, eventlog.ApprovalRevoked},
+	Types: event.For(event.Approvals),
 	Apply: applyApproval,
 }
 
-func applyApproval(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) error {
-	if e.Type == eventlog.ApprovalRevoked {
+func applyApproval(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
+	if e.Type == event.ApprovalRevoked {
 		var r policy.Revocation
 		if err := e.Decode(&r); err != nil {
 			return err

@@ -1,0 +1,137 @@
+package event
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/strict"
+)
+
+// MarshalJSON writes the event as one object with the column names of the log. The payload
+// of a fact stands in "payload", as it is; one that would come back as other bytes than
+// those whose hash is on the log in "payload_base64". A frame's line stands in "line" as a
+// string, which gives its bytes back exactly; one that is not UTF-8 in "line_base64". Where
+// there is no payload "withheld" says why. An empty payload has no member at all.
+func (e Event) MarshalJSON() ([]byte, error) {
+	v := struct {
+		Seq     Seq    `json:"seq"`
+		ID      string `json:"event_id"`
+		Time    string `json:"ts"`
+		Type    Type   `json:"type"`
+		Class   Class  `json:"class"`
+		Actor   string `json:"actor"`
+		Writer  string `json:"writer"`
+		Context string `json:"context_id"`
+		Refs
+		Len           int64           `json:"payload_len"`
+		SHA256        string          `json:"payload_sha256"`
+		Leaf          string          `json:"leaf"`
+		Payload       json.RawMessage `json:"payload,omitempty"`
+		PayloadBase64 []byte          `json:"payload_base64,omitempty"`
+		Line          string          `json:"line,omitempty"`
+		LineBase64    []byte          `json:"line_base64,omitempty"`
+		Withheld      string          `json:"withheld,omitempty"`
+	}{
+		Seq: e.Seq, ID: e.ID, Time: strict.FormatTime(e.Time), Type: e.Type, Class: e.Class,
+		Actor: e.Actor, Writer: e.Writer, Context: e.Context, Refs: e.Refs,
+		Len: e.PayloadLen, SHA256: hex.EncodeToString(e.PayloadSHA256[:]), Leaf: e.LeafHash.String(),
+		Withheld: e.Withheld,
+	}
+	switch {
+	case e.Class == Fact && survivesJSON(e.Payload):
+		v.Payload = e.Payload
+	case e.Class == Fact:
+		v.PayloadBase64 = e.Payload
+	case utf8.Valid(e.Payload):
+		v.Line = string(e.Payload)
+	default:
+		v.LineBase64 = e.Payload
+	}
+	return json.Marshal(v)
+}
+
+// survivesJSON reports whether the bytes are JSON text that stays as it is within another:
+// encoding/json takes out blanks and escapes <, > and &, and then the hash would not fit.
+func survivesJSON(b []byte) bool {
+	out, err := json.Marshal(json.RawMessage(b))
+	return err == nil && bytes.Equal(out, b) && utf8.Valid(b)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. It is strict: a member that is unknown, is
+// there twice, is null or has another type is an error, as is one that is missing, but for
+// the ids that do not apply. There is exactly one of payload, payload_base64, line,
+// line_base64 and withheld, and none of them if payload_len is zero. The hashes are read,
+// not checked.
+func (e *Event) UnmarshalJSON(b []byte) error {
+	var v Event
+	var ts, sum, leaf string
+	var line strict.Text // nil if it is not there
+	var payload json.RawMessage
+	var payload64, line64 []byte
+	err := strict.Object(b, map[string]any{
+		"seq": &v.Seq, "event_id": &v.ID, "ts": &ts, "type": &v.Type, "class": &v.Class,
+		"actor": &v.Actor, "writer": &v.Writer, "context_id": &v.Context,
+		"payload_len": &v.PayloadLen, "payload_sha256": &sum, "leaf": &leaf,
+	}, map[string]any{
+		"session_id": &v.Session, "conversation_id": &v.Conversation, "run_id": &v.Run,
+		"trace_id": &v.Trace, "interaction_id": &v.Interaction, "input_id": &v.Input,
+		"payload": &payload, "payload_base64": &payload64, "line": &line, "line_base64": &line64,
+		"withheld": &v.Withheld,
+	})
+	if err != nil {
+		return err
+	}
+	if v.Time, err = strict.Time(ts); err != nil {
+		return err
+	}
+	if v.PayloadSHA256, err = strict.SHA256(sum); err != nil {
+		return errors.New("payload_sha256 is no hash in hexadecimal")
+	}
+	if v.LeafHash, err = evidence.ParseHash(leaf); err != nil {
+		return errors.New("leaf is no hash in base64")
+	}
+	if err := v.place(payload, payload64, line, line64); err != nil {
+		return err
+	}
+	*e = v
+	return nil
+}
+
+// place puts the payload where it belongs, in whichever form it came.
+func (e *Event) place(payload json.RawMessage, payload64 []byte, line strict.Text, line64 []byte) error {
+	if e.Class != Fact && e.Class != Frame {
+		return fmt.Errorf("there is no class %q", e.Class)
+	}
+	if e.Withheld != "" && e.Withheld != Pruned && e.Withheld != Masked && e.Withheld != Missing {
+		return fmt.Errorf("withheld is %q", e.Withheld)
+	}
+	if e.Seq < 1 || e.PayloadLen < 0 {
+		return errors.New("seq and payload_len cannot be so small")
+	}
+	forms := 0
+	if e.Withheld != "" {
+		forms++
+	}
+	for _, form := range [][]byte{payload, payload64, line, line64} {
+		if form != nil {
+			forms++
+			e.Payload = form
+		}
+	}
+	switch {
+	case forms > 1:
+		return errors.New("the payload is there more than once")
+	case forms == 0 && e.PayloadLen > 0:
+		return errors.New("there is no payload, and not why")
+	case e.PayloadLen == 0 && forms > 0:
+		return errors.New("an empty payload is there")
+	case e.PayloadLen == 0:
+		e.Payload = []byte{}
+	}
+	return nil
+}

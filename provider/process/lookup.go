@@ -1,0 +1,135 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Why an agent could not be started.
+var (
+	ErrCommandNotFound = errors.New("command not found")
+	ErrNotExecutable   = errors.New("not executable")
+	ErrNoDirectory     = errors.New("no such working directory")
+)
+
+// StartError says why an agent could not be started. errors.Is finds the reason
+// in it, and the system's own error where there is one.
+type StartError struct {
+	Command string // the first word of the command, as it was given
+	Reason  error  // ErrCommandNotFound, ErrNotExecutable, ErrNoDirectory; nil: Err says all
+	Path    string // the PATH that was searched, if it was
+	Dir     string // the working directory that was asked for
+	Err     error  // the system's error, if any
+}
+
+func (e *StartError) Error() string {
+	switch {
+	case e.Reason == ErrNoDirectory:
+		return fmt.Sprintf("provider: start %s: %v: %s", e.Command, e.Reason, e.Dir)
+	case e.Reason == ErrCommandNotFound && e.Path != "":
+		return fmt.Sprintf("provider: start %s: %v in PATH %s", e.Command, e.Reason, e.Path)
+	case e.Reason != nil && e.Err != nil:
+		return fmt.Sprintf("provider: start %s: %v: %v", e.Command, e.Reason, e.Err)
+	case e.Reason != nil:
+		return fmt.Sprintf("provider: start %s: %v", e.Command, e.Reason)
+	}
+	return fmt.Sprintf("provider: start %s: %v", e.Command, e.Err)
+}
+
+func (e *StartError) Unwrap() []error {
+	var errs []error
+	for _, err := range []error{e.Reason, e.Err} {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// resolve finds the program to start. A word without a slash is looked up on
+// Perlica's own PATH, which is also the agent's; what is found through a relative
+// entry of PATH is refused, as os/exec does. A relative path with a slash is taken
+// from where Perlica was started, as a shell would, not from the agent's working
+// directory.
+func resolve(spec Spec) (string, error) {
+	if len(spec.Argv) == 0 || spec.Argv[0] == "" {
+		return "", &StartError{Reason: ErrCommandNotFound, Err: errors.New("the command is empty")}
+	}
+	e := &StartError{Command: spec.Argv[0], Dir: spec.Dir}
+	if spec.Dir != "" {
+		if st, err := os.Stat(spec.Dir); err != nil || !st.IsDir() {
+			e.Reason, e.Err = ErrNoDirectory, err
+			return "", e
+		}
+	}
+	path, err := exec.LookPath(e.Command)
+	switch {
+	case err == nil:
+		if path, err = filepath.Abs(path); err == nil {
+			return path, nil
+		}
+		e.Err = err
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EISDIR):
+		e.Reason, e.Err = ErrNotExecutable, unwrapExec(err)
+	case errors.Is(err, exec.ErrDot):
+		e.Reason, e.Err = ErrCommandNotFound, errors.New("it lies in the current directory only; write ./"+e.Command+" if that is meant")
+	case hasSlash(e.Command):
+		e.Reason, e.Err = ErrCommandNotFound, unwrapExec(err)
+	default:
+		e.Reason, e.Path = ErrCommandNotFound, os.Getenv("PATH")
+		if found := lieOnPath(e.Command); found != "" {
+			e.Reason, e.Path, e.Err = ErrNotExecutable, "", fmt.Errorf("%s lacks the permission to be executed", found)
+		}
+	}
+	return "", e
+}
+
+// startError gives the system's error from starting path a reason.
+func startError(spec Spec, path string, err error) error {
+	e := &StartError{Command: spec.Argv[0], Dir: spec.Dir, Err: err}
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // path was there a moment ago
+		e.Reason = ErrNotExecutable
+		e.Err = fmt.Errorf("%s or the interpreter that its first line names is missing: %w", path, unwrapExec(err))
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOEXEC):
+		e.Reason, e.Err = ErrNotExecutable, unwrapExec(err)
+	}
+	return e
+}
+
+// unwrapExec drops the layers of os and os/exec, which repeat the command.
+func unwrapExec(err error) error {
+	var xe *exec.Error
+	if errors.As(err, &xe) {
+		err = xe.Err
+	}
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return err
+}
+
+func hasSlash(command string) bool {
+	return strings.ContainsRune(command, '/') || strings.ContainsRune(command, filepath.Separator)
+}
+
+// lieOnPath returns the first regular file of that name on PATH.
+func lieOnPath(name string) string {
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if dir == "" {
+			continue
+		}
+		path := filepath.Join(dir, name)
+		if st, err := os.Stat(path); err == nil && st.Mode().IsRegular() {
+			return path
+		}
+	}
+	return ""
+}

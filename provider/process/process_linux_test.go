@@ -1,0 +1,317 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func init() {
+	// proc-parent starts a grandchild, prints its number and goes on as an echo. The
+	// grandchild holds stderr, ignores SIGTERM, and lives for an hour.
+	testChildren["proc-parent"] = func(args []string) {
+		cmd := procGrandchild(args)
+		fmt.Println(cmd.Process.Pid)
+		io.Copy(os.Stdout, os.Stdin)
+		if slices.Contains(args, "deaf") {
+			time.Sleep(time.Hour)
+		}
+	}
+	testChildren["proc-polite"] = func([]string) { // leaves on SIGTERM
+		fmt.Println("ready")
+		time.Sleep(time.Hour)
+	}
+	// proc-middle is a Perlica that is about to be killed: it runs an agent that
+	// ignores everything, and prints the numbers of the agent and its grandchild.
+	testChildren["proc-middle"] = func([]string) {
+		p, err := Start(procSpec("proc-agent"))
+		if err != nil {
+			panic(err)
+		}
+		io.Copy(os.Stdout, p.stdout)
+	}
+	testChildren["proc-agent"] = func([]string) {
+		signal.Ignore(syscall.SIGTERM)
+		cmd := procGrandchild([]string{"setsid"})
+		fmt.Printf("%d\n%d\n", os.Getpid(), cmd.Process.Pid)
+		time.Sleep(time.Hour)
+	}
+}
+
+// procGrandchild starts a grandchild: in the group, or in a session of its own,
+// without the mark if clean is asked for, polite if so.
+func procGrandchild(args []string) *exec.Cmd {
+	child := "proc-stubborn"
+	cmd := exec.Command(procSelf())
+	cmd.Env = os.Environ()
+	for _, arg := range args {
+		switch arg {
+		case "setsid":
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		case "clean":
+			cmd.Env = nil
+		case "polite":
+			child = "proc-polite"
+		}
+	}
+	cmd.Env = append(cmd.Env, testChild+"="+child)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		panic(err)
+	}
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		panic(err)
+	}
+	return cmd
+}
+
+// procWatch holds a process, so that its end can be waited for.
+func procWatch(t *testing.T, line string) int {
+	t.Helper()
+	pid, err := strconv.Atoi(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		t.Fatalf("process %d: %v", pid, err)
+	}
+	t.Cleanup(func() {
+		unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+		unix.Close(fd)
+	})
+	return fd
+}
+
+// procDead says whether the process ends within ms.
+func procDead(fd, ms int) bool {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, ms)
+		if err != unix.EINTR {
+			return n == 1
+		}
+	}
+}
+
+func TestProcessLeavesNoGrandchild(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		args []string
+		rest bool // it outlives the agent and is found by End
+	}{
+		{"in the group", []string{"group"}, true},
+		{"polite in the group", []string{"group", "polite"}, true},
+		{"in the group without the mark", []string{"group", "clean"}, true},
+		{"daemon", []string{"setsid"}, true},
+		{"polite daemon", []string{"setsid", "polite"}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			spec := procSpec("proc-parent", tt.args...)
+			p, r := procStart(t, spec)
+			p.grace = time.Minute // for the agent; the grandchild gets less below
+			line := procLine(t, r)
+			fd := procWatch(t, line)
+			procEcho(t, p, r)
+			p.Stdin().Close()
+			<-p.Exited()
+			if procDead(fd, 0) {
+				t.Fatal("the grandchild went with the agent: this tests nothing")
+			}
+			p.grace = 100 * time.Millisecond
+			procEnd(t, p)
+			if !procDead(fd, 0) {
+				t.Fatal("the grandchild lives on")
+			}
+			pid, _ := strconv.Atoi(line)
+			if s, ok := readStat(pid); ok && s.ppid == os.Getpid() {
+				t.Errorf("the grandchild was not reaped: %+v", s)
+			}
+			if rest := p.Forced().Rest; len(rest) != 1 || rest[0].PID != pid || rest[0].Agent != "proc-parent" {
+				t.Errorf("forced: %+v", p.Forced())
+			}
+		})
+	}
+}
+
+func TestProcessEndFindsDaemonWithoutMark(t *testing.T) {
+	spec := procSpec("proc-parent", "setsid", "clean", "deaf")
+	p, r := procStart(t, spec)
+	fd := procWatch(t, procLine(t, r))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // no grace: the agent is signalled while the daemon hangs below it
+	if err := p.End(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if !procDead(fd, 0) {
+		t.Fatal("the daemon lives on")
+	}
+}
+
+func TestProcessKillAndEndLeaveNoDaemon(t *testing.T) {
+	p, r := procStart(t, procSpec("proc-parent", "setsid"))
+	fd := procWatch(t, procLine(t, r))
+	p.Kill()
+	procEnd(t, p)
+	if !procDead(fd, 0) {
+		t.Fatal("the daemon lives on")
+	}
+}
+
+func TestProcessExitIsSeenWhileGrandchildHoldsStderr(t *testing.T) {
+	p, r := procStart(t, procSpec("proc-parent", "group"))
+	procWatch(t, procLine(t, r))
+	p.Stdin().Close()
+	select {
+	case <-p.Exited():
+	case <-time.After(time.Minute):
+		t.Fatal("the exit of the agent went unnoticed")
+	}
+}
+
+func TestProcessEndLeavesOtherAgentsAlone(t *testing.T) {
+	a, ra := procStart(t, procSpec("proc-parent", "setsid"))
+	b, rb := procStart(t, procSpec("proc-parent", "setsid"))
+	fa, fb := procWatch(t, procLine(t, ra)), procWatch(t, procLine(t, rb))
+	// A child of somebody else in this process must neither be killed nor reaped.
+	other := exec.Command(procSelf())
+	other.Env = append(procEnv(), testChild+"=proc-exit")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	awaitExit(other.Process.Pid)
+
+	a.Kill()
+	procEnd(t, a)
+	if !procDead(fa, 0) {
+		t.Fatal("the daemon of the ended agent lives on")
+	}
+	procEcho(t, b, rb)
+	if procDead(fb, 0) {
+		t.Fatal("the daemon of the other agent was ended")
+	}
+	other.Wait()
+	if code := other.ProcessState.ExitCode(); code != 3 {
+		t.Fatalf("somebody else's child: %v", other.ProcessState)
+	}
+	b.Kill()
+	procEnd(t, b)
+	if !procDead(fb, 0) {
+		t.Fatal("the daemon of the second agent lives on")
+	}
+}
+
+func TestProcessDiesWithPerlica(t *testing.T) {
+	if err := adopt(); err != nil { // so that what survives is below this test
+		t.Fatal(err)
+	}
+	middle := exec.Command(procSelf())
+	middle.Env = append(procEnv(), testChild+"=proc-middle")
+	out, err := middle.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := middle.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r := bufio.NewReader(out)
+	agent := procWatch(t, procLine(t, r))
+	line := procLine(t, r)
+	daemon := procWatch(t, line)
+	pid, _ := strconv.Atoi(line)
+	if s := procSurvivor(pid); s != nil {
+		t.Errorf("listed while its Perlica lives: %+v", s)
+	}
+	middle.Process.Kill()
+	middle.Wait()
+	if !procDead(agent, 60_000) {
+		t.Fatal("the agent outlived a killed Perlica")
+	}
+	if procDead(daemon, 0) {
+		t.Fatal("the daemon died too: the rest tests nothing")
+	}
+	s := procSurvivor(pid)
+	if s == nil || s.Agent != "proc-agent" || s.Command == "" {
+		t.Errorf("survivor: %+v", s)
+	}
+	if procDead(daemon, 0) {
+		t.Error("Survivors ended what it listed")
+	}
+}
+
+func procSurvivor(pid int) *Survivor {
+	for _, s := range Survivors() {
+		if s.PID == pid {
+			return &s
+		}
+	}
+	return nil
+}
+
+func TestProcessOutlivesTheThreadThatStartedIt(t *testing.T) {
+	var p *Process
+	var err error
+	tid := make(chan int)
+	var start func()
+	start = func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if unix.Gettid() == os.Getpid() {
+			defer runtime.UnlockOSThread()
+			done := make(chan int) // the main thread never ends: keep it, take another
+			go func() { start(); close(done) }()
+			<-done
+			return
+		}
+		p, err = Start(procSpec("proc-echo"))
+		tid <- unix.Gettid()
+	}
+	go start()
+	task := fmt.Sprintf("/proc/self/task/%d", <-tid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
+		if _, err := os.Stat(task); os.IsNotExist(err) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the thread did not end")
+		}
+	}
+	defer p.stdout.Close()
+	procEcho(t, p, bufio.NewReader(p.stdout))
+	procEnd(t, p)
+}
+
+func TestProcessReadsItsOwnStat(t *testing.T) {
+	s, ok := readStat(os.Getpid())
+	if !ok || s.ppid != os.Getppid() || s.pgid != unix.Getpgrp() || s.start == 0 || s.state == 'Z' {
+		t.Fatalf("%+v %v", s, ok)
+	}
+}
+
+// TestProcessHasNoTerminal: an agent is in a session of its own, so that what it starts cannot act
+// with the terminal of the person who started it.
+func TestProcessHasNoTerminal(t *testing.T) {
+	p, r := procStart(t, procSpec("proc-echo"))
+	procEcho(t, p, r)
+	if sid, err := unix.Getsid(p.Pid()); err != nil || sid != p.Pid() {
+		t.Errorf("process %d is in session %d: %v", p.Pid(), sid, err)
+	}
+	procEnd(t, p)
+}

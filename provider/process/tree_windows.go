@@ -1,0 +1,83 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// treeIsComplete says whether rest finds all that an agent started.
+const treeIsComplete = true
+
+// tree is a job object that ends all its processes when its last handle is
+// closed, hence also when Perlica dies. Between the start of the agent and its
+// assignment to the job, what the agent starts is not in the job; os/exec has no
+// way to start it suspended.
+type tree struct{ job windows.Handle }
+
+func newTree(mark string) (*tree, error) {
+	job, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("create a job object: %w", err)
+	}
+	var info windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+	info.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
+	_, err = windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation,
+		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
+	if err != nil {
+		windows.CloseHandle(job)
+		return nil, fmt.Errorf("limit the job object: %w", err)
+	}
+	return &tree{job: job}, nil
+}
+
+func (t *tree) prepare(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
+}
+
+func (t *tree) started(p *os.Process) error {
+	h, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(p.Pid))
+	if err != nil {
+		return fmt.Errorf("open the agent's process: %w", err)
+	}
+	defer windows.CloseHandle(h)
+	if err := windows.AssignProcessToJobObject(t.job, h); err != nil {
+		return fmt.Errorf("assign the agent to its job: %w", err)
+	}
+	return nil
+}
+
+func (t *tree) remember(int) {}
+func (t *tree) term() error  { return t.kill() } // nothing here can be asked to leave
+func (t *tree) kill() error  { return windows.TerminateJobObject(t.job, 1) }
+func (t *tree) close() error { return windows.CloseHandle(t.job) }
+
+// rest ends what is left in the job. It gives no grace: nothing could be told to
+// leave.
+func (t *tree) rest(time.Duration, <-chan struct{}) (ended, survived []Survivor) {
+	t.kill()
+	return nil, nil
+}
+
+// awaitExit blocks until a child has ended.
+func awaitExit(pid int) {
+	h, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(pid))
+	if err != nil {
+		return
+	}
+	defer windows.CloseHandle(h)
+	windows.WaitForSingleObject(h, windows.INFINITE)
+}
+
+func startTime(int) uint64 { return 0 }
+
+func signalName(*os.ProcessState) string { return "" }
+
+// Survivors lists processes that outlived their agent and their Perlica. A job
+// object leaves none.
+func Survivors() []Survivor { return nil }

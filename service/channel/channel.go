@@ -1,0 +1,119 @@
+// Package channel is what the bridge asks of a messaging platform: to poll, to send, and to say
+// what it can take. It promises that a text is cut and translated for a platform without a loss.
+//
+// The one idea: a [Channel] carries messages and knows nothing of agents, rights or the log.
+package channel
+
+import (
+	"context"
+	"time"
+)
+
+// A Channel carries messages between people's phones and the bridge. It knows nothing of agents,
+// rights or the log: it takes messages from a cursor on, and sends what it is given. Its
+// methods may be called from several goroutines, Poll from one at a time.
+//
+// Errors of Send are judged by their kind: one that wraps ErrNotSent says that the platform has
+// certainly not taken the message, a *RateLimitError besides when to come again, a
+// *RejectedError that it never will. After any other error it is not known.
+type Channel interface {
+	// Name is the channel's id in the configuration and on the log: "telegram".
+	Name() string
+	// Limits are what the platform can take.
+	Limits() Limits
+	// Poll returns the messages behind the cursor and the cursor behind them. Without any it
+	// waits for some, for as long as the platform holds a request open. The empty cursor is
+	// the beginning of what the platform still has. A message may be returned again.
+	Poll(ctx context.Context, cursor string) (messages []Inbound, next string, err error)
+	// Send sends one message and returns the platform's id of it.
+	Send(ctx context.Context, m Outbound) (id string, err error)
+	// After reports whether a message that Poll returned last came, in its chat, behind one that
+	// Send named sent: by the numbers of the platform, or, where it has none, by the order in which
+	// this channel was told. Clocks do not say that. Where it cannot be known it is false.
+	After(m Inbound, sent string) bool
+}
+
+// An Editor is a channel that can change a message that was sent.
+type Editor interface {
+	Edit(ctx context.Context, id string, m Outbound) error
+}
+
+// A Typist is a channel that can show that somebody is typing. The sign fades by itself within
+// seconds.
+type Typist interface {
+	Typing(ctx context.Context, chat string) error
+}
+
+// A Refuser is a channel whose sender waits for an answer: it can be told that a message was not
+// taken.
+type Refuser interface {
+	// Refuse answers a message that Poll returned, and that is not to be returned again.
+	Refuse(m Inbound, why *ConflictError)
+}
+
+// Limits are what a platform can take.
+type Limits struct {
+	Text    int  // the longest text of one message, in UTF-16 code units; 0: any
+	Buttons bool // options are buttons, else numbers
+	Files   bool // a long text may be sent as a file
+	Format  Format
+	// Dedupes says that the channel knows the keys of what it was sent, so that sending again
+	// does not make a second message.
+	Dedupes bool
+}
+
+// Format is how a platform writes emphasis and code.
+type Format string
+
+// The formats.
+const (
+	Plain    Format = "plain"
+	Markdown Format = "markdown" // CommonMark, as it is
+	HTML     Format = "html"     // Telegram's subset: b, i, code, pre, a
+)
+
+// Inbound is a message of a person. Chat and Contact are the platform's own ids: answers go to
+// the chat, rights belong to the contact.
+type Inbound struct {
+	ID      string // the platform's, unique in its channel
+	Chat    string
+	Contact string
+	Name    string // of the contact, as the platform shows it
+	Text    string
+	Files   []File
+	Sent    time.Time
+	Own     bool // it came from the bridge itself, or is an echo of what it sent
+	// Quoted says that these are somebody else's words, handed on: they answer no question, are
+	// no command and pair no one.
+	Quoted bool
+	// ReplyTo is the id of the message that it answers, if it does; of one that cannot be named,
+	// such as a story or a message of another chat, any words that are no id.
+	ReplyTo string
+	Button  string // the data of the button that was pressed, if one was; Text is then its label
+}
+
+// File is a file that came or goes with a message.
+type File struct {
+	Name string
+	Path string // on this machine
+	MIME string
+}
+
+// Outbound is a message to a person.
+type Outbound struct {
+	Chat    string
+	Text    string // in the channel's Format
+	Buttons []Button
+	File    *File
+	ReplyTo string // the id of a message of the person; empty: none
+	Key     string // the same for every attempt to send the same message
+}
+
+// RepeatedMark begins a message that the platform may have taken before.
+const RepeatedMark = "(possibly repeated)\n"
+
+// Button is one answer to a question.
+type Button struct {
+	Label string
+	Data  string // comes back in Inbound.Button; at most 64 bytes
+}

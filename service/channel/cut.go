@@ -1,0 +1,167 @@
+package channel
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// reserve is what numbering and the mark of a repeated message may take of a message.
+const reserve = len(RepeatedMark) + len("(1000/1000)\n")
+
+// longestLang is the longest name of a language that is kept as one.
+const longestLang = 20
+
+// smallest is the least that a part may be given, whatever a platform says.
+const smallest = 20
+
+// Cut translates Markdown into a platform's format and cuts it into messages that the platform
+// takes: between paragraphs and code blocks where that is possible, else between lines, words
+// or characters. A code block that is cut is closed and opened again. Where there are several
+// messages, they are numbered. Nothing is lost.
+func Cut(markdown string, limits Limits) []string {
+	blocks := parseBlocks(strings.ToValidUTF8(markdown, "\uFFFD")) // cutting looks for characters
+	room := 0
+	if limits.Text > 0 {
+		room = max(limits.Text-reserve, smallest)
+	}
+	var parts []string
+	var cur strings.Builder
+	for _, b := range blocks {
+		for _, piece := range fitting(b, limits.Format, room) {
+			text := piece.render(limits.Format)
+			if cur.Len() > 0 && room > 0 && units(cur.String())+2+units(text) > room {
+				parts = append(parts, cur.String())
+				cur.Reset()
+			}
+			if cur.Len() > 0 {
+				cur.WriteString("\n\n")
+			}
+			cur.WriteString(text)
+		}
+	}
+	if cur.Len() > 0 || len(parts) == 0 {
+		parts = append(parts, cur.String())
+	}
+	if len(parts) > 1 {
+		for i := range parts {
+			parts[i] = fmt.Sprintf("(%d/%d)\n%s", i+1, len(parts), parts[i])
+		}
+	}
+	return parts
+}
+
+// units is how long a text is for those who count in UTF-16.
+func units(s string) int {
+	n := 0
+	for _, r := range s {
+		n += max(utf16.RuneLen(r), 1)
+	}
+	return n
+}
+
+// block is a paragraph, or a block of code.
+type block struct {
+	code bool
+	lang string
+	text string
+}
+
+// parseBlocks cuts Markdown at blank lines and at fences. A block of code that is not closed
+// reaches to the end.
+func parseBlocks(markdown string) (list []block) {
+	var lines []string
+	fence, lang := "", ""
+	end := func(code bool) {
+		if text := strings.Join(lines, "\n"); code || strings.TrimSpace(text) != "" {
+			list = append(list, block{code, lang, text})
+		}
+		lines, lang = nil, ""
+	}
+	for line := range strings.SplitSeq(strings.ReplaceAll(markdown, "\r\n", "\n"), "\n") {
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case fence != "":
+			if strings.HasPrefix(trimmed, fence) && strings.Trim(trimmed, fence[:1]) == "" {
+				end(true)
+				fence = ""
+				continue
+			}
+			lines = append(lines, line)
+		case strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~"):
+			mark := trimmed[:len(trimmed)-len(strings.TrimLeft(trimmed, trimmed[:1]))]
+			info := trimmed[len(mark):]
+			if strings.Contains(info, "`") { // code within a line
+				lines = append(lines, line)
+				continue
+			}
+			end(false)
+			fence, lang = mark, strings.TrimSpace(info)
+			if len(lang) > longestLang || strings.ContainsAny(lang, " \t") {
+				lines, lang = append(lines, lang), "" // it is more than a language, and must not be lost
+			}
+		case trimmed == "":
+			end(false)
+		default:
+			lines = append(lines, line)
+		}
+	}
+	end(fence != "")
+	return list
+}
+
+// fitting cuts a block into pieces that fit into room by themselves.
+func fitting(b block, f Format, room int) []block {
+	if room == 0 || units(b.render(f)) <= room {
+		return []block{b}
+	}
+	var pieces []block
+	var cur strings.Builder
+	frame := units(block{b.code, b.lang, ""}.render(f)) // of code
+	size, started := frame, false                       // size is that of cur as it is written
+	add := func(text, glue string) {
+		// Lines are written each for itself: a whole takes no more than the sum. Parts of a line
+		// are not, and stay apart.
+		n := units(block{b.code, b.lang, text}.render(f)) - frame
+		if started && (glue == "" || size+len(glue)+n > room) {
+			pieces = append(pieces, block{b.code, b.lang, cur.String()})
+			cur.Reset()
+			size, started = frame, false
+		}
+		if started {
+			cur.WriteString(glue)
+			size += len(glue)
+		}
+		cur.WriteString(text)
+		size, started = size+n, true
+	}
+	for line := range strings.SplitSeq(b.text, "\n") {
+		glue := "\n"
+		for _, atom := range atoms(block{b.code, b.lang, line}, f, room) {
+			add(atom, glue)
+			glue = ""
+		}
+	}
+	return append(pieces, block{b.code, b.lang, cur.String()})
+}
+
+// atoms cuts one line into texts that fit, at a space near the middle if there is one.
+func atoms(b block, f Format, room int) []string {
+	if units(b.render(f)) <= room || utf8.RuneCountInString(b.text) < 2 {
+		return []string{b.text}
+	}
+	at := len(b.text) / 2
+	for !utf8.RuneStart(b.text[at]) {
+		at--
+	}
+	if space := strings.LastIndexByte(b.text[:at], ' '); space > at/2 {
+		at = space + 1
+	}
+	if at == 0 { // the first character is longer than the rest
+		_, at = utf8.DecodeRuneInString(b.text)
+	}
+	left, right := b, b
+	left.text, right.text = b.text[:at], b.text[at:]
+	return append(atoms(left, f, room), atoms(right, f, room)...)
+}

@@ -1,0 +1,149 @@
+package channel
+
+import (
+	"fmt"
+	"html"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+)
+
+// letters are what must not be lost: all but signs, spaces, and what cutting adds.
+func letters(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return -1
+	}, s)
+}
+
+var (
+	tags   = regexp.MustCompile(`<[^>]*>`)
+	number = regexp.MustCompile(`^\(\d+/\d+\)\n`)
+)
+
+func joined(parts []string) string {
+	var b strings.Builder
+	for _, p := range parts {
+		b.WriteString(number.ReplaceAllString(p, "") + "\n")
+	}
+	return b.String()
+}
+
+func TestFormats(t *testing.T) {
+	for markdown, want := range map[string][2]string{ // plain, HTML
+		"**bold** and *thin*":         {"bold and thin", "<b>bold</b> and <i>thin</i>"},
+		"a_b_c and 2*3*4 <x>&":        {"a_b_c and 234 <x>&", "a_b_c and 2<i>3</i>4 &lt;x&gt;&amp;"},
+		"# Title\ntext":               {"Title\ntext", "<b>Title</b>\ntext"},
+		"`a<b` and `` ` ``":           {"`a<b` and ` ` `", "<code>a&lt;b</code> and <code> ` </code>"},
+		"[link](https://x.org/?a&b)":  {"link (https://x.org/?a&b)", `<a href="https://x.org/?a&amp;b">link</a>`},
+		"[x](javascript:alert)":       {"[x](javascript:alert)", "[x](javascript:alert)"},
+		"```go\nif a < b {\n}\n```":   {"if a < b {\n}", "<pre><code class=\"language-go\">if a &lt; b {\n}</code></pre>"},
+		"not **closed and `neither":   {"not **closed and `neither", "not **closed and `neither"},
+		"**a *b* c**":                 {"a b c", "<b>a <i>b</i> c</b>"},
+		`\*literal\*`:                 {"*literal*", "*literal*"},
+		"one\n\ntwo\n\n\n\nthree":     {"one\n\ntwo\n\nthree", "one\n\ntwo\n\nthree"},
+		"```\nnever closed\n\nfor it": {"never closed\n\nfor it", "<pre>never closed\n\nfor it</pre>"},
+	} {
+		for i, f := range []Format{Plain, HTML} {
+			if got := Cut(markdown, Limits{Format: f}); len(got) != 1 || got[0] != want[i] {
+				t.Errorf("%q as %s: %q, want %q", markdown, f, got, want[i])
+			}
+		}
+	}
+}
+
+// TestCodeBlocksAreReopened: each part is a whole.
+func TestCodeBlocksAreReopened(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("Look:\n\n```go\n")
+	for i := range 50 {
+		fmt.Fprintf(&b, "line %d\n", i)
+	}
+	b.WriteString("```\n\nThat is all.")
+	parts := Cut(b.String(), Limits{Text: 200, Format: Markdown})
+	if len(parts) < 3 {
+		t.Fatalf("%d parts", len(parts))
+	}
+	for i, p := range parts {
+		if n := strings.Count(p, "```"); n%2 != 0 {
+			t.Errorf("part %d has a block that is open: %q", i, p)
+		}
+		if !strings.HasPrefix(p, fmt.Sprintf("(%d/%d)\n", i+1, len(parts))) {
+			t.Errorf("part %d is not numbered: %q", i, p)
+		}
+	}
+}
+
+// TestHostileRepliesTakeAMoment: nothing that an agent says keeps the bridge busy.
+func TestHostileRepliesTakeAMoment(t *testing.T) {
+	for _, unit := range []string{"*", "_a", "`", "[", "[a](", "**a", "` ``", "\n", "语"} {
+		begin := time.Now()
+		Cut(strings.Repeat(unit, 200_000/len(unit)), Limits{Text: 4096, Format: HTML})
+		if took := time.Since(begin); took > 20*time.Second {
+			t.Errorf("%q took %s", unit, took)
+		}
+	}
+	begin := time.Now() // it took 40 s when each line had the lines before it written again
+	Cut(strings.Repeat("a line of an answer\n", 250_000), Limits{Text: 16_000, Format: Plain})
+	if took := time.Since(begin); took > 20*time.Second {
+		t.Errorf("5 MB took %s", took)
+	}
+}
+
+func FuzzCut(f *testing.F) {
+	f.Add("# A\n\n**b** `c` _d_ [e](https://f)\n\n```go\ncode\n```\n\n- list\n", 100)
+	f.Add("```\n"+strings.Repeat("x", 500), 60)
+	f.Add(strings.Repeat("语", 300)+" `a", 70)
+	f.Add("a***b**c*d\\*`", 50)
+	f.Add("~~~\n```\n~~~", 50)
+	f.Add(strings.Repeat("\xb5", 1600)+" no beginning of a character before the middle", 4)
+	f.Fuzz(func(t *testing.T, text string, limit int) {
+		if len(text) > 4000 {
+			return
+		}
+		limit = 64 + max(limit, -limit, 0)%5000
+		for _, format := range []Format{Plain, Markdown, HTML} {
+			parts := Cut(text, Limits{Text: limit, Format: format})
+			for _, p := range parts {
+				if n := units(p); n > limit+smallest && format != HTML { // tags around one character may be more
+					t.Errorf("%s: %d units, the limit is %d: %q", format, n, limit, p)
+				}
+			}
+			if format != HTML {
+				continue
+			}
+			for _, p := range parts {
+				for _, tag := range []string{"b", "i", "code", "pre", "a"} {
+					open := strings.Count(p, "<"+tag+">") + strings.Count(p, "<"+tag+" ")
+					if closed := strings.Count(p, "</"+tag+">"); open != closed {
+						t.Errorf("<%s> is opened %d times and closed %d times: %q", tag, open, closed, p)
+					}
+				}
+			}
+		}
+		// What Markdown marks aside, every letter arrives, wherever it is cut.
+		whole := letters(strings.Join(plainBlocks(text), "\n"))
+		if got := letters(joined(Cut(text, Limits{Text: limit, Format: Plain}))); !sameLetters(got, whole) {
+			t.Errorf("plain: %q became %q", whole, got)
+		}
+		stripped := tags.ReplaceAllString(joined(Cut(text, Limits{Text: limit, Format: HTML})), "")
+		if got := letters(html.UnescapeString(stripped)); !strings.Contains(text, "](") && !strings.Contains(text, "&") && !sameLetters(got, whole) {
+			t.Errorf("HTML: %q became %q", whole, got)
+		}
+	})
+}
+
+// plainBlocks are the texts of the blocks as they were written.
+func plainBlocks(text string) (list []string) {
+	for _, b := range parseBlocks(strings.ToValidUTF8(text, "\uFFFD")) {
+		list = append(list, b.text)
+	}
+	return list
+}
+
+// sameLetters compares texts; a link that was cut in two keeps its letters, too.
+func sameLetters(a, b string) bool { return a == b }

@@ -1,0 +1,215 @@
+package channel
+
+import (
+	"html"
+	"regexp"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// render is a block as a platform writes it.
+func (b block) render(f Format) string {
+	switch f {
+	case Markdown:
+		if !b.code {
+			return b.text
+		}
+		ticks := "```"
+		for strings.Contains(b.text, ticks) {
+			ticks += "`"
+		}
+		return ticks + b.lang + "\n" + b.text + "\n" + ticks
+	case HTML:
+		if !b.code {
+			return paragraph(b.text, htmlMarks)
+		}
+		if b.lang != "" {
+			return `<pre><code class="language-` + html.EscapeString(b.lang) + `">` + html.EscapeString(b.text) + "</code></pre>"
+		}
+		return "<pre>" + html.EscapeString(b.text) + "</pre>"
+	}
+	if !b.code {
+		return paragraph(b.text, plainMarks)
+	}
+	return b.text
+}
+
+// marks is how a format writes what Markdown marks.
+type marks struct {
+	escape             func(string) string
+	bold, italic, code [2]string
+	link               func(text, url string) string
+	heading            [2]string
+}
+
+var (
+	plainMarks = marks{
+		escape: func(s string) string { return s },
+		code:   [2]string{"`", "`"}, // a name is told from a word
+		link: func(text, url string) string {
+			if text == url {
+				return url
+			}
+			return text + " (" + url + ")"
+		},
+	}
+	htmlMarks = marks{
+		escape: html.EscapeString,
+		bold:   [2]string{"<b>", "</b>"}, italic: [2]string{"<i>", "</i>"}, code: [2]string{"<code>", "</code>"},
+		link:    func(text, url string) string { return `<a href="` + html.EscapeString(url) + `">` + text + "</a>" },
+		heading: [2]string{"<b>", "</b>"},
+	}
+)
+
+var heading = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^ {0,3}#{1,6}\s+(.*?)(\s+#+)?\s*$`)
+})
+
+func paragraph(text string, m marks) string {
+	lines := strings.Split(text, "\n")
+	var b strings.Builder
+	for i := 0; i < len(lines); i++ {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		if h := heading().FindStringSubmatch(lines[i]); h != nil {
+			if m.heading[0] == "" {
+				b.WriteString(inline(h[1], m, 0))
+			} else { // bold in bold is not taken by all
+				b.WriteString(m.heading[0] + m.escape(h[1]) + m.heading[1])
+			}
+			continue
+		}
+		b.WriteString(inline(lines[i], m, 0))
+	}
+	return b.String()
+}
+
+// deepest is how far marks are looked for in marks.
+const deepest = 3
+
+// farthest is how far off the end of what is marked is looked for: a line of a million signs
+// takes a moment, not an hour.
+const farthest = 2000
+
+// inline translates code, emphasis and links within a line. What is not closed is text.
+func inline(s string, m marks, depth int) string {
+	var b strings.Builder
+	plain := 0 // where the text begins that is not written yet
+	write := func(upto int) { b.WriteString(m.escape(s[plain:upto])) }
+	for i := 0; i < len(s); {
+		n, out := mark(s, i, m, depth)
+		if n == 0 {
+			if s[i] == '`' { // an opening that is not closed is no other opening
+				n := len(s[i:]) - len(strings.TrimLeft(s[i:], "`"))
+				i += n
+				continue
+			}
+			i++
+			continue
+		}
+		write(i)
+		b.WriteString(out)
+		i += n
+		plain = i
+	}
+	write(len(s))
+	return b.String()
+}
+
+// mark translates what is marked from i on, and returns how much of s it took.
+func mark(s string, i int, m marks, depth int) (n int, out string) {
+	s = s[:min(len(s), i+farthest)]
+	rest := s[i:]
+	switch {
+	case rest[0] == '\\' && len(rest) > 1 && strings.IndexByte("\\`*_[]()#<>~", rest[1]) >= 0:
+		return 2, m.escape(rest[1:2])
+	case rest[0] == '`':
+		ticks := rest[:len(rest)-len(strings.TrimLeft(rest, "`"))]
+		end := closing(rest[len(ticks):], ticks)
+		if end < 0 {
+			return 0, ""
+		}
+		code := rest[len(ticks) : len(ticks)+end]
+		return 2*len(ticks) + end, m.code[0] + m.escape(code) + m.code[1]
+	case depth >= deepest:
+		return 0, ""
+	case strings.HasPrefix(rest, "**"), strings.HasPrefix(rest, "__"):
+		if inner, ok := emphasis(s, i, rest[:2]); ok {
+			return len(inner) + 4, m.bold[0] + inline(inner, m, depth+1) + m.bold[1]
+		}
+	case rest[0] == '*' || rest[0] == '_':
+		if inner, ok := emphasis(s, i, rest[:1]); ok {
+			return len(inner) + 2, m.italic[0] + inline(inner, m, depth+1) + m.italic[1]
+		}
+	case rest[0] == '[':
+		text, after, ok := strings.Cut(rest[1:], "](")
+		url, _, closed := strings.Cut(after, ")")
+		if ok && closed && !strings.ContainsAny(text, "[]") && isURL(url) {
+			return len(text) + len(url) + 4, m.link(inline(text, m, deepest), url)
+		}
+	}
+	return 0, ""
+}
+
+// closing finds a run of exactly these ticks.
+func closing(s, ticks string) int {
+	for at := 0; at < len(s); {
+		if s[at] != '`' {
+			at++
+			continue
+		}
+		n := len(s[at:]) - len(strings.TrimLeft(s[at:], "`"))
+		if n == len(ticks) && at > 0 {
+			return at
+		}
+		at += n
+	}
+	return -1
+}
+
+// emphasis returns what stands between two signs, if they are emphasis: they touch their text,
+// and an underscore within a word is a part of it.
+func emphasis(s string, i int, sign string) (inner string, ok bool) {
+	rest := s[i+len(sign):]
+	end := unescaped(rest, sign)
+	if end <= 0 {
+		return "", false
+	}
+	inner = rest[:end]
+	first, _ := utf8.DecodeRuneInString(inner)
+	last, _ := utf8.DecodeLastRuneInString(inner)
+	if unicode.IsSpace(first) || unicode.IsSpace(last) || unescaped(inner, "`") >= 0 || inner[0] == sign[0] {
+		return "", false
+	}
+	if sign[0] == '_' {
+		before, _ := utf8.DecodeLastRuneInString(s[:i])
+		after, _ := utf8.DecodeRuneInString(rest[end+len(sign):])
+		if isWord(before) || isWord(after) {
+			return "", false
+		}
+	}
+	return inner, true
+}
+
+// unescaped finds the first sign that no backslash takes for itself, or returns -1.
+func unescaped(s, sign string) int {
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' {
+			i++
+		} else if strings.HasPrefix(s[i:], sign) {
+			return i
+		}
+	}
+	return -1
+}
+
+func isWord(r rune) bool {
+	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_')
+}
+
+func isURL(s string) bool {
+	return (strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "mailto:")) && !strings.ContainsAny(s, " \t<>\"")
+}
