@@ -34,8 +34,10 @@ var mayImport = map[string][]string{
 	"eventlog/witness":     {"eventlog", "eventlog/event", "eventlog/evidence"},
 	"interaction":          {"eventlog", "eventlog/event"},
 	"interaction/card":     {"interaction"},
-	"policy":               {"eventlog", "eventlog/event"},
-	"policy/toolcall":      {"policy"},
+	"policy":               {"policy/shell"},
+	"policy/shell":         {},
+	"policy/standing":      {"eventlog", "eventlog/event", "policy"},
+	"policy/toolcall":      {"policy", "policy/shell"},
 	"provider":             {"provider/process"},
 	"provider/process":     {"provider/descent"},
 	"provider/registry":    {"provider"},
@@ -44,7 +46,7 @@ var mayImport = map[string][]string{
 	"kernel/config":        {"policy", "eventlog/redact"},
 	"kernel/fact":          {"eventlog/event", "interaction", "provider"},
 	"kernel/logtrust":      {"eventlog", "eventlog/event", "eventlog/evidence"},
-	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/toolcall", "provider", "provider/registry", "kernel/config", "kernel/fact", "kernel/logtrust"},
+	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/shell", "policy/standing", "policy/toolcall", "provider", "provider/registry", "kernel/config", "kernel/fact", "kernel/logtrust"},
 	"kernel/report":        {"eventlog", "eventlog/event", "interaction", "policy", "provider", "kernel", "kernel/fact"},
 	"kernel/checkup":       {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "provider/process", "kernel", "kernel/config"},
 	"kernel/command":       {"eventlog", "eventlog/event", "eventlog/evidence", "interaction", "interaction/card", "kernel", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report"},
@@ -65,22 +67,20 @@ var mayImport = map[string][]string{
 	"cmd/perlica": {
 		"cmd/perlica/term", "cmd/perlica/editor", "cmd/perlica/markdown", "service", "service/channel", "service/local", "service/telegram", "service/webhook",
 		"service/imessage", "kernel", "kernel/checkup", "kernel/command", "kernel/config",
-		"kernel/fact", "kernel/logtrust", "kernel/report", "provider", "provider/descent", "provider/predictable", "provider/process", "provider/registry", "policy", "interaction", "interaction/card", "eventlog", "eventlog/event", "eventlog/evidence",
+		"kernel/fact", "kernel/logtrust", "kernel/report", "provider", "provider/descent", "provider/predictable", "provider/process", "provider/registry", "policy", "policy/shell", "policy/standing", "interaction", "interaction/card", "eventlog", "eventlog/event", "eventlog/evidence",
 		"eventlog/redact", "eventlog/trail", "eventlog/witness",
 	},
 }
 
 // mayImportInTests is what tests need beside that.
 var mayImportInTests = map[string][]string{
-	"kernel/report": {"eventlog/evidence"},
-
+	"kernel/report":     {"eventlog/evidence"},
 	"provider":          {"provider/predictable"},
 	"provider/registry": {"provider/process"},
 	"kernel":            {"provider/predictable"},
 	"service":           {"provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
-
-	"service/telegram": {"service/telegram/telegramtest"},
-	"cmd/perlica":      {"service/telegram/telegramtest"},
+	"service/telegram":  {"service/telegram/telegramtest"},
+	"cmd/perlica":       {"service/telegram/telegramtest"},
 }
 
 // only lists who may import what is not ours: who starts processes, listens to signals,
@@ -99,7 +99,7 @@ var only = map[string][]string{
 	"golang.org/x/mod/sumdb/tlog":      {"eventlog", "eventlog/event", "eventlog/evidence"},
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
 	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica"},
-	"mvdan.cc/sh/v3/syntax":            {"policy", "kernel"}, // of kernel see onlyName
+	"mvdan.cc/sh/v3/syntax":            {"policy/shell", "kernel"}, // of kernel see onlyName
 }
 
 // onlyName is finer: of these packages, a folder uses nothing but the names listed.

@@ -16,6 +16,8 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
+	"github.com/perlica/perlica/policy/standing"
 )
 
 func (a *app) policyCommand() *cobra.Command {
@@ -149,16 +151,16 @@ func (a *app) checkRequest(ctx context.Context, p *place, f checkFlags, args []s
 	}
 	req := policy.Request{
 		Provider: f.provider, Kind: f.kind,
-		Place: policy.Place{Dir: dir, Home: p.dirs.Home, Temp: tempDirs(), Own: kernel.OwnFolders(p.ws, p.dirs)},
+		Place: shell.Place{Dir: dir, Home: p.dirs.Home, Temp: tempDirs(), Own: kernel.OwnFolders(p.ws, p.dirs)},
 		// Every real agent offers these two; without a way to say yes once all is a question.
 		Options: []policy.Option{{ID: "allow_once", Kind: "allow_once"}, {ID: "reject_once", Kind: "reject_once"}},
 	}
 	switch len(args) {
 	case 0:
 	case 1:
-		req.Commands = []policy.Command{{Text: args[0]}}
+		req.Commands = []shell.Command{{Text: args[0]}}
 	default:
-		req.Commands = []policy.Command{{Argv: args}}
+		req.Commands = []shell.Command{{Argv: args}}
 	}
 	req.HasCommand = len(req.Commands) > 0
 	if req.Kind == "" {
@@ -192,7 +194,7 @@ func (a *app) checkRequest(ctx context.Context, p *place, f checkFlags, args []s
 	}
 	// What was remembered holds for the agent's program and its arguments.
 	if agent, err := a.resolver(p).Named(req.Provider); err == nil {
-		req.Agent, _ = policy.Words(agent.Command)
+		req.Agent, _ = shell.Words(agent.Command)
 	}
 	return req, nil
 }
@@ -205,8 +207,8 @@ func (a *app) approvals(ctx context.Context, p *place) (count, all []policy.Appr
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	view, remove, err := openView(paths.Approvals, func(path string) (*policy.Standing, error) {
-		return policy.OpenStanding(ctx, log, path)
+	view, remove, err := openView(paths.Approvals, func(path string) (*standing.View, error) {
+		return standing.Open(ctx, log, path)
 	})
 	if err != nil {
 		return nil, nil, err
@@ -225,7 +227,7 @@ type checked struct {
 	Effect   policy.Effect    `json:"effect"`
 	By       policy.By        `json:"by"`
 	Why      string           `json:"why"`
-	Tier     policy.Tier      `json:"tier"`
+	Tier     shell.Tier       `json:"tier"`
 	Rule     *policy.Rule     `json:"rule,omitempty"`
 	Approval *policy.Approval `json:"approval,omitempty"`
 	Word     string           `json:"word,omitempty"` // with which a person may say yes once
