@@ -51,6 +51,7 @@ var mayImport = map[string][]string{
 	"service/webhook":      {"provider/descent", "service", "service/attachment"},
 	"service/imessage":     {"service"},
 	"cmd/perlica/term":     {},
+	"cmd/perlica/builtin":  {"provider/predictable"},
 	"cmd/perlica/markdown": {"cmd/perlica/term"},
 	"cmd/perlica/editor":   {"cmd/perlica/term"},
 	"cmd/bench":            {"eventlog", "kernel", "kernel/config", "policy", "provider", "provider/predictable"},
@@ -58,7 +59,7 @@ var mayImport = map[string][]string{
 
 	"service/telegram/telegramtest": {},
 	"cmd/perlica": {
-		"cmd/perlica/term", "cmd/perlica/editor", "cmd/perlica/markdown", "service", "service/local", "service/telegram", "service/webhook",
+		"cmd/perlica/builtin", "cmd/perlica/term", "cmd/perlica/editor", "cmd/perlica/markdown", "service", "service/local", "service/telegram", "service/webhook",
 		"service/imessage", "kernel", "kernel/checkup", "kernel/command", "kernel/config",
 		"kernel/fact", "kernel/logtrust", "kernel/report", "provider", "provider/descent", "provider/predictable", "policy", "interaction", "interaction/card", "eventlog", "eventlog/evidence",
 		"eventlog/redact", "eventlog/trail", "eventlog/witness",
@@ -81,7 +82,7 @@ var mayImportInTests = map[string][]string{
 // opens a socket, speaks SQL, is a command line.
 var only = map[string][]string{
 	"os/exec":                          {"provider", "provider/predictable", "service", "service/imessage", "cmd/perlica", "cmd/bench"}, // of service see onlyName
-	"os/signal":                        {"cmd/perlica"},
+	"os/signal":                        {"cmd/perlica", "cmd/perlica/builtin"},
 	"net":                              {"interaction", "service/local", "service/webhook", "cmd/perlica"},                                     // of cmd/perlica see onlyName
 	"net/http":                         {"eventlog/witness", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
 	"plugin":                           {},
