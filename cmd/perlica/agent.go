@@ -1,11 +1,9 @@
 package main
 
 import (
-	"os/signal"
-	"syscall"
-
 	"github.com/spf13/cobra"
 
+	"github.com/perlica/perlica/cmd/perlica/builtin"
 	"github.com/perlica/perlica/provider/predictable"
 )
 
@@ -28,8 +26,7 @@ for all of them. Made for trying Perlica, and any other ACP client.`,
 			if opt.Scenario == "" {
 				opt.Scenario = a.getenv(predictable.EnvScenario)
 			}
-			opt.IgnoreTerm = func() { signal.Ignore(syscall.SIGTERM) }
-			return predictable.Serve(cmd.Context(), a.stdin, a.stdout, a.stderr, opt)
+			return builtin.Serve(cmd.Context(), opt)
 		},
 	}
 	pred.Flags().StringVar(&opt.Scenario, "scenario", "", "a `file` with a scenario, or the scenario itself")
