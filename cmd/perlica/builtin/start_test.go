@@ -27,6 +27,7 @@ var mayInit = map[string]string{
 
 // frontEnd are packages that the agent's process must not initialise.
 var frontEnd = []string{
+	"github.com/spf13/", "github.com/yuin/goldmark", "github.com/perlica/perlica/policy", "github.com/perlica/perlica/eventlog",
 	"github.com/perlica/perlica/kernel", "modernc.org/sqlite", "mvdan.cc/sh", "net/http",
 }
 
