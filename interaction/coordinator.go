@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // Coordinator asks questions and takes answers, for this process and, through the log,
@@ -73,7 +74,7 @@ func (t *Ticket) close(answer *Answer, lapsed Reason, err error) {
 // Reachable first if other processes may answer.
 func (c *Coordinator) Ask(ctx context.Context, q Question) (*Ticket, error) {
 	if q.ID == "" {
-		q.ID = eventlog.InteractionID(uuid.Must(uuid.NewV7()).String())
+		q.ID = event.InteractionID(uuid.Must(uuid.NewV7()).String())
 	}
 	q.Refs.Interaction = q.ID
 	q.Asked, q.Writer = c.now(), c.log.Writer()
@@ -81,7 +82,7 @@ func (c *Coordinator) Ask(ctx context.Context, q Question) (*Ticket, error) {
 	c.mu.Lock()
 	c.open = append(c.open, t)
 	c.mu.Unlock()
-	if _, err := c.log.Append(ctx, eventlog.NewFact(eventlog.InteractionRequested, "agent", q.Refs, q)); err != nil {
+	if _, err := c.log.Append(ctx, event.NewFact(event.InteractionRequested, "agent", q.Refs, q)); err != nil {
 		c.remove(t)
 		return nil, err
 	}
@@ -108,7 +109,7 @@ func (c *Coordinator) remove(t *Ticket) {
 // Answer answers a question of this or of another process. When it returns nil the
 // answer is on disk and counts; if the asker is another process, it has been woken. A
 // TakenError says who was first. Any answer that does not count is recorded as such.
-func (c *Coordinator) Answer(ctx context.Context, id eventlog.InteractionID, a Answer) error {
+func (c *Coordinator) Answer(ctx context.Context, id event.InteractionID, a Answer) error {
 	q, err := Find(ctx, &c.log.Reader, id)
 	if err != nil {
 		return err
@@ -116,7 +117,7 @@ func (c *Coordinator) Answer(ctx context.Context, id eventlog.InteractionID, a A
 	if err := q.Check(a); err != nil {
 		return c.reject(ctx, q, a, err)
 	}
-	_, err = c.log.Append(ctx, eventlog.NewFact(eventlog.InteractionAnswered, "user", q.Refs, a))
+	_, err = c.log.Append(ctx, event.NewFact(event.InteractionAnswered, "user", q.Refs, a))
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) {
 		return c.reject(ctx, q, a, taken(ctx, &c.log.Reader, id))
@@ -144,7 +145,7 @@ func (c *Coordinator) reject(ctx context.Context, q Question, a Answer, why erro
 	if errors.Is(why, ErrAgent) { // it ran as the user, who did not answer
 		actor, a.By = "agent", a.Origin.Agent
 	}
-	fact := eventlog.NewFact(eventlog.InteractionAnswerRejected, actor, q.Refs, struct {
+	fact := event.NewFact(event.InteractionAnswerRejected, actor, q.Refs, struct {
 		Answer
 		Why string `json:"why"`
 	}{a, why.Error()})
@@ -155,7 +156,7 @@ func (c *Coordinator) reject(ctx context.Context, q Question, a Answer, why erro
 // Lapse closes a question without an answer, unless somebody was first; the Outcome
 // tells. It returns an error only if the log cannot be written.
 func (c *Coordinator) Lapse(ctx context.Context, t *Ticket, why Reason) error {
-	fact := eventlog.NewFact(eventlog.InteractionLapsed, "perlica", t.Refs, lapse{why})
+	fact := event.NewFact(event.InteractionLapsed, "perlica", t.Refs, lapse{why})
 	_, err := c.log.Append(ctx, fact)
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) {
@@ -181,7 +182,7 @@ type Resolution struct {
 // from it.
 func (c *Coordinator) Resolve(t *Ticket, r Resolution) error {
 	c.remove(t)
-	return c.log.Record(eventlog.NewFact(eventlog.InteractionResolved, "perlica", t.Refs, r))
+	return c.log.Record(event.NewFact(event.InteractionResolved, "perlica", t.Refs, r))
 }
 
 // Look takes in what other processes have put on the log. Whoever puts it there wakes this
@@ -229,8 +230,8 @@ func (c *Coordinator) Close() error {
 }
 
 // Find returns a question from the log, or ErrUnknownQuestion.
-func Find(ctx context.Context, r *eventlog.Reader, id eventlog.InteractionID) (Question, error) {
-	for e, err := range r.Events(ctx, eventlog.Query{Interaction: id, Types: []eventlog.Type{eventlog.InteractionRequested}}) {
+func Find(ctx context.Context, r *eventlog.Reader, id event.InteractionID) (Question, error) {
+	for e, err := range r.Events(ctx, event.Query{Interaction: id, Types: []event.Type{event.InteractionRequested}}) {
 		if err != nil {
 			return Question{}, err
 		}
@@ -239,23 +240,23 @@ func Find(ctx context.Context, r *eventlog.Reader, id eventlog.InteractionID) (Q
 	return Question{}, fmt.Errorf("%w: %s", ErrUnknownQuestion, id)
 }
 
-func decode(e eventlog.Event) (q Question, err error) {
+func decode(e event.Event) (q Question, err error) {
 	err = e.Decode(&q)
 	q.ID, q.Refs, q.Asked, q.Writer = e.Interaction, e.Refs, e.Time, e.Writer
 	return q, err
 }
 
 // Pending returns the questions of the given runs that nobody has answered, oldest first.
-func Pending(ctx context.Context, r *eventlog.Reader, runs []eventlog.RunID) ([]Question, error) {
+func Pending(ctx context.Context, r *eventlog.Reader, runs []event.RunID) ([]Question, error) {
 	var qs []Question
 	for _, run := range runs {
-		for e, err := range r.Events(ctx, eventlog.Query{Run: run, Types: []eventlog.Type{
-			eventlog.InteractionRequested, eventlog.InteractionAnswered, eventlog.InteractionLapsed, eventlog.InteractionResolved,
+		for e, err := range r.Events(ctx, event.Query{Run: run, Types: []event.Type{
+			event.InteractionRequested, event.InteractionAnswered, event.InteractionLapsed, event.InteractionResolved,
 		}}) {
 			if err != nil {
 				return nil, err
 			}
-			if e.Type != eventlog.InteractionRequested {
+			if e.Type != event.InteractionRequested {
 				qs = slices.DeleteFunc(qs, func(q Question) bool { return q.ID == e.Interaction })
 				continue
 			}
@@ -271,7 +272,7 @@ func Pending(ctx context.Context, r *eventlog.Reader, runs []eventlog.RunID) ([]
 }
 
 // Closed says how a question ended; it is nil while the question is open.
-func Closed(ctx context.Context, r *eventlog.Reader, id eventlog.InteractionID) (*TakenError, error) {
+func Closed(ctx context.Context, r *eventlog.Reader, id event.InteractionID) (*TakenError, error) {
 	err := taken(ctx, r, id)
 	var end *TakenError
 	if errors.As(err, &end) {
@@ -281,13 +282,13 @@ func Closed(ctx context.Context, r *eventlog.Reader, id eventlog.InteractionID) 
 }
 
 // taken returns a *TakenError if the question has an end on the log, or nil.
-func taken(ctx context.Context, r *eventlog.Reader, id eventlog.InteractionID) error {
-	types := []eventlog.Type{eventlog.InteractionAnswered, eventlog.InteractionLapsed}
-	e, ok, err := r.Last(ctx, eventlog.Query{Interaction: id, Types: types})
+func taken(ctx context.Context, r *eventlog.Reader, id event.InteractionID) error {
+	types := []event.Type{event.InteractionAnswered, event.InteractionLapsed}
+	e, ok, err := r.Last(ctx, event.Query{Interaction: id, Types: types})
 	if err != nil || !ok {
 		return err
 	}
-	if e.Type == eventlog.InteractionLapsed {
+	if e.Type == event.InteractionLapsed {
 		var l lapse
 		err := e.Decode(&l)
 		return errors.Join(&TakenError{Lapsed: l.Reason, At: e.Time}, err)
@@ -299,10 +300,10 @@ func taken(ctx context.Context, r *eventlog.Reader, id eventlog.InteractionID) e
 
 // Bury closes a question whose asker died, as far as it is open, and resolves it.
 func (c *Coordinator) Bury(ctx context.Context, q Question, why Reason) error {
-	_, err := c.log.Append(ctx, eventlog.NewFact(eventlog.InteractionLapsed, "perlica", q.Refs, lapse{why}))
+	_, err := c.log.Append(ctx, event.NewFact(event.InteractionLapsed, "perlica", q.Refs, lapse{why}))
 	var conflict *eventlog.ConflictError
 	if err != nil && !errors.As(err, &conflict) {
 		return err
 	}
-	return c.log.Record(eventlog.NewFact(eventlog.InteractionResolved, "perlica", q.Refs, Resolution{Reason: why}))
+	return c.log.Record(event.NewFact(event.InteractionResolved, "perlica", q.Refs, Resolution{Reason: why}))
 }

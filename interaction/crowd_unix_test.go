@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // TestMain lets the test binary be a process that answers.
@@ -41,9 +42,9 @@ func childAnswer(path, dir string) {
 		}
 		a := Answer{Option: "once", By: fmt.Sprint(os.Getpid())}
 		if how == "die" {
-			q, err := Find(context.Background(), &log.Reader, eventlog.InteractionID(id))
+			q, err := Find(context.Background(), &log.Reader, event.InteractionID(id))
 			if err == nil {
-				_, err = log.Append(context.Background(), eventlog.NewFact(eventlog.InteractionAnswered, "user", q.Refs, a))
+				_, err = log.Append(context.Background(), event.NewFact(event.InteractionAnswered, "user", q.Refs, a))
 			}
 			if err == nil {
 				self, _ := os.FindProcess(os.Getpid()) // it exists
@@ -52,7 +53,7 @@ func childAnswer(path, dir string) {
 			panic(err)
 		}
 		var taken *TakenError
-		switch err := c.Answer(context.Background(), eventlog.InteractionID(id), a); {
+		switch err := c.Answer(context.Background(), event.InteractionID(id), a); {
 		case err == nil, errors.Is(err, ErrAskerAsleep): // it counts, though the asker was too slow to say that it looks
 			fmt.Println("first")
 		case errors.As(err, &taken):
@@ -93,7 +94,7 @@ func startAnswerer(t *testing.T, path, dir string) *answerer {
 	return a
 }
 
-func (a *answerer) tell(t *testing.T, how string, id eventlog.InteractionID) {
+func (a *answerer) tell(t *testing.T, how string, id event.InteractionID) {
 	t.Helper()
 	if _, err := fmt.Fprintln(a.stdin, how, id); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // process is a coordinator with a log handle of its own, as another process has.
@@ -50,7 +51,7 @@ func permission() Question {
 			{ID: "once", Label: "Yes", Kind: "allow_once"},
 			{ID: "no", Label: "No", Kind: "reject_once"},
 		},
-		Refs: eventlog.Refs{Run: "r"},
+		Refs: event.Refs{Run: "r"},
 	}
 }
 
@@ -174,7 +175,7 @@ func TestWhatDoesNotCountIsRecorded(t *testing.T) {
 		t.Errorf("unknown question: %v", err)
 	}
 	n := 0
-	for _, err := range c.log.Events(t.Context(), eventlog.Query{Types: []eventlog.Type{eventlog.InteractionAnswerRejected}}) {
+	for _, err := range c.log.Events(t.Context(), event.Query{Types: []event.Type{event.InteractionAnswerRejected}}) {
 		if err != nil {
 			t.Fatal(err)
 		}

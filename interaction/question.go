@@ -10,14 +10,14 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // Question is what is asked.
 type Question struct {
-	ID      eventlog.InteractionID `json:"id"`
-	Title   string                 `json:"title"`
-	Options []Option               `json:"options"`
+	ID      event.InteractionID `json:"id"`
+	Title   string              `json:"title"`
+	Options []Option            `json:"options"`
 	// Subject is what is to be judged, in full, for front ends to show.
 	Subject Subject `json:"subject"`
 	// Word must be typed for a yes to count, if it is set: the question is about
@@ -27,8 +27,8 @@ type Question struct {
 	Why     string    `json:"why,omitempty"`
 	Expires time.Time `json:"expires"`
 
-	Refs  eventlog.Refs `json:"-"`
-	Asked time.Time     `json:"-"`
+	Refs  event.Refs `json:"-"`
+	Asked time.Time  `json:"-"`
 	// Writer is the log handle of the process that asks, and waits.
 	Writer string `json:"-"`
 }

@@ -3,7 +3,7 @@ package kernel
 import (
 	"github.com/coder/acp-go-sdk"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -55,11 +55,11 @@ func (s *agentSession) modeChosen() bool {
 }
 
 // strayModes are the changes of the mode that came after the last turn.
-func (s *agentSession) strayModes() (events []eventlog.Event) {
+func (s *agentSession) strayModes() (events []event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, to := range s.modes.between {
-		events = append(events, eventlog.NewFact(eventlog.PolicyUnasked, "agent", s.base, fact.UnaskedTool{
+		events = append(events, event.NewFact(event.PolicyUnasked, "agent", s.base, fact.UnaskedTool{
 			ToolSeen: modeTool(to), Why: "the agent changed its mode and nobody was asked",
 		}))
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
@@ -19,10 +19,10 @@ import (
 // Setup is the agent session in which inputs are answered.
 type Setup struct {
 	Agent   Agent
-	Session eventlog.SessionID // empty: a new session, listed only on demand
-	Dir     string             // the agent's working directory, absolute
-	Model   string             // empty: the agent's own
-	Mode    string             // empty: the mode in which the agent asks
+	Session event.SessionID // empty: a new session, listed only on demand
+	Dir     string          // the agent's working directory, absolute
+	Model   string          // empty: the agent's own
+	Mode    string          // empty: the mode in which the agent asks
 	Servers []acp.McpServer
 	System  string // goes ahead of the first text of the agent's session
 	Budget  int    // tokens that history may take
@@ -58,7 +58,7 @@ type agentSession struct {
 
 	mu    sync.RWMutex // held for reading while the connection's reader is in a turn
 	turn  *client      // nil between the turns of a kept session
-	base  eventlog.Refs
+	base  event.Refs
 	state Offers
 	modes modeWatch
 }
@@ -84,7 +84,7 @@ func (o Offers) Models() (id string, values []string, now string) {
 
 // newAgentSession returns the session whose events carry base, or, while there is one, what
 // the turn says.
-func newAgentSession(r *Runner, setup Setup, base eventlog.Refs, turn *client) *agentSession {
+func newAgentSession(r *Runner, setup Setup, base event.Refs, turn *client) *agentSession {
 	return &agentSession{r: r, setup: setup, base: base, turn: turn}
 }
 
@@ -119,7 +119,7 @@ func (s *agentSession) open(ctx context.Context, strategy string) (err error) {
 	}
 	s.chooseOptions(ctx)
 	s.settle(s.mode)
-	return s.r.log.Record(eventlog.NewFact(eventlog.SessionStarted, "perlica", s.refs(), fact.SessionStarted{
+	return s.r.log.Record(event.NewFact(event.SessionStarted, "perlica", s.refs(), fact.SessionStarted{
 		Strategy: strategy, Continued: string(s.how), Agent: s.info.AgentInfo, Capabilities: s.info.AgentCapabilities,
 		Mode: s.mode, Options: s.options,
 	}))
@@ -161,7 +161,7 @@ func (s *agentSession) enter(ctx context.Context, strategy string) (err error) {
 func (s *agentSession) setConversation(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.base.Conversation = eventlog.ConversationID(id)
+	s.base.Conversation = event.ConversationID(id)
 	if s.turn != nil {
 		s.turn.setConversation(id)
 	}
@@ -203,7 +203,7 @@ func (s *agentSession) offers() Offers {
 func (s *agentSession) noteTimeout(err error) error {
 	var e *provider.Error
 	if errors.As(err, &e) && e.Type == provider.TypeTimeout {
-		late := eventlog.NewFact(eventlog.RequestTimeout, "perlica", s.refs(), fact.RequestTimeout{Method: e.Method, After: e.Message})
+		late := event.NewFact(event.RequestTimeout, "perlica", s.refs(), fact.RequestTimeout{Method: e.Method, After: e.Message})
 		return errors.Join(err, s.r.log.Record(late))
 	}
 	return err
@@ -230,7 +230,7 @@ func (s *agentSession) finish() {
 }
 
 // refs are those of the turn under way; what happens between turns belongs to no run.
-func (s *agentSession) refs() eventlog.Refs {
+func (s *agentSession) refs() event.Refs {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.turn != nil {
@@ -396,12 +396,12 @@ func (s *agentSession) closedInTime() bool {
 }
 
 // closedFact says how the agent's session ended. The closing, if any, is over.
-func (s *agentSession) closedFact() eventlog.Event {
+func (s *agentSession) closedFact() event.Event {
 	closed := fact.SessionClosed{Requested: s.closing != nil}
 	if s.closeErr != nil {
 		closed.Error = s.closeErr.Error()
 	}
-	return eventlog.NewFact(eventlog.SessionClosed, "perlica", s.refs(), closed)
+	return event.NewFact(event.SessionClosed, "perlica", s.refs(), closed)
 }
 
 // closeTimeout is how long an agent may take to free a session that is over.

@@ -11,6 +11,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
 )
@@ -21,7 +22,7 @@ type client struct {
 	run    *run
 	show   *shower
 	now    func() time.Time
-	at     atomic.Pointer[eventlog.Refs]
+	at     atomic.Pointer[event.Refs]
 	active chan struct{} // capacity 1: a line has come
 
 	answered bool // the last line was a response; the connection's reader's
@@ -118,17 +119,17 @@ func (c *client) close() {
 	c.show.close()
 }
 
-func (c *client) refs() eventlog.Refs { return *c.at.Load() }
+func (c *client) refs() event.Refs { return *c.at.Load() }
 
 // setConversation adds the agent's own session id to all later events.
 func (c *client) setConversation(id string) {
 	refs := c.refs()
-	refs.Conversation = eventlog.ConversationID(id)
+	refs.Conversation = event.ConversationID(id)
 	c.at.Store(&refs)
 }
 
-var sentTypes = map[provider.Kind]eventlog.Type{
-	provider.Request: eventlog.RequestSent, provider.Notification: eventlog.NotificationSent, provider.Response: eventlog.ResponseSent,
+var sentTypes = map[provider.Kind]event.Type{
+	provider.Request: event.RequestSent, provider.Notification: event.NotificationSent, provider.Response: event.ResponseSent,
 }
 
 // Sent records a line that is about to be written.
@@ -136,13 +137,13 @@ func (c *client) Sent(f provider.Frame) error {
 	return c.run.r.log.Record(sentEvent(f, c.refs()))
 }
 
-func sentEvent(f provider.Frame, refs eventlog.Refs) eventlog.Event {
-	return eventlog.Event{Type: sentTypes[f.Kind], Class: eventlog.Frame, Actor: "perlica", Refs: refs, Payload: f.Line}
+func sentEvent(f provider.Frame, refs event.Refs) event.Event {
+	return event.Event{Type: sentTypes[f.Kind], Class: event.Frame, Actor: "perlica", Refs: refs, Payload: f.Line}
 }
 
-var receivedTypes = map[provider.Kind]eventlog.Type{
-	provider.Request: eventlog.NotificationReceived, provider.Notification: eventlog.NotificationReceived,
-	provider.Response: eventlog.ResponseReceived, provider.Malformed: eventlog.LineMalformed,
+var receivedTypes = map[provider.Kind]event.Type{
+	provider.Request: event.NotificationReceived, provider.Notification: event.NotificationReceived,
+	provider.Response: event.ResponseReceived, provider.Malformed: event.LineMalformed,
 }
 
 // Received records a line that has come.
@@ -155,17 +156,17 @@ func (c *client) Received(f provider.Frame) error {
 	return c.run.r.log.Record(c.run.r.receivedEvent(f, c.refs()))
 }
 
-func (r *Runner) receivedEvent(f provider.Frame, refs eventlog.Refs) eventlog.Event {
+func (r *Runner) receivedEvent(f provider.Frame, refs event.Refs) event.Event {
 	if f.Kind == provider.Oversized {
 		head := f.Line
 		if r.opt.RedactLog {
 			head = r.opt.Redactor.Payload(head) // here: in the event it is base64
 		}
-		return eventlog.NewFact(eventlog.LineOversized, "agent", refs, fact.OversizedLine{
+		return event.NewFact(event.LineOversized, "agent", refs, fact.OversizedLine{
 			Length: f.Length, SHA256: hex.EncodeToString(f.SHA256), Head: head,
 		})
 	}
-	return eventlog.Event{Type: receivedTypes[f.Kind], Class: eventlog.Frame, Actor: "agent", Refs: refs, Payload: f.Line}
+	return event.Event{Type: receivedTypes[f.Kind], Class: event.Frame, Actor: "agent", Refs: refs, Payload: f.Line}
 }
 
 // start opens the turn. That it did is shown with what comes next, or when the prompt is written.
@@ -217,10 +218,10 @@ func (c *client) Blocked(b provider.BlockedRequest) {
 	c.show.add(Blocked{Method: b.Method})
 }
 
-func blockedEvents(b provider.BlockedRequest, refs eventlog.Refs) []eventlog.Event {
-	return []eventlog.Event{
-		eventlog.NewFact(eventlog.ToolBlocked, "agent", refs, fact.ToolBlocked{Method: b.Method, RequestID: b.ID, Reason: fact.ReasonBlocked, Params: b.Params}),
-		eventlog.NewFact(eventlog.ToolResult, "perlica", refs, fact.ToolResult{Method: b.Method, RequestID: b.ID, Reason: fact.ReasonBlocked}),
+func blockedEvents(b provider.BlockedRequest, refs event.Refs) []event.Event {
+	return []event.Event{
+		event.NewFact(event.ToolBlocked, "agent", refs, fact.ToolBlocked{Method: b.Method, RequestID: b.ID, Reason: fact.ReasonBlocked, Params: b.Params}),
+		event.NewFact(event.ToolResult, "perlica", refs, fact.ToolResult{Method: b.Method, RequestID: b.ID, Reason: fact.ReasonBlocked}),
 	}
 }
 

@@ -3,7 +3,7 @@ package kernel
 import (
 	"context"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
 )
@@ -66,8 +66,8 @@ func (s *agentSession) continueNatively(ctx context.Context) (bool, error) {
 
 // AgentCommand returns the command line of the agent that a session's latest call went to, as
 // it is on record, or nothing if there was none.
-func (r *Runner) AgentCommand(ctx context.Context, id eventlog.SessionID) ([]string, error) {
-	last, ok, err := r.log.Last(ctx, eventlog.Query{Session: id, Types: []eventlog.Type{eventlog.Requested}})
+func (r *Runner) AgentCommand(ctx context.Context, id event.SessionID) ([]string, error) {
+	last, ok, err := r.log.Last(ctx, event.Query{Session: id, Types: []event.Type{event.Requested}})
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -80,8 +80,8 @@ func (r *Runner) AgentCommand(ctx context.Context, id eventlog.SessionID) ([]str
 
 // keptConversation returns the agent's own session that holds the latest turn of a session,
 // or "" if none does: a turn of the fresh strategy had an agent session of its own.
-func (r *Runner) keptConversation(ctx context.Context, id eventlog.SessionID) (eventlog.ConversationID, error) {
-	last, ok, err := r.log.Last(ctx, eventlog.Query{Session: id, Types: []eventlog.Type{eventlog.Requested}})
+func (r *Runner) keptConversation(ctx context.Context, id event.SessionID) (event.ConversationID, error) {
+	last, ok, err := r.log.Last(ctx, event.Query{Session: id, Types: []event.Type{event.Requested}})
 	if err != nil || !ok {
 		return "", err
 	}
@@ -93,7 +93,7 @@ func (r *Runner) keptConversation(ctx context.Context, id eventlog.SessionID) (e
 		return last.Conversation, nil
 	}
 	// Earlier versions said it only where the agent's session began, which may be far back.
-	q := eventlog.Query{Session: id, Until: last.Seq, Types: []eventlog.Type{eventlog.SessionStarted}, Newest: true}
+	q := event.Query{Session: id, Until: last.Seq, Types: []event.Type{event.SessionStarted}, Newest: true}
 	for e, err := range r.log.Events(ctx, q) {
 		if err != nil {
 			return "", err

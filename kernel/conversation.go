@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -78,7 +78,7 @@ func (r *Runner) Converse(ctx context.Context, setup Setup, idle time.Duration, 
 }
 
 // Session returns the id of the conversation's session.
-func (c *Conversation) Session() eventlog.SessionID { return c.setup.Session }
+func (c *Conversation) Session() event.SessionID { return c.setup.Session }
 
 // Provider returns the id of the conversation's agent.
 func (c *Conversation) Provider() string { return c.setup.Agent.ID }
@@ -139,7 +139,7 @@ func (c *Conversation) begin() (*life, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &life{
-		agentSession: newAgentSession(c.r, c.setup, eventlog.Refs{Session: c.setup.Session}, nil),
+		agentSession: newAgentSession(c.r, c.setup, event.Refs{Session: c.setup.Session}, nil),
 		cancel:       cancel,
 		ready:        make(chan struct{}),
 	}

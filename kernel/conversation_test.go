@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 )
 
 // converse opens a conversation with the predictable agent, which keeps its sessions in state,
 // if that is not empty.
-func converse(t *testing.T, r *Runner, session eventlog.SessionID, state, scenario string) *Conversation {
+func converse(t *testing.T, r *Runner, session event.SessionID, state, scenario string) *Conversation {
 	t.Helper()
 	setup := testSetup(t, r)
 	setup.Session, setup.Budget = session, 10_000
@@ -55,7 +55,7 @@ func sent(t *testing.T, r *Runner, method string) (all, noRun int) {
 	if err := r.log.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	for e, err := range r.log.Events(t.Context(), eventlog.Query{Types: []eventlog.Type{eventlog.RequestSent}}) {
+	for e, err := range r.log.Events(t.Context(), event.Query{Types: []event.Type{event.RequestSent}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func TestOneAgentSessionForManyInputs(t *testing.T) {
 			t.Errorf("%s was sent %d times, %d of them outside a run; want %v", method, all, noRun, want)
 		}
 	}
-	if n, err := r.log.Count(t.Context(), eventlog.Query{Types: []eventlog.Type{eventlog.SessionCreated}}); err != nil || n != 1 {
+	if n, err := r.log.Count(t.Context(), event.Query{Types: []event.Type{event.SessionCreated}}); err != nil || n != 1 {
 		t.Errorf("the session began %d times, %v", n, err)
 	}
 	view, err := r.Sessions(t.Context())
@@ -145,7 +145,7 @@ func TestAConversationContinues(t *testing.T) {
 			}
 			say(t, c, "a third")
 			closeConversation(t, c)
-			e, ok, err := r.log.Last(t.Context(), eventlog.Query{Types: []eventlog.Type{eventlog.SessionStarted}})
+			e, ok, err := r.log.Last(t.Context(), event.Query{Types: []event.Type{event.SessionStarted}})
 			if err != nil || !ok {
 				t.Fatal(err)
 			}

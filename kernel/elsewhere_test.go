@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/policy"
 )
@@ -97,7 +97,7 @@ func TestAnswerFromElsewhere(t *testing.T) {
 			return other.AnswerQuestion(t.Context(), q, interaction.Answer{Option: "y", By: "me"})
 		}},
 		"killed before it woke": {true, true, func(t *testing.T, other *Runner, q interaction.Question) error {
-			_, err := other.log.Append(t.Context(), eventlog.NewFact(eventlog.InteractionAnswered, "user", q.Refs, interaction.Answer{Option: "y", By: "me"}))
+			_, err := other.log.Append(t.Context(), event.NewFact(event.InteractionAnswered, "user", q.Refs, interaction.Answer{Option: "y", By: "me"}))
 			return err
 		}},
 		"cannot wake": {false, true, func(t *testing.T, other *Runner, q interaction.Question) error {
@@ -149,7 +149,7 @@ func TestCancelFromElsewhere(t *testing.T) {
 			if err := other.CancelRun(t.Context(), run, Stop{By: "user"}); !errors.Is(err, ErrRunGone) {
 				t.Errorf("a run that is over: %v", err)
 			}
-			n, err := other.log.Count(t.Context(), eventlog.Query{Run: run, Types: []eventlog.Type{eventlog.CancelRequested}})
+			n, err := other.log.Count(t.Context(), event.Query{Run: run, Types: []event.Type{event.CancelRequested}})
 			if err != nil || n != 1 {
 				t.Errorf("%d cancellations on record, %v", n, err)
 			}
@@ -164,7 +164,7 @@ func TestCancelledBeforeThePrompt(t *testing.T) {
 	c := converse(t, asker, "", "", "[session/new]\n@hang\n")
 	notices, done := underWay(t, c, "hello")
 	_ = notices
-	var run eventlog.RunID
+	var run event.RunID
 	for n, err := range other.Follow(t.Context(), c.Session(), 1) {
 		if err != nil {
 			t.Fatal(err)
@@ -180,10 +180,10 @@ func TestCancelledBeforeThePrompt(t *testing.T) {
 	if res := <-done; res.Calls != 0 || res.Outcome != OutcomeProviderError || res.Stopped == nil {
 		t.Errorf("%+v", res)
 	}
-	if n, err := other.log.Count(t.Context(), eventlog.Query{Run: run, Types: []eventlog.Type{eventlog.Requested}}); n != 0 || err != nil {
+	if n, err := other.log.Count(t.Context(), event.Query{Run: run, Types: []event.Type{event.Requested}}); n != 0 || err != nil {
 		t.Errorf("%d intents, %v", n, err)
 	}
-	if n, err := other.log.Count(t.Context(), eventlog.Query{Run: run, Types: []eventlog.Type{eventlog.CancelRequested}}); n != 1 || err != nil {
+	if n, err := other.log.Count(t.Context(), event.Query{Run: run, Types: []event.Type{event.CancelRequested}}); n != 1 || err != nil {
 		t.Errorf("%d cancellations, %v", n, err)
 	}
 	closeConversation(t, c)

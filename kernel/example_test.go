@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
@@ -56,7 +56,7 @@ func Example() {
 	})
 	check(err)
 	fmt.Println(res.Outcome)
-	for e, err := range r.Log().Events(ctx, eventlog.Query{Run: res.Run, Class: eventlog.Fact}) {
+	for e, err := range r.Log().Events(ctx, event.Query{Run: res.Run, Class: event.Fact}) {
 		check(err)
 		fmt.Println(e.Type)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 )
 
@@ -18,15 +19,15 @@ import (
 type (
 	// Received is an input that was accepted.
 	Received struct {
-		Run     eventlog.RunID
-		Session eventlog.SessionID
+		Run     event.RunID
+		Session event.SessionID
 		Input   Input
 		At      time.Time
 		Pruned  bool // all but the ids is no longer on record
 	}
 	// Stopping says that a turn was asked to end, and by whom.
 	Stopping struct {
-		Run eventlog.RunID
+		Run event.RunID
 		Stop
 	}
 	// Finished says what became of an input.
@@ -38,7 +39,7 @@ type (
 	Held struct{ *BusyError }
 	// Freed says that no process holds the session. Where a turn was under way Run names it: its
 	// process is gone, and the next start that may spend calls records its outcome.
-	Freed struct{ Run eventlog.RunID }
+	Freed struct{ Run event.RunID }
 )
 
 func (Received) notice() {}
@@ -49,8 +50,8 @@ func (Freed) notice()    {}
 
 // An Entry is a notice with its place in the log.
 type Entry struct {
-	Seq    eventlog.Seq  // of the event that says so; for Held and Freed, of the newest event
-	Refs   eventlog.Refs // whose it is; for Held and Freed the session alone
+	Seq    event.Seq  // of the event that says so; for Held and Freed, of the newest event
+	Refs   event.Refs // whose it is; for Held and Freed the session alone
 	Notice Notice
 }
 
@@ -66,7 +67,7 @@ const (
 // who holds the session, what comes. A question is Answerable if it has no answer yet. Follow
 // only reads: it recovers, answers and locks nothing, and while nothing happens it costs next to
 // nothing. locks is the folder in which runs and conversations hold their locks.
-func Follow(ctx context.Context, log *eventlog.Reader, locks string, session eventlog.SessionID, turns int) iter.Seq2[Notice, error] {
+func Follow(ctx context.Context, log *eventlog.Reader, locks string, session event.SessionID, turns int) iter.Seq2[Notice, error] {
 	return func(yield func(Notice, error) bool) {
 		f := newFollower(ctx, log, locks, func(e Entry, err error) bool { return yield(e.Notice, err) })
 		f.session = session
@@ -78,7 +79,7 @@ func Follow(ctx context.Context, log *eventlog.Reader, locks string, session eve
 // conditions as Follow: first what is on record, then what comes. A caller that stops and begins
 // again at the Seq of the last Entry misses nothing and gets no event twice. Held and Freed are
 // not on record: they are yielded for each session in which a turn is or was under way, as of now.
-func FollowLog(ctx context.Context, log *eventlog.Reader, locks string, after eventlog.Seq) iter.Seq2[Entry, error] {
+func FollowLog(ctx context.Context, log *eventlog.Reader, locks string, after event.Seq) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		f := newFollower(ctx, log, locks, yield)
 		f.run(func() error { return f.resume(after) })
@@ -86,12 +87,12 @@ func FollowLog(ctx context.Context, log *eventlog.Reader, locks string, after ev
 }
 
 // Follow yields what happens in a session of this context, as the function of this name does.
-func (r *Runner) Follow(ctx context.Context, session eventlog.SessionID, turns int) iter.Seq2[Notice, error] {
+func (r *Runner) Follow(ctx context.Context, session event.SessionID, turns int) iter.Seq2[Notice, error] {
 	return Follow(ctx, &r.log.Reader, r.opt.Paths.Locks, session, turns)
 }
 
 // FollowLog yields what happens in this context, as the function of this name does.
-func (r *Runner) FollowLog(ctx context.Context, after eventlog.Seq) iter.Seq2[Entry, error] {
+func (r *Runner) FollowLog(ctx context.Context, after event.Seq) iter.Seq2[Entry, error] {
 	return FollowLog(ctx, &r.log.Reader, r.opt.Paths.Locks, after)
 }
 
@@ -100,15 +101,15 @@ type follower struct {
 	ctx     context.Context // of the iteration, which is all of the follower's life
 	log     *eventlog.Reader
 	locks   string
-	session eventlog.SessionID // empty: all
+	session event.SessionID // empty: all
 	yield   func(Entry, error) bool
 	gone    bool // the caller's loop has ended
 	muted   bool // events are read for what came before
 
-	head      eventlog.Seq // up to which all is yielded
-	turns     map[eventlog.SessionID]*followed
-	holders   map[eventlog.SessionID]*BusyError
-	questions map[eventlog.InteractionID]interaction.Question
+	head      event.Seq // up to which all is yielded
+	turns     map[event.SessionID]*followed
+	holders   map[event.SessionID]*BusyError
+	questions map[event.InteractionID]interaction.Question
 }
 
 // followed is the newest turn of a session.
@@ -122,8 +123,8 @@ type followed struct {
 
 func newFollower(ctx context.Context, log *eventlog.Reader, locks string, yield func(Entry, error) bool) *follower {
 	return &follower{
-		ctx: ctx, log: log, locks: locks, yield: yield, turns: map[eventlog.SessionID]*followed{},
-		holders: map[eventlog.SessionID]*BusyError{}, questions: map[eventlog.InteractionID]interaction.Question{},
+		ctx: ctx, log: log, locks: locks, yield: yield, turns: map[event.SessionID]*followed{},
+		holders: map[event.SessionID]*BusyError{}, questions: map[event.InteractionID]interaction.Question{},
 	}
 }
 
@@ -170,7 +171,7 @@ func (f *follower) round(changed bool) error {
 	if changed {
 		to, err := f.newest()
 		if err == nil {
-			err = f.each(eventlog.Query{Session: f.session, After: f.head, Until: to})
+			err = f.each(event.Query{Session: f.session, After: f.head, Until: to})
 		}
 		if err != nil {
 			return err
@@ -181,8 +182,8 @@ func (f *follower) round(changed bool) error {
 	return nil
 }
 
-func (f *follower) newest() (eventlog.Seq, error) {
-	e, _, err := f.log.Last(f.ctx, eventlog.Query{})
+func (f *follower) newest() (event.Seq, error) {
+	e, _, err := f.log.Last(f.ctx, event.Query{})
 	return e.Seq, err
 }
 
@@ -191,8 +192,8 @@ func (f *follower) replay(turns int) error {
 	if turns <= 0 || f.head == 0 {
 		return nil
 	}
-	var runs []eventlog.RunID
-	q := eventlog.Query{Session: f.session, Until: f.head, Types: []eventlog.Type{eventlog.MessageReceived}, Newest: true, Limit: turns}
+	var runs []event.RunID
+	q := event.Query{Session: f.session, Until: f.head, Types: []event.Type{event.MessageReceived}, Newest: true, Limit: turns}
 	for e, err := range f.log.Events(f.ctx, q) {
 		if err != nil {
 			return err
@@ -200,7 +201,7 @@ func (f *follower) replay(turns int) error {
 		runs = append(runs, e.Run)
 	}
 	for i := len(runs) - 1; i >= 0 && !f.gone; i-- {
-		if err := f.each(eventlog.Query{Run: runs[i], Until: f.head}); err != nil {
+		if err := f.each(event.Query{Run: runs[i], Until: f.head}); err != nil {
 			return err
 		}
 	}
@@ -208,13 +209,13 @@ func (f *follower) replay(turns int) error {
 }
 
 // resume reads the turns that were under way at after, and yields what is on record since.
-func (f *follower) resume(after eventlog.Seq) error {
+func (f *follower) resume(after event.Seq) error {
 	if after = min(after, f.head); after > 0 {
 		runs, err := f.log.OpenRuns(f.ctx)
 		if err != nil {
 			return err
 		}
-		for e, err := range f.log.Events(f.ctx, eventlog.Query{After: after, Until: f.head, Types: []eventlog.Type{eventlog.CallEnforced}}) {
+		for e, err := range f.log.Events(f.ctx, event.Query{After: after, Until: f.head, Types: []event.Type{event.CallEnforced}}) {
 			if err != nil {
 				return err
 			}
@@ -226,19 +227,19 @@ func (f *follower) resume(after eventlog.Seq) error {
 			}
 		}
 	}
-	return f.each(eventlog.Query{After: after, Until: f.head})
+	return f.each(event.Query{After: after, Until: f.head})
 }
 
 // recall reads what is on record of a run, and yields nothing.
-func (f *follower) recall(run eventlog.RunID, until eventlog.Seq) error {
+func (f *follower) recall(run event.RunID, until event.Seq) error {
 	f.muted = true
 	defer func() { f.muted = false }()
-	return f.each(eventlog.Query{Run: run, Until: until})
+	return f.each(event.Query{Run: run, Until: until})
 }
 
 // lookAtHolders returns who holds each session whose holder matters, nil for none.
-func (f *follower) lookAtHolders() (map[eventlog.SessionID]*BusyError, error) {
-	holders := map[eventlog.SessionID]*BusyError{}
+func (f *follower) lookAtHolders() (map[event.SessionID]*BusyError, error) {
+	holders := map[event.SessionID]*BusyError{}
 	if f.session != "" {
 		holders[f.session] = nil
 	}
@@ -266,7 +267,7 @@ func (f *follower) lookAtHolders() (map[eventlog.SessionID]*BusyError, error) {
 }
 
 // putHolders yields what is different of who holds the sessions, and whose turns are lost.
-func (f *follower) putHolders(holders map[eventlog.SessionID]*BusyError) {
+func (f *follower) putHolders(holders map[event.SessionID]*BusyError) {
 	for _, id := range slices.Sorted(maps.Keys(holders)) {
 		now, t := holders[id], f.turns[id]
 		was, known := f.holders[id]
@@ -274,7 +275,7 @@ func (f *follower) putHolders(holders map[eventlog.SessionID]*BusyError) {
 		lost := now == nil && under && !t.lost
 		same := known && (now == nil) == (was == nil) && (now == nil || *now == *was)
 		f.holders[id] = now
-		e := Entry{Seq: f.head, Refs: eventlog.Refs{Session: id}}
+		e := Entry{Seq: f.head, Refs: event.Refs{Session: id}}
 		switch {
 		case same && !lost:
 			continue
@@ -296,7 +297,7 @@ func (f *follower) put(e Entry) {
 	}
 }
 
-func (f *follower) each(q eventlog.Query) error {
+func (f *follower) each(q event.Query) error {
 	for e, err := range f.log.Events(f.ctx, q) {
 		if err != nil {
 			return err

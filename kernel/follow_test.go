@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
@@ -20,7 +20,7 @@ type watched struct {
 	told chan string
 }
 
-func watch(t *testing.T, r *Runner, session eventlog.SessionID, turns int) *watched {
+func watch(t *testing.T, r *Runner, session event.SessionID, turns int) *watched {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &watched{t: t, told: make(chan string, 100)}
@@ -166,7 +166,7 @@ func TestFollowTheKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.expect("lapsed may I?: "+string(interaction.Crashed), "finished outcome_unknown: half an , 1 call")
-	append1(t, r, eventlog.NewFact(eventlog.CancelRequested, "user", eventlog.Refs{Session: "s", Run: run}, Stop{By: "user", Why: "late"}))
+	append1(t, r, event.NewFact(event.CancelRequested, "user", event.Refs{Session: "s", Run: run}, Stop{By: "user", Why: "late"}))
 	w.expect("stopping: late")
 }
 
@@ -205,7 +205,7 @@ func TestFollowLog(t *testing.T) {
 	if _, err := r.Recover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	follow := func(after eventlog.Seq, finished int, onRecord func()) (seqs []eventlog.Seq, list []string) {
+	follow := func(after event.Seq, finished int, onRecord func()) (seqs []event.Seq, list []string) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		for e, err := range r.FollowLog(ctx, after) {

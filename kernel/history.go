@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -25,11 +25,11 @@ type history struct {
 // history reads the answered turns of a session that precede the run, newest first, until
 // the budget of tokens is spent. The rest is counted, not read: what is left out is said,
 // and the cut is the same for the same log. A turn whose text was pruned is left out, too.
-func (r *Runner) history(ctx context.Context, s eventlog.SessionID, before eventlog.RunID, budget int) (history, error) {
+func (r *Runner) history(ctx context.Context, s event.SessionID, before event.RunID, budget int) (history, error) {
 	var h history
 	answered := 0
-	answers := map[eventlog.RunID]string{}
-	q := eventlog.Query{Session: s, Types: []eventlog.Type{eventlog.MessageReceived, eventlog.Responded}, Newest: true}
+	answers := map[event.RunID]string{}
+	q := event.Query{Session: s, Types: []event.Type{event.MessageReceived, event.Responded}, Newest: true}
 	for e, err := range r.log.Events(ctx, q) {
 		if err != nil {
 			return h, err
@@ -37,17 +37,17 @@ func (r *Runner) history(ctx context.Context, s eventlog.SessionID, before event
 		if e.Run == before {
 			continue
 		}
-		if e.Type == eventlog.Responded {
+		if e.Type == event.Responded {
 			answered++
 		}
 		if e.Payload == nil {
-			if _, ok := answers[e.Run]; ok || e.Type == eventlog.Responded {
+			if _, ok := answers[e.Run]; ok || e.Type == event.Responded {
 				h.gone++
 			}
 			delete(answers, e.Run)
 			continue
 		}
-		if e.Type == eventlog.Responded {
+		if e.Type == event.Responded {
 			a, err := fact.Decode[fact.Responded](e)
 			if err != nil {
 				return h, err
@@ -80,7 +80,7 @@ func (r *Runner) history(ctx context.Context, s eventlog.SessionID, before event
 
 // answered counts the answered turns of a session. The view knows how many; a log of thousands
 // of turns would have to be read for it.
-func (r *Runner) answered(ctx context.Context, s eventlog.SessionID) (n int, err error) {
+func (r *Runner) answered(ctx context.Context, s event.SessionID) (n int, err error) {
 	view, err := r.Sessions(ctx)
 	if err == nil {
 		n, err = view.answered(ctx, s)
@@ -89,7 +89,7 @@ func (r *Runner) answered(ctx context.Context, s eventlog.SessionID) (n int, err
 	if err == nil && n > 0 { // else the session was taken off the lists
 		return n, nil
 	}
-	return r.log.Count(ctx, eventlog.Query{Session: s, Types: []eventlog.Type{eventlog.Responded}})
+	return r.log.Count(ctx, event.Query{Session: s, Types: []event.Type{event.Responded}})
 }
 
 // asked is the input as a later turn repeats it: of attachments only that they were there.

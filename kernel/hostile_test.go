@@ -14,6 +14,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
@@ -48,7 +49,7 @@ func TestLocksLieInTheirFolder(t *testing.T) {
 // never was, or the log would be damaged from then on.
 func TestRecoveryOfARunWithoutEvents(t *testing.T) {
 	r := openRunner(t)
-	append1(t, r, intentFact("done"), eventlog.NewFact(eventlog.Responded, "agent", eventlog.Refs{Run: "done"}, fact.Responded{}))
+	append1(t, r, intentFact("done"), event.NewFact(event.Responded, "agent", event.Refs{Run: "done"}, fact.Responded{}))
 	tamper(t, r, `INSERT INTO open_runs (run_id, seq) VALUES ('nothing', 7), ('other', 1), ('done', 1)`)
 	for _, recover := range []func(context.Context) ([]Result, error){r.Recover, r.RecoverUnlisted} {
 		if got, err := recover(t.Context()); err != nil || len(got) > 0 {
@@ -154,7 +155,7 @@ func TestADeadLogIsWhatIsTold(t *testing.T) {
 func TestRecoveryOfARunThatJustEnded(t *testing.T) {
 	r := openRunner(t)
 	run := abandon(t, r, 4)
-	append1(t, r, eventlog.NewFact(eventlog.Responded, "agent", eventlog.Refs{Run: run}, fact.Responded{Text: "done"}))
+	append1(t, r, event.NewFact(event.Responded, "agent", event.Refs{Run: run}, fact.Responded{Text: "done"}))
 	if ended, err := r.recoverRun(t.Context(), run, cause{}); ended || err != nil {
 		t.Errorf("recovered: %t, %v", ended, err)
 	}
@@ -165,8 +166,8 @@ func TestRecoveryOfARunThatJustEnded(t *testing.T) {
 func TestRecoveryWithFactsOfALaterVersion(t *testing.T) {
 	r := openRunner(t)
 	run := abandon(t, r, 4)
-	refs := eventlog.Refs{Run: run, Trace: "t", Interaction: "q"}
-	append1(t, r, eventlog.NewFact(eventlog.InteractionRequested, "agent", refs, map[string]any{"title": 7, "options": "many"}))
+	refs := event.Refs{Run: run, Trace: "t", Interaction: "q"}
+	append1(t, r, event.NewFact(event.InteractionRequested, "agent", refs, map[string]any{"title": 7, "options": "many"}))
 	if got, err := r.Recover(t.Context()); err != nil || len(got) != 1 {
 		t.Fatalf("recovered %v, %v", got, err)
 	}
@@ -182,8 +183,8 @@ func TestSessionsWithFactsOfALaterVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, ty := range []eventlog.Type{eventlog.SessionCreated, eventlog.SessionRenamed, eventlog.MessageReceived} {
-		append1(t, r, eventlog.Event{Type: ty, Class: eventlog.Fact, Refs: eventlog.Refs{Session: "s"}, Payload: []byte(`["not", "ours"]`)})
+	for _, ty := range []event.Type{event.SessionCreated, event.SessionRenamed, event.MessageReceived} {
+		append1(t, r, event.Event{Type: ty, Class: event.Fact, Refs: event.Refs{Session: "s"}, Payload: []byte(`["not", "ours"]`)})
 	}
 	view, err := r.Sessions(t.Context())
 	if err != nil {
@@ -270,7 +271,7 @@ func TestAnAnswerThatIsNoOption(t *testing.T) {
 				if q, ok := n.(Asked); ok {
 					refs := q.Refs
 					refs.Interaction = q.ID
-					e := eventlog.NewFact(eventlog.InteractionAnswered, "user", refs, map[string]any{"option": 1})
+					e := event.NewFact(event.InteractionAnswered, "user", refs, map[string]any{"option": 1})
 					if _, err := r.log.Append(t.Context(), e); err != nil {
 						late = true // its time was up before it was shown
 						return
@@ -332,20 +333,20 @@ func TestAnswersRaceWithTheirEnds(t *testing.T) {
 		if aerr != nil && !errors.As(aerr, &taken) {
 			t.Fatalf("turn %d: the answer: %v", i, aerr)
 		}
-		var ends, yes []eventlog.Event
-		for e, err := range r.log.Events(t.Context(), eventlog.Query{Run: res.Run, Class: eventlog.Fact}) {
+		var ends, yes []event.Event
+		for e, err := range r.log.Events(t.Context(), event.Query{Run: res.Run, Class: event.Fact}) {
 			switch {
 			case err != nil:
 				t.Fatal(err)
-			case e.Type == eventlog.InteractionAnswered, e.Type == eventlog.InteractionLapsed:
+			case e.Type == event.InteractionAnswered, e.Type == event.InteractionLapsed:
 				ends = append(ends, e)
-			case e.Type == eventlog.ReplySent:
+			case e.Type == event.ReplySent:
 				if s, err := fact.Decode[fact.ReplySent](e); err != nil || s.Option == "allow-once" {
 					yes = append(yes, e)
 				}
 			}
 		}
-		if len(ends) != 1 || (ends[0].Type == eventlog.InteractionAnswered) != (aerr == nil) || len(yes) > 0 && (aerr != nil || yes[0].Seq < ends[0].Seq) {
+		if len(ends) != 1 || (ends[0].Type == event.InteractionAnswered) != (aerr == nil) || len(yes) > 0 && (aerr != nil || yes[0].Seq < ends[0].Seq) {
 			t.Fatalf("turn %d: ends %v, yes %v, answer %v", i, ends, yes, aerr)
 		}
 	}

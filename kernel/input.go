@@ -11,12 +11,12 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // Input is one thing to be answered.
 type Input struct {
-	ID          eventlog.InputID // empty: a new one is made
+	ID          event.InputID // empty: a new one is made
 	Text        string
 	Attachments []string // paths of files
 	Source      string   // where it came from: "run", "chat"
@@ -38,9 +38,9 @@ func isUsage(err error) bool {
 // An InputConflictError says that the input's id was called before with another text or other
 // attachments. Nothing was sent, and the recorded result is not this input's.
 type InputConflictError struct {
-	Input           eventlog.InputID
-	Run             eventlog.RunID // in which it was called
-	Recorded, Given string         // the digests: see Input.digest
+	Input           event.InputID
+	Run             event.RunID // in which it was called
+	Recorded, Given string      // the digests: see Input.digest
 }
 
 func (e *InputConflictError) Error() string {

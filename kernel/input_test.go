@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -18,12 +19,12 @@ func recordInput(t *testing.T, r *Runner, in Input, outcome bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refs := eventlog.Refs{Session: "s", Run: eventlog.RunID("run of " + in.ID), Input: in.ID}
+	refs := event.Refs{Session: "s", Run: event.RunID("run of " + in.ID), Input: in.ID}
 	append1(t, r,
-		eventlog.NewFact(eventlog.MessageReceived, "user", refs, fact.MessageReceived{Text: in.Text, Provider: "p"}),
-		eventlog.NewFact(eventlog.Requested, "perlica", refs, fact.Requested{Provider: "p", Input: in.digest(files)}))
+		event.NewFact(event.MessageReceived, "user", refs, fact.MessageReceived{Text: in.Text, Provider: "p"}),
+		event.NewFact(event.Requested, "perlica", refs, fact.Requested{Provider: "p", Input: in.digest(files)}))
 	if outcome {
-		append1(t, r, eventlog.NewFact(eventlog.Responded, "agent", refs, fact.Responded{Text: "answer"}))
+		append1(t, r, event.NewFact(event.Responded, "agent", refs, fact.Responded{Text: "answer"}))
 	}
 }
 
@@ -40,7 +41,7 @@ func TestSameIDAnotherInput(t *testing.T) {
 		return path
 	}
 	a, b, empty, large := write("a", "A"), write("b", "A"), write("empty", ""), write("large", strings.Repeat("x", maxEmbedded+1))
-	called := map[eventlog.InputID]Input{
+	called := map[event.InputID]Input{
 		"plain": {ID: "plain", Text: "hello"},
 		"with":  {ID: "with", Text: "hello", Attachments: []string{a, empty}},
 		"large": {ID: "large", Text: "hello", Attachments: []string{large}},
@@ -97,7 +98,7 @@ func TestInputThatCannotBeCompared(t *testing.T) {
 	if _, err := r.Prune(t.Context(), eventlog.Pruning{Until: 1000, Run: "run of pruned"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range []eventlog.InputID{"input old", "pruned"} {
+	for _, id := range []event.InputID{"input old", "pruned"} {
 		res, ok, err := r.replay(t.Context(), Input{ID: id, Text: "other"})
 		if err != nil || !ok || res.Outcome != OutcomeResponded || len(res.Warnings) != 1 || !strings.HasPrefix(res.Warnings[0], "input_not_compared: ") {
 			t.Errorf("%s: %+v, %t, %v", id, res, ok, err)

@@ -6,41 +6,41 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
 // largeSession writes a session of n answered turns of a kept agent session, each with the
 // lines of a short answer, and returns its id.
-func largeSession(tb testing.TB, r *Runner, n int) eventlog.SessionID {
+func largeSession(tb testing.TB, r *Runner, n int) event.SessionID {
 	tb.Helper()
 	const id = "0199cccc-0000-7000-8000-000000000001"
-	record := func(events ...eventlog.Event) {
+	record := func(events ...event.Event) {
 		if err := r.log.Record(events...); err != nil {
 			tb.Fatal(err)
 		}
 	}
-	refs := eventlog.Refs{Session: id, Conversation: "c"}
+	refs := event.Refs{Session: id, Conversation: "c"}
 	record(newSessionFact(id, fact.SessionCreated{Provider: "test"}),
-		eventlog.NewFact(eventlog.SessionStarted, "perlica", refs, fact.SessionStarted{Strategy: strategyKeep}))
+		event.NewFact(event.SessionStarted, "perlica", refs, fact.SessionStarted{Strategy: strategyKeep}))
 	for i := range n {
-		refs.Run, refs.Input = eventlog.RunID(fmt.Sprintf("0199dddd-0000-7000-8000-%012d", i)), eventlog.InputID(fmt.Sprint("i", i))
-		frame := func(ty eventlog.Type, line string) eventlog.Event {
-			return eventlog.Event{Type: ty, Class: eventlog.Frame, Actor: "agent", Refs: refs, Payload: []byte(line)}
+		refs.Run, refs.Input = event.RunID(fmt.Sprintf("0199dddd-0000-7000-8000-%012d", i)), event.InputID(fmt.Sprint("i", i))
+		frame := func(ty event.Type, line string) event.Event {
+			return event.Event{Type: ty, Class: event.Frame, Actor: "agent", Refs: refs, Payload: []byte(line)}
 		}
-		events := []eventlog.Event{
-			eventlog.NewFact(eventlog.MessageReceived, "user", refs, fact.MessageReceived{Text: fmt.Sprintf("question %d: what is it that we were talking about?", i), Provider: "test", Sender: "me", Source: "chat"}),
-			eventlog.NewFact(eventlog.Requested, "perlica", refs, fact.Requested{Provider: "test", CallIndex: 1, Strategy: strategyKeep}),
-			frame(eventlog.RequestSent, `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{}}`),
+		events := []event.Event{
+			event.NewFact(event.MessageReceived, "user", refs, fact.MessageReceived{Text: fmt.Sprintf("question %d: what is it that we were talking about?", i), Provider: "test", Sender: "me", Source: "chat"}),
+			event.NewFact(event.Requested, "perlica", refs, fact.Requested{Provider: "test", CallIndex: 1, Strategy: strategyKeep}),
+			frame(event.RequestSent, `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{}}`),
 		}
 		for range 5 {
-			events = append(events, frame(eventlog.NotificationReceived, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"c","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a piece of the answer, which has some more words"}}}}`))
+			events = append(events, frame(event.NotificationReceived, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"c","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a piece of the answer, which has some more words"}}}}`))
 		}
 		record(append(events,
-			frame(eventlog.ResponseReceived, `{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}`),
-			eventlog.NewFact(eventlog.Responded, "agent", refs, fact.Responded{Provider: "test", Text: "a piece of the answer, which has some more words", StopReason: "end_turn"}),
-			eventlog.NewFact(eventlog.CallEnforced, "perlica", refs, fact.Enforced{Calls: 1}))...)
+			frame(event.ResponseReceived, `{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}`),
+			event.NewFact(event.Responded, "agent", refs, fact.Responded{Provider: "test", Text: "a piece of the answer, which has some more words", StopReason: "end_turn"}),
+			event.NewFact(event.CallEnforced, "perlica", refs, fact.Enforced{Calls: 1}))...)
 	}
 	if err := r.log.Sync(); err != nil {
 		tb.Fatal(err)

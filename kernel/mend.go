@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // mend makes a log that failed fit for another input: it opens the file again, in which all that
@@ -79,7 +79,7 @@ func (c *Conversation) forget(ctx context.Context) error {
 		}
 		c.drop(ctx, l)
 	}
-	_, there, err := c.r.log.Last(ctx, eventlog.Query{Session: c.setup.Session})
+	_, there, err := c.r.log.Last(ctx, event.Query{Session: c.setup.Session})
 	if err != nil {
 		return err
 	}

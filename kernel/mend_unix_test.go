@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // breakLog has every write to the runner's log fail until mended is called: its file is moved
@@ -41,7 +42,7 @@ func failedBefore(t *testing.T, res Result, err error) {
 // could not be written has it then.
 func TestALogThatFailedIsOpenedAgain(t *testing.T) {
 	r := openRunner(t)
-	run := func(id eventlog.InputID, script string, show func(Notice)) (Result, error) {
+	run := func(id event.InputID, script string, show func(Notice)) (Result, error) {
 		return hostileTurn(t, r, script, func(t *Turn) { t.Input.ID, t.Show = id, show })
 	}
 	if res, err := run("first", "hello", nil); err != nil || res.Outcome != OutcomeResponded {
@@ -139,7 +140,7 @@ func TestTheLogIsMendedBeforeATurn(t *testing.T) {
 		<-time.After(time.Millisecond)
 	}
 	mended := breakLog(t, r)
-	if _, err := r.log.Append(t.Context(), eventlog.NewFact("x", "user", eventlog.Refs{}, struct{}{})); err == nil {
+	if _, err := r.log.Append(t.Context(), event.NewFact("x", "user", event.Refs{}, struct{}{})); err == nil {
 		t.Error("the log lives")
 	}
 	mended()
@@ -167,7 +168,7 @@ func TestANewSessionOutlivesItsLog(t *testing.T) {
 	mended()
 	say(t, c, "hello")
 	closeConversation(t, c)
-	e, ok, err := r.log.Last(t.Context(), eventlog.Query{Session: c.Session(), Types: []eventlog.Type{eventlog.SessionCreated}})
+	e, ok, err := r.log.Last(t.Context(), event.Query{Session: c.Session(), Types: []event.Type{event.SessionCreated}})
 	if err != nil || !ok {
 		t.Errorf("the session is not on record: %+v, %v", e, err)
 	}

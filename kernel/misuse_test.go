@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/policy"
 )
 
@@ -127,7 +127,7 @@ func TestAnInputLeavesTheQueue(t *testing.T) {
 	}
 	first <- Stop{By: "user", Why: "enough"}
 	wg.Wait()
-	if n, err := r.log.Count(t.Context(), eventlog.Query{Types: []eventlog.Type{eventlog.MessageReceived}}); err != nil || n != 1 {
+	if n, err := r.log.Count(t.Context(), event.Query{Types: []event.Type{event.MessageReceived}}); err != nil || n != 1 {
 		t.Errorf("%d inputs are on record, %v", n, err)
 	}
 	closeConversation(t, c)

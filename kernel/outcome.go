@@ -7,6 +7,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
 )
@@ -32,21 +33,21 @@ func (run *run) failEarly(ctx context.Context, err error) (Result, error) {
 			return Result{}, serr
 		}
 	}
-	return run.conclude(eventlog.ProviderError, e)
+	return run.conclude(event.ProviderError, e)
 }
 
 // finish turns what Prompt returned into an outcome.
 func (run *run) finish(a provider.Answer, err error) Result {
 	run.settle()
 	var e *provider.Error
-	outcome := eventlog.Responded
+	outcome := event.Responded
 	if err != nil {
 		if !errors.As(err, &e) {
 			e = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeProtocol, Message: err.Error(), Method: acp.AgentMethodSessionPrompt}
 		}
-		outcome = eventlog.OutcomeUnknown
+		outcome = event.OutcomeUnknown
 		if !run.call.MayHaveLeft() || e.Type == provider.TypeAgent || e.Type == provider.TypeAuth || isAnswer(e) {
-			outcome = eventlog.ProviderError
+			outcome = event.ProviderError
 		}
 	} else if a.StopReason == "" {
 		run.client.warn("no_stop_reason", "the agent gave no reason for the end of its turn")
@@ -93,23 +94,23 @@ func (r *Runner) masked(e *provider.Error) *provider.Error {
 
 // conclude closes the questions, writes the outcome and what belongs to it, and returns
 // when it is on disk and everything before it has been shown.
-func (run *run) conclude(outcome eventlog.Type, e *provider.Error) (Result, error) {
+func (run *run) conclude(outcome event.Type, e *provider.Error) (Result, error) {
 	run.client.endTurn()
 	run.client.judgeTools()
 	if err := run.state.advance(outcome); err != nil {
 		return run.result(), err
 	}
 	res := run.result()
-	res.Outcome = map[eventlog.Type]Outcome{
-		eventlog.Responded: OutcomeResponded, eventlog.ProviderError: OutcomeProviderError, eventlog.OutcomeUnknown: OutcomeUnknown,
+	res.Outcome = map[event.Type]Outcome{
+		event.Responded: OutcomeResponded, event.ProviderError: OutcomeProviderError, event.OutcomeUnknown: OutcomeUnknown,
 	}[outcome]
 	res.Err = run.r.masked(e)
 	refs := run.client.refs()
-	var events []eventlog.Event
+	var events []event.Event
 	for _, u := range res.Unasked {
-		events = append(events, eventlog.NewFact(eventlog.PolicyUnasked, "agent", refs, u))
+		events = append(events, event.NewFact(event.PolicyUnasked, "agent", refs, u))
 	}
-	events = append(events, run.outcomeFact(outcome, refs, res), eventlog.NewFact(eventlog.CallEnforced, "perlica", refs, fact.Enforced{
+	events = append(events, run.outcomeFact(outcome, refs, res), event.NewFact(event.CallEnforced, "perlica", refs, fact.Enforced{
 		Calls: res.Calls, Blocked: res.Blocked, LinesLost: run.r.opt.TrailLost(), Permissions: res.Permissions,
 		Unasked: len(res.Unasked) - res.Freed(), Freed: res.Freed(),
 	}))
@@ -127,18 +128,18 @@ func (run *run) conclude(outcome eventlog.Type, e *provider.Error) (Result, erro
 	return res, err
 }
 
-func (run *run) outcomeFact(outcome eventlog.Type, refs eventlog.Refs, res Result) eventlog.Event {
-	if outcome == eventlog.Responded {
-		return eventlog.NewFact(outcome, "agent", refs, fact.Responded{
+func (run *run) outcomeFact(outcome event.Type, refs event.Refs, res Result) event.Event {
+	if outcome == event.Responded {
+		return event.NewFact(outcome, "agent", refs, fact.Responded{
 			Provider: res.Provider, Text: res.Text, StopReason: res.StopReason, Usage: res.Usage, Cost: res.Cost,
 			DurationMS: res.Duration.Milliseconds(), FirstMS: run.client.firstUpdate().Milliseconds(), Tools: run.client.toolsSeen(),
 		})
 	}
 	f := fact.Failed{Error: res.Err, DurationMS: res.Duration.Milliseconds(), Text: res.Text, Tools: run.client.toolsSeen()}
-	if outcome == eventlog.OutcomeUnknown {
+	if outcome == event.OutcomeUnknown {
 		f.NoticedBy, f.Known = "run", "the prompt may have left; no answer came"
 	}
-	return eventlog.NewFact(outcome, "perlica", refs, f)
+	return event.NewFact(outcome, "perlica", refs, f)
 }
 
 // result is what is known so far.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 )
 
@@ -27,7 +28,7 @@ func PendingQuestions(ctx context.Context, log *eventlog.Reader, locks string) (
 	if err != nil {
 		return nil, err
 	}
-	var living []eventlog.RunID
+	var living []event.RunID
 	for _, u := range unfinished {
 		if u.Alive {
 			living = append(living, u.Run)
@@ -95,14 +96,14 @@ func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a i
 
 // awaitSeen waits until a question that was answered is resolved: a process that cannot be woken
 // looks by itself before long.
-func (r *Runner) awaitSeen(ctx context.Context, id eventlog.InteractionID) (bool, error) {
+func (r *Runner) awaitSeen(ctx context.Context, id event.InteractionID) (bool, error) {
 	changes, err := r.log.Changes(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = changes.Close() }() // nothing was written
 	for end := time.Now().Add(3 * lookEvery); ; {
-		_, ok, err := r.log.Last(ctx, eventlog.Query{Interaction: id, Types: []eventlog.Type{eventlog.InteractionResolved}})
+		_, ok, err := r.log.Last(ctx, event.Query{Interaction: id, Types: []event.Type{event.InteractionResolved}})
 		left := time.Until(end)
 		if err != nil || ok || left <= 0 {
 			return ok, err

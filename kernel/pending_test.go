@@ -4,20 +4,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-func questionFact(run, id string, open time.Duration) eventlog.Event {
-	return eventlog.NewFact(eventlog.InteractionRequested, "agent", eventlog.Refs{
-		Run: eventlog.RunID(run), Interaction: eventlog.InteractionID(id),
-	}, interaction.Question{ID: eventlog.InteractionID(id), Title: id, Expires: time.Now().Add(open)})
+func questionFact(run, id string, open time.Duration) event.Event {
+	return event.NewFact(event.InteractionRequested, "agent", event.Refs{
+		Run: event.RunID(run), Interaction: event.InteractionID(id),
+	}, interaction.Question{ID: event.InteractionID(id), Title: id, Expires: time.Now().Add(open)})
 }
 
-func intentFact(run string) eventlog.Event {
-	return eventlog.NewFact(eventlog.Requested, "perlica",
-		eventlog.Refs{Run: eventlog.RunID(run), Input: eventlog.InputID(run)}, fact.Requested{})
+func intentFact(run string) event.Event {
+	return event.NewFact(event.Requested, "perlica",
+		event.Refs{Run: event.RunID(run), Input: event.InputID(run)}, fact.Requested{})
 }
 
 // TestPendingQuestions: only what somebody waits for is pending.
@@ -35,9 +35,9 @@ func TestPendingQuestions(t *testing.T) {
 		questionFact(runA, "lapsed-03", time.Hour),
 		questionFact(runB, "orphan-04", time.Hour), // its process is gone
 		questionFact(runA, "open-0005", time.Hour),
-		eventlog.NewFact(eventlog.InteractionLapsed, "perlica", eventlog.Refs{Run: runA, Interaction: "lapsed-03"}, struct{}{}),
+		event.NewFact(event.InteractionLapsed, "perlica", event.Refs{Run: runA, Interaction: "lapsed-03"}, struct{}{}),
 	)
-	pending := func() (ids []eventlog.InteractionID) {
+	pending := func() (ids []event.InteractionID) {
 		t.Helper()
 		open, err := PendingQuestions(t.Context(), &r.log.Reader, r.opt.Paths.Locks)
 		if err != nil {

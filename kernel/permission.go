@@ -11,6 +11,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
@@ -119,21 +120,21 @@ func (c *client) isLive() bool {
 }
 
 // lastSeq is how far the log goes.
-func (c *client) lastSeq() (eventlog.Seq, error) {
-	e, _, err := c.run.r.log.Last(context.Background(), eventlog.Query{})
+func (c *client) lastSeq() (event.Seq, error) {
+	e, _, err := c.run.r.log.Last(context.Background(), event.Query{})
 	return e.Seq, err
 }
 
 // decided answers for a rule, a standing approval or a mode. It returns false, and nothing was
 // recorded or answered, if an approval was revoked since the log ended with asOf: what was
 // decided may rest on it.
-func (c *client) decided(p *provider.PermissionRequest, req policy.Request, d policy.Decision, asOf eventlog.Seq) bool {
-	ruling := eventlog.NewFact(eventlog.PolicyDecided, "policy", c.refs(), fact.PolicyDecided{
+func (c *client) decided(p *provider.PermissionRequest, req policy.Request, d policy.Decision, asOf event.Seq) bool {
+	ruling := event.NewFact(event.PolicyDecided, "policy", c.refs(), fact.PolicyDecided{
 		Title: req.Title, Effect: string(d.Effect), By: string(d.By), Rule: d.Rule, Approval: d.ApprovalID(), Why: d.Why, Option: d.OptionID,
 	})
-	var unless eventlog.Query
+	var unless event.Query
 	if d.By == policy.ByStanding {
-		unless = eventlog.Query{After: asOf, Types: []eventlog.Type{eventlog.ApprovalRevoked}}
+		unless = event.Query{After: asOf, Types: []event.Type{event.ApprovalRevoked}}
 	}
 	_, err := c.run.r.log.AppendUnless(context.Background(), unless, ruling)
 	var conflict *eventlog.ConflictError
@@ -337,7 +338,7 @@ func (c *client) unanswered(p *provider.PermissionRequest, why interaction.Reaso
 }
 
 // reply sends an option, or cancelled if there is none, and records that it has left.
-func reply(r *Runner, p *provider.PermissionRequest, option, by string, refs eventlog.Refs) bool {
+func reply(r *Runner, p *provider.PermissionRequest, option, by string, refs event.Refs) bool {
 	sent := fact.ReplySent{RequestID: p.ID, Outcome: "cancelled", By: by}
 	var err error
 	if option == "" {
@@ -351,10 +352,10 @@ func reply(r *Runner, p *provider.PermissionRequest, option, by string, refs eve
 		}
 		err = p.Select(acp.PermissionOptionId(option))
 	}
-	t := eventlog.ReplySent
+	t := event.ReplySent
 	if err != nil {
-		t, sent.Error = eventlog.ReplyFailed, err.Error()
+		t, sent.Error = event.ReplyFailed, err.Error()
 	}
-	_ = r.log.Record(eventlog.NewFact(t, "perlica", refs, sent)) // a dead log ends the run at its next line
+	_ = r.log.Record(event.NewFact(t, "perlica", refs, sent)) // a dead log ends the run at its next line
 	return err == nil
 }

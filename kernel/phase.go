@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // Phase is where a run stands.
@@ -21,25 +21,25 @@ const (
 // next is the whole life of a run: a pair that is absent cannot happen. A provider may
 // fail before there is an intent; then no call was made, and the input may be tried
 // again.
-var next = map[Phase]map[eventlog.Type]Phase{
+var next = map[Phase]map[event.Type]Phase{
 	Accepted: {
-		eventlog.Requested:       Intended,
-		eventlog.CancelRequested: Accepted,
-		eventlog.ProviderError:   Ended,
+		event.Requested:       Intended,
+		event.CancelRequested: Accepted,
+		event.ProviderError:   Ended,
 	},
 	Intended: {
-		eventlog.RequestSent:     Prompted,
-		eventlog.CancelRequested: Intended,
-		eventlog.ProviderError:   Ended,
-		eventlog.OutcomeUnknown:  Ended,
+		event.RequestSent:     Prompted,
+		event.CancelRequested: Intended,
+		event.ProviderError:   Ended,
+		event.OutcomeUnknown:  Ended,
 	},
 	Prompted: {
-		eventlog.InteractionRequested: Prompted,
-		eventlog.InteractionAnswered:  Prompted,
-		eventlog.CancelRequested:      Prompted,
-		eventlog.Responded:            Ended,
-		eventlog.ProviderError:        Ended,
-		eventlog.OutcomeUnknown:       Ended,
+		event.InteractionRequested: Prompted,
+		event.InteractionAnswered:  Prompted,
+		event.CancelRequested:      Prompted,
+		event.Responded:            Ended,
+		event.ProviderError:        Ended,
+		event.OutcomeUnknown:       Ended,
 	},
 }
 
@@ -50,7 +50,7 @@ type state struct {
 }
 
 // advance moves the state by an event, or says that the event cannot happen now.
-func (s *state) advance(t eventlog.Type) error {
+func (s *state) advance(t event.Type) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	to, ok := next[s.phase][t]

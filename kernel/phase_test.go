@@ -5,13 +5,13 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // alphabet is every event type that can concern a run's phase.
-var alphabet = []eventlog.Type{
-	eventlog.Requested, eventlog.RequestSent, eventlog.InteractionRequested, eventlog.InteractionAnswered,
-	eventlog.CancelRequested, eventlog.Responded, eventlog.ProviderError, eventlog.OutcomeUnknown,
+var alphabet = []event.Type{
+	event.Requested, event.RequestSent, event.InteractionRequested, event.InteractionAnswered,
+	event.CancelRequested, event.Responded, event.ProviderError, event.OutcomeUnknown,
 }
 
 func TestEveryPairOfPhaseAndEvent(t *testing.T) {
@@ -58,10 +58,10 @@ func join(s []string) string {
 // of the ones that the table admits.
 func TestEverySequence(t *testing.T) {
 	admitted := 0
-	var walk func(s Phase, trace []eventlog.Type)
-	walk = func(phase Phase, trace []eventlog.Type) {
+	var walk func(s Phase, trace []event.Type)
+	walk = func(phase Phase, trace []event.Type) {
 		admitted++
-		count := map[eventlog.Type]int{}
+		count := map[event.Type]int{}
 		outcomes := 0
 		for i, ty := range trace {
 			count[ty]++
@@ -71,14 +71,14 @@ func TestEverySequence(t *testing.T) {
 					t.Fatalf("something follows the outcome: %v", trace)
 				}
 			}
-			if ty == eventlog.RequestSent && count[eventlog.Requested] == 0 {
+			if ty == event.RequestSent && count[event.Requested] == 0 {
 				t.Fatalf("a prompt without its intent: %v", trace)
 			}
 		}
-		if count[eventlog.Requested] > 1 || count[eventlog.RequestSent] > 1 || outcomes > 1 {
+		if count[event.Requested] > 1 || count[event.RequestSent] > 1 || outcomes > 1 {
 			t.Fatalf("twice what may be once: %v", trace)
 		}
-		if (count[eventlog.Responded] > 0 || count[eventlog.InteractionRequested] > 0) && count[eventlog.RequestSent] == 0 {
+		if (count[event.Responded] > 0 || count[event.InteractionRequested] > 0) && count[event.RequestSent] == 0 {
 			t.Fatalf("an answer or a question without a prompt: %v", trace)
 		}
 		if len(trace) == 6 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -28,12 +29,12 @@ func pruneRunner(t *testing.T) *Runner {
 func turns(t *testing.T, r *Runner, runs ...string) {
 	t.Helper()
 	for _, run := range runs {
-		refs := eventlog.Refs{Session: "s", Run: eventlog.RunID(run), Input: eventlog.InputID("input " + run)}
+		refs := event.Refs{Session: "s", Run: event.RunID(run), Input: event.InputID("input " + run)}
 		append1(t, r,
-			eventlog.NewFact(eventlog.MessageReceived, "user", refs, fact.MessageReceived{Text: "ask " + run, Provider: "p"}),
-			eventlog.NewFact(eventlog.Requested, "perlica", refs, fact.Requested{Provider: "p"}),
-			eventlog.NewFact(eventlog.Responded, "agent", refs, fact.Responded{Text: "answer " + run}),
-			eventlog.NewFact(eventlog.CallEnforced, "perlica", refs, fact.Enforced{Calls: 1}))
+			event.NewFact(event.MessageReceived, "user", refs, fact.MessageReceived{Text: "ask " + run, Provider: "p"}),
+			event.NewFact(event.Requested, "perlica", refs, fact.Requested{Provider: "p"}),
+			event.NewFact(event.Responded, "agent", refs, fact.Responded{Text: "answer " + run}),
+			event.NewFact(event.CallEnforced, "perlica", refs, fact.Enforced{Calls: 1}))
 	}
 }
 
@@ -119,7 +120,7 @@ func TestAStopWhileItWaitsForPrune(t *testing.T) {
 		lock.release()
 		<-ended
 	}
-	if n, err := r.log.Count(t.Context(), eventlog.Query{Types: []eventlog.Type{eventlog.MessageReceived}}); err != nil || n > 0 {
+	if n, err := r.log.Count(t.Context(), event.Query{Types: []event.Type{event.MessageReceived}}); err != nil || n > 0 {
 		t.Errorf("%d inputs are on record, %v", n, err)
 	}
 	closeConversation(t, c)
@@ -182,7 +183,7 @@ func TestHistorySaysWhatIsGone(t *testing.T) {
 func TestRecordedAfterPruning(t *testing.T) {
 	r := pruneRunner(t)
 	turns(t, r, "a")
-	append1(t, r, eventlog.NewFact(eventlog.CancelRequested, "timeout", eventlog.Refs{Run: "a"}, Stop{By: "timeout", Why: "it took too long"}))
+	append1(t, r, event.NewFact(event.CancelRequested, "timeout", event.Refs{Run: "a"}, Stop{By: "timeout", Why: "it took too long"}))
 	if _, err := r.Prune(t.Context(), eventlog.Pruning{Until: 1000, Run: "a"}); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +199,7 @@ func TestResolve(t *testing.T) {
 	run := abandon(t, r, 4)
 	turns(t, r, "fine")
 	append1(t, r, inputOnly("early"))
-	judge := func(id eventlog.RunID) error {
+	judge := func(id event.RunID) error {
 		return r.Resolve(t.Context(), id, fact.Resolved{Sent: true, Note: "n", By: "alice"})
 	}
 
@@ -210,7 +211,7 @@ func TestResolve(t *testing.T) {
 		t.Errorf("of a living run: %v", err)
 	}
 	lock.release()
-	for id, want := range map[eventlog.RunID]error{run: ErrNoOutcome, "fine": ErrOutcomeKnown, "early": ErrNoCall} {
+	for id, want := range map[event.RunID]error{run: ErrNoOutcome, "fine": ErrOutcomeKnown, "early": ErrNoCall} {
 		if err := judge(id); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", id, err, want)
 		}
@@ -223,12 +224,12 @@ func TestResolve(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	e, ok, err := r.log.Last(t.Context(), eventlog.Query{Run: run, Types: []eventlog.Type{eventlog.RunResolved}})
+	e, ok, err := r.log.Last(t.Context(), event.Query{Run: run, Types: []event.Type{event.RunResolved}})
 	if err != nil || !ok || e.Session != "s" || e.Trace != "t" || e.Input != "i" {
 		t.Errorf("%+v, %v", e.Refs, err)
 	}
 }
 
-func inputOnly(run string) eventlog.Event {
-	return eventlog.NewFact(eventlog.MessageReceived, "user", eventlog.Refs{Run: eventlog.RunID(run)}, fact.MessageReceived{Text: "x"})
+func inputOnly(run string) event.Event {
+	return event.NewFact(event.MessageReceived, "user", event.Refs{Run: event.RunID(run)}, fact.MessageReceived{Text: "x"})
 }

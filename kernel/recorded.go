@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
 // Recorded returns the result of the input with this id as the log has it. ok is false if
 // no call was ever made for it; the error is ErrInputRunning while one is under way, and wraps
 // eventlog.ErrCorrupt where the log is of two minds about it.
-func (r *Runner) Recorded(ctx context.Context, id eventlog.InputID) (res Result, ok bool, err error) {
+func (r *Runner) Recorded(ctx context.Context, id event.InputID) (res Result, ok bool, err error) {
 	intent, ok, err := r.log.Intent(ctx, id)
 	if err != nil || !ok {
 		return Result{}, false, err
@@ -51,14 +52,14 @@ func (r *Runner) replay(ctx context.Context, in Input) (res Result, ok bool, err
 }
 
 // recordedResult is the result of the run with this intent.
-func (r *Runner) recordedResult(ctx context.Context, intent eventlog.Event) (Result, error) {
+func (r *Runner) recordedResult(ctx context.Context, intent event.Event) (Result, error) {
 	res, err := ReadResult(ctx, &r.log.Reader, intent.Run)
 	if err != nil || res.Outcome != "" {
 		return res, err
 	}
 	// Recover has ended what is listed as open and whose process is gone. If this is neither
 	// alive nor listed, nobody else would ever end it.
-	ended, err := r.recoverRuns(ctx, []eventlog.RunID{intent.Run}, died)
+	ended, err := r.recoverRuns(ctx, []event.RunID{intent.Run}, died)
 	switch {
 	case err != nil:
 		return res, err
@@ -70,9 +71,9 @@ func (r *Runner) recordedResult(ctx context.Context, intent eventlog.Event) (Res
 
 // ReadResult puts a run's result together from its facts. Its Outcome is empty if there is
 // none yet.
-func ReadResult(ctx context.Context, r *eventlog.Reader, run eventlog.RunID) (Result, error) {
+func ReadResult(ctx context.Context, r *eventlog.Reader, run event.RunID) (Result, error) {
 	res := Result{Run: run, Replayed: true}
-	for e, err := range r.Events(ctx, eventlog.Query{Run: run, Class: eventlog.Fact}) {
+	for e, err := range r.Events(ctx, event.Query{Run: run, Class: event.Fact}) {
 		if err != nil {
 			return res, err
 		}
@@ -85,38 +86,38 @@ func ReadResult(ctx context.Context, r *eventlog.Reader, run eventlog.RunID) (Re
 
 // Apply adds to the result what one fact of its run says; most facts say nothing of it. The
 // error is that of fact.Decode. Of a fact whose payload is withheld the type says what it can.
-func (res *Result) Apply(e eventlog.Event) error {
+func (res *Result) Apply(e event.Event) error {
 	if e.Payload == nil {
 		res.applyPruned(e)
 		return nil
 	}
 	switch e.Type {
-	case eventlog.MessageReceived:
+	case event.MessageReceived:
 		m, err := fact.Decode[fact.MessageReceived](e)
 		res.Input, res.Session, res.Provider = e.Input, e.Session, m.Provider
 		return err
-	case eventlog.CancelRequested:
+	case event.CancelRequested:
 		s, err := fact.Decode[Stop](e)
 		res.Stopped = &s
 		return err
-	case eventlog.PolicyUnasked:
+	case event.PolicyUnasked:
 		u, err := fact.Decode[fact.UnaskedTool](e)
 		res.Unasked = append(res.Unasked, u)
 		return err
-	case eventlog.Responded:
+	case event.Responded:
 		a, err := fact.Decode[fact.Responded](e)
 		res.Outcome, res.Text, res.StopReason, res.Usage, res.Cost = OutcomeResponded, a.Text, a.StopReason, a.Usage, a.Cost
 		res.Duration = time.Duration(a.DurationMS) * time.Millisecond
 		return err
-	case eventlog.ProviderError, eventlog.OutcomeUnknown:
+	case event.ProviderError, event.OutcomeUnknown:
 		f, err := fact.Decode[fact.Failed](e)
 		res.Outcome, res.Text, res.Err = OutcomeProviderError, f.Text, f.Error
-		if e.Type == eventlog.OutcomeUnknown {
+		if e.Type == event.OutcomeUnknown {
 			res.Outcome = OutcomeUnknown
 		}
 		res.Duration = time.Duration(f.DurationMS) * time.Millisecond
 		return err
-	case eventlog.CallEnforced:
+	case event.CallEnforced:
 		n, err := fact.Decode[fact.Enforced](e)
 		res.Calls, res.Blocked, res.Permissions = n.Calls, n.Blocked, n.Permissions
 		return err
@@ -125,18 +126,18 @@ func (res *Result) Apply(e eventlog.Event) error {
 }
 
 // applyPruned adds what a fact says without its payload: what happened, not how.
-func (res *Result) applyPruned(e eventlog.Event) {
+func (res *Result) applyPruned(e event.Event) {
 	res.Pruned = true
 	switch e.Type {
-	case eventlog.MessageReceived:
+	case event.MessageReceived:
 		res.Input, res.Session = e.Input, e.Session
-	case eventlog.CancelRequested:
+	case event.CancelRequested:
 		res.Stopped = &Stop{By: e.Actor, Why: "the reason was pruned"}
-	case eventlog.Responded:
+	case event.Responded:
 		res.Outcome, res.Calls = OutcomeResponded, 1
-	case eventlog.ProviderError:
+	case event.ProviderError:
 		res.Outcome = OutcomeProviderError
-	case eventlog.OutcomeUnknown:
+	case event.OutcomeUnknown:
 		res.Outcome, res.Calls = OutcomeUnknown, 1
 	}
 }

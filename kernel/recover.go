@@ -9,6 +9,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
@@ -16,8 +17,8 @@ import (
 
 // Unfinished is a run whose intent has no outcome.
 type Unfinished struct {
-	Run   eventlog.RunID
-	Input eventlog.InputID
+	Run   event.RunID
+	Input event.InputID
 	Alive bool // its process still holds the run's lock
 }
 
@@ -35,10 +36,10 @@ func ListUnfinished(ctx context.Context, log *eventlog.Reader, locks string) ([]
 }
 
 // listUnfinished says of runs without an outcome whether they live.
-func listUnfinished(ctx context.Context, log *eventlog.Reader, locks string, ids []eventlog.RunID) ([]Unfinished, error) {
+func listUnfinished(ctx context.Context, log *eventlog.Reader, locks string, ids []event.RunID) ([]Unfinished, error) {
 	var list []Unfinished
 	for _, id := range ids {
-		intent, _, err := log.Last(ctx, eventlog.Query{Run: id, Types: []eventlog.Type{eventlog.Requested}})
+		intent, _, err := log.Last(ctx, event.Query{Run: id, Types: []event.Type{event.Requested}})
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +85,7 @@ func (r *Runner) RecoverUnlisted(ctx context.Context) ([]Result, error) {
 	return r.recoverRuns(ctx, ids, died)
 }
 
-func (r *Runner) recoverRuns(ctx context.Context, ids []eventlog.RunID, why cause) ([]Result, error) {
+func (r *Runner) recoverRuns(ctx context.Context, ids []event.RunID, why cause) ([]Result, error) {
 	var recovered []Result
 	for _, id := range ids {
 		// Whoever holds the lock is the run itself, or is recovering it already.
@@ -115,10 +116,10 @@ func (r *Runner) recoverRuns(ctx context.Context, ids []eventlog.RunID, why caus
 // resolveRest resolves the questions of a run that were answered, or lapsed, but not resolved.
 // Whether the agent was told is known only where that is on record: else its process died with
 // the answer in hand.
-func (r *Runner) resolveRest(ctx context.Context, id eventlog.RunID) error {
-	ends := map[eventlog.InteractionID]eventlog.Event{} // the last of each
-	for e, err := range r.log.Events(ctx, eventlog.Query{Run: id, Types: []eventlog.Type{
-		eventlog.InteractionAnswered, eventlog.InteractionLapsed, eventlog.ReplySent, eventlog.InteractionResolved,
+func (r *Runner) resolveRest(ctx context.Context, id event.RunID) error {
+	ends := map[event.InteractionID]event.Event{} // the last of each
+	for e, err := range r.log.Events(ctx, event.Query{Run: id, Types: []event.Type{
+		event.InteractionAnswered, event.InteractionLapsed, event.ReplySent, event.InteractionResolved,
 	}}) {
 		if err != nil {
 			return err
@@ -127,27 +128,27 @@ func (r *Runner) resolveRest(ctx context.Context, id eventlog.RunID) error {
 			ends[e.Interaction] = e
 		}
 	}
-	var resolved []eventlog.Event
+	var resolved []event.Event
 	for _, e := range ends {
 		res := interaction.Resolution{Reason: interaction.Crashed}
 		switch e.Type {
-		case eventlog.InteractionResolved:
+		case event.InteractionResolved:
 			continue
-		case eventlog.ReplySent:
+		case event.ReplySent:
 			// What cannot be decoded any more was pruned, or is a later version's.
 			sent, _ := fact.Decode[fact.ReplySent](e)
 			res = interaction.Resolution{Option: sent.Option, Sent: true}
 		}
-		resolved = append(resolved, eventlog.NewFact(eventlog.InteractionResolved, "perlica", e.Refs, res))
+		resolved = append(resolved, event.NewFact(event.InteractionResolved, "perlica", e.Refs, res))
 	}
-	slices.SortFunc(resolved, func(a, b eventlog.Event) int { return strings.Compare(string(a.Interaction), string(b.Interaction)) })
+	slices.SortFunc(resolved, func(a, b event.Event) int { return strings.Compare(string(a.Interaction), string(b.Interaction)) })
 	return r.log.Record(resolved...)
 }
 
 // recoverRun ends one run of a process that is gone. It returns false if the run has its
 // outcome: it ended in order after it was found open; or if it has no intent: then there is
 // nothing to be known about.
-func (r *Runner) recoverRun(ctx context.Context, id eventlog.RunID, why cause) (ended bool, err error) {
+func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (ended bool, err error) {
 	left, err := ReadTraces(ctx, &r.log.Reader, id)
 	if err != nil {
 		return false, err
@@ -158,7 +159,7 @@ func (r *Runner) recoverRun(ctx context.Context, id eventlog.RunID, why cause) (
 	if err := r.resolveRest(ctx, id); err != nil { // before others are buried, which takes a moment to be seen
 		return false, err
 	}
-	questions, err := interaction.Pending(ctx, &r.log.Reader, []eventlog.RunID{id})
+	questions, err := interaction.Pending(ctx, &r.log.Reader, []event.RunID{id})
 	if err != nil {
 		return false, err
 	}
@@ -172,10 +173,10 @@ func (r *Runner) recoverRun(ctx context.Context, id eventlog.RunID, why cause) (
 		Message: why.message,
 	}
 	_, err = r.log.Append(ctx,
-		eventlog.NewFact(eventlog.OutcomeUnknown, "perlica", left.refs, fact.Failed{
+		event.NewFact(event.OutcomeUnknown, "perlica", left.refs, fact.Failed{
 			Error: e, Text: left.Text, NoticedBy: "recovery", Known: left.Known(),
 		}),
-		eventlog.NewFact(eventlog.CallEnforced, "perlica", left.refs, fact.Enforced{Calls: 1, Blocked: left.blocked, Permissions: left.perms}))
+		event.NewFact(event.CallEnforced, "perlica", left.refs, fact.Enforced{Calls: 1, Blocked: left.blocked, Permissions: left.perms}))
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) {
 		return false, nil

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/fact"
@@ -48,7 +49,7 @@ func openRunner(t *testing.T) *Runner {
 	return r
 }
 
-func append1(t *testing.T, r *Runner, events ...eventlog.Event) {
+func append1(t *testing.T, r *Runner, events ...event.Event) {
 	t.Helper()
 	if _, err := r.log.Append(t.Context(), events...); err != nil {
 		t.Fatal(err)
@@ -56,21 +57,21 @@ func append1(t *testing.T, r *Runner, events ...eventlog.Event) {
 }
 
 // abandon writes what a run leaves that is killed behind a number of steps.
-func abandon(t *testing.T, r *Runner, steps int) eventlog.RunID {
+func abandon(t *testing.T, r *Runner, steps int) event.RunID {
 	t.Helper()
-	refs := eventlog.Refs{Session: "s", Run: "r", Trace: "t", Input: "i"}
-	frame := func(ty eventlog.Type, line string) eventlog.Event {
-		return eventlog.Event{Type: ty, Class: eventlog.Frame, Actor: "agent", Refs: refs, Payload: []byte(line)}
+	refs := event.Refs{Session: "s", Run: "r", Trace: "t", Input: "i"}
+	frame := func(ty event.Type, line string) event.Event {
+		return event.Event{Type: ty, Class: event.Frame, Actor: "agent", Refs: refs, Payload: []byte(line)}
 	}
 	asked := refs
 	asked.Interaction = "q"
-	all := []eventlog.Event{
-		eventlog.NewFact(eventlog.MessageReceived, "user", refs, fact.MessageReceived{Text: "hi", Provider: "p"}),
-		eventlog.NewFact(eventlog.Requested, "perlica", refs, fact.Requested{Provider: "p"}),
-		frame(eventlog.RequestSent, `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{}}`),
-		frame(eventlog.NotificationReceived, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"c","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"half an "}}}}`),
-		eventlog.NewFact(eventlog.InteractionRequested, "agent", asked, interaction.Question{Title: "may I?"}),
-		frame(eventlog.ResponseReceived, `{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}`),
+	all := []event.Event{
+		event.NewFact(event.MessageReceived, "user", refs, fact.MessageReceived{Text: "hi", Provider: "p"}),
+		event.NewFact(event.Requested, "perlica", refs, fact.Requested{Provider: "p"}),
+		frame(event.RequestSent, `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{}}`),
+		frame(event.NotificationReceived, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"c","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"half an "}}}}`),
+		event.NewFact(event.InteractionRequested, "agent", asked, interaction.Question{Title: "may I?"}),
+		frame(event.ResponseReceived, `{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}`),
 	}
 	append1(t, r, all[:steps]...)
 	return refs.Run
@@ -102,11 +103,11 @@ func TestRecoveryTellsTheTruthOnce(t *testing.T) {
 				t.Errorf("steps %d: %+v", tc.steps, got[0])
 			}
 		}
-		e, _, err := r.log.Last(t.Context(), eventlog.Query{Run: run, Types: []eventlog.Type{eventlog.OutcomeUnknown}})
+		e, _, err := r.log.Last(t.Context(), event.Query{Run: run, Types: []event.Type{event.OutcomeUnknown}})
 		if err != nil || !strings.Contains(string(e.Payload), tc.known) {
 			t.Errorf("steps %d: %s does not say %q, %v", tc.steps, e.Payload, tc.known, err)
 		}
-		if qs, err := interaction.Pending(t.Context(), &r.log.Reader, []eventlog.RunID{run}); err != nil || len(qs) > 0 {
+		if qs, err := interaction.Pending(t.Context(), &r.log.Reader, []event.RunID{run}); err != nil || len(qs) > 0 {
 			t.Errorf("steps %d: questions still open: %v, %v", tc.steps, qs, err)
 		}
 		res, ok, err := r.Recorded(t.Context(), "i")
@@ -120,25 +121,25 @@ func TestRecoveryTellsTheTruthOnce(t *testing.T) {
 func TestRecoveryCountsAnswers(t *testing.T) {
 	r := openRunner(t)
 	run := abandon(t, r, 3)
-	refs := eventlog.Refs{Session: "s", Run: run, Trace: "t", Input: "i"}
-	ask := func(id eventlog.InteractionID) eventlog.Refs {
+	refs := event.Refs{Session: "s", Run: run, Trace: "t", Input: "i"}
+	ask := func(id event.InteractionID) event.Refs {
 		to := refs
 		to.Interaction = id
-		append1(t, r, eventlog.NewFact(eventlog.InteractionRequested, "agent", to, interaction.Question{
+		append1(t, r, event.NewFact(event.InteractionRequested, "agent", to, interaction.Question{
 			Title: "may I?", Options: []interaction.Option{{ID: "y", Kind: "allow_once"}, {ID: "n", Kind: "reject_once"}},
 		}))
 		return to
 	}
 	append1(t, r,
-		eventlog.NewFact(eventlog.InteractionAnswered, "user", ask("q1"), interaction.Answer{Option: "y"}),
-		eventlog.NewFact(eventlog.InteractionAnswered, "user", ask("q2"), interaction.Answer{Option: "n"}),
-		eventlog.NewFact(eventlog.InteractionLapsed, "perlica", ask("q3"), interaction.Resolution{Reason: interaction.TimeUp}),
-		eventlog.NewFact(eventlog.PolicyDecided, "policy", refs, fact.PolicyDecided{Effect: "allow"}))
+		event.NewFact(event.InteractionAnswered, "user", ask("q1"), interaction.Answer{Option: "y"}),
+		event.NewFact(event.InteractionAnswered, "user", ask("q2"), interaction.Answer{Option: "n"}),
+		event.NewFact(event.InteractionLapsed, "perlica", ask("q3"), interaction.Resolution{Reason: interaction.TimeUp}),
+		event.NewFact(event.PolicyDecided, "policy", refs, fact.PolicyDecided{Effect: "allow"}))
 	ask("q4") // nobody will answer: the run died
 	told := ask("q5")
 	append1(t, r,
-		eventlog.NewFact(eventlog.InteractionAnswered, "user", told, interaction.Answer{Option: "y"}),
-		eventlog.NewFact(eventlog.ReplySent, "perlica", told, fact.ReplySent{Outcome: "selected", Option: "y"}))
+		event.NewFact(event.InteractionAnswered, "user", told, interaction.Answer{Option: "y"}),
+		event.NewFact(event.ReplySent, "perlica", told, fact.ReplySent{Outcome: "selected", Option: "y"}))
 	got, err := r.Recover(t.Context())
 	if want := (fact.Permissions{Asked: 6, Allowed: 3, Denied: 1, Unanswered: 1}); err != nil || len(got) != 1 || got[0].Permissions != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
@@ -146,8 +147,8 @@ func TestRecoveryCountsAnswers(t *testing.T) {
 	if err := r.log.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	resolved := map[eventlog.InteractionID]interaction.Resolution{}
-	for e, err := range r.log.Events(t.Context(), eventlog.Query{Run: run, Types: []eventlog.Type{eventlog.InteractionResolved}}) {
+	resolved := map[event.InteractionID]interaction.Resolution{}
+	for e, err := range r.log.Events(t.Context(), event.Query{Run: run, Types: []event.Type{event.InteractionResolved}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +157,7 @@ func TestRecoveryCountsAnswers(t *testing.T) {
 		}
 	}
 	died := interaction.Resolution{Reason: interaction.Crashed}
-	want := map[eventlog.InteractionID]interaction.Resolution{"q1": died, "q2": died, "q3": died, "q4": died, "q5": {Option: "y", Sent: true}}
+	want := map[event.InteractionID]interaction.Resolution{"q1": died, "q2": died, "q3": died, "q4": died, "q5": {Option: "y", Sent: true}}
 	if !maps.Equal(resolved, want) {
 		t.Errorf("resolved: %+v, want %+v", resolved, want)
 	}
@@ -184,16 +185,16 @@ func TestRecoveryLeavesTheLivingAlone(t *testing.T) {
 func TestHistoryIsCutTheSameWayEveryTime(t *testing.T) {
 	r := openRunner(t)
 	for i := range 5 {
-		run := eventlog.RunID(string(rune('a' + i)))
-		refs := eventlog.Refs{Session: "s", Run: run, Input: eventlog.InputID(run)}
+		run := event.RunID(string(rune('a' + i)))
+		refs := event.Refs{Session: "s", Run: run, Input: event.InputID(run)}
 		append1(t, r,
-			eventlog.NewFact(eventlog.MessageReceived, "user", refs, fact.MessageReceived{Text: "question " + string(run)}),
-			eventlog.NewFact(eventlog.Requested, "perlica", refs, fact.Requested{}))
+			event.NewFact(event.MessageReceived, "user", refs, fact.MessageReceived{Text: "question " + string(run)}),
+			event.NewFact(event.Requested, "perlica", refs, fact.Requested{}))
 		if i == 3 {
-			append1(t, r, eventlog.NewFact(eventlog.OutcomeUnknown, "perlica", refs, fact.Failed{}))
+			append1(t, r, event.NewFact(event.OutcomeUnknown, "perlica", refs, fact.Failed{}))
 			continue // an unanswered turn is no history
 		}
-		append1(t, r, eventlog.NewFact(eventlog.Responded, "agent", refs, fact.Responded{Text: "answer " + string(run) + "\n@exit 3"}))
+		append1(t, r, event.NewFact(event.Responded, "agent", refs, fact.Responded{Text: "answer " + string(run) + "\n@exit 3"}))
 	}
 	each := turnText{"question a", "answer a\n@exit 3"}.tokens()
 	for budget, want := range map[int]struct {
@@ -238,7 +239,7 @@ func TestSessionsAreAView(t *testing.T) {
 		t.Error("two sessions of one name")
 	}
 	append1(t, r, newSessionFact("ephemeral-1", fact.SessionCreated{Provider: "p", Ephemeral: true}))
-	append1(t, r, eventlog.NewFact(eventlog.MessageReceived, "user", eventlog.Refs{Session: id}, fact.MessageReceived{Text: "\n  the title \nmore"}))
+	append1(t, r, event.NewFact(event.MessageReceived, "user", event.Refs{Session: id}, fact.MessageReceived{Text: "\n  the title \nmore"}))
 	if err := r.SelectSession(ctx, id); err != nil {
 		t.Fatal(err)
 	}
@@ -283,15 +284,15 @@ func TestSessionsAreAView(t *testing.T) {
 func TestApprovalsFromElsewhereDoNotCount(t *testing.T) {
 	r := openRunner(t)
 	forged := `{"id":"f","effect":"allow","scope":"context","command":"make","by":"mallory","made":"2026-01-01T00:00:00Z"}`
-	append1(t, r, eventlog.Event{Type: eventlog.ApprovalRemembered, Class: eventlog.Fact, Payload: []byte(forged)})
+	append1(t, r, event.Event{Type: event.ApprovalRemembered, Class: event.Fact, Payload: []byte(forged)})
 	denial := strings.Replace(strings.Replace(forged, "allow", "deny", 1), `"f"`, `"d"`, 1)
-	append1(t, r, eventlog.Event{Type: eventlog.ApprovalRemembered, Class: eventlog.Fact, Payload: []byte(denial)})
+	append1(t, r, event.Event{Type: event.ApprovalRemembered, Class: event.Fact, Payload: []byte(denial)})
 	if got := r.approvals(); len(got) != 1 || got[0].ID != "d" {
 		t.Errorf("approvals that count: %+v", got)
 	}
 	given := r.approvals()[0]
 	given.Effect = "allow"
-	if err := r.remember(t.Context(), given, "me", eventlog.Refs{}); err != nil {
+	if err := r.remember(t.Context(), given, "me", event.Refs{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.approvals(); len(got) != 2 || got[1].By != "me" {
@@ -301,11 +302,11 @@ func TestApprovalsFromElsewhereDoNotCount(t *testing.T) {
 
 func TestTranscriptNamesWhatWasAttached(t *testing.T) {
 	r := openRunner(t)
-	refs := eventlog.Refs{Session: "s", Run: "a", Input: "a"}
+	refs := event.Refs{Session: "s", Run: "a", Input: "a"}
 	append1(t, r,
-		eventlog.NewFact(eventlog.MessageReceived, "user", refs, fact.MessageReceived{Text: "look", Attachments: []string{"/x/plan.png"}}),
-		eventlog.NewFact(eventlog.Requested, "perlica", refs, fact.Requested{}),
-		eventlog.NewFact(eventlog.Responded, "agent", refs, fact.Responded{Text: "seen"}))
+		event.NewFact(event.MessageReceived, "user", refs, fact.MessageReceived{Text: "look", Attachments: []string{"/x/plan.png"}}),
+		event.NewFact(event.Requested, "perlica", refs, fact.Requested{}),
+		event.NewFact(event.Responded, "agent", refs, fact.Responded{Text: "seen"}))
 	h, err := r.history(t.Context(), "s", "z", 1000)
 	if err != nil || !strings.Contains(h.transcript(), "> look\n> [attached then, not repeated: plan.png]\n") {
 		t.Errorf("%v, %s", err, h.transcript())

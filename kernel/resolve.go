@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -20,9 +20,9 @@ var (
 // prompt was sent. The last judgement counts. It sends nothing and changes nothing else. It
 // fails with ErrOutcomeKnown, with ErrUnderWay while the run lives, with ErrNoOutcome if it
 // died and Recover has not seen it yet, and with ErrNoCall if there was no intent.
-func (r *Runner) Resolve(ctx context.Context, run eventlog.RunID, f fact.Resolved) error {
-	e, ok, err := r.log.Last(ctx, eventlog.Query{Run: run, Types: []eventlog.Type{
-		eventlog.Responded, eventlog.ProviderError, eventlog.OutcomeUnknown,
+func (r *Runner) Resolve(ctx context.Context, run event.RunID, f fact.Resolved) error {
+	e, ok, err := r.log.Last(ctx, event.Query{Run: run, Types: []event.Type{
+		event.Responded, event.ProviderError, event.OutcomeUnknown,
 	}})
 	if err != nil {
 		return err
@@ -30,22 +30,22 @@ func (r *Runner) Resolve(ctx context.Context, run eventlog.RunID, f fact.Resolve
 	if !ok {
 		return r.unresolvable(ctx, run)
 	}
-	if e.Type != eventlog.OutcomeUnknown {
+	if e.Type != event.OutcomeUnknown {
 		return fmt.Errorf("%w: %s", ErrOutcomeKnown, e.Type)
 	}
-	if _, err = r.log.Append(ctx, eventlog.NewFact(eventlog.RunResolved, "user", e.Refs, f)); err == nil {
+	if _, err = r.log.Append(ctx, event.NewFact(event.RunResolved, "user", e.Refs, f)); err == nil {
 		r.seal(ctx)
 	}
 	return err
 }
 
 // unresolvable says why a run without an outcome cannot be resolved.
-func (r *Runner) unresolvable(ctx context.Context, run eventlog.RunID) error {
+func (r *Runner) unresolvable(ctx context.Context, run event.RunID) error {
 	alive, err := isLocked(runLockPath(r.opt.Paths.Locks, string(run)))
 	if err != nil {
 		return err
 	}
-	_, intended, err := r.log.Last(ctx, eventlog.Query{Run: run, Types: []eventlog.Type{eventlog.Requested}})
+	_, intended, err := r.log.Last(ctx, event.Query{Run: run, Types: []event.Type{event.Requested}})
 	switch {
 	case err != nil:
 		return err

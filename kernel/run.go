@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
 )
@@ -45,13 +46,13 @@ func (r *Runner) Run(ctx context.Context, t Turn) (Result, error) {
 // once runs a turn, unless its input was called before.
 func (r *Runner) once(ctx context.Context, t *Turn, do func() (Result, error)) (Result, error) {
 	if t.Input.ID == "" {
-		t.Input.ID = eventlog.InputID(uuid.Must(uuid.NewV7()).String())
+		t.Input.ID = event.InputID(uuid.Must(uuid.NewV7()).String())
 	} else if res, ok, err := r.replay(ctx, t.Input); ok || err != nil {
 		return res, err
 	}
 	res, err := do()
 	var conflict *eventlog.ConflictError
-	if errors.As(err, &conflict) && conflict.Type == eventlog.Requested {
+	if errors.As(err, &conflict) && conflict.Type == event.Requested {
 		// Another process was faster with the same input.
 		res, ok, err := r.replay(ctx, t.Input)
 		if err == nil && !ok {
@@ -66,7 +67,7 @@ func (r *Runner) once(ctx context.Context, t *Turn, do func() (Result, error)) (
 type run struct {
 	r       *Runner
 	t       Turn
-	refs    eventlog.Refs // without the agent's session
+	refs    event.Refs // without the agent's session
 	state   state
 	own     *fileLock // reserved, until lock has taken it; nil: it was not
 	locks   []*fileLock
@@ -124,8 +125,8 @@ func (run *run) unlessStopped(ctx context.Context, lock func(context.Context) er
 	return err
 }
 
-func newSessionID() eventlog.SessionID {
-	return eventlog.SessionID(uuid.Must(uuid.NewV7()).String())
+func newSessionID() event.SessionID {
+	return event.SessionID(uuid.Must(uuid.NewV7()).String())
 }
 
 // newRun returns a run with a lock that was reserved for it; nil: none was.
@@ -139,10 +140,10 @@ func (r *Runner) newRun(t Turn, reserved *reservation) *run {
 		told: make(chan Stop, 1), released: make(chan struct{}),
 		r: r, t: t, state: state{phase: Accepted}, started: r.opt.Now(),
 		call: provider.NewCall(id.String()),
-		refs: eventlog.Refs{
+		refs: event.Refs{
 			Session: t.Session,
-			Run:     eventlog.RunID(id.String()),
-			Trace:   eventlog.TraceID(fmt.Sprintf("%x", id[:])),
+			Run:     event.RunID(id.String()),
+			Trace:   event.TraceID(fmt.Sprintf("%x", id[:])),
 			Input:   t.Input.ID,
 		},
 	}
@@ -272,12 +273,12 @@ func (run *run) endAgent(ctx context.Context) {
 // yet to start it is written meanwhile, else with the intent.
 func (run *run) recordInput() error {
 	run.recorded.Store(true)
-	var events []eventlog.Event
+	var events []event.Event
 	if run.created && !run.kept { // else its conversation has said so
 		events = append(events, newSessionFact(run.refs.Session, fact.SessionCreated{Provider: run.t.Agent.ID, Ephemeral: true}))
 	}
 	in := run.t.Input
-	events = append(events, eventlog.NewFact(eventlog.MessageReceived, "user", run.refs, fact.MessageReceived{
+	events = append(events, event.NewFact(event.MessageReceived, "user", run.refs, fact.MessageReceived{
 		Text: in.Text, Attachments: in.Attachments, Source: in.Source, Sender: in.Sender,
 		Dir: run.t.Dir, Provider: run.t.Agent.ID,
 	}))
@@ -332,19 +333,19 @@ func (run *run) intend(ctx context.Context) error {
 		recorded = run.r.opt.Redactor.Payload(recorded)
 	}
 	digest := sha256.Sum256(recorded)
-	var events []eventlog.Event
+	var events []event.Event
 	if cut != nil {
-		events = append(events, eventlog.NewFact(eventlog.Truncated, "perlica", run.client.refs(), *cut))
+		events = append(events, event.NewFact(event.Truncated, "perlica", run.client.refs(), *cut))
 	}
 	strategy := strategyFresh
 	if run.kept {
 		strategy = strategyKeep
 	}
-	events = append(events, eventlog.NewFact(eventlog.Requested, "perlica", run.client.refs(), fact.Requested{
+	events = append(events, event.NewFact(event.Requested, "perlica", run.client.refs(), fact.Requested{
 		Provider: run.t.Agent.ID, Agent: run.t.Agent.Command, Digest: hex.EncodeToString(digest[:]), Bytes: len(prompt), CallIndex: 1, Strategy: strategy,
 		Input: run.r.digest(run.t.Input, files),
 	}))
-	if err := run.state.advance(eventlog.Requested); err != nil {
+	if err := run.state.advance(event.Requested); err != nil {
 		return err
 	}
 	if _, err := run.r.log.Append(ctx, events...); err != nil {
@@ -357,7 +358,7 @@ func (run *run) intend(ctx context.Context) error {
 // prompt makes the call and follows it to its outcome.
 func (run *run) prompt(ctx context.Context) Result {
 	run.client.start(Started{Result: run.result(), Agent: run.agentName(), Mode: run.t.Mode})
-	if err := run.state.advance(eventlog.RequestSent); err != nil {
+	if err := run.state.advance(event.RequestSent); err != nil {
 		panic(err) // intend has just succeeded
 	}
 	run.agent.fed = true
@@ -388,7 +389,7 @@ func (run *run) prompt(ctx context.Context) Result {
 			}
 			run.cancelTurn()
 		case s := <-run.told:
-			if run.stopped == nil && run.state.advance(eventlog.CancelRequested) == nil {
+			if run.stopped == nil && run.state.advance(event.CancelRequested) == nil {
 				run.stopped = &s
 				grace = time.After(cancelGrace)
 				run.cancelTurn()
@@ -420,9 +421,9 @@ func (run *run) cancelTurn() {
 }
 
 func (run *run) recordStop(ctx context.Context, s Stop) error {
-	if err := run.state.advance(eventlog.CancelRequested); err != nil {
+	if err := run.state.advance(event.CancelRequested); err != nil {
 		return err
 	}
-	_, err := run.r.log.Append(context.WithoutCancel(ctx), eventlog.NewFact(eventlog.CancelRequested, s.By, run.client.refs(), s))
+	_, err := run.r.log.Append(context.WithoutCancel(ctx), event.NewFact(event.CancelRequested, s.By, run.client.refs(), s))
 	return err
 }

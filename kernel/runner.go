@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/interaction"
@@ -58,7 +59,7 @@ type Runner struct {
 
 	mu       sync.Mutex // guards what follows
 	standing *policy.Standing
-	live     map[eventlog.RunID]*run
+	live     map[event.RunID]*run
 	looking  *time.Timer // runs while live is not empty
 }
 
@@ -116,7 +117,7 @@ func Open(ctx context.Context, opt Options) (*Runner, error) {
 		questions: interaction.New(log, opt.Runtime, opt.Now),
 		opt:       opt,
 		keys:      logged.Keys,
-		live:      map[eventlog.RunID]*run{},
+		live:      map[event.RunID]*run{},
 	}
 	r.questions.OnWake(r.lookForStops)
 	r.policy, err = policy.New(opt.Rules, r.approvals, opt.Now)
@@ -202,9 +203,9 @@ func (r *Runner) approvals() []policy.Approval {
 
 // remember puts a standing approval on record, before the answer that it came with is
 // acted upon.
-func (r *Runner) remember(ctx context.Context, a policy.Approval, by string, refs eventlog.Refs) error {
+func (r *Runner) remember(ctx context.Context, a policy.Approval, by string, refs event.Refs) error {
 	a.ID, a.By, a.Made = uuid.Must(uuid.NewV7()).String(), by, r.opt.Now().UTC()
-	if _, err := r.log.Append(ctx, eventlog.NewFact(eventlog.ApprovalRemembered, "user", refs, a)); err != nil {
+	if _, err := r.log.Append(ctx, event.NewFact(event.ApprovalRemembered, "user", refs, a)); err != nil {
 		return err
 	}
 	// If we die here the approval does not count, and a person is asked again.

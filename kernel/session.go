@@ -12,24 +12,25 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
 // Session is a conversation, locked to one provider.
 type Session struct {
-	ID        eventlog.SessionID `json:"id"`
-	Name      string             `json:"name"`
-	Provider  string             `json:"provider"`
-	Ephemeral bool               `json:"ephemeral"` // lists only on demand
-	Title     string             `json:"title"`     // the beginning of its first input
-	Turns     int                `json:"turns"`
-	Created   time.Time          `json:"created"`
-	Used      time.Time          `json:"used"` // when it last took an input
-	Current   bool               `json:"current"`
+	ID        event.SessionID `json:"id"`
+	Name      string          `json:"name"`
+	Provider  string          `json:"provider"`
+	Ephemeral bool            `json:"ephemeral"` // lists only on demand
+	Title     string          `json:"title"`     // the beginning of its first input
+	Turns     int             `json:"turns"`
+	Created   time.Time       `json:"created"`
+	Used      time.Time       `json:"used"` // when it last took an input
+	Current   bool            `json:"current"`
 }
 
-func newSessionFact(id eventlog.SessionID, f fact.SessionCreated) eventlog.Event {
-	return eventlog.NewFact(eventlog.SessionCreated, "user", eventlog.Refs{Session: id}, f)
+func newSessionFact(id event.SessionID, f fact.SessionCreated) event.Event {
+	return event.NewFact(event.SessionCreated, "user", event.Refs{Session: id}, f)
 }
 
 // Sessions is the view of the sessions. Delete its file and it comes back from the log.
@@ -52,9 +53,9 @@ var sessions = eventlog.Projection{
 			seq       INTEGER NOT NULL  -- of the last fact about it
 		) STRICT;
 		CREATE TABLE current (id TEXT NOT NULL) STRICT`,
-	Types: []eventlog.Type{
-		eventlog.SessionCreated, eventlog.SessionRenamed, eventlog.SessionSelected, eventlog.SessionDeleted, eventlog.MessageReceived,
-		eventlog.Responded,
+	Types: []event.Type{
+		event.SessionCreated, event.SessionRenamed, event.SessionSelected, event.SessionDeleted, event.MessageReceived,
+		event.Responded,
 	},
 	Withheld: true, // that there was a turn is known when its text is not
 	Apply:    applySession,
@@ -62,14 +63,14 @@ var sessions = eventlog.Projection{
 
 // applySession passes over what it cannot decode, as it does over what was withheld: a fact
 // of a later version must not keep a session from being found.
-func applySession(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) error {
+func applySession(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	exec := func(query string, args ...any) error {
 		_, err := tx.ExecContext(ctx, query, args...)
 		return err
 	}
 	id, at, seq := string(e.Session), e.Time.UnixNano(), int64(e.Seq)
 	switch e.Type {
-	case eventlog.SessionCreated:
+	case event.SessionCreated:
 		f, err := fact.Decode[fact.SessionCreated](e)
 		if err != nil {
 			return nil
@@ -78,17 +79,17 @@ func applySession(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) error {
 			INSERT INTO sessions (id, name, provider, ephemeral, created, used, seq)
 			VALUES (?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT DO NOTHING`, id, f.Name, f.Provider, f.Ephemeral, at, at, seq)
-	case eventlog.SessionRenamed:
+	case event.SessionRenamed:
 		f, err := fact.Decode[fact.SessionRenamed](e)
 		if err != nil {
 			return nil
 		}
 		return exec(`UPDATE sessions SET name = ?, ephemeral = 0, seq = ? WHERE id = ?`, f.Name, seq, id)
-	case eventlog.SessionSelected:
+	case event.SessionSelected:
 		return errors.Join(exec(`DELETE FROM current`), exec(`INSERT INTO current (id) VALUES (?)`, id))
-	case eventlog.SessionDeleted:
+	case event.SessionDeleted:
 		return errors.Join(exec(`DELETE FROM current WHERE id = ?`, id), exec(`DELETE FROM sessions WHERE id = ?`, id))
-	case eventlog.MessageReceived:
+	case event.MessageReceived:
 		m, err := fact.Decode[fact.MessageReceived](e)
 		if err != nil && e.Payload != nil {
 			return nil
@@ -97,7 +98,7 @@ func applySession(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) error {
 			UPDATE sessions
 			SET title = CASE title WHEN '' THEN ? ELSE title END, turns = turns + 1, used = ?, seq = ?
 			WHERE id = ?`, title(m.Text), at, seq, id)
-	case eventlog.Responded:
+	case event.Responded:
 		return exec(`UPDATE sessions SET answered = answered + 1 WHERE id = ?`, id)
 	}
 	return nil
@@ -217,7 +218,7 @@ func (s *Sessions) query(ctx context.Context, query string, args ...any) ([]Sess
 }
 
 // answered counts the answered turns of a session; of one that is on no list there are none.
-func (s *Sessions) answered(ctx context.Context, id eventlog.SessionID) (n int, err error) {
+func (s *Sessions) answered(ctx context.Context, id event.SessionID) (n int, err error) {
 	if err := s.view.CatchUp(ctx); err != nil {
 		return 0, err
 	}
@@ -229,41 +230,41 @@ func (s *Sessions) answered(ctx context.Context, id eventlog.SessionID) (n int, 
 }
 
 // CreateSession makes a session and returns its id. Names are unique among the living.
-func (r *Runner) CreateSession(ctx context.Context, f fact.SessionCreated) (eventlog.SessionID, error) {
+func (r *Runner) CreateSession(ctx context.Context, f fact.SessionCreated) (event.SessionID, error) {
 	if err := r.checkName(ctx, f.Name, ""); err != nil {
 		return "", err
 	}
-	id := eventlog.SessionID(uuid.Must(uuid.NewV7()).String())
+	id := event.SessionID(uuid.Must(uuid.NewV7()).String())
 	_, err := r.log.Append(ctx, newSessionFact(id, f))
 	return id, err
 }
 
 // RenameSession gives a session a name; an ephemeral one is thereby kept.
-func (r *Runner) RenameSession(ctx context.Context, id eventlog.SessionID, name string) error {
+func (r *Runner) RenameSession(ctx context.Context, id event.SessionID, name string) error {
 	if name == "" {
 		return errors.New("a session's name cannot be empty")
 	}
 	if err := r.checkName(ctx, name, id); err != nil {
 		return err
 	}
-	_, err := r.log.Append(ctx, eventlog.NewFact(eventlog.SessionRenamed, "user", eventlog.Refs{Session: id}, fact.SessionRenamed{Name: name}))
+	_, err := r.log.Append(ctx, event.NewFact(event.SessionRenamed, "user", event.Refs{Session: id}, fact.SessionRenamed{Name: name}))
 	return err
 }
 
 // SelectSession makes a session the current one.
-func (r *Runner) SelectSession(ctx context.Context, id eventlog.SessionID) error {
-	_, err := r.log.Append(ctx, eventlog.NewFact(eventlog.SessionSelected, "user", eventlog.Refs{Session: id}, struct{}{}))
+func (r *Runner) SelectSession(ctx context.Context, id event.SessionID) error {
+	_, err := r.log.Append(ctx, event.NewFact(event.SessionSelected, "user", event.Refs{Session: id}, struct{}{}))
 	return err
 }
 
 // DeleteSession takes a session off every list. Its events stay on the log.
-func (r *Runner) DeleteSession(ctx context.Context, id eventlog.SessionID) error {
+func (r *Runner) DeleteSession(ctx context.Context, id event.SessionID) error {
 	lock, err := lockSession(ctx, sessionLockPath(r.opt.Paths.Locks, string(id)), false)
 	if err != nil {
 		return err
 	}
 	defer lock.release()
-	_, err = r.log.Append(ctx, eventlog.NewFact(eventlog.SessionDeleted, "user", eventlog.Refs{Session: id}, struct{}{}))
+	_, err = r.log.Append(ctx, event.NewFact(event.SessionDeleted, "user", event.Refs{Session: id}, struct{}{}))
 	return err
 }
 
@@ -275,7 +276,7 @@ func (r *Runner) Sessions(ctx context.Context) (*Sessions, error) {
 // ErrNameTaken says that another session has the name.
 var ErrNameTaken = errors.New("another session has that name")
 
-func (r *Runner) checkName(ctx context.Context, name string, except eventlog.SessionID) (err error) {
+func (r *Runner) checkName(ctx context.Context, name string, except event.SessionID) (err error) {
 	if name == "" {
 		return nil
 	}

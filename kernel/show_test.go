@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
@@ -34,7 +35,7 @@ func TestShownOnlyWhenOnDisk(t *testing.T) {
 		}
 	}, r.log, func(err error) { t.Error(err) })
 	for i := range 50 {
-		line := eventlog.Event{Type: eventlog.NotificationReceived, Class: eventlog.Frame, Payload: []byte("{}")}
+		line := event.Event{Type: event.NotificationReceived, Class: event.Frame, Payload: []byte("{}")}
 		if err := r.log.Record(line); err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +63,7 @@ func TestNothingIsShownThatCouldNotBeSynced(t *testing.T) {
 	}
 	var failed error
 	s := newShower(func(Notice) { t.Error("shown") }, log, func(err error) { failed = err })
-	if err := log.Record(eventlog.NewFact("x", "user", eventlog.Refs{}, struct{}{})); err != nil {
+	if err := log.Record(event.NewFact("x", "user", event.Refs{}, struct{}{})); err != nil {
 		t.Fatal(err)
 	}
 	s.add(Updated{})

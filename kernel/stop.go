@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 )
 
@@ -15,8 +15,8 @@ import (
 // not prompted at all, and what comes of it is the run's to tell. It fails with ErrRunGone if
 // the run is over or its process is gone, and with interaction.ErrAskerAsleep if its process
 // listens and does not look: it may be suspended.
-func (r *Runner) CancelRun(ctx context.Context, id eventlog.RunID, s Stop) error {
-	input, ok, err := r.log.Last(ctx, eventlog.Query{Run: id, Types: []eventlog.Type{eventlog.MessageReceived}})
+func (r *Runner) CancelRun(ctx context.Context, id event.RunID, s Stop) error {
+	input, ok, err := r.log.Last(ctx, event.Query{Run: id, Types: []event.Type{event.MessageReceived}})
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (r *Runner) CancelRun(ctx context.Context, id eventlog.RunID, s Stop) error
 	if !ok || !alive {
 		return fmt.Errorf("%w: run %s is not under way", ErrRunGone, id)
 	}
-	if _, err := r.log.Append(ctx, eventlog.NewFact(eventlog.CancelRequested, s.By, input.Refs, s)); err != nil {
+	if _, err := r.log.Append(ctx, event.NewFact(event.CancelRequested, s.By, input.Refs, s)); err != nil {
 		return err
 	}
 	if input.Writer == r.log.Writer() {
@@ -50,7 +50,7 @@ func (r *Runner) lookForStops() {
 	}
 	r.mu.Unlock()
 	for _, run := range live {
-		e, ok, err := r.log.Last(context.Background(), eventlog.Query{Run: run.refs.Run, Types: []eventlog.Type{eventlog.CancelRequested}})
+		e, ok, err := r.log.Last(context.Background(), event.Query{Run: run.refs.Run, Types: []event.Type{event.CancelRequested}})
 		if err != nil || !ok {
 			continue
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
@@ -188,9 +188,9 @@ func acts(r policy.Request) bool {
 }
 
 // allowedForGood returns the questions of a session to which a person said yes for good.
-func (r *Runner) allowedForGood(session eventlog.SessionID) (list []interaction.Question) {
+func (r *Runner) allowedForGood(session event.SessionID) (list []interaction.Question) {
 	ctx := context.Background()
-	for e, err := range r.log.Events(ctx, eventlog.Query{Session: session, Types: []eventlog.Type{eventlog.InteractionAnswered}}) {
+	for e, err := range r.log.Events(ctx, event.Query{Session: session, Types: []event.Type{event.InteractionAnswered}}) {
 		if err != nil {
 			r.opt.Trail.Warn("questions of the session", "error", err.Error())
 			return list
@@ -211,7 +211,7 @@ func (r *Runner) allowedForGood(session eventlog.SessionID) (list []interaction.
 
 // freedBy returns the id of the question whose yes for good has freed a tool of that kind: its
 // commands are of the same programs, and it is no graver than what was asked then.
-func freedBy(always []interaction.Question, req policy.Request) eventlog.InteractionID {
+func freedBy(always []interaction.Question, req policy.Request) event.InteractionID {
 	for _, q := range always {
 		then := policy.Request{Place: req.Place}
 		for _, text := range q.Subject.Commands {

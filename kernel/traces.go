@@ -10,6 +10,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
@@ -25,19 +26,19 @@ type Traces struct {
 	Questions []interaction.Question // that were asked, whatever became of them
 	Pruned    bool                   // payloads are missing that could have said more
 
-	refs     eventlog.Refs
+	refs     event.Refs
 	intended bool
 	provider string
 	text     strings.Builder
 	blocked  int
 	perms    fact.Permissions
-	options  map[eventlog.InteractionID][]interaction.Option // of the questions
+	options  map[event.InteractionID][]interaction.Option // of the questions
 }
 
 // ReadTraces gathers what a run left.
-func ReadTraces(ctx context.Context, log *eventlog.Reader, id eventlog.RunID) (*Traces, error) {
-	t := &Traces{refs: eventlog.Refs{Run: id}, options: map[eventlog.InteractionID][]interaction.Option{}}
-	for e, err := range log.Events(ctx, eventlog.Query{Run: id}) {
+func ReadTraces(ctx context.Context, log *eventlog.Reader, id event.RunID) (*Traces, error) {
+	t := &Traces{refs: event.Refs{Run: id}, options: map[event.InteractionID][]interaction.Option{}}
+	for e, err := range log.Events(ctx, event.Query{Run: id}) {
 		if err != nil {
 			return nil, err
 		}
@@ -51,35 +52,35 @@ func ReadTraces(ctx context.Context, log *eventlog.Reader, id eventlog.RunID) (*
 	return t, nil
 }
 
-func (t *Traces) apply(e eventlog.Event) {
+func (t *Traces) apply(e event.Event) {
 	t.Pruned = t.Pruned || e.Payload == nil
 	switch e.Type {
-	case eventlog.Requested:
+	case event.Requested:
 		t.intended = true
 		if p, err := fact.Decode[fact.Requested](e); err == nil {
 			t.provider = p.Provider
 		}
-	case eventlog.RequestSent:
+	case event.RequestSent:
 		var v struct{ Method string }
 		t.Sent = t.Sent || json.Unmarshal(e.Payload, &v) == nil && v.Method == acp.AgentMethodSessionPrompt
-	case eventlog.NotificationReceived, eventlog.ResponseReceived:
+	case event.NotificationReceived, event.ResponseReceived:
 		if !t.Sent {
 			return
 		}
 		t.Lines++
-		t.Answered = t.Answered || e.Type == eventlog.ResponseReceived
+		t.Answered = t.Answered || e.Type == event.ResponseReceived
 		if u, ok := provider.ParseUpdate(e.Payload); ok && u.Kind == provider.AgentMessageChunk {
 			t.text.WriteString(u.Text)
 		}
-	case eventlog.ToolBlocked:
+	case event.ToolBlocked:
 		t.blocked++
-	case eventlog.InteractionRequested, eventlog.InteractionAnswered, eventlog.InteractionLapsed, eventlog.PolicyDecided:
+	case event.InteractionRequested, event.InteractionAnswered, event.InteractionLapsed, event.PolicyDecided:
 		t.count(e)
 	}
 }
 
 // count adds what an event says of questions to the run's numbers, as the run did.
-func (t *Traces) count(e eventlog.Event) {
+func (t *Traces) count(e event.Event) {
 	decided := func(yes bool) {
 		if yes {
 			t.perms.Allowed++
@@ -88,26 +89,26 @@ func (t *Traces) count(e eventlog.Event) {
 		}
 	}
 	switch e.Type {
-	case eventlog.InteractionRequested:
+	case event.InteractionRequested:
 		t.perms.Asked++
 		if q, err := fact.Decode[interaction.Question](e); err == nil {
 			t.options[e.Interaction] = q.Options
 			q.ID, q.Refs, q.Asked, q.Writer = e.Interaction, e.Refs, e.Time, e.Writer
 			t.Questions = append(t.Questions, q)
 		}
-	case eventlog.InteractionAnswered:
+	case event.InteractionAnswered:
 		a, err := fact.Decode[interaction.Answer](e)
 		for _, o := range t.options[e.Interaction] {
 			if err == nil && o.ID == a.Option {
 				decided(o.Allows())
 			}
 		}
-	case eventlog.InteractionLapsed:
+	case event.InteractionLapsed:
 		l, err := fact.Decode[interaction.Resolution](e)
 		if err == nil && (l.Reason == interaction.Nobody || l.Reason == interaction.TimeUp) {
 			t.perms.Unanswered++
 		}
-	case eventlog.PolicyDecided:
+	case event.PolicyDecided:
 		t.perms.Asked++
 		if d, err := fact.Decode[fact.PolicyDecided](e); err == nil {
 			decided(d.Effect == string(policy.Allow))

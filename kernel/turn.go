@@ -7,7 +7,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
@@ -48,9 +48,9 @@ const (
 
 // Result is what became of an input.
 type Result struct {
-	Run      eventlog.RunID
-	Input    eventlog.InputID
-	Session  eventlog.SessionID
+	Run      event.RunID
+	Input    event.InputID
+	Session  event.SessionID
 	Provider string
 
 	Outcome     Outcome

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -109,7 +109,7 @@ func TestAStopDuringTheIntent(t *testing.T) {
 				t.Errorf("%d prompts", all)
 			}
 			say(t, c, "@say x")
-			for e, err := range r.log.Events(t.Context(), eventlog.Query{Types: []eventlog.Type{eventlog.RequestSent}}) {
+			for e, err := range r.log.Events(t.Context(), event.Query{Types: []event.Type{event.RequestSent}}) {
 				if err != nil || strings.Contains(string(e.Payload), "session/prompt") && !strings.Contains(string(e.Payload), "be brief") {
 					t.Errorf("%s, %v", e.Payload, err)
 				}
@@ -223,7 +223,7 @@ func TestAWarningAheadOfADeadLog(t *testing.T) {
 	if err := os.Rename(path, path+".away"); err != nil {
 		t.Skip("this system keeps open files in place")
 	}
-	if err := r.log.Record(eventlog.NewFact("x", "user", eventlog.Refs{}, struct{}{})); err != nil {
+	if err := r.log.Record(event.NewFact("x", "user", event.Refs{}, struct{}{})); err != nil {
 		t.Fatal(err)
 	}
 	c := newClient(&run{r: r, t: Turn{Show: func(n Notice) { t.Errorf("shown: %#v", n) }}})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
@@ -51,7 +51,7 @@ func TestAYesForGoodFrees(t *testing.T) {
 		t.Errorf("in the turn of the yes: %+v", res.Unasked)
 	}
 	turn(`@ask execute "Test" command="go test ./a"`)
-	question := func(kind string) eventlog.InteractionID {
+	question := func(kind string) event.InteractionID {
 		for _, q := range r.allowedForGood(c.Session()) {
 			if q.Subject.Kind == kind {
 				return q.ID
@@ -60,7 +60,7 @@ func TestAYesForGoodFrees(t *testing.T) {
 		t.Fatal("no yes for good about ", kind)
 		return ""
 	}
-	for text, by := range map[string]eventlog.InteractionID{
+	for text, by := range map[string]event.InteractionID{
 		`@tool edit "Write" path=c.txt new=x`:                 question("edit"),
 		`@tool execute "Test" command="go test ./b"`:          question("execute"),
 		`@tool execute "Remove" command="rm -r src"`:          "",
@@ -126,7 +126,7 @@ func TestOwnChangesOfTheMode(t *testing.T) {
 func TestRevokedWhileItIsDecided(t *testing.T) {
 	r := openRunner(t)
 	a := policy.Approval{ID: uuid.NewString(), Effect: policy.Allow, Scope: policy.ScopeContext, Command: "make", By: "me"}
-	append1(t, r, eventlog.NewFact(eventlog.ApprovalRemembered, "user", eventlog.Refs{}, a))
+	append1(t, r, event.NewFact(event.ApprovalRemembered, "user", event.Refs{}, a))
 	if err := r.opt.Vouchers.Add(a); err != nil {
 		t.Fatal(err)
 	}
@@ -151,12 +151,12 @@ func TestRevokedWhileItIsDecided(t *testing.T) {
 		t.Errorf("%+v, %v", res, err)
 	}
 	revoked := false
-	for e, err := range r.log.Events(t.Context(), eventlog.Query{Types: []eventlog.Type{eventlog.ApprovalRevoked, eventlog.PolicyDecided}}) {
+	for e, err := range r.log.Events(t.Context(), event.Query{Types: []event.Type{event.ApprovalRevoked, event.PolicyDecided}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		d, _ := fact.Decode[fact.PolicyDecided](e)
-		if revoked = revoked || e.Type == eventlog.ApprovalRevoked; revoked && d.By == string(policy.ByStanding) {
+		if revoked = revoked || e.Type == event.ApprovalRevoked; revoked && d.By == string(policy.ByStanding) {
 			t.Errorf("event %d was decided by what was revoked", e.Seq)
 		}
 		if d.By == string(policy.ByStanding) && d.Approval != a.ID {

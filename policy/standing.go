@@ -8,6 +8,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // Standing is the view of the standing approvals: those remembered and not revoked.
@@ -23,12 +24,12 @@ var standing = eventlog.Projection{
 			seq      INTEGER NOT NULL,
 			approval TEXT NOT NULL
 		) STRICT`,
-	Types: []eventlog.Type{eventlog.ApprovalRemembered, eventlog.ApprovalRevoked},
+	Types: []event.Type{event.ApprovalRemembered, event.ApprovalRevoked},
 	Apply: applyApproval,
 }
 
-func applyApproval(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) error {
-	if e.Type == eventlog.ApprovalRevoked {
+func applyApproval(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
+	if e.Type == event.ApprovalRevoked {
 		var r Revocation
 		if err := e.Decode(&r); err != nil {
 			return err

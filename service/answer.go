@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/command"
 )
@@ -251,7 +251,7 @@ func (r *reading) landed(ctx context.Context) {
 
 // pin finds out which question /allow, /deny or /choose is about, where none is named: as a bare
 // number or a reply says it. Empty: the command itself must name one.
-func (r *reading) pin(ctx context.Context, l command.Line) (eventlog.InteractionID, error) {
+func (r *reading) pin(ctx context.Context, l command.Line) (event.InteractionID, error) {
 	args := strings.Fields(l.Args)
 	if len(args) > 0 {
 		if named, err := command.Names(ctx, &r.b.log().Reader, args[0]); named || err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/local"
 )
@@ -280,7 +280,7 @@ func TestACodeCountsOnce(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
 	w.pair(s, w.phone("alice"))
-	first, ok, err := s.r.Log().Last(t.Context(), eventlog.Query{Types: []eventlog.Type{eventlog.ContactPaired}})
+	first, ok, err := s.r.Log().Last(t.Context(), event.Query{Types: []event.Type{event.ContactPaired}})
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
@@ -289,7 +289,7 @@ func TestACodeCountsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	f["contact"], f["chat"], f["message"] = "bob", "bob", "bob/1"
-	if _, err := s.r.Log().Append(t.Context(), eventlog.NewFact(eventlog.ContactPaired, "user", eventlog.Refs{}, f)); err != nil {
+	if _, err := s.r.Log().Append(t.Context(), event.NewFact(event.ContactPaired, "user", event.Refs{}, f)); err != nil {
 		t.Fatal(err)
 	}
 	if list, err := s.Records().Contacts(t.Context()); err != nil || len(list) != 1 || list[0].ID != contactOf("alice") {

@@ -12,6 +12,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/policy"
@@ -40,7 +41,7 @@ type Options struct {
 	Settings Settings
 	// Setup returns what answers in a session, or, if it is empty or not there, in a new one:
 	// with that provider, or with the default one.
-	Setup func(session eventlog.SessionID, provider string) (kernel.Setup, error)
+	Setup func(session event.SessionID, provider string) (kernel.Setup, error)
 	// Host carries out slash commands; Conversation, By, Where, May, Cancel and Only are the
 	// bridge's to set.
 	Host    command.Host
@@ -70,7 +71,7 @@ type Bridge struct {
 	settings       Settings
 	desk           map[contactFact]*desk
 	lane           map[contactFact]*lane
-	asked          map[eventlog.InteractionID]*asked
+	asked          map[event.InteractionID]*asked
 	faults         map[string]fault // of channels
 	lastErrors     []string
 	strangersSince time.Time
@@ -106,7 +107,7 @@ func Open(ctx context.Context, opt Options) (*Bridge, error) {
 	b := &Bridge{
 		opt: opt, channels: map[string]Channel{}, records: records, lock: held, settings: opt.Settings,
 		slots: make(chan struct{}, opt.Settings.Agents),
-		desk:  map[contactFact]*desk{}, lane: map[contactFact]*lane{}, asked: map[eventlog.InteractionID]*asked{},
+		desk:  map[contactFact]*desk{}, lane: map[contactFact]*lane{}, asked: map[event.InteractionID]*asked{},
 		faults: map[string]fault{},
 	}
 	for _, c := range opt.Channels {
@@ -187,7 +188,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	b.drain(give)
 	b.flush(mute)
 	if err == nil {
-		_, err = b.log().Append(context.WithoutCancel(ctx), eventlog.NewFact(eventlog.ServiceStopped, "perlica", eventlog.Refs{}, stoppedFact{"stopped in order"}))
+		_, err = b.log().Append(context.WithoutCancel(ctx), event.NewFact(event.ServiceStopped, "perlica", event.Refs{}, stoppedFact{"stopped in order"}))
 	}
 	return err
 }
@@ -199,7 +200,7 @@ func (b *Bridge) start(ctx context.Context) error {
 		names = append(names, c.Name())
 	}
 	f := startedFact{os.Getpid(), b.opt.Version, names}
-	if _, err := b.log().Append(ctx, eventlog.NewFact(eventlog.ServiceStarted, "perlica", eventlog.Refs{}, f)); err != nil {
+	if _, err := b.log().Append(ctx, event.NewFact(event.ServiceStarted, "perlica", event.Refs{}, f)); err != nil {
 		return err
 	}
 	// Before anything may be called: what an earlier process called gets its outcome.

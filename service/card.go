@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	layout "github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
@@ -108,7 +108,7 @@ func (c *card) wait(ctx context.Context) {
 }
 
 // shortID is what people call a question.
-func shortID(id eventlog.InteractionID) string { return string(id[max(0, len(id)-8):]) }
+func shortID(id event.InteractionID) string { return string(id[max(0, len(id)-8):]) }
 
 // ask puts a question to the contact whose run asks, and to those who may answer everybody's.
 func (b *Bridge) ask(d *desk, q interaction.Question) {
@@ -118,7 +118,7 @@ func (b *Bridge) ask(d *desk, q interaction.Question) {
 		return
 	}
 	a := &asked{q, d.key, map[contactFact]*card{}}
-	var events []eventlog.Event
+	var events []event.Event
 	for _, c := range contacts {
 		own := c.key() == d.key
 		ch := b.channels[c.Channel]
@@ -203,7 +203,7 @@ func (b *Bridge) leaves(q *queued) (lands func(id string, sent bool)) {
 }
 
 // mayAnswer reports whether a contact has the right to answer a question now.
-func (b *Bridge) mayAnswer(c Contact, id eventlog.InteractionID) bool {
+func (b *Bridge) mayAnswer(c Contact, id event.InteractionID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a := b.asked[id] // nil: it is closed
@@ -233,7 +233,7 @@ func (b *Bridge) closeCards(q interaction.Question, a *interaction.Answer, why i
 	}
 	how := closedHow(q, &interaction.TakenError{Answer: a, At: b.opt.Now(), Lapsed: why})
 	b.note("question closed", "id", shortID(q.ID), "how", how)
-	events := []eventlog.Event{cardClosed(q.ID, how)}
+	events := []event.Event{cardClosed(q.ID, how)}
 	for who, c := range open.cards {
 		events = append(events, b.closing(who, c.chat, c.parts[len(c.parts)-1], q, how))
 	}
@@ -257,12 +257,12 @@ func closedHow(q interaction.Question, end *interaction.TakenError) string {
 	return fmt.Sprintf("%s answered at %s from %s: %s", end.Answer.By, end.At.Local().Format(time.TimeOnly), end.Answer.Where, label)
 }
 
-func cardClosed(id eventlog.InteractionID, how string) eventlog.Event {
-	return eventlog.NewFact(eventlog.CardClosed, "perlica", eventlog.Refs{Interaction: id}, cardFact{how})
+func cardClosed(id event.InteractionID, how string) event.Event {
+	return event.NewFact(event.CardClosed, "perlica", event.Refs{Interaction: id}, cardFact{how})
 }
 
 // closing edits a card where the platform can, and else sends a note.
-func (b *Bridge) closing(who contactFact, chat, target string, q interaction.Question, how string) eventlog.Event {
+func (b *Bridge) closing(who contactFact, chat, target string, q interaction.Question, how string) event.Event {
 	text := fmt.Sprintf("**%s** `#%s`\n\n%s", literal(cmp.Or(q.Title, "use a tool")), shortID(q.ID), literal(how))
 	f := queuedFact{contactFact: who, Chat: chat, Kind: outNote, Text: b.cut(who.Channel, text)[0], Question: q.ID}
 	if _, ok := b.channels[who.Channel].(Editor); ok {
@@ -277,13 +277,13 @@ func (b *Bridge) buryCards(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	seen := map[eventlog.InteractionID]bool{}
-	told := map[contactFact]map[eventlog.InteractionID]bool{}
-	var events []eventlog.Event
+	seen := map[event.InteractionID]bool{}
+	told := map[contactFact]map[event.InteractionID]bool{}
+	var events []event.Event
 	for i := len(cards) - 1; i >= 0; i-- { // the last part has the options
 		k := cards[i]
 		if k.state != "sent" {
-			events = append(events, eventlog.NewFact(eventlog.SendFailed, "perlica", eventlog.Refs{Interaction: k.Question},
+			events = append(events, event.NewFact(event.SendFailed, "perlica", event.Refs{Interaction: k.Question},
 				sendFact{ID: k.ID, Error: "the question is closed", Final: true}))
 		}
 		q, err := interaction.Find(ctx, &b.log().Reader, k.Question)
@@ -302,7 +302,7 @@ func (b *Bridge) buryCards(ctx context.Context) error {
 			events = append(events, cardClosed(k.Question, how))
 		}
 		if told[k.contactFact] == nil {
-			told[k.contactFact] = map[eventlog.InteractionID]bool{}
+			told[k.contactFact] = map[event.InteractionID]bool{}
 		}
 		if k.state == "queued" || b.channels[k.Channel] == nil || told[k.contactFact][k.Question] {
 			continue

@@ -7,18 +7,18 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // Contact is a person on a channel who may use the bridge.
 type Contact struct {
-	Channel string             `json:"channel"`
-	ID      string             `json:"contact"` // the platform's
-	Chat    string             `json:"chat"`    // where it was paired
-	Name    string             `json:"name"`
-	Rights  Rights             `json:"rights"`
-	Paired  time.Time          `json:"paired"`
-	Session eventlog.SessionID `json:"session"` // in which it talks; empty: in none yet
+	Channel string          `json:"channel"`
+	ID      string          `json:"contact"` // the platform's
+	Chat    string          `json:"chat"`    // where it was paired
+	Name    string          `json:"name"`
+	Rights  Rights          `json:"rights"`
+	Paired  time.Time       `json:"paired"`
+	Session event.SessionID `json:"session"` // in which it talks; empty: in none yet
 
 	fact pairedFact // as it is vouched for
 }

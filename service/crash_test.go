@@ -12,7 +12,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/local"
 )
@@ -181,7 +181,7 @@ func (w *world) isPaired(name string) {
 	defer r.Close()
 	id := contactOf(name)
 	fact := map[string]any{"channel": local.Name, "contact": id, "chat": id, "name": strings.ToUpper(name), "rights": service.DefaultRights()}
-	if _, err := r.Log().Append(w.t.Context(), eventlog.NewFact(eventlog.ContactPaired, "test", eventlog.Refs{}, fact)); err != nil {
+	if _, err := r.Log().Append(w.t.Context(), event.NewFact(event.ContactPaired, "test", event.Refs{}, fact)); err != nil {
 		w.t.Fatal(err)
 	}
 	records, err := service.OpenRecords(w.t.Context(), &r.Log().Reader, w.path("service_bridge.db"), r.Vouchers())

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 )
 
@@ -100,9 +100,9 @@ func (d *desk) do(m received) {
 	case err != nil:
 		d.b.fail(err)
 	case !paired: // it was taken away meanwhile; nobody else gets an answer
-		d.finish(m, eventlog.Refs{}, finishedFact{endRefused, "the contact is not paired any more"}, "")
+		d.finish(m, event.Refs{}, finishedFact{endRefused, "the contact is not paired any more"}, "")
 	case m.Kind == kindRefused:
-		d.finish(m, eventlog.Refs{}, finishedFact{How: endRefused}, m.Word)
+		d.finish(m, event.Refs{}, finishedFact{How: endRefused}, m.Word)
 	case m.Kind == kindAnswer:
 		d.answer(c, m)
 	case m.Kind == kindCommand:
@@ -117,9 +117,9 @@ func (d *desk) do(m received) {
 const mostParts = 20
 
 // finish records what became of a message together with what its sender is told.
-func (d *desk) finish(m received, refs eventlog.Refs, f finishedFact, text string, more ...queuedFact) {
+func (d *desk) finish(m received, refs event.Refs, f finishedFact, text string, more ...queuedFact) {
 	refs.Input = m.input
-	events := []eventlog.Event{eventlog.NewFact(eventlog.BridgeFinished, "perlica", refs, f)}
+	events := []event.Event{event.NewFact(event.BridgeFinished, "perlica", refs, f)}
 	kind := outNote
 	if f.How == endAnswered || f.How == endFailed || f.How == endUnknown {
 		kind = outReply
@@ -155,7 +155,7 @@ func (d *desk) chat() string {
 }
 
 // input is the id of the message under way.
-func (d *desk) input() eventlog.InputID {
+func (d *desk) input() event.InputID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.now == nil {
@@ -203,7 +203,7 @@ func (d *desk) conversation(ctx context.Context, c Contact) (*kernel.Conversatio
 
 // open opens a conversation in a session, or in a new one, and puts on record that the contact
 // talks there. The caller holds opening.
-func (d *desk) open(ctx context.Context, session eventlog.SessionID, provider string) (*kernel.Conversation, error) {
+func (d *desk) open(ctx context.Context, session event.SessionID, provider string) (*kernel.Conversation, error) {
 	setup, err := d.b.opt.Setup(session, provider)
 	if err != nil {
 		return nil, err
@@ -213,7 +213,7 @@ func (d *desk) open(ctx context.Context, session eventlog.SessionID, provider st
 		return nil, err
 	}
 	if id := conv.Session(); id != session || provider != "" {
-		fact := eventlog.NewFact(eventlog.ContactSession, "perlica", eventlog.Refs{Session: id}, d.key)
+		fact := event.NewFact(event.ContactSession, "perlica", event.Refs{Session: id}, d.key)
 		if err := d.b.commit(ctx, fact); err != nil {
 			return nil, errors.Join(err, conv.Close(ctx))
 		}
@@ -225,7 +225,7 @@ func (d *desk) open(ctx context.Context, session eventlog.SessionID, provider st
 }
 
 // move goes on in another session, or, if that is empty, in a new one.
-func (d *desk) move(ctx context.Context, session eventlog.SessionID, provider string) error {
+func (d *desk) move(ctx context.Context, session event.SessionID, provider string) error {
 	d.opening.Lock()
 	defer d.opening.Unlock()
 	d.mu.Lock()

@@ -3,7 +3,7 @@ package service
 import (
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // The payloads of the events service.*. Everything that the bridge knows follows from them.
@@ -58,18 +58,18 @@ type (
 	}
 	receivedFact struct {
 		contactFact
-		Chat     string                 `json:"chat"`
-		Name     string                 `json:"name,omitempty"`
-		Message  string                 `json:"message"` // the platform's id
-		Text     string                 `json:"text"`
-		Files    []string               `json:"files,omitempty"` // paths
-		Sent     time.Time              `json:"sent"`
-		Kind     kind                   `json:"kind"`
-		Question eventlog.InteractionID `json:"question,omitempty"` // that it answers
-		Option   string                 `json:"option,omitempty"`   // with this one
-		Word     string                 `json:"word,omitempty"`
-		Always   bool                   `json:"always,omitempty"`
-		Digest   string                 `json:"input_sha256,omitempty"` // see Bridge.digest
+		Chat     string              `json:"chat"`
+		Name     string              `json:"name,omitempty"`
+		Message  string              `json:"message"` // the platform's id
+		Text     string              `json:"text"`
+		Files    []string            `json:"files,omitempty"` // paths
+		Sent     time.Time           `json:"sent"`
+		Kind     kind                `json:"kind"`
+		Question event.InteractionID `json:"question,omitempty"` // that it answers
+		Option   string              `json:"option,omitempty"`   // with this one
+		Word     string              `json:"word,omitempty"`
+		Always   bool                `json:"always,omitempty"`
+		Digest   string              `json:"input_sha256,omitempty"` // see Bridge.digest
 	}
 	finishedFact struct {
 		How    ending `json:"how"`
@@ -77,15 +77,15 @@ type (
 	}
 	queuedFact struct {
 		contactFact
-		ID       string                 `json:"id"`
-		Chat     string                 `json:"chat"`
-		Kind     outKind                `json:"kind"`
-		Text     string                 `json:"text"` // in the channel's format
-		Buttons  []Button               `json:"buttons,omitempty"`
-		ReplyTo  string                 `json:"reply_to,omitempty"`
-		File     string                 `json:"file,omitempty"`   // the whole answer under this name
-		Target   string                 `json:"target,omitempty"` // the id of the queued message that this one edits
-		Question eventlog.InteractionID `json:"question,omitempty"`
+		ID       string              `json:"id"`
+		Chat     string              `json:"chat"`
+		Kind     outKind             `json:"kind"`
+		Text     string              `json:"text"` // in the channel's format
+		Buttons  []Button            `json:"buttons,omitempty"`
+		ReplyTo  string              `json:"reply_to,omitempty"`
+		File     string              `json:"file,omitempty"`   // the whole answer under this name
+		Target   string              `json:"target,omitempty"` // the id of the queued message that this one edits
+		Question event.InteractionID `json:"question,omitempty"`
 	}
 	sendFact struct {
 		ID       string `json:"id"`

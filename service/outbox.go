@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // repeatedMark goes ahead of a message that the platform may have taken before.
@@ -20,16 +20,16 @@ const repeatedMark = "(possibly repeated)\n"
 const maxBackoff = 5 * time.Minute
 
 // queueEvent is the event that a message is to be sent. It gets an id, which is also its key.
-func (b *Bridge) queueEvent(input eventlog.InputID, f queuedFact) eventlog.Event {
+func (b *Bridge) queueEvent(input event.InputID, f queuedFact) event.Event {
 	if f.ID == "" {
 		f.ID = uuid.Must(uuid.NewV7()).String()
 	}
-	return eventlog.NewFact(eventlog.BridgeQueued, "perlica", eventlog.Refs{Input: input, Interaction: f.Question}, f)
+	return event.NewFact(event.BridgeQueued, "perlica", event.Refs{Input: input, Interaction: f.Question}, f)
 }
 
 // commit puts events on disk, all or none, and then hands on what they say is to be sent and
 // to be answered. An error ends the bridge: what it cannot record it may not do.
-func (b *Bridge) commit(ctx context.Context, events ...eventlog.Event) error {
+func (b *Bridge) commit(ctx context.Context, events ...event.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -39,13 +39,13 @@ func (b *Bridge) commit(ctx context.Context, events ...eventlog.Event) error {
 	}
 	for _, e := range events {
 		switch e.Type {
-		case eventlog.BridgeQueued:
+		case event.BridgeQueued:
 			q := &queued{input: e.Input, state: "queued"}
 			if err := e.Decode(&q.queuedFact); err != nil {
 				return err
 			}
 			b.send(q)
-		case eventlog.BridgeReceived:
+		case event.BridgeReceived:
 			m := received{input: e.Input}
 			if err := e.Decode(&m.receivedFact); err != nil {
 				return err
@@ -141,7 +141,7 @@ func (b *Bridge) deliver(ctx context.Context, q *queued) bool {
 		}
 		// Whoever was unpaired meanwhile is a stranger, and is told nothing.
 		if _, paired, err := b.records.contact(ctx, q.Channel, q.Contact); err == nil && !paired {
-			return b.record(q, eventlog.SendFailed, sendFact{ID: q.ID, Error: "the contact is not paired any more", Final: true}) == nil
+			return b.record(q, event.SendFailed, sendFact{ID: q.ID, Error: "the contact is not paired any more", Final: true}) == nil
 		} else if err != nil {
 			if ctx.Err() == nil {
 				b.fail(err)
@@ -150,7 +150,7 @@ func (b *Bridge) deliver(ctx context.Context, q *queued) bool {
 		}
 		q.attempts++
 		// If we die behind this, whether it was sent is not known.
-		if b.record(q, eventlog.SendStarted, sendFact{ID: q.ID, Attempt: q.attempts}) != nil {
+		if b.record(q, event.SendStarted, sendFact{ID: q.ID, Attempt: q.attempts}) != nil {
 			return false
 		}
 		lands := b.leaves(q)
@@ -161,12 +161,12 @@ func (b *Bridge) deliver(ctx context.Context, q *queued) bool {
 		switch {
 		case err == nil:
 			q.platform = id
-			return b.record(q, eventlog.BridgeSent, sendFact{ID: q.ID, Platform: id}) == nil
+			return b.record(q, event.BridgeSent, sendFact{ID: q.ID, Platform: id}) == nil
 		case errors.As(err, &rejected):
 			b.warn("the platform refuses a message", "channel", q.Channel, "error", err.Error())
-			return b.record(q, eventlog.SendFailed, sendFact{ID: q.ID, Error: err.Error(), Final: true}) == nil
+			return b.record(q, event.SendFailed, sendFact{ID: q.ID, Error: err.Error(), Final: true}) == nil
 		case errors.Is(err, ErrNotSent):
-			if b.record(q, eventlog.SendFailed, sendFact{ID: q.ID, Error: err.Error()}) != nil {
+			if b.record(q, event.SendFailed, sendFact{ID: q.ID, Error: err.Error()}) != nil {
 				return false
 			}
 			if errors.As(err, &limit) {
@@ -199,11 +199,11 @@ func (b *Bridge) undecided(_ context.Context, ch Channel, q *queued, why error) 
 		f.Final = true
 	}
 	q.repeated = q.repeated || f.Unknown && !f.Final
-	return f.Final, b.record(q, eventlog.SendFailed, f) == nil
+	return f.Final, b.record(q, event.SendFailed, f) == nil
 }
 
-func (b *Bridge) record(q *queued, t eventlog.Type, f sendFact) error {
-	_, err := b.log().Append(context.Background(), eventlog.NewFact(t, "perlica", eventlog.Refs{Input: q.input, Interaction: q.Question}, f))
+func (b *Bridge) record(q *queued, t event.Type, f sendFact) error {
+	_, err := b.log().Append(context.Background(), event.NewFact(t, "perlica", event.Refs{Input: q.input, Interaction: q.Question}, f))
 	if err != nil {
 		b.fail(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // How long a code counts, and how many guesses it stands.
@@ -37,7 +38,7 @@ func OpenPairing(ctx context.Context, log *eventlog.Log, rights Rights, by strin
 		return "", err
 	}
 	f.Hash = hashCode(f.Salt, code)
-	_, err = log.Append(ctx, eventlog.NewFact(eventlog.PairingOpened, "user", eventlog.Refs{}, f))
+	_, err = log.Append(ctx, event.NewFact(event.PairingOpened, "user", event.Refs{}, f))
 	return code, err
 }
 
@@ -100,7 +101,7 @@ func (r *Records) mayTry(ctx context.Context, who contactFact, now time.Time) (b
 
 // stranger takes in what somebody says who is not paired: the code, or nothing. Nobody else
 // gets an answer. The caller appends the events.
-func (b *Bridge) stranger(ctx context.Context, channel string, m Inbound) ([]eventlog.Event, error) {
+func (b *Bridge) stranger(ctx context.Context, channel string, m Inbound) ([]event.Event, error) {
 	who, now := contactFact{channel, m.Contact}, b.opt.Now()
 	code := strings.Join(strings.Fields(m.Text), "") // it is shown in two groups
 	p, open, err := b.records.openPairing(ctx, now)
@@ -111,7 +112,7 @@ func (b *Bridge) stranger(ctx context.Context, channel string, m Inbound) ([]eve
 		return b.ignore(who, now), err
 	}
 	// The attempt is counted before it is judged: a crash between gives nobody another one.
-	if _, err := b.log().Append(ctx, eventlog.NewFact(eventlog.PairingAttempted, "user", eventlog.Refs{}, attemptFact{p.id, who})); err != nil {
+	if _, err := b.log().Append(ctx, event.NewFact(event.PairingAttempted, "user", event.Refs{}, attemptFact{p.id, who})); err != nil {
 		return nil, err
 	}
 	if subtle.ConstantTimeCompare(hashCode(p.salt, code), p.hash) != 1 {
@@ -124,8 +125,8 @@ func (b *Bridge) stranger(ctx context.Context, channel string, m Inbound) ([]eve
 		return nil, nil
 	}
 	b.note("paired", "contact", who.Channel+":"+who.Contact, "name", paired.Name, "rights", p.rights.text())
-	return []eventlog.Event{
-		eventlog.NewFact(eventlog.ContactPaired, "user", eventlog.Refs{}, paired),
+	return []event.Event{
+		event.NewFact(event.ContactPaired, "user", event.Refs{}, paired),
 		b.queueEvent("", queuedFact{contactFact: who, Chat: m.Chat, Kind: outNote,
 			Text: b.render(channel, "You are paired. Write to the agent; `/help` says what else can be said here.")}),
 	}, nil
@@ -138,7 +139,7 @@ const (
 )
 
 // ignore records that a stranger was ignored, unless there were too many of late.
-func (b *Bridge) ignore(who contactFact, now time.Time) []eventlog.Event {
+func (b *Bridge) ignore(who contactFact, now time.Time) []event.Event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now.Sub(b.strangersSince) >= strangerWindow {
@@ -151,5 +152,5 @@ func (b *Bridge) ignore(who contactFact, now time.Time) []eventlog.Event {
 	b.strangersTold++
 	f := strangerFact{who, b.strangersLeft}
 	b.strangersLeft = 0
-	return []eventlog.Event{eventlog.NewFact(eventlog.StrangerIgnored, "user", eventlog.Refs{}, f)}
+	return []event.Event{event.NewFact(event.StrangerIgnored, "user", event.Refs{}, f)}
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 )
 
@@ -20,13 +20,13 @@ type fault struct {
 }
 
 // InputID is the id of the input that a message is: the same message has always the same one.
-func InputID(channel, message string) eventlog.InputID {
+func InputID(channel, message string) event.InputID {
 	id := channel + ":" + message
 	if len(id) <= 120 && strings.IndexFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) < 0 {
-		return eventlog.InputID(id)
+		return event.InputID(id)
 	}
 	sum := sha256.Sum256([]byte(id))
-	return eventlog.InputID(channel + ":sha256:" + hex.EncodeToString(sum[:]))
+	return event.InputID(channel + ":sha256:" + hex.EncodeToString(sum[:]))
 }
 
 // poll takes messages from a channel until ctx ends.
@@ -74,7 +74,7 @@ func (b *Bridge) ill(ctx context.Context, name string, err error) {
 	b.mu.Unlock()
 	if !known {
 		b.warn("the channel cannot be read", "channel", name, "error", err.Error())
-		_ = b.commit(ctx, eventlog.NewFact(eventlog.ChannelFailed, "perlica", eventlog.Refs{}, channelFact{name, err.Error()})) // it ends the bridge
+		_ = b.commit(ctx, event.NewFact(event.ChannelFailed, "perlica", event.Refs{}, channelFact{name, err.Error()})) // it ends the bridge
 	}
 }
 
@@ -85,7 +85,7 @@ func (b *Bridge) healthy(ctx context.Context, name string) {
 	b.mu.Unlock()
 	if ill {
 		b.note("the channel can be read again", "channel", name)
-		_ = b.commit(ctx, eventlog.NewFact(eventlog.ChannelRestored, "perlica", eventlog.Refs{}, channelFact{Channel: name})) // likewise
+		_ = b.commit(ctx, event.NewFact(event.ChannelRestored, "perlica", event.Refs{}, channelFact{Channel: name})) // likewise
 	}
 }
 
@@ -93,7 +93,7 @@ func (b *Bridge) healthy(ctx context.Context, name string) {
 // when the bridge dies is fetched again.
 func (b *Bridge) receive(ctx context.Context, ch Channel, messages []Inbound, cursor, next string) error {
 	for i, m := range messages {
-		var events []eventlog.Event
+		var events []event.Event
 		if !m.Own {
 			var err error
 			if events, err = b.judge(ctx, ch, m); err != nil {
@@ -101,20 +101,20 @@ func (b *Bridge) receive(ctx context.Context, ch Channel, messages []Inbound, cu
 			}
 		}
 		if i == len(messages)-1 && next != cursor {
-			events = append(events, eventlog.NewFact(eventlog.CursorMoved, "perlica", eventlog.Refs{}, cursorFact{ch.Name(), next}))
+			events = append(events, event.NewFact(event.CursorMoved, "perlica", event.Refs{}, cursorFact{ch.Name(), next}))
 		}
 		if err := b.commit(ctx, events...); err != nil {
 			return err
 		}
 	}
 	if len(messages) == 0 && next != cursor {
-		return b.commit(ctx, eventlog.NewFact(eventlog.CursorMoved, "perlica", eventlog.Refs{}, cursorFact{ch.Name(), next}))
+		return b.commit(ctx, event.NewFact(event.CursorMoved, "perlica", event.Refs{}, cursorFact{ch.Name(), next}))
 	}
 	return nil
 }
 
 // judge makes the events of one message.
-func (b *Bridge) judge(ctx context.Context, ch Channel, m Inbound) ([]eventlog.Event, error) {
+func (b *Bridge) judge(ctx context.Context, ch Channel, m Inbound) ([]event.Event, error) {
 	name := ch.Name()
 	// This also brings the view up to date, with all that was committed before.
 	c, paired, err := b.records.contact(ctx, name, m.Contact)
@@ -141,7 +141,7 @@ func (b *Bridge) judge(ctx context.Context, ch Channel, m Inbound) ([]eventlog.E
 		return nil, err
 	}
 	b.note("message", "from", c.Label(), "kind", string(f.Kind), "id", m.ID)
-	events := []eventlog.Event{eventlog.NewFact(eventlog.BridgeReceived, "user", eventlog.Refs{Input: input, Interaction: f.Question}, f)}
+	events := []event.Event{event.NewFact(event.BridgeReceived, "user", event.Refs{Input: input, Interaction: f.Question}, f)}
 	if f.Kind != kindInput {
 		return events, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 )
 
@@ -110,7 +111,7 @@ func (r *Records) cursor(ctx context.Context, channel string) (string, error) {
 
 // known reports whether a message was received before, or is one that was sent; of one that was
 // received it returns the digest that is on record.
-func (r *Records) known(ctx context.Context, input eventlog.InputID, channel, platform string) (ok bool, digest string, err error) {
+func (r *Records) known(ctx context.Context, input event.InputID, channel, platform string) (ok bool, digest string, err error) {
 	var n int
 	err = r.view.DB().QueryRowxContext(ctx, `
 		SELECT (SELECT count(*) FROM inbox WHERE input = ?1) + (SELECT count(*) FROM outbox WHERE channel = ?2 AND platform = ?3),
@@ -121,7 +122,7 @@ func (r *Records) known(ctx context.Context, input eventlog.InputID, channel, pl
 
 // cardOf returns the question to which a message that was sent into a chat belongs: platforms may
 // number messages in each chat anew.
-func (r *Records) cardOf(ctx context.Context, channel, chat, platform string) (eventlog.InteractionID, error) {
+func (r *Records) cardOf(ctx context.Context, channel, chat, platform string) (event.InteractionID, error) {
 	var q string
 	err := r.view.DB().GetContext(ctx, &q, `
 		SELECT question FROM outbox
@@ -129,14 +130,14 @@ func (r *Records) cardOf(ctx context.Context, channel, chat, platform string) (e
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
-	return eventlog.InteractionID(q), err
+	return event.InteractionID(q), err
 }
 
 // received is a message that waits.
 type received struct {
 	receivedFact
-	input eventlog.InputID
-	seq   eventlog.Seq
+	input event.InputID
+	seq   event.Seq
 }
 
 // waiting returns the messages that are not finished, in the order in which they came.
@@ -165,7 +166,7 @@ func (r *Records) waiting(ctx context.Context) (list []received, err error) {
 // queued is a message that is to be sent.
 type queued struct {
 	queuedFact
-	input    eventlog.InputID
+	input    event.InputID
 	state    string
 	attempts int
 	repeated bool   // the platform may have taken it before

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
 )
@@ -88,7 +88,7 @@ func (d *desk) command(c Contact, m received) {
 	if strings.TrimSpace(text) == "" {
 		text = "Done."
 	}
-	d.finish(m, eventlog.Refs{}, finishedFact{How: how}, text)
+	d.finish(m, event.Refs{}, finishedFact{How: how}, text)
 }
 
 func (d *desk) obey(ctx context.Context, c Contact, m received) (string, error) {
@@ -143,7 +143,7 @@ func (d *desk) effect(ctx context.Context, conv *kernel.Conversation, m received
 	case command.Export:
 		return "", fmt.Errorf("the record is written where Perlica runs: perlica session export %s", conv.Session())
 	case command.Recall:
-		e, ok, err := d.b.log().Last(ctx, eventlog.Query{Session: conv.Session(), Types: []eventlog.Type{eventlog.MessageReceived}})
+		e, ok, err := d.b.log().Last(ctx, event.Query{Session: conv.Session(), Types: []event.Type{event.MessageReceived}})
 		var last struct {
 			Text string `json:"text"`
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/local"
@@ -255,12 +256,12 @@ func (w *world) recorded() (received, finished, came map[string]int) {
 	}
 	defer r.Close()
 	received, finished, came = map[string]int{}, map[string]int{}, map[string]int{}
-	names := map[eventlog.InputID]string{}
-	for e, err := range r.Events(t.Context(), eventlog.Query{Types: []eventlog.Type{eventlog.BridgeReceived, eventlog.BridgeFinished}}) {
+	names := map[event.InputID]string{}
+	for e, err := range r.Events(t.Context(), event.Query{Types: []event.Type{event.BridgeReceived, event.BridgeFinished}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Type == eventlog.BridgeFinished {
+		if e.Type == event.BridgeFinished {
 			finished[names[e.Input]]++
 			continue
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
@@ -16,7 +16,7 @@ import (
 func (d *desk) turn(c Contact, m received) {
 	b := d.b
 	if !c.Rights.Has(Ask) {
-		d.finish(m, eventlog.Refs{}, finishedFact{How: endRefused}, "You may not send inputs to the agent here.")
+		d.finish(m, event.Refs{}, finishedFact{How: endRefused}, "You may not send inputs to the agent here.")
 		return
 	}
 	select {
@@ -31,7 +31,7 @@ func (d *desk) turn(c Contact, m received) {
 	conv, err := d.conversation(b.hard, c)
 	if err != nil {
 		if b.log().Err() == nil {
-			d.finish(m, eventlog.Refs{}, finishedFact{endFailed, err.Error()}, notSent(err))
+			d.finish(m, event.Refs{}, finishedFact{endFailed, err.Error()}, notSent(err))
 		}
 		return
 	}
@@ -54,10 +54,10 @@ func (d *desk) turn(c Contact, m received) {
 	case errors.As(err, &stopped) && b.turning.Err() != nil:
 		// Nothing was sent; the next start answers it.
 	case errors.Is(err, kernel.ErrInputRunning):
-		d.finish(m, eventlog.Refs{}, finishedFact{endUnknown, err.Error()},
+		d.finish(m, event.Refs{}, finishedFact{endUnknown, err.Error()},
 			"⚠️ Another process calls the agent with this very message. What becomes of it is on its record; it is not called again here.")
 	default:
-		d.finish(m, eventlog.Refs{}, finishedFact{endFailed, err.Error()}, notSent(err))
+		d.finish(m, event.Refs{}, finishedFact{endFailed, err.Error()}, notSent(err))
 	}
 }
 
@@ -82,7 +82,7 @@ func (d *desk) begin(m received, stop chan kernel.Stop) (end func()) {
 
 // tell finishes a message whose call has an outcome.
 func (d *desk) tell(m received, res kernel.Result) {
-	refs := eventlog.Refs{Session: res.Session, Run: res.Run}
+	refs := event.Refs{Session: res.Session, Run: res.Run}
 	switch res.Outcome {
 	case kernel.OutcomeResponded:
 		text := res.Text
@@ -107,7 +107,7 @@ func (d *desk) tell(m received, res kernel.Result) {
 	}
 }
 
-func shortRun(id eventlog.RunID) string { return string(id[max(0, len(id)-8):]) }
+func shortRun(id event.RunID) string { return string(id[max(0, len(id)-8):]) }
 
 // ended says why a turn ended, where that is not plain.
 func ended(res kernel.Result) string {
@@ -141,7 +141,7 @@ func partial(res kernel.Result) string {
 
 // known is what is known of a call whose outcome is not.
 func (d *desk) known(res kernel.Result) string {
-	e, ok, err := d.b.log().Last(d.b.hard, eventlog.Query{Run: res.Run, Types: []eventlog.Type{eventlog.OutcomeUnknown}})
+	e, ok, err := d.b.log().Last(d.b.hard, event.Query{Run: res.Run, Types: []event.Type{event.OutcomeUnknown}})
 	if err == nil && ok {
 		if f, err := fact.Decode[fact.Failed](e); err == nil && f.Known != "" {
 			return f.Known
@@ -181,10 +181,10 @@ func (d *desk) answer(c Contact, m received) {
 	}
 	switch {
 	case err == nil: // closing the card says it
-		d.finish(m, eventlog.Refs{Interaction: m.Question}, finishedFact{How: endDone}, "")
+		d.finish(m, event.Refs{Interaction: m.Question}, finishedFact{How: endDone}, "")
 	case d.b.log().Err() != nil:
 		d.b.fail(err)
 	default:
-		d.finish(m, eventlog.Refs{Interaction: m.Question}, finishedFact{endRefused, err.Error()}, "The answer does not count: "+err.Error())
+		d.finish(m, event.Refs{Interaction: m.Question}, finishedFact{endRefused, err.Error()}, "The answer does not count: "+err.Error())
 	}
 }

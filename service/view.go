@@ -7,6 +7,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // view is service_bridge.db: what the bridge knows, as tables.
@@ -90,11 +91,11 @@ var view = eventlog.Projection{
 			id  TEXT PRIMARY KEY,
 			how TEXT NOT NULL DEFAULT '' -- it ended; empty: nobody was told
 		) STRICT`,
-	Types: []eventlog.Type{
-		eventlog.ServiceStarted, eventlog.ServiceStopped, eventlog.ChannelFailed, eventlog.ChannelRestored, eventlog.CursorMoved,
-		eventlog.PairingOpened, eventlog.PairingAttempted, eventlog.ContactPaired, eventlog.ContactUnpaired, eventlog.ContactSession,
-		eventlog.StrangerIgnored, eventlog.BridgeReceived, eventlog.BridgeFinished,
-		eventlog.BridgeQueued, eventlog.SendStarted, eventlog.BridgeSent, eventlog.SendFailed, eventlog.CardClosed,
+	Types: []event.Type{
+		event.ServiceStarted, event.ServiceStopped, event.ChannelFailed, event.ChannelRestored, event.CursorMoved,
+		event.PairingOpened, event.PairingAttempted, event.ContactPaired, event.ContactUnpaired, event.ContactSession,
+		event.StrangerIgnored, event.BridgeReceived, event.BridgeFinished,
+		event.BridgeQueued, event.SendStarted, event.BridgeSent, event.SendFailed, event.CardClosed,
 	},
 	Withheld: true, // a message counts as received when its text is gone
 	Apply:    apply,
@@ -104,7 +105,7 @@ var view = eventlog.Projection{
 type applier struct {
 	ctx context.Context
 	tx  *sqlx.Tx
-	e   eventlog.Event
+	e   event.Event
 }
 
 func (a applier) exec(query string, args ...any) error {
@@ -116,22 +117,22 @@ func (a applier) exec(query string, args ...any) error {
 // of a later version must not keep the bridge from starting.
 func (a applier) decode(v any) bool { return a.e.Payload != nil && a.e.Decode(v) == nil }
 
-func apply(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) error {
+func apply(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	a := applier{ctx, tx, e}
 	switch e.Type {
-	case eventlog.ServiceStarted, eventlog.ServiceStopped:
+	case event.ServiceStarted, event.ServiceStopped:
 		return a.bridge()
-	case eventlog.ChannelFailed, eventlog.ChannelRestored, eventlog.CursorMoved:
+	case event.ChannelFailed, event.ChannelRestored, event.CursorMoved:
 		return a.channel()
-	case eventlog.PairingOpened, eventlog.PairingAttempted, eventlog.StrangerIgnored:
+	case event.PairingOpened, event.PairingAttempted, event.StrangerIgnored:
 		return a.pairing()
-	case eventlog.ContactPaired, eventlog.ContactUnpaired, eventlog.ContactSession:
+	case event.ContactPaired, event.ContactUnpaired, event.ContactSession:
 		return a.contact()
-	case eventlog.BridgeReceived, eventlog.BridgeFinished:
+	case event.BridgeReceived, event.BridgeFinished:
 		return a.inbox()
-	case eventlog.BridgeQueued, eventlog.SendStarted, eventlog.BridgeSent, eventlog.SendFailed:
+	case event.BridgeQueued, event.SendStarted, event.BridgeSent, event.SendFailed:
 		return a.outbox()
-	case eventlog.CardClosed:
+	case event.CardClosed:
 		var f cardFact
 		if !a.decode(&f) || f.How == "" {
 			f.How = "closed"
@@ -149,18 +150,18 @@ func (a applier) bridge() error {
 		ON CONFLICT DO UPDATE SET running = excluded.running, pid = excluded.pid, channels = excluded.channels, at = excluded.at, why = excluded.why`
 	var f startedFact
 	var s stoppedFact
-	if a.e.Type == eventlog.ServiceStarted && a.decode(&f) {
+	if a.e.Type == event.ServiceStarted && a.decode(&f) {
 		list, _ := json.Marshal(f.Channels) // strings
 		return a.exec(set, 1, f.PID, string(list), a.e.Time.UnixNano(), "")
 	}
-	if a.e.Type == eventlog.ServiceStopped && a.decode(&s) {
+	if a.e.Type == event.ServiceStopped && a.decode(&s) {
 		return a.exec(set, 0, 0, "[]", a.e.Time.UnixNano(), s.Why)
 	}
 	return nil
 }
 
 func (a applier) channel() error {
-	if a.e.Type == eventlog.CursorMoved {
+	if a.e.Type == event.CursorMoved {
 		var f cursorFact
 		if !a.decode(&f) {
 			return nil
@@ -180,7 +181,7 @@ func (a applier) channel() error {
 
 func (a applier) pairing() error {
 	switch a.e.Type {
-	case eventlog.PairingOpened:
+	case event.PairingOpened:
 		var f pairingFact
 		if !a.decode(&f) {
 			return nil
@@ -190,7 +191,7 @@ func (a applier) pairing() error {
 		}
 		return a.exec(`INSERT INTO pairing (id, salt, hash, rights, expires) VALUES (?, ?, ?, ?, ?)`,
 			f.ID, f.Salt, f.Hash, string(f.Rights.text()), f.Expires.UnixNano())
-	case eventlog.PairingAttempted:
+	case event.PairingAttempted:
 		var f attemptFact
 		if !a.decode(&f) {
 			return nil
@@ -213,7 +214,7 @@ func (a applier) pairing() error {
 
 func (a applier) contact() error {
 	switch a.e.Type {
-	case eventlog.ContactPaired:
+	case event.ContactPaired:
 		var f pairedFact
 		if !a.decode(&f) {
 			return nil
@@ -243,7 +244,7 @@ func (a applier) contact() error {
 			ON CONFLICT DO UPDATE SET chat = excluded.chat, name = excluded.name, rights = excluded.rights, paired = excluded.paired,
 				pairing = excluded.pairing, message = excluded.message, session = ''`,
 			f.Channel, f.Contact, f.Chat, f.Name, f.Rights.text(), a.e.Time.UnixNano(), f.Pairing, f.Message)
-	case eventlog.ContactUnpaired:
+	case event.ContactUnpaired:
 		var f unpairedFact
 		if !a.decode(&f) {
 			return nil
@@ -258,7 +259,7 @@ func (a applier) contact() error {
 }
 
 func (a applier) inbox() error {
-	if a.e.Type == eventlog.BridgeFinished {
+	if a.e.Type == event.BridgeFinished {
 		f := finishedFact{}
 		if !a.decode(&f) || f.How == "" {
 			f.How = "pruned"
@@ -273,7 +274,7 @@ func (a applier) inbox() error {
 }
 
 func (a applier) outbox() error {
-	if a.e.Type == eventlog.BridgeQueued {
+	if a.e.Type == event.BridgeQueued {
 		var f queuedFact
 		if !a.decode(&f) {
 			return nil
@@ -292,9 +293,9 @@ func (a applier) outbox() error {
 		return nil
 	}
 	switch a.e.Type {
-	case eventlog.SendStarted:
+	case event.SendStarted:
 		return a.exec(`UPDATE outbox SET state = 'started', attempts = attempts + 1, started = ? WHERE id = ?`, a.e.Time.UnixNano(), f.ID)
-	case eventlog.BridgeSent:
+	case event.BridgeSent:
 		return a.exec(`UPDATE outbox SET state = 'sent', platform = ?, error = '' WHERE id = ?`, f.Platform, f.ID)
 	}
 	state := "queued"

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // voucher is what this user's own state says of a contact: it was paired here, with these rights,
@@ -60,6 +61,6 @@ func (r *Records) Unpair(ctx context.Context, log *eventlog.Log, c Contact, by s
 	if err := r.vouchers.Revoke(voucher{r.place, c.fact}); err != nil {
 		return err
 	}
-	_, err := log.Append(ctx, eventlog.NewFact(eventlog.ContactUnpaired, "user", eventlog.Refs{}, unpairedFact{c.key(), by}))
+	_, err := log.Append(ctx, event.NewFact(event.ContactUnpaired, "user", event.Refs{}, unpairedFact{c.key(), by}))
 	return err
 }

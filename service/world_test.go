@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/provider"
@@ -112,7 +113,7 @@ func (w *world) options(r *kernel.Runner, channels ...service.Channel) service.O
 		Settings: service.Settings{
 			Ack: "ACK", Agents: 4, MaxAge: time.Hour, Grace: 10 * time.Second, AnswerIn: 10 * time.Minute, Permissions: "ask",
 		},
-		Setup: func(session eventlog.SessionID, _ string) (kernel.Setup, error) {
+		Setup: func(session event.SessionID, _ string) (kernel.Setup, error) {
 			return kernel.Setup{
 				Agent: kernel.Agent{
 					Agent:          provider.Agent{ID: "test", Command: []string{self}, Env: []string{roleVar, countVar, seedVar, dieVar, "GORACE"}},

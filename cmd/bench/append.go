@@ -9,29 +9,30 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // payload has 1 KiB, as a line of an agent's has.
 var payload = []byte(strings.Repeat("0123456789abcdef", 64))
 
 // event is one like those of a run.
-func event(class eventlog.Class) eventlog.Event {
+func event(class event.Class) event.Event {
 	const id = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
-	e := eventlog.Event{
-		Type: eventlog.NotificationReceived, Class: class, Actor: "agent", Payload: payload,
-		Refs: eventlog.Refs{Session: id, Conversation: "s", Run: id, Trace: "0199aaaabbbb7ccc8dddffffffffffff"},
+	e := event.Event{
+		Type: event.NotificationReceived, Class: class, Actor: "agent", Payload: payload,
+		Refs: event.Refs{Session: id, Conversation: "s", Run: id, Trace: "0199aaaabbbb7ccc8dddffffffffffff"},
 	}
-	if class == eventlog.Fact {
-		e.Type = eventlog.PolicyUnasked
+	if class == event.Fact {
+		e.Type = event.PolicyUnasked
 	}
 	return e
 }
 
 // batch returns n of them.
-func batch(n int) []eventlog.Event {
-	list := make([]eventlog.Event, n)
+func batch(n int) []event.Event {
+	list := make([]event.Event, n)
 	for i := range list {
-		list[i] = event(eventlog.Frame)
+		list[i] = event(event.Frame)
 	}
 	return list
 }
@@ -54,7 +55,7 @@ func repeat(n int, f func() error) *side {
 }
 
 // appends returns a side that appends n single events a round.
-func appends(l *eventlog.Log, n int, e eventlog.Event) *side {
+func appends(l *eventlog.Log, n int, e event.Event) *side {
 	return repeat(n, func() error {
 		_, err := l.Append(context.Background(), e)
 		return err
@@ -89,7 +90,7 @@ func durable(dir string) error {
 	}
 	bytes := make([]byte, rowBytes)
 	const n = 100 // so many that the switch from side to side hardly counts
-	frame, fact := appends(frames, n, event(eventlog.Frame)), appends(facts, n, event(eventlog.Fact))
+	frame, fact := appends(frames, n, event(event.Frame)), appends(facts, n, event(event.Fact))
 	row := repeat(n, func() error { return plain.exec(payload) })
 	again := repeat(n, func() error { return prepared.insert(payload) })
 	line := repeat(n, func() error {
@@ -155,7 +156,7 @@ func groups(dir string) error {
 
 // stream records n events as an agent's updates are, and waits for the last.
 func stream(l *eventlog.Log, n int) error {
-	e := event(eventlog.Frame)
+	e := event(event.Frame)
 	for range n {
 		if err := l.Record(e); err != nil {
 			return err
@@ -178,7 +179,7 @@ func growth(dir string) error {
 			return err
 		}
 		logs[i] = l
-		single[i] = appends(l, 50, event(eventlog.Fact))
+		single[i] = appends(l, 50, event(event.Fact))
 		bulk[i] = &side{ops: 2000, round: func() error { return stream(l, 2000) }}
 	}
 	if err := compare(40, single[1], single[0], bulk[1], bulk[0]); err != nil {
@@ -200,7 +201,7 @@ func reopened(path string) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		if _, err := l.Append(context.Background(), event(eventlog.Fact)); err != nil {
+		if _, err := l.Append(context.Background(), event(event.Fact)); err != nil {
 			return 0, err
 		}
 		took = append(took, time.Since(start))

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/policy"
@@ -79,7 +79,7 @@ func floods(dir string, updates int) error {
 	}
 	runtime.ReadMemStats(&after)
 	recorded := 0
-	for _, err := range r.Log().Events(context.Background(), eventlog.Query{Run: res.Run, Types: []eventlog.Type{eventlog.NotificationReceived}}) {
+	for _, err := range r.Log().Events(context.Background(), event.Query{Run: res.Run, Types: []event.Type{event.NotificationReceived}}) {
 		if err != nil {
 			return err
 		}
@@ -298,15 +298,15 @@ func barePrompt(bare *bareLog) (all, commit time.Duration, err error) {
 }
 
 // promptTime is the time between a run's intent and its last event.
-func promptTime(r *kernel.Runner, run eventlog.RunID) (time.Duration, error) {
+func promptTime(r *kernel.Runner, run event.RunID) (time.Duration, error) {
 	var from, to time.Time
-	for e, err := range r.Log().Events(context.Background(), eventlog.Query{Run: run, Class: eventlog.Fact}) {
+	for e, err := range r.Log().Events(context.Background(), event.Query{Run: run, Class: event.Fact}) {
 		switch {
 		case err != nil:
 			return 0, err
-		case e.Type == eventlog.Requested:
+		case e.Type == event.Requested:
 			from = e.Time
-		case e.Type == eventlog.CallEnforced:
+		case e.Type == event.CallEnforced:
 			to = e.Time
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
@@ -258,7 +258,7 @@ func tinted(r card.Row, head, text string, color func(string) string) (string, s
 }
 
 // shortID is enough of an id to name a question among those that are open.
-func shortID(id eventlog.InteractionID) string {
+func shortID(id event.InteractionID) string {
 	s := string(id)
 	return s[max(0, len(s)-8):]
 }

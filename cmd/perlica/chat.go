@@ -13,7 +13,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/editor"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
@@ -381,7 +381,7 @@ func (c *chat) historyFile() editor.History {
 }
 
 // sessionOf reads what is on record about a session.
-func (c *chat) sessionOf(id eventlog.SessionID) (s kernel.Session, err error) {
+func (c *chat) sessionOf(id event.SessionID) (s kernel.Session, err error) {
 	view, err := c.r.Sessions(c.ctx)
 	if err != nil {
 		return s, err

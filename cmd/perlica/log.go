@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -57,12 +58,12 @@ func (a *app) addReferences(cmd *cobra.Command, f *logFilter) {
 }
 
 // query makes the filter a query on the log.
-func (f logFilter) query(ctx context.Context, log *eventlog.Reader, now time.Time) (q eventlog.Query, err error) {
+func (f logFilter) query(ctx context.Context, log *eventlog.Reader, now time.Time) (q event.Query, err error) {
 	if q.Types, err = matchTypes(f.types); err != nil {
 		return q, err
 	}
 	if f.facts {
-		q.Class = eventlog.Fact
+		q.Class = event.Fact
 	}
 	for _, t := range []struct {
 		flag, text string
@@ -101,11 +102,11 @@ func recordErr(what, ref string, err error) error {
 }
 
 // matchTypes returns the types that the patterns name, and all of them for none.
-func matchTypes(patterns []string) ([]eventlog.Type, error) {
-	var found []eventlog.Type
+func matchTypes(patterns []string) ([]event.Type, error) {
+	var found []event.Type
 	for _, p := range patterns {
 		any := false
-		for _, t := range eventlog.Types() {
+		for _, t := range event.Types() {
 			ok, err := path.Match(p, string(t))
 			if err != nil {
 				return nil, usageErr("--type %q: %w", p, err)
@@ -126,7 +127,7 @@ func matchTypes(patterns []string) ([]eventlog.Type, error) {
 func nearestTypes(p string) string {
 	word := strings.Trim(p, "*.")
 	var near []string
-	for _, t := range eventlog.Types() {
+	for _, t := range event.Types() {
 		if word != "" && strings.Contains(string(t), word) {
 			near = append(near, string(t))
 		}
@@ -140,7 +141,7 @@ func nearestTypes(p string) string {
 func completeTypes(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	groups := map[string]bool{}
-	for _, t := range eventlog.Types() {
+	for _, t := range event.Types() {
 		head, _, _ := strings.Cut(string(t), ".")
 		if !groups[head] {
 			groups[head] = true
@@ -156,7 +157,7 @@ func (a *app) completeRuns(cmd *cobra.Command, _ []string, _ string) ([]string, 
 	const newest = 20
 	var names []string
 	err := a.reading(cmd.Context(), func(log *eventlog.Reader, _ *project.Project) error {
-		q := eventlog.Query{Types: []eventlog.Type{eventlog.MessageReceived}, Newest: true, Limit: newest}
+		q := event.Query{Types: []event.Type{event.MessageReceived}, Newest: true, Limit: newest}
 		for e, err := range log.Events(cmd.Context(), q) {
 			if err != nil {
 				return err

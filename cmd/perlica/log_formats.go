@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -33,10 +34,10 @@ func exportFormats() map[string]exportFormat {
 }
 
 // reported makes an export of what tells the record to people and tools.
-func reported(write func(context.Context, io.Writer, *eventlog.Reader, eventlog.Query, report.FormatOptions) error) exportFormat {
+func reported(write func(context.Context, io.Writer, *eventlog.Reader, event.Query, report.FormatOptions) error) exportFormat {
 	return func(ctx context.Context, w io.Writer, job exportJob) (*eventlog.Exported, error) {
 		s := job.opt.Selection
-		q := eventlog.Query{Run: s.Run, Session: s.Session, Since: s.Since, Before: s.Before}
+		q := event.Query{Run: s.Run, Session: s.Session, Since: s.Since, Before: s.Before}
 		return nil, write(ctx, w, job.log, q, report.FormatOptions{Mask: job.mask, Version: version})
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -19,7 +19,7 @@ const lineTime = "2006-01-02 15:04:05.000"
 const typeWidth = 25
 
 // eventLine is an event on one line, cut to width columns if width is not 0.
-func eventLine(e eventlog.Event, s term.Styles, width int) string {
+func eventLine(e event.Event, s term.Styles, width int) string {
 	typ := runewidth.FillRight(string(e.Type), typeWidth)
 	refs := lineRefs(e)
 	text := oneLine(report.Summarize(e))
@@ -28,10 +28,10 @@ func eventLine(e eventlog.Event, s term.Styles, width int) string {
 		text = runewidth.Truncate(text, max(width-runewidth.StringWidth(plain)-2, 20), "…")
 	}
 	switch {
-	case e.Class == eventlog.Frame:
+	case e.Class == event.Frame:
 		typ = s.Dim(typ)
-	case e.Type == eventlog.ProviderError, e.Type == eventlog.OutcomeUnknown, e.Type == eventlog.PolicyUnasked,
-		e.Type == eventlog.ReplyFailed:
+	case e.Type == event.ProviderError, e.Type == event.OutcomeUnknown, e.Type == event.PolicyUnasked,
+		e.Type == event.ReplyFailed:
 		typ = s.Red(typ)
 	default:
 		typ = s.Cyan(typ)
@@ -41,7 +41,7 @@ func eventLine(e eventlog.Event, s term.Styles, width int) string {
 }
 
 // lineRefs names what an event is about: its question, else its run, else its session.
-func lineRefs(e eventlog.Event) string {
+func lineRefs(e event.Event) string {
 	switch {
 	case e.Interaction != "":
 		return "question " + oneLine(short(e.Interaction))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
@@ -177,7 +178,7 @@ the log. RUN is named as for 'perlica log show'.`,
 }
 
 func (a *app) logResolve(ctx context.Context, ref string, f fact.Resolved) error {
-	var run eventlog.RunID
+	var run event.RunID
 	err := a.reading(ctx, func(log *eventlog.Reader, _ *project.Project) (err error) {
 		run, err = report.FindRun(ctx, log, ref)
 		return recordErr("run", ref, err)

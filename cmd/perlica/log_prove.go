@@ -18,6 +18,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/kernel/project"
 )
@@ -105,9 +106,9 @@ func prove(ctx context.Context, log *eventlog.Reader, consistency bool, args []s
 }
 
 // findSeq finds the event that a number or an id names.
-func findSeq(ctx context.Context, log *eventlog.Reader, ref string) (eventlog.Seq, error) {
+func findSeq(ctx context.Context, log *eventlog.Reader, ref string) (event.Seq, error) {
 	if n, err := strconv.ParseInt(ref, 10, 64); err == nil && n > 0 {
-		return eventlog.Seq(n), nil
+		return event.Seq(n), nil
 	}
 	seq, err := log.Find(ctx, ref)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -184,7 +185,7 @@ type checkedProof struct {
 	Root    string           `json:"root,omitempty"`     // base64
 	OwnKey  bool             `json:"own_key"`            // the log's key was taken from this user's file
 	Signed  []proofSignature `json:"signatures,omitempty"`
-	Event   *eventlog.Event  `json:"event,omitempty"`
+	Event   *event.Event     `json:"event,omitempty"`
 }
 
 type proofSignature struct {

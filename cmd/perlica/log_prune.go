@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 )
@@ -107,14 +108,14 @@ func (f pruneFlags) pruning(ctx context.Context, log *eventlog.Reader) (p eventl
 	}
 	p.Run, p.Session = q.Run, q.Session
 	if f.keep == "facts" {
-		p.Class = eventlog.Frame
+		p.Class = event.Frame
 	}
 	if !q.Before.IsZero() {
 		p.Until, err = log.Preceding(ctx, q.Before)
 		return p, err
 	}
 	size, _, err := log.Head(ctx)
-	p.Until = eventlog.Seq(size)
+	p.Until = event.Seq(size)
 	return p, err
 }
 

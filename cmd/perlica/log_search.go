@@ -14,6 +14,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -156,7 +157,7 @@ func (a *app) openSearch(ctx context.Context, log *eventlog.Reader, p *project.P
 	used := ""
 	s, remove, err := openView(paths.Search, func(path string) (*report.Search, error) {
 		used = path
-		return report.OpenSearch(ctx, log, path, func(at eventlog.Seq) {
+		return report.OpenSearch(ctx, log, path, func(at event.Seq) {
 			status.Set(fmt.Sprintf("indexing for the search: %d of %d events", at, size))
 		})
 	})
@@ -218,7 +219,7 @@ func hitLines(h report.Hit, s term.Styles) string {
 }
 
 // lineRuns names the run of an event, else its session: what log show takes.
-func lineRuns(e eventlog.Event) string {
+func lineRuns(e event.Event) string {
 	if e.Run != "" {
 		return "run " + oneLine(short(e.Run))
 	}
@@ -232,13 +233,13 @@ func shown(s string) string {
 
 // hit is what --json prints.
 type hit struct {
-	Seq      eventlog.Seq  `json:"seq"`
-	ID       string        `json:"event_id"`
-	Time     string        `json:"ts"`
-	Type     eventlog.Type `json:"type"`
-	Kind     report.Kind   `json:"kind"`
-	Provider string        `json:"provider"`
-	eventlog.Refs
+	Seq      event.Seq   `json:"seq"`
+	ID       string      `json:"event_id"`
+	Time     string      `json:"ts"`
+	Type     event.Type  `json:"type"`
+	Kind     report.Kind `json:"kind"`
+	Provider string      `json:"provider"`
+	event.Refs
 	Excerpt string   `json:"excerpt"`
 	Matches []string `json:"matches"` // the marked parts of the excerpt
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -80,7 +81,7 @@ func (a *app) logShow(ctx context.Context, log *eventlog.Reader, ref string, f l
 }
 
 // narrow makes q select no more than what was found. It returns false if they exclude each other.
-func narrow(q *eventlog.Query, found report.Found) bool {
+func narrow(q *event.Query, found report.Found) bool {
 	if e := found.Event; e != nil {
 		return (q.Run == "" || q.Run == e.Run) && (q.Session == "" || q.Session == e.Session) &&
 			(q.Class == "" || q.Class == e.Class) && (q.Types == nil || slices.Contains(q.Types, e.Type)) &&
@@ -98,7 +99,7 @@ func narrow(q *eventlog.Query, found report.Found) bool {
 }
 
 // tellSession tells the runs of a session, one after the other.
-func (a *app) tellSession(ctx context.Context, log *eventlog.Reader, out *eventWriter, id eventlog.SessionID, q eventlog.Query) error {
+func (a *app) tellSession(ctx context.Context, log *eventlog.Reader, out *eventWriter, id event.SessionID, q event.Query) error {
 	turns, err := report.ReadTurns(ctx, log, id)
 	if err != nil {
 		return err
@@ -123,7 +124,7 @@ func (a *app) tellSession(ctx context.Context, log *eventlog.Reader, out *eventW
 }
 
 // tellRun tells one run.
-func (a *app) tellRun(ctx context.Context, log *eventlog.Reader, out *eventWriter, run eventlog.RunID, q eventlog.Query) error {
+func (a *app) tellRun(ctx context.Context, log *eventlog.Reader, out *eventWriter, run event.RunID, q event.Query) error {
 	n := &storyteller{w: out.w, s: out.styles}
 	for step, err := range report.Story(ctx, log, run, q) {
 		if err != nil {
@@ -138,7 +139,7 @@ func (a *app) tellRun(ctx context.Context, log *eventlog.Reader, out *eventWrite
 }
 
 // eventInFull is one event with all its fields and its payload.
-func eventInFull(e eventlog.Event, s term.Styles) string {
+func eventInFull(e event.Event, s term.Styles) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", s.Bold(fmt.Sprintf("event %d  %s", e.Seq, oneLine(string(e.Type)))))
 	for _, f := range []struct{ name, value string }{
@@ -166,12 +167,12 @@ func eventInFull(e eventlog.Event, s term.Styles) string {
 }
 
 // payloadInFull shows a fact indented and a frame as it is.
-func payloadInFull(e eventlog.Event) string {
+func payloadInFull(e event.Event) string {
 	var pretty bytes.Buffer
 	switch {
 	case e.Payload == nil:
 		return "(payload withheld: " + cmp.Or(e.Withheld, "nothing says why") + ")"
-	case e.Class == eventlog.Fact && json.Indent(&pretty, e.Payload, "", "  ") == nil:
+	case e.Class == event.Fact && json.Indent(&pretty, e.Payload, "", "  ") == nil:
 		return pretty.String()
 	}
 	return string(e.Payload)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/project"
 )
 
@@ -117,7 +118,7 @@ func (a *app) note(text string) {
 
 // tailTo writes the newest n events that q selects and, if it is to follow, those that are
 // added, until ctx ends.
-func (a *app) tailTo(ctx context.Context, w io.Writer, log *eventlog.Reader, q eventlog.Query, asJSON bool, n int, follow bool) error {
+func (a *app) tailTo(ctx context.Context, w io.Writer, log *eventlog.Reader, q event.Query, asJSON bool, n int, follow bool) error {
 	changes, err := log.Changes(ctx) // before the head is read: nothing may lie between
 	if err != nil {
 		return err
@@ -127,7 +128,7 @@ func (a *app) tailTo(ctx context.Context, w io.Writer, log *eventlog.Reader, q e
 	if err != nil {
 		return err
 	}
-	q.Until = eventlog.Seq(size)
+	q.Until = event.Seq(size)
 	first, err := beginOfTail(ctx, log, q, n)
 	if err != nil {
 		return err
@@ -144,7 +145,7 @@ func (a *app) tailTo(ctx context.Context, w io.Writer, log *eventlog.Reader, q e
 
 // follow writes what q selects of the events behind the first size, as they are added, until ctx
 // ends. It fails when the log is no longer in its place: what comes then is added elsewhere.
-func (o *eventWriter) follow(ctx context.Context, log *eventlog.Reader, changes *eventlog.Changes, q eventlog.Query, size int64) error {
+func (o *eventWriter) follow(ctx context.Context, log *eventlog.Reader, changes *eventlog.Changes, q event.Query, size int64) error {
 	opened, err := os.Stat(log.Path())
 	for err == nil {
 		if _, err := changes.Wait(ctx, movedPoll); err != nil {
@@ -155,7 +156,7 @@ func (o *eventWriter) follow(ctx context.Context, log *eventlog.Reader, changes 
 			return herr
 		}
 		if head > size {
-			q.After, q.Until = eventlog.Seq(size), eventlog.Seq(head)
+			q.After, q.Until = event.Seq(size), event.Seq(head)
 			if err := o.events(ctx, log, q); err != nil {
 				return err
 			}
@@ -173,7 +174,7 @@ func (o *eventWriter) follow(ctx context.Context, log *eventlog.Reader, changes 
 }
 
 // beginOfTail returns the first of the newest n events that q selects; 0 if there is none.
-func beginOfTail(ctx context.Context, log *eventlog.Reader, q eventlog.Query, n int) (eventlog.Seq, error) {
+func beginOfTail(ctx context.Context, log *eventlog.Reader, q event.Query, n int) (event.Seq, error) {
 	switch {
 	case n < 0:
 		return 1, nil
@@ -181,7 +182,7 @@ func beginOfTail(ctx context.Context, log *eventlog.Reader, q eventlog.Query, n 
 		return 0, nil
 	}
 	q.Newest, q.Limit = true, n
-	var first eventlog.Seq
+	var first event.Seq
 	for e, err := range log.Events(ctx, q) {
 		if err != nil {
 			return 0, err
@@ -208,7 +209,7 @@ func (a *app) eventWriter(w io.Writer, asJSON bool) *eventWriter {
 }
 
 // events writes what q selects and flushes.
-func (o *eventWriter) events(ctx context.Context, log *eventlog.Reader, q eventlog.Query) error {
+func (o *eventWriter) events(ctx context.Context, log *eventlog.Reader, q event.Query) error {
 	for e, err := range log.Events(ctx, q) {
 		if err != nil {
 			return errors.Join(err, outputErr(o.w.Flush()))
@@ -220,7 +221,7 @@ func (o *eventWriter) events(ctx context.Context, log *eventlog.Reader, q eventl
 	return outputErr(o.w.Flush())
 }
 
-func (o *eventWriter) event(e eventlog.Event) error {
+func (o *eventWriter) event(e event.Event) error {
 	if o.json != nil {
 		return outputErr(o.json.Encode(e))
 	}

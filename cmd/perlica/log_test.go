@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // TestLogPageNamesEveryType keeps the table of docs/log.md equal to the types there are.
@@ -17,12 +18,12 @@ func TestLogPageNamesEveryType(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var listed []eventlog.Type
+	var listed []event.Type
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\| (?:frame|fact|fact, synced) \\|").FindAllSubmatch(page, -1) {
-		listed = append(listed, eventlog.Type(m[1]))
+		listed = append(listed, event.Type(m[1]))
 	}
-	if !slices.Equal(listed, eventlog.Types()) {
-		t.Errorf("docs/log.md lists %v, the types are %v", listed, eventlog.Types())
+	if !slices.Equal(listed, event.Types()) {
+		t.Errorf("docs/log.md lists %v, the types are %v", listed, event.Types())
 	}
 }
 
@@ -57,7 +58,7 @@ func TestOpenViewWhereNothingCanBeWritten(t *testing.T) {
 
 func TestMatchTypes(t *testing.T) {
 	got, err := matchTypes([]string{"llm.*", "llm.responded", "policy.decided"})
-	want := []eventlog.Type{eventlog.Requested, eventlog.Responded, eventlog.ProviderError, eventlog.OutcomeUnknown, eventlog.CallEnforced, eventlog.PolicyDecided}
+	want := []event.Type{event.Requested, event.Responded, event.ProviderError, event.OutcomeUnknown, event.CallEnforced, event.PolicyDecided}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("matchTypes = %v, %v, want %v", got, err, want)
 	}

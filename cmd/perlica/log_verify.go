@@ -16,6 +16,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/report"
@@ -77,7 +78,7 @@ type verified struct {
 	OK       bool            `json:"ok"`
 	Events   int64           `json:"events"`
 	Root     string          `json:"root,omitempty"` // base64; none if it cannot be known
-	FirstBad eventlog.Seq    `json:"first_bad_seq,omitempty"`
+	FirstBad event.Seq       `json:"first_bad_seq,omitempty"`
 	Kind     eventlog.Damage `json:"kind,omitempty"`   // of the first finding
 	Damage   string          `json:"damage,omitempty"` // likewise
 
@@ -91,7 +92,7 @@ type verified struct {
 
 	Findings []eventlog.Finding `json:"findings,omitempty"`
 	More     int                `json:"more_findings,omitempty"`
-	Open     []eventlog.RunID   `json:"open_runs,omitempty"` // an intent without an outcome; no damage
+	Open     []event.RunID      `json:"open_runs,omitempty"` // an intent without an outcome; no damage
 	Warnings []string           `json:"warnings,omitempty"`
 
 	required bool // a signature is asked for

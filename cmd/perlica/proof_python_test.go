@@ -12,6 +12,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -33,13 +34,13 @@ func TestCheckProofInPython(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	refs := eventlog.Refs{Session: "s", Run: "ünï", Input: "a \"leaf\":\"b\" <c>"}
-	for _, e := range []eventlog.Event{
-		eventlog.NewFact(eventlog.ToolBlocked, "user", refs, map[string]string{"leaf": "x", "payload": "<&>\u2028", "ü": "ß"}),
-		{Type: eventlog.LineMalformed, Class: eventlog.Frame, Payload: []byte("plain\x00\u2028\n")},
-		{Type: eventlog.LineMalformed, Class: eventlog.Frame, Payload: []byte{0xff, 0xfe}},
-		{Type: eventlog.LineMalformed, Class: eventlog.Frame},
-		{Type: eventlog.ToolBlocked, Class: eventlog.Fact, Payload: []byte(`{ "spaced": 1 }`)},
+	refs := event.Refs{Session: "s", Run: "ünï", Input: "a \"leaf\":\"b\" <c>"}
+	for _, e := range []event.Event{
+		event.NewFact(event.ToolBlocked, "user", refs, map[string]string{"leaf": "x", "payload": "<&>\u2028", "ü": "ß"}),
+		{Type: event.LineMalformed, Class: event.Frame, Payload: []byte("plain\x00\u2028\n")},
+		{Type: event.LineMalformed, Class: event.Frame, Payload: []byte{0xff, 0xfe}},
+		{Type: event.LineMalformed, Class: event.Frame},
+		{Type: event.ToolBlocked, Class: event.Fact, Payload: []byte(`{ "spaced": 1 }`)},
 	} {
 		if _, err := log.Append(t.Context(), e); err != nil {
 			t.Fatal(err)
@@ -70,7 +71,7 @@ func TestCheckProofInPython(t *testing.T) {
 	own := func(text string) error { // as log verify --proof --key does
 		return (&app{}).checkProof(&checkedProof{}, asWritten([]byte(text)), []note.Verifier{verifier})
 	}
-	for seq := eventlog.Seq(1); seq <= 5; seq++ {
+	for seq := event.Seq(1); seq <= 5; seq++ {
 		p, err := log.Prove(t.Context(), seq)
 		if err != nil {
 			t.Fatal(err)
@@ -85,7 +86,7 @@ func TestCheckProofInPython(t *testing.T) {
 		edited := p
 		edited.Event.Actor = "x"
 		withheld := p
-		withheld.Event.Payload, withheld.Event.Withheld = nil, eventlog.Masked
+		withheld.Event.Payload, withheld.Event.Withheld = nil, event.Masked
 		if err := check(marshalled(t, withheld)); err != nil {
 			t.Errorf("event %d, withheld: %v", seq, err)
 		}

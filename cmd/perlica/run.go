@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/policy"
@@ -282,7 +283,7 @@ func (f runFlags) choice() (c project.Choice, err error) {
 
 // input is a text as what is to be answered.
 func (f runFlags) input(a *app, text string) kernel.Input {
-	return kernel.Input{ID: eventlog.InputID(f.inputID), Text: text, Attachments: f.attach, Source: "run", Sender: userName(a.getenv)}
+	return kernel.Input{ID: event.InputID(f.inputID), Text: text, Attachments: f.attach, Source: "run", Sender: userName(a.getenv)}
 }
 
 // session finds the session that -s or -c names; without either it is a new one.

@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -33,7 +34,7 @@ func logFile(project string) string {
 }
 
 // readLog reads a whole log; one that does not exist is empty.
-func readLog(path string) (events []eventlog.Event, err error) {
+func readLog(path string) (events []event.Event, err error) {
 	r, err := eventlog.OpenReader(context.Background(), path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -42,7 +43,7 @@ func readLog(path string) (events []eventlog.Event, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	for e, err := range r.Events(context.Background(), eventlog.Query{}) {
+	for e, err := range r.Events(context.Background(), event.Query{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +53,7 @@ func readLog(path string) (events []eventlog.Event, err error) {
 }
 
 // countEvents counts the events of a type whose payload contains all parts.
-func countEvents(events []eventlog.Event, typ string, parts ...string) (n int) {
+func countEvents(events []event.Event, typ string, parts ...string) (n int) {
 	for _, e := range events {
 		if string(e.Type) == typ && !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(string(e.Payload), p) }) {
 			n++
@@ -80,22 +81,22 @@ func auditLog(path string) error {
 	if err != nil {
 		return err
 	}
-	intents, prompts, outcomes := map[eventlog.RunID]int{}, map[eventlog.RunID]int{}, map[eventlog.RunID]int{}
-	questions := map[eventlog.InteractionID]int{}
+	intents, prompts, outcomes := map[event.RunID]int{}, map[event.RunID]int{}, map[event.RunID]int{}
+	questions := map[event.InteractionID]int{}
 	for _, e := range events {
 		switch {
-		case e.Type == eventlog.Requested:
+		case e.Type == event.Requested:
 			intents[e.Run]++
-		case e.Type == eventlog.RequestSent && strings.Contains(string(e.Payload), `"method":"session/prompt"`):
+		case e.Type == event.RequestSent && strings.Contains(string(e.Payload), `"method":"session/prompt"`):
 			prompts[e.Run]++
 			if intents[e.Run] != 1 || outcomes[e.Run] != 0 {
 				return fmt.Errorf("event %d: a prompt with %d intents and %d outcomes before it", e.Seq, intents[e.Run], outcomes[e.Run])
 			}
 		case e.Type.Outcome():
 			outcomes[e.Run]++
-		case e.Type == eventlog.InteractionRequested:
+		case e.Type == event.InteractionRequested:
 			questions[e.Interaction]++
-		case e.Type == eventlog.InteractionResolved:
+		case e.Type == event.InteractionResolved:
 			questions[e.Interaction]--
 		}
 	}

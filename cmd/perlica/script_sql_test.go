@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // cmdSQL does to a database what another program might:
@@ -56,16 +57,16 @@ func cmdBegun(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	var p eventlog.Pruning
 	if until, err := strconv.Atoi(args[1]); err == nil {
-		p.Until = eventlog.Seq(until)
+		p.Until = event.Seq(until)
 	} else {
 		size, _, err := log.Head(ctx)
 		ts.Check(err)
-		p.Until, p.Run = eventlog.Seq(size), eventlog.RunID(args[1])
+		p.Until, p.Run = event.Seq(size), event.RunID(args[1])
 	}
 	if len(args) > 2 {
-		p.Class = eventlog.Class(args[2])
+		p.Class = event.Class(args[2])
 	}
-	_, err = log.Append(ctx, eventlog.NewFact(eventlog.LogPruned, "user", eventlog.Refs{}, p))
+	_, err = log.Append(ctx, event.NewFact(event.LogPruned, "user", event.Refs{}, p))
 	ts.Check(err)
 	ts.Check(log.Close())
 }
@@ -80,8 +81,8 @@ func cmdResend(ts *testscript.TestScript, neg bool, args []string) {
 	ctx := context.Background()
 	log, err := eventlog.Open(ctx, ts.MkAbs(args[0]), eventlog.Options{Context: "default"})
 	ts.Check(err)
-	var prompt eventlog.Event
-	for e, err := range log.Events(ctx, eventlog.Query{Types: []eventlog.Type{eventlog.RequestSent}}) {
+	var prompt event.Event
+	for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.RequestSent}}) {
 		ts.Check(err)
 		if strings.Contains(string(e.Payload), "session/prompt") {
 			prompt = e

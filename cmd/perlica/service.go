@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/kernel/project"
@@ -72,7 +72,7 @@ func (a *app) serve(ctx context.Context) (err error) {
 	b, err = service.Open(ctx, service.Options{
 		Runner: runner, Context: p.Config.ContextID, Version: version,
 		View: paths.Bridge, Lock: paths.Lock, Files: paths.Files, Channels: list, Settings: serviceSettings(p),
-		Setup: func(id eventlog.SessionID, provider string) (kernel.Setup, error) {
+		Setup: func(id event.SessionID, provider string) (kernel.Setup, error) {
 			return p.Conversation(context.Background(), runner, id, provider)
 		}, Log: screen.log, Serving: func() { newNotifier(a.getenv).send("READY=1") },
 		Host: command.Host{Runner: runner, Agents: p.Resolver(), Workspace: p.Workspace, Dirs: p.Dirs},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -64,7 +65,7 @@ Without REF it is the current one; -n says how many turns, --json has all of the
 const turnsDefault = 20
 
 // newestTurns reads the newest n turns of a session, or all of them.
-func newestTurns(ctx context.Context, log *eventlog.Reader, id eventlog.SessionID, n int) ([]report.Turn, error) {
+func newestTurns(ctx context.Context, log *eventlog.Reader, id event.SessionID, n int) ([]report.Turn, error) {
 	if n < 0 {
 		return report.ReadTurns(ctx, log, id)
 	}

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -122,8 +123,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // fact is an event that ends a run.
-func fact() eventlog.Event {
-	return eventlog.NewFact(eventlog.CallEnforced, "test", eventlog.Refs{}, struct{}{})
+func fact() event.Event {
+	return event.NewFact(event.CallEnforced, "test", event.Refs{}, struct{}{})
 }
 
 type fixture struct {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 )
 
@@ -45,11 +46,11 @@ func (e *examination) pruneAgain(p eventlog.Pruning) (string, error) {
 		command = "perlica --context " + e.context + " log prune"
 	}
 	// What it ends with is older than the event behind it; that is log.pruned, if no time was given.
-	for next, err := range e.log.Events(e.ctx, eventlog.Query{After: p.Until, Limit: 1}) {
+	for next, err := range e.log.Events(e.ctx, event.Query{After: p.Until, Limit: 1}) {
 		if err != nil {
 			return "", err
 		}
-		if next.Type == eventlog.LogPruned && (p.Run != "" || p.Session != "") {
+		if next.Type == event.LogPruned && (p.Run != "" || p.Session != "") {
 			break
 		}
 		command += " --before " + next.Time.UTC().Format(time.RFC3339Nano)
@@ -60,7 +61,7 @@ func (e *examination) pruneAgain(p eventlog.Pruning) (string, error) {
 	if p.Session != "" {
 		command += " --session " + string(p.Session)
 	}
-	if p.Class == eventlog.Frame {
+	if p.Class == event.Frame {
 		command += " --keep facts"
 	}
 	return command, nil

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
@@ -29,7 +29,7 @@ type Host struct {
 	May func(Need) bool
 	// Only is the one session that, with its questions and runs, is the business of whoever gives
 	// the commands. Empty: all are.
-	Only eventlog.SessionID
+	Only event.SessionID
 	// Named says that an answer must name its question: there the only one that waits may be
 	// another than the one that was read.
 	Named bool
@@ -56,7 +56,7 @@ const (
 type Output struct {
 	Text     string
 	Effect   Effect
-	Session  eventlog.SessionID
+	Session  event.SessionID
 	Provider string
 	Path     string
 }

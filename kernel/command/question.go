@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
@@ -22,7 +23,7 @@ func (h *Host) open(ctx context.Context) ([]interaction.Question, error) {
 
 // concerns reports whether what happens in a session is the business of whoever gives the
 // commands.
-func (h *Host) concerns(session eventlog.SessionID) bool { return h.Only == "" || h.Only == session }
+func (h *Host) concerns(session event.SessionID) bool { return h.Only == "" || h.Only == session }
 
 func (h *Host) pending(ctx context.Context, _ []string) (Output, error) {
 	open, err := h.open(ctx)
@@ -245,7 +246,7 @@ func (h *Host) answer(ctx context.Context, q interaction.Question, c Choice) (Ou
 	return Output{Text: fmt.Sprintf("Answered `%s`: %s", short(string(q.ID)), escaper.Replace(card.Label(o, 0)))}, nil
 }
 
-func (h *Host) findRun(ctx context.Context, ref string) (eventlog.RunID, error) {
+func (h *Host) findRun(ctx context.Context, ref string) (event.RunID, error) {
 	id, err := report.FindRun(ctx, &h.Runner.Log().Reader, ref)
 	if err != nil || h.Only == "" {
 		return id, err

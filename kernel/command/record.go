@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/checkup"
@@ -34,7 +35,7 @@ func (h *Host) log(ctx context.Context, args []string) (Output, error) {
 }
 
 func (h *Host) events(ctx context.Context, n int) (Output, error) {
-	q := eventlog.Query{Session: h.Conversation.Session(), Class: eventlog.Fact, Newest: true, Limit: n}
+	q := event.Query{Session: h.Conversation.Session(), Class: event.Fact, Newest: true, Limit: n}
 	var lines []string
 	for e, err := range h.Runner.Log().Events(ctx, q) {
 		if err != nil {
@@ -61,7 +62,7 @@ func (h *Host) story(ctx context.Context, ref string) (Output, error) {
 		return Output{}, err
 	}
 	var b strings.Builder
-	for e, err := range h.Runner.Log().Events(ctx, eventlog.Query{Run: run, Class: eventlog.Fact}) {
+	for e, err := range h.Runner.Log().Events(ctx, event.Query{Run: run, Class: event.Fact}) {
 		if err != nil {
 			return Output{}, err
 		}
@@ -76,8 +77,8 @@ func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
 	var took time.Duration
 	cost := map[string]float64{}
 	var costs report.Costs
-	types := []eventlog.Type{eventlog.Responded, eventlog.ProviderError, eventlog.OutcomeUnknown, eventlog.CallEnforced}
-	for e, err := range h.Runner.Log().Events(ctx, eventlog.Query{Session: h.Conversation.Session(), Types: types}) {
+	types := []event.Type{event.Responded, event.ProviderError, event.OutcomeUnknown, event.CallEnforced}
+	for e, err := range h.Runner.Log().Events(ctx, event.Query{Session: h.Conversation.Session(), Types: types}) {
 		if err != nil {
 			return Output{}, err
 		}

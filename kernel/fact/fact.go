@@ -11,11 +11,11 @@
 // later start does not know.
 package fact
 
-import "github.com/perlica/perlica/eventlog"
+import "github.com/perlica/perlica/eventlog/event"
 
 // Decode reads the payload of an event as a T. It does not look at the event's type. The
-// error is that of eventlog.Event.Decode.
-func Decode[T any](e eventlog.Event) (v T, err error) {
+// error is that of event.Event.Decode.
+func Decode[T any](e event.Event) (v T, err error) {
 	err = e.Decode(&v)
 	return v, err
 }

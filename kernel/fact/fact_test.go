@@ -6,7 +6,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/provider"
 )
@@ -47,7 +47,7 @@ func TestNamesStay(t *testing.T) {
 		{PolicyDecided{"t", "allow", "rule", 1, "a", "w", "o"}, `{"title":"t","effect":"allow","by":"rule","rule":1,"approval":"a","why":"w","option":"o"}`},
 		{ReplySent{"7", "selected", "o", "k", "b", "e"}, `{"request_id":"7","outcome":"selected","option":"o","kind":"k","by":"b","error":"e"}`},
 	} {
-		if e := eventlog.NewFact("x", "user", eventlog.Refs{}, c.fact); string(e.Payload) != c.want {
+		if e := event.NewFact("x", "user", event.Refs{}, c.fact); string(e.Payload) != c.want {
 			t.Errorf("%T:\n %s, want\n %s", c.fact, e.Payload, c.want)
 		}
 	}
@@ -56,7 +56,7 @@ func TestNamesStay(t *testing.T) {
 // TestFactsOfOthers: of the error in a failure and of the answer in a rejection, the fields
 // lie beside those of the fact.
 func TestFactsOfOthers(t *testing.T) {
-	e := eventlog.NewFact(eventlog.ProviderError, "perlica", eventlog.Refs{}, Failed{Error: &provider.Error{Provider: "p", Message: "m"}, Known: "k"})
+	e := event.NewFact(event.ProviderError, "perlica", event.Refs{}, Failed{Error: &provider.Error{Provider: "p", Message: "m"}, Known: "k"})
 	f, err := Decode[Failed](e)
 	if err != nil || f.Error == nil || f.Provider != "p" || f.Message != "m" || f.Known != "k" {
 		t.Errorf("%+v, %v", f, err)

@@ -3,7 +3,7 @@ package fact
 import (
 	"encoding/json"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // ToolSeen is a tool call as the agent reported it, in Responded, Failed and UnaskedTool.
@@ -22,7 +22,7 @@ type UnaskedTool struct {
 	Why string `json:"why"`
 	// FreedBy is the question that a person answered with the agent's own yes for good, if
 	// that is why nobody was asked.
-	FreedBy eventlog.InteractionID `json:"freed_by,omitempty"`
+	FreedBy event.InteractionID `json:"freed_by,omitempty"`
 }
 
 // ToolBlocked is the payload of tool.blocked: the agent asked Perlica to do something.

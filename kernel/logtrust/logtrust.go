@@ -26,6 +26,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -183,9 +184,9 @@ func (s Store) verify(ctx context.Context, r *eventlog.Reader, origin string) er
 	case err != nil || !rep.OK():
 		return unknown("it is damaged, see 'perlica log verify'")
 	}
-	outcome := eventlog.Query{
-		After: eventlog.Seq(rep.Signed),
-		Types: []eventlog.Type{eventlog.Responded, eventlog.ProviderError, eventlog.OutcomeUnknown},
+	outcome := event.Query{
+		After: event.Seq(rep.Signed),
+		Types: []event.Type{event.Responded, event.ProviderError, event.OutcomeUnknown},
 	}
 	if e, ok, err := r.Last(ctx, outcome); err != nil {
 		return err
@@ -241,13 +242,13 @@ func Describe(ctx context.Context, r *eventlog.Reader) (l Log, err error) {
 	if l.Events, _, err = r.Head(ctx); err != nil {
 		return l, err
 	}
-	for e, err := range r.Events(ctx, eventlog.Query{Limit: 1}) {
+	for e, err := range r.Events(ctx, event.Query{Limit: 1}) {
 		if err != nil {
 			return l, err
 		}
 		l.Made = e.Time
 	}
-	if e, ok, err := r.Last(ctx, eventlog.Query{}); err != nil {
+	if e, ok, err := r.Last(ctx, event.Query{}); err != nil {
 		return l, err
 	} else if ok {
 		l.Newest = e.Time

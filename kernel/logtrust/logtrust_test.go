@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -19,15 +20,15 @@ func user(t *testing.T) Store {
 }
 
 // write appends events through a handle with these keys; nil signs nothing.
-func write(t *testing.T, path string, keys *evidence.Keys, types ...eventlog.Type) {
+func write(t *testing.T, path string, keys *evidence.Keys, types ...event.Type) {
 	t.Helper()
 	log, err := eventlog.Open(t.Context(), path, eventlog.Options{Context: "default", Keys: keys})
 	if err != nil {
 		t.Fatal(err)
 	}
-	refs := eventlog.Refs{Run: eventlog.RunID(log.Writer()), Input: eventlog.InputID(log.Writer())}
+	refs := event.Refs{Run: event.RunID(log.Writer()), Input: event.InputID(log.Writer())}
 	for _, typ := range types {
-		if _, err := log.Append(t.Context(), eventlog.NewFact(typ, "user", refs, struct{}{})); err != nil {
+		if _, err := log.Append(t.Context(), event.NewFact(typ, "user", refs, struct{}{})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -63,7 +64,7 @@ func add(t *testing.T, s Store, path string) {
 
 func TestCheck(t *testing.T) {
 	me, other := user(t), user(t)
-	run := []eventlog.Type{eventlog.Requested, eventlog.Responded, eventlog.CallEnforced}
+	run := []event.Type{event.Requested, event.Responded, event.CallEnforced}
 	for name, tc := range map[string]struct {
 		make func(path string)
 		why  string // of the UnknownError; empty: the log is known
@@ -73,18 +74,18 @@ func TestCheck(t *testing.T) {
 		"mine":               {func(path string) { write(t, path, me.Keys, run...) }, ""},
 		"another's":          {func(path string) { write(t, path, other.Keys, run...) }, "no key that is known"},
 		"nobody's":           {func(path string) { write(t, path, nil, run...) }, "no key that is known"},
-		"mine, with a death": {func(path string) { write(t, path, me.Keys, run...); write(t, path, nil, eventlog.MessageReceived) }, ""},
+		"mine, with a death": {func(path string) { write(t, path, me.Keys, run...); write(t, path, nil, event.MessageReceived) }, ""},
 		"an outcome added": {func(path string) {
 			write(t, path, me.Keys, run...)
-			write(t, path, nil, eventlog.MessageReceived, eventlog.Responded)
+			write(t, path, nil, event.MessageReceived, event.Responded)
 		}, "is an outcome that no key known here signed"},
 		"another's over mine": {func(path string) {
 			write(t, path, me.Keys, run...)
-			write(t, path, other.Keys, eventlog.MessageReceived, eventlog.CallEnforced)
+			write(t, path, other.Keys, event.MessageReceived, event.CallEnforced)
 		}, "no key that is known"},
 		"mine over another's": {func(path string) {
 			write(t, path, other.Keys, run...)
-			write(t, path, me.Keys, eventlog.MessageReceived, eventlog.CallEnforced)
+			write(t, path, me.Keys, event.MessageReceived, event.CallEnforced)
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +109,7 @@ func TestMadeHere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eventlog.db")
 	write(t, path, nil)
 	add(t, me, path)
-	write(t, path, nil, eventlog.Requested, eventlog.Responded)
+	write(t, path, nil, event.Requested, event.Responded)
 	if err := me.Check(t.Context(), path); err != nil {
 		t.Errorf("made here, unsigned: %v", err)
 	}
@@ -146,8 +147,8 @@ func TestMadeHere(t *testing.T) {
 func TestAnotherFileBehindTheCheck(t *testing.T) {
 	me, other := user(t), user(t)
 	foreign := filepath.Join(t.TempDir(), "eventlog.db")
-	write(t, foreign, other.Keys, eventlog.Requested, eventlog.Responded, eventlog.CallEnforced)
-	for name, types := range map[string][]eventlog.Type{"nothing there": nil, "mine there": {eventlog.Requested, eventlog.Responded, eventlog.CallEnforced}} {
+	write(t, foreign, other.Keys, event.Requested, event.Responded, event.CallEnforced)
+	for name, types := range map[string][]event.Type{"nothing there": nil, "mine there": {event.Requested, event.Responded, event.CallEnforced}} {
 		path := filepath.Join(t.TempDir(), "eventlog.db")
 		if types != nil {
 			write(t, path, me.Keys, types...)
@@ -170,7 +171,7 @@ func TestAnotherFileBehindTheCheck(t *testing.T) {
 		if err != nil || kept != nil {
 			t.Fatal(why, err, kept)
 		}
-		if _, err := log.Append(t.Context(), eventlog.NewFact(eventlog.Responded, "agent", eventlog.Refs{Run: eventlog.RunID(log.Writer())}, struct{}{})); err != nil {
+		if _, err := log.Append(t.Context(), event.NewFact(event.Responded, "agent", event.Refs{Run: event.RunID(log.Writer())}, struct{}{})); err != nil {
 			t.Fatal(err)
 		}
 		if err := log.Close(); err != nil {
@@ -184,7 +185,7 @@ func TestAnotherFileBehindTheCheck(t *testing.T) {
 func TestTrustedKey(t *testing.T) {
 	me, other := user(t), user(t)
 	path := filepath.Join(t.TempDir(), "eventlog.db")
-	write(t, path, other.Keys, eventlog.Requested, eventlog.Responded, eventlog.CallEnforced)
+	write(t, path, other.Keys, event.Requested, event.Responded, event.CallEnforced)
 	r, err := eventlog.OpenReader(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
@@ -203,12 +204,12 @@ func TestTrustedKey(t *testing.T) {
 	if err := errors.Join(me.Trust(t.Context(), r, other.Keys.VerifierKeys(origin)[0]), r.Close()); err != nil {
 		t.Fatal(err)
 	}
-	write(t, path, other.Keys, eventlog.MessageReceived, eventlog.CallEnforced)
+	write(t, path, other.Keys, event.MessageReceived, event.CallEnforced)
 	if err := me.Check(t.Context(), elsewhere(t, path)); err != nil {
 		t.Errorf("a later state of it: %v", err)
 	}
 	another := filepath.Join(t.TempDir(), "eventlog.db")
-	write(t, another, other.Keys, eventlog.Requested, eventlog.Responded, eventlog.CallEnforced)
+	write(t, another, other.Keys, event.Requested, event.Responded, event.CallEnforced)
 	if err := me.Check(t.Context(), another); err == nil {
 		t.Error("another log of that key is known")
 	}

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
@@ -48,7 +48,7 @@ func frontEnd(p *project.Project, r *kernel.Runner) http.Handler {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_ = http.NewResponseController(w).Flush()
 		after, _ := strconv.ParseInt(req.Header.Get("Last-Event-ID"), 10, 64) // without one: from the beginning
-		for e, err := range r.FollowLog(req.Context(), eventlog.Seq(after)) {
+		for e, err := range r.FollowLog(req.Context(), event.Seq(after)) {
 			b, jerr := json.Marshal(streamjson.NewEntryLine(e))
 			if err != nil || jerr != nil {
 				return
@@ -60,7 +60,7 @@ func frontEnd(p *project.Project, r *kernel.Runner) http.Handler {
 	mux.HandleFunc("POST /inputs", func(w http.ResponseWriter, req *http.Request) {
 		agent, err := p.Agent(project.Choice{Provider: req.FormValue("provider")}, kernel.Session{})
 		turn := kernel.Turn{Setup: p.Setup(project.Choice{}, agent, kernel.Session{})}
-		turn.Input = kernel.Input{ID: eventlog.InputID(req.FormValue("id")), Text: req.FormValue("text"), Source: "http", Sender: "me"}
+		turn.Input = kernel.Input{ID: event.InputID(req.FormValue("id")), Text: req.FormValue("text"), Source: "http", Sender: "me"}
 		turn.Permissions, turn.AnswerIn = p.Answering(true, 0)
 		var res kernel.Result
 		if err == nil {

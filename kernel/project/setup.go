@@ -13,7 +13,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/policy"
@@ -88,7 +88,7 @@ func (p *Project) Setup(c Choice, agent kernel.Agent, s kernel.Session) kernel.S
 
 // Conversation is the agent session in which a conversation in the session id goes on; provider
 // names the agent of one in which nothing was said yet. A person can be asked in it.
-func (p *Project) Conversation(ctx context.Context, r *kernel.Runner, id eventlog.SessionID, provider string) (kernel.Setup, error) {
+func (p *Project) Conversation(ctx context.Context, r *kernel.Runner, id event.SessionID, provider string) (kernel.Setup, error) {
 	var s kernel.Session
 	if id != "" {
 		view, err := r.Sessions(ctx)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -87,14 +88,14 @@ func randomLog(t *testing.T, dice *rand.Rand, path string, keys *evidence.Keys, 
 	}
 	if dice.IntN(8) == 0 {
 		for range 300 {
-			_ = l.Record(eventlog.Event{Type: eventlog.NotificationReceived, Class: eventlog.Frame, Actor: "agent"})
+			_ = l.Record(event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent"})
 		}
 	}
 	if _, err := l.Checkpoint(ctx); err != nil {
 		t.Fatal(err)
 	}
 	for range dice.IntN(3) {
-		_, _ = l.Append(ctx, eventlog.NewFact(eventlog.Truncated, "perlica", eventlog.Refs{}, struct{}{}))
+		_, _ = l.Append(ctx, event.NewFact(event.Truncated, "perlica", event.Refs{}, struct{}{}))
 	}
 	if origin, err = l.Origin(ctx); err != nil {
 		t.Fatal(err)
@@ -106,12 +107,12 @@ func randomLog(t *testing.T, dice *rand.Rand, path string, keys *evidence.Keys, 
 }
 
 // randomRun is a sound run, of which a wild one has events left out, twice, or with other ids.
-func randomRun(dice *rand.Rand, n int, wild bool) (list []eventlog.Event) {
-	refs := eventlog.Refs{Session: "s", Run: eventlog.RunID(fmt.Sprint("r", n)), Trace: eventlog.TraceID(fmt.Sprint("t", n)), Input: eventlog.InputID(fmt.Sprint("i", n))}
+func randomRun(dice *rand.Rand, n int, wild bool) (list []event.Event) {
+	refs := event.Refs{Session: "s", Run: event.RunID(fmt.Sprint("r", n)), Trace: event.TraceID(fmt.Sprint("t", n)), Input: event.InputID(fmt.Sprint("i", n))}
 	asked := refs
-	asked.Interaction = eventlog.InteractionID(fmt.Sprint("q", n))
-	line := func(ty eventlog.Type, text string) eventlog.Event {
-		return eventlog.Event{Type: ty, Class: eventlog.Frame, Actor: "agent", Refs: refs, Payload: []byte(text)}
+	asked.Interaction = event.InteractionID(fmt.Sprint("q", n))
+	line := func(ty event.Type, text string) event.Event {
+		return event.Event{Type: ty, Class: event.Frame, Actor: "agent", Refs: refs, Payload: []byte(text)}
 	}
 	prompts := []string{`{"id":1,"method":"session/prompt"}`, `{"method":"x","method":"session/prompt"}`, `{"METHOD":"session/prompt"}`, `["session/prompt"]`, `{"method":"session/prompt"} x`}
 	prompt := prompts[0]
@@ -120,15 +121,15 @@ func randomRun(dice *rand.Rand, n int, wild bool) (list []eventlog.Event) {
 	if wild {
 		prompt, answer = prompts[dice.IntN(len(prompts))], by[dice.IntN(len(by))]
 	}
-	fact := func(ty eventlog.Type, r eventlog.Refs, text string) eventlog.Event {
-		return eventlog.Event{Type: ty, Class: eventlog.Fact, Actor: "perlica", Refs: r, Payload: []byte(text)}
+	fact := func(ty event.Type, r event.Refs, text string) event.Event {
+		return event.Event{Type: ty, Class: event.Fact, Actor: "perlica", Refs: r, Payload: []byte(text)}
 	}
-	list = []eventlog.Event{
-		fact(eventlog.MessageReceived, refs, `{}`), fact(eventlog.Requested, refs, `{}`), line(eventlog.RequestSent, prompt),
-		fact(eventlog.InteractionRequested, asked, `{}`), fact(eventlog.InteractionAnswered, asked, answer),
-		fact(eventlog.ReplySent, asked, `{}`), fact(eventlog.InteractionResolved, asked, `{}`),
-		fact(eventlog.PolicyDecided, refs, `{}`), fact(eventlog.ReplySent, refs, `{}`),
-		fact(eventlog.Responded, refs, `{}`), fact(eventlog.CallEnforced, refs, `{}`),
+	list = []event.Event{
+		fact(event.MessageReceived, refs, `{}`), fact(event.Requested, refs, `{}`), line(event.RequestSent, prompt),
+		fact(event.InteractionRequested, asked, `{}`), fact(event.InteractionAnswered, asked, answer),
+		fact(event.ReplySent, asked, `{}`), fact(event.InteractionResolved, asked, `{}`),
+		fact(event.PolicyDecided, refs, `{}`), fact(event.ReplySent, refs, `{}`),
+		fact(event.Responded, refs, `{}`), fact(event.CallEnforced, refs, `{}`),
 	}
 	if !wild {
 		return list

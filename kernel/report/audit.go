@@ -9,6 +9,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // Audit holds what is on a log against the contract: at most one call for an input and for a
@@ -20,45 +21,45 @@ import (
 // payload that is gone or on events that are missing.
 type Audit struct {
 	gap       bool // events were missing: what is not known may have been there
-	runs      map[eventlog.RunID]*auditedRun
-	inputs    map[eventlog.InputID]*auditedInput
-	questions map[eventlog.InteractionID]*auditedQuestion
+	runs      map[event.RunID]*auditedRun
+	inputs    map[event.InputID]*auditedInput
+	questions map[event.InteractionID]*auditedQuestion
 	last      *auditedRun // that of the event before, as it mostly is
 	broken    []string    // by the event that is being looked at
 }
 
 type auditedRun struct {
-	id      eventlog.RunID
-	trace   eventlog.TraceID
-	session eventlog.SessionID
-	input   eventlog.InputID
+	id      event.RunID
+	trace   event.TraceID
+	session event.SessionID
+	input   event.InputID
 
-	intent    eventlog.Seq
-	prompt    eventlog.Seq
-	outcome   eventlog.Seq
+	intent    event.Seq
+	prompt    event.Seq
+	outcome   event.Seq
 	decided   int  // questions that a rule answered
 	replied   int  // to them
 	uncertain bool // a gap lies before its first event, or behind its intent
 }
 
 type auditedInput struct {
-	intent, prompt eventlog.Seq
+	intent, prompt event.Seq
 }
 
 type auditedQuestion struct {
-	run   eventlog.RunID
-	asked eventlog.Seq
-	ended eventlog.Seq // answered, or lapsed
+	run   event.RunID
+	asked event.Seq
+	ended event.Seq // answered, or lapsed
 
-	resolved eventlog.Seq
+	resolved event.Seq
 }
 
 // NewAuditor returns an Audit, for who asks for an Auditor.
 func NewAuditor() eventlog.Auditor { return &Audit{} }
 
 // Wants says that a request's method and an answer's giver are looked at.
-func (a *Audit) Wants(t eventlog.Type) bool {
-	return t == eventlog.RequestSent || t == eventlog.InteractionAnswered
+func (a *Audit) Wants(t event.Type) bool {
+	return t == event.RequestSent || t == event.InteractionAnswered
 }
 
 // Gap says that events are missing.
@@ -73,7 +74,7 @@ func (a *Audit) Gap() {
 
 // Open returns the runs whose intent has no outcome, in the order of their intents. They are
 // no damage: they are under way, or the next start says what is known of them.
-func (a *Audit) Open() []eventlog.RunID {
+func (a *Audit) Open() []event.RunID {
 	var list []*auditedRun
 	for _, r := range a.runs {
 		if r.intent > 0 && r.outcome == 0 && !r.uncertain {
@@ -81,7 +82,7 @@ func (a *Audit) Open() []eventlog.RunID {
 		}
 	}
 	slices.SortFunc(list, func(x, y *auditedRun) int { return int(x.intent - y.intent) })
-	ids := make([]eventlog.RunID, len(list))
+	ids := make([]event.RunID, len(list))
 	for i, r := range list {
 		ids[i] = r.id
 	}
@@ -89,9 +90,9 @@ func (a *Audit) Open() []eventlog.RunID {
 }
 
 // Event takes an event in and says which rules it breaks.
-func (a *Audit) Event(e *eventlog.Event) []string {
+func (a *Audit) Event(e *event.Event) []string {
 	a.broken = a.broken[:0]
-	if e.Class != eventlog.Fact && e.Class != eventlog.Frame {
+	if e.Class != event.Fact && e.Class != event.Frame {
 		a.breaks("%s is of the class %q, which does not exist", e.Type, e.Class)
 	}
 	var r *auditedRun
@@ -99,23 +100,23 @@ func (a *Audit) Event(e *eventlog.Event) []string {
 		r = a.run(e)
 	}
 	switch e.Type {
-	case eventlog.Requested:
+	case event.Requested:
 		a.requested(e, r)
-	case eventlog.RequestSent:
+	case event.RequestSent:
 		if isPrompt(e.Payload) {
 			a.prompted(e, r)
 		}
-	case eventlog.Responded, eventlog.ProviderError, eventlog.OutcomeUnknown:
+	case event.Responded, event.ProviderError, event.OutcomeUnknown:
 		a.ended(e, r)
-	case eventlog.InteractionRequested, eventlog.InteractionAnswered, eventlog.InteractionLapsed:
+	case event.InteractionRequested, event.InteractionAnswered, event.InteractionLapsed:
 		a.question(e)
-	case eventlog.InteractionResolved:
+	case event.InteractionResolved:
 		a.resolved(e)
-	case eventlog.PolicyDecided:
+	case event.PolicyDecided:
 		if r != nil {
 			r.decided++
 		}
-	case eventlog.ReplySent, eventlog.ReplyFailed:
+	case event.ReplySent, event.ReplyFailed:
 		a.replied(e, r)
 	}
 	return a.broken
@@ -126,13 +127,13 @@ func (a *Audit) breaks(format string, args ...any) {
 }
 
 // run finds the event's run and compares its ids. An id that does not apply is empty.
-func (a *Audit) run(e *eventlog.Event) *auditedRun {
+func (a *Audit) run(e *event.Event) *auditedRun {
 	r := a.last
 	if r == nil || r.id != e.Run {
 		if r = a.runs[e.Run]; r == nil {
 			r = &auditedRun{id: e.Run, uncertain: a.gap}
 			if a.runs == nil {
-				a.runs = map[eventlog.RunID]*auditedRun{}
+				a.runs = map[event.RunID]*auditedRun{}
 			}
 			a.runs[e.Run] = r
 		}
@@ -153,12 +154,12 @@ func same[T ~string](have *T, is T) bool {
 	return is == "" || *have == is
 }
 
-func (a *Audit) input(id eventlog.InputID) *auditedInput {
+func (a *Audit) input(id event.InputID) *auditedInput {
 	in := a.inputs[id]
 	if in == nil {
 		in = &auditedInput{}
 		if a.inputs == nil {
-			a.inputs = map[eventlog.InputID]*auditedInput{}
+			a.inputs = map[event.InputID]*auditedInput{}
 		}
 		a.inputs[id] = in
 	}
@@ -166,7 +167,7 @@ func (a *Audit) input(id eventlog.InputID) *auditedInput {
 }
 
 // requested looks at an intent.
-func (a *Audit) requested(e *eventlog.Event, r *auditedRun) {
+func (a *Audit) requested(e *event.Event, r *auditedRun) {
 	if r == nil {
 		a.breaks("an intent to call belongs to no run")
 		return
@@ -212,7 +213,7 @@ func member(object []byte, name string) (text string) {
 }
 
 // prompted looks at a call.
-func (a *Audit) prompted(e *eventlog.Event, r *auditedRun) {
+func (a *Audit) prompted(e *event.Event, r *auditedRun) {
 	if r == nil {
 		a.breaks("a prompt was sent that belongs to no run")
 		return
@@ -237,7 +238,7 @@ func (a *Audit) prompted(e *eventlog.Event, r *auditedRun) {
 }
 
 // ended looks at an outcome. A provider may fail before there is an intent.
-func (a *Audit) ended(e *eventlog.Event, r *auditedRun) {
+func (a *Audit) ended(e *event.Event, r *auditedRun) {
 	switch {
 	case r == nil:
 		a.breaks("%s belongs to no run", e.Type)
@@ -245,14 +246,14 @@ func (a *Audit) ended(e *eventlog.Event, r *auditedRun) {
 	case r.outcome > 0:
 		a.breaks("run %s has a second outcome; the first is event %d", r.id, r.outcome)
 		return
-	case r.intent == 0 && !r.uncertain && e.Type != eventlog.ProviderError:
+	case r.intent == 0 && !r.uncertain && e.Type != event.ProviderError:
 		a.breaks("run %s has an outcome without an intent to call", r.id)
 	}
 	r.outcome = e.Seq
 }
 
 // question looks at a question and its end.
-func (a *Audit) question(e *eventlog.Event) {
+func (a *Audit) question(e *event.Event) {
 	if e.Interaction == "" {
 		a.breaks("%s belongs to no question", e.Type)
 		return
@@ -261,14 +262,14 @@ func (a *Audit) question(e *eventlog.Event) {
 	if q == nil {
 		q = &auditedQuestion{run: e.Run}
 		if a.questions == nil {
-			a.questions = map[eventlog.InteractionID]*auditedQuestion{}
+			a.questions = map[event.InteractionID]*auditedQuestion{}
 		}
 		a.questions[e.Interaction] = q
 	}
 	if q.run != e.Run {
 		a.breaks("%s belongs to another run than its question", e.Type)
 	}
-	if e.Type == eventlog.InteractionRequested {
+	if e.Type == event.InteractionRequested {
 		if q.asked > 0 {
 			a.breaks("the question was asked before, in event %d", q.asked)
 		}
@@ -283,7 +284,7 @@ func (a *Audit) question(e *eventlog.Event) {
 	} else {
 		q.ended = e.Seq
 	}
-	if e.Type == eventlog.InteractionAnswered && e.Payload != nil {
+	if e.Type == event.InteractionAnswered && e.Payload != nil {
 		if member(e.Payload, "by") == "" {
 			a.breaks("an answer was given by nobody")
 		}
@@ -291,7 +292,7 @@ func (a *Audit) question(e *eventlog.Event) {
 }
 
 // resolved looks at the last word of a question.
-func (a *Audit) resolved(e *eventlog.Event) {
+func (a *Audit) resolved(e *event.Event) {
 	q := a.questions[e.Interaction]
 	if q == nil {
 		return
@@ -305,7 +306,7 @@ func (a *Audit) resolved(e *eventlog.Event) {
 
 // replied looks at what the agent was told. The reply to a question follows its end; one that
 // belongs to no question follows what a rule decided.
-func (a *Audit) replied(e *eventlog.Event, r *auditedRun) {
+func (a *Audit) replied(e *event.Event, r *auditedRun) {
 	if e.Interaction != "" {
 		if q := a.questions[e.Interaction]; (q == nil || q.ended == 0) && !a.gap {
 			a.breaks("the agent was answered before the question was")

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -13,24 +13,24 @@ const promptLine = `{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{
 
 // story is a log in short: "type run [interaction]" with what differs from a sound one.
 type step struct {
-	t       eventlog.Type
-	run     eventlog.RunID
-	q       eventlog.InteractionID
+	t       event.Type
+	run     event.RunID
+	q       event.InteractionID
 	payload string
-	change  func(*eventlog.Event)
+	change  func(*event.Event)
 }
 
-func events(steps []step) []*eventlog.Event {
-	var list []*eventlog.Event
+func events(steps []step) []*event.Event {
+	var list []*event.Event
 	for i, s := range steps {
-		e := &eventlog.Event{Seq: eventlog.Seq(i + 1), Type: s.t, Class: eventlog.Fact, Refs: eventlog.Refs{
-			Session: "s", Run: s.run, Trace: eventlog.TraceID("t-" + s.run), Interaction: s.q,
+		e := &event.Event{Seq: event.Seq(i + 1), Type: s.t, Class: event.Fact, Refs: event.Refs{
+			Session: "s", Run: s.run, Trace: event.TraceID("t-" + s.run), Interaction: s.q,
 		}}
-		if s.t == eventlog.Requested || s.t == eventlog.MessageReceived {
-			e.Input = eventlog.InputID("i-" + s.run)
+		if s.t == event.Requested || s.t == event.MessageReceived {
+			e.Input = event.InputID("i-" + s.run)
 		}
-		if s.t == eventlog.RequestSent {
-			e.Class = eventlog.Frame
+		if s.t == event.RequestSent {
+			e.Class = event.Frame
 		}
 		if s.payload != "" {
 			e.Payload = []byte(s.payload)
@@ -46,25 +46,25 @@ func events(steps []step) []*eventlog.Event {
 // sound is a run in which nothing is wrong.
 func sound() []step {
 	return []step{
-		{t: eventlog.MessageReceived, run: "1"},
-		{t: eventlog.RequestSent, run: "1", payload: `{"method":"initialize","params":"session/prompt"}`},
-		{t: eventlog.Requested, run: "1"},
-		{t: eventlog.RequestSent, run: "1", payload: promptLine},
-		{t: eventlog.InteractionRequested, run: "1", q: "q"},
-		{t: eventlog.InteractionAnswered, run: "1", q: "q", payload: `{"option":"o","by":"alice"}`},
-		{t: eventlog.ReplySent, run: "1", q: "q"},
-		{t: eventlog.PolicyDecided, run: "1"},
-		{t: eventlog.ReplySent, run: "1"},
-		{t: eventlog.InteractionRequested, run: "1", q: "p"},
-		{t: eventlog.InteractionLapsed, run: "1", q: "p"},
-		{t: eventlog.ReplyFailed, run: "1", q: "p"},
+		{t: event.MessageReceived, run: "1"},
+		{t: event.RequestSent, run: "1", payload: `{"method":"initialize","params":"session/prompt"}`},
+		{t: event.Requested, run: "1"},
+		{t: event.RequestSent, run: "1", payload: promptLine},
+		{t: event.InteractionRequested, run: "1", q: "q"},
+		{t: event.InteractionAnswered, run: "1", q: "q", payload: `{"option":"o","by":"alice"}`},
+		{t: event.ReplySent, run: "1", q: "q"},
+		{t: event.PolicyDecided, run: "1"},
+		{t: event.ReplySent, run: "1"},
+		{t: event.InteractionRequested, run: "1", q: "p"},
+		{t: event.InteractionLapsed, run: "1", q: "p"},
+		{t: event.ReplyFailed, run: "1", q: "p"},
 		{t: "future.type", run: "1"},
-		{t: eventlog.Responded, run: "1"},
-		{t: eventlog.CallEnforced, run: "1"},
+		{t: event.Responded, run: "1"},
+		{t: event.CallEnforced, run: "1"},
 	}
 }
 
-func auditOf(list []*eventlog.Event, gapBefore int) (broken []string, open []eventlog.RunID) {
+func auditOf(list []*event.Event, gapBefore int) (broken []string, open []event.RunID) {
 	var a report.Audit
 	for i, e := range list {
 		if i == gapBefore {
@@ -86,39 +86,39 @@ func TestAuditRules(t *testing.T) {
 	}{
 		"nothing":        {func(s []step) []step { return s }, ""},
 		"no outcome yet": {func(s []step) []step { return s[:13] }, ""},
-		"failed early":   {func(s []step) []step { return []step{s[0], {t: eventlog.ProviderError, run: "1"}} }, ""},
-		"two runs":       {func(s []step) []step { return append(s, step{t: eventlog.Requested, run: "2"}) }, ""},
+		"failed early":   {func(s []step) []step { return []step{s[0], {t: event.ProviderError, run: "1"}} }, ""},
+		"two runs":       {func(s []step) []step { return append(s, step{t: event.Requested, run: "2"}) }, ""},
 		"a second intent": {func(s []step) []step {
-			return append(s[:13:13], step{t: eventlog.Requested, run: "1", change: input("j")})
+			return append(s[:13:13], step{t: event.Requested, run: "1", change: input("j")})
 		}, "second intent to call; the first is event 3"},
-		"an input twice":  {func(s []step) []step { return append(s, step{t: eventlog.Requested, run: "2", change: input("i-1")}) }, "16: input i-1 has a second intent"},
+		"an input twice":  {func(s []step) []step { return append(s, step{t: event.Requested, run: "2", change: input("i-1")}) }, "16: input i-1 has a second intent"},
 		"a second prompt": {func(s []step) []step { return append(s[:13:13], s[3], s[13]) }, "14: run 1 sent a second prompt"},
 		"an input's second": {func(s []step) []step {
-			return append(s, step{t: eventlog.RequestSent, run: "2", payload: promptLine, change: input("i-1")})
+			return append(s, step{t: event.RequestSent, run: "2", payload: promptLine, change: input("i-1")})
 		}, "16: a prompt was sent before the intent|16: a second prompt was sent for input i-1"},
 		"a prompt too early":   {func(s []step) []step { s[2], s[3] = s[3], s[2]; return s }, "3: a prompt was sent before|4: the intent comes behind its prompt"},
-		"a second outcome":     {func(s []step) []step { return append(s, step{t: eventlog.OutcomeUnknown, run: "1"}) }, "16: run 1 has a second outcome; the first is event 14"},
+		"a second outcome":     {func(s []step) []step { return append(s, step{t: event.OutcomeUnknown, run: "1"}) }, "16: run 1 has a second outcome; the first is event 14"},
 		"an outcome of nought": {func(s []step) []step { return []step{s[0], s[13]} }, "2: run 1 has an outcome without"},
-		"an intent too late":   {func(s []step) []step { return []step{s[0], {t: eventlog.ProviderError, run: "1"}, s[2]} }, "3: the intent comes behind its outcome"},
+		"an intent too late":   {func(s []step) []step { return []step{s[0], {t: event.ProviderError, run: "1"}, s[2]} }, "3: the intent comes behind its outcome"},
 		"an unnamed answer":    {func(s []step) []step { s[5].payload = `{"option":"o","by":""}`; return s }, "6: an answer was given by nobody"},
 		"no answer at all":     {func(s []step) []step { s[5].payload = `7`; return s }, "6: an answer was given by nobody"},
 		"a pruned answer":      {func(s []step) []step { s[5].payload = ""; return s }, ""},
 		"a pruned prompt":      {func(s []step) []step { s[3].payload = ""; return s }, ""},
 		"an unasked answer":    {func(s []step) []step { return append(s[:4:4], s[5:]...) }, "5: interaction.answered comes before its question"},
 		"answered twice":       {func(s []step) []step { return append(s, s[5]) }, "16: the question had ended already, in event 6"},
-		"answered and lapsed":  {func(s []step) []step { return append(s, step{t: eventlog.InteractionLapsed, run: "1", q: "q"}) }, "16: the question had ended already"},
+		"answered and lapsed":  {func(s []step) []step { return append(s, step{t: event.InteractionLapsed, run: "1", q: "q"}) }, "16: the question had ended already"},
 		"another's answer":     {func(s []step) []step { s[5].run = "3"; return s }, "6: interaction.answered belongs to another run"},
 		"asked twice":          {func(s []step) []step { return append(s, s[4]) }, "16: the question was asked before"},
 		"told too early":       {func(s []step) []step { s[5], s[6] = s[6], s[5]; return s }, "6: the agent was answered before the question was"},
 		"told by nobody":       {func(s []step) []step { return append(s[:7:7], s[8:]...) }, "8: the agent was answered, and neither"},
 		"told once too often":  {func(s []step) []step { return append(s, s[8]) }, "16: the agent was answered, and neither"},
-		"another trace":        {func(s []step) []step { s[14].change = func(e *eventlog.Event) { e.Trace = "x" }; return s }, `15: llm.single_call.enforced has other ids than its run: trace "x"`},
-		"another session":      {func(s []step) []step { s[14].change = func(e *eventlog.Event) { e.Session = "x" }; return s }, `session "x" instead of "s"`},
+		"another trace":        {func(s []step) []step { s[14].change = func(e *event.Event) { e.Trace = "x" }; return s }, `15: llm.single_call.enforced has other ids than its run: trace "x"`},
+		"another session":      {func(s []step) []step { s[14].change = func(e *event.Event) { e.Session = "x" }; return s }, `session "x" instead of "s"`},
 		"another input":        {func(s []step) []step { s[2].change = input("j"); return s }, `3: llm.requested has other ids than its run`},
-		"no class":             {func(s []step) []step { s[12].change = func(e *eventlog.Event) { e.Class = "news" }; return s }, `13: future.type is of the class "news"`},
-		"an intent of no run":  {func(s []step) []step { return []step{{t: eventlog.Requested}} }, "1: an intent to call belongs to no run"},
-		"a prompt of no run":   {func(s []step) []step { return []step{{t: eventlog.RequestSent, payload: promptLine}} }, "1: a prompt was sent that belongs to no run"},
-		"no input":             {func(s []step) []step { s[0].t, s[2].change = eventlog.Truncated, input(""); return s }, "3: an intent to call has no input"},
+		"no class":             {func(s []step) []step { s[12].change = func(e *event.Event) { e.Class = "news" }; return s }, `13: future.type is of the class "news"`},
+		"an intent of no run":  {func(s []step) []step { return []step{{t: event.Requested}} }, "1: an intent to call belongs to no run"},
+		"a prompt of no run":   {func(s []step) []step { return []step{{t: event.RequestSent, payload: promptLine}} }, "1: a prompt was sent that belongs to no run"},
+		"no input":             {func(s []step) []step { s[0].t, s[2].change = event.Truncated, input(""); return s }, "3: an intent to call has no input"},
 	} {
 		broken, _ := auditOf(events(tc.change(sound())), -1)
 		want := strings.Split(tc.want, "|")
@@ -135,13 +135,13 @@ func TestAuditRules(t *testing.T) {
 	}
 }
 
-func input(id eventlog.InputID) func(*eventlog.Event) {
-	return func(e *eventlog.Event) { e.Input = id }
+func input(id event.InputID) func(*event.Event) {
+	return func(e *event.Event) { e.Input = id }
 }
 
 // TestAuditOpen: an intent without an outcome is listed, and is no damage.
 func TestAuditOpen(t *testing.T) {
-	list := events(append(sound()[:13], step{t: eventlog.Requested, run: "2"}))
+	list := events(append(sound()[:13], step{t: event.Requested, run: "2"}))
 	broken, open := auditOf(list, -1)
 	if fmt.Sprint(open) != "[1 2]" || len(broken) > 0 {
 		t.Errorf("open %v, broken %q", open, broken)
@@ -156,7 +156,7 @@ func TestAuditBehindGaps(t *testing.T) {
 	all := events(sound())
 	for from := range all {
 		for to := from + 1; to < len(all); to++ {
-			rest := append(append([]*eventlog.Event{}, all[:from]...), all[to:]...)
+			rest := append(append([]*event.Event{}, all[:from]...), all[to:]...)
 			if broken, _ := auditOf(rest, from); len(broken) > 0 {
 				t.Errorf("without %d to %d: %q", from+1, to, broken)
 			}
@@ -166,7 +166,7 @@ func TestAuditBehindGaps(t *testing.T) {
 
 // BenchmarkAudit is what an event costs.
 func BenchmarkAudit(b *testing.B) {
-	e := events([]step{{t: eventlog.NotificationReceived, run: "1"}})[0]
+	e := events([]step{{t: event.NotificationReceived, run: "1"}})[0]
 	var a report.Audit
 	for range b.N {
 		a.Event(e)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 )
@@ -63,15 +64,15 @@ func fillRun(tb testing.TB, l *eventlog.Log, i int) {
 	if i%1000 > 3 {
 		provider = []string{"claude", "codex", "gemini"}[i%3]
 	}
-	refs := eventlog.Refs{
-		Session: eventlog.SessionID(runID(i / 10)), Conversation: "c", Run: eventlog.RunID(id), Trace: eventlog.TraceID(fmt.Sprintf("%032x", i)),
-		Input: eventlog.InputID("input-" + fmt.Sprint(i)),
+	refs := event.Refs{
+		Session: event.SessionID(runID(i / 10)), Conversation: "c", Run: event.RunID(id), Trace: event.TraceID(fmt.Sprintf("%032x", i)),
+		Input: event.InputID("input-" + fmt.Sprint(i)),
 	}
 	asking := refs
-	asking.Interaction = eventlog.InteractionID("q-" + id)
-	var events []eventlog.Event
-	put := func(t eventlog.Type, r eventlog.Refs, v any) {
-		events = append(events, eventlog.NewFact(t, "perlica", r, v))
+	asking.Interaction = event.InteractionID("q-" + id)
+	var events []event.Event
+	put := func(t event.Type, r event.Refs, v any) {
+		events = append(events, event.NewFact(t, "perlica", r, v))
 	}
 	text := fmt.Sprintf("please look at file%d.go in package pkg%d and fix the parser, 请修复解析器 number %d", i%977, i%31, i)
 	if i%1000 == 7 {
@@ -81,32 +82,32 @@ func fillRun(tb testing.TB, l *eventlog.Log, i int) {
 		text += " unique"
 	}
 	if i%10 == 0 {
-		put(eventlog.SessionCreated, refs, fact.SessionCreated{Name: fmt.Sprint("work-", i/10), Provider: provider})
+		put(event.SessionCreated, refs, fact.SessionCreated{Name: fmt.Sprint("work-", i/10), Provider: provider})
 	} else {
-		put(eventlog.SessionSelected, refs, struct{}{})
+		put(event.SessionSelected, refs, struct{}{})
 	}
-	put(eventlog.MessageReceived, refs, fact.MessageReceived{Text: text, Source: "run", Sender: "alice", Dir: "/src", Provider: provider})
-	put(eventlog.SessionStarted, refs, fact.SessionStarted{Strategy: "keep"})
-	put(eventlog.Requested, refs, fact.Requested{Provider: provider, CallIndex: 1, Bytes: len(text)})
+	put(event.MessageReceived, refs, fact.MessageReceived{Text: text, Source: "run", Sender: "alice", Dir: "/src", Provider: provider})
+	put(event.SessionStarted, refs, fact.SessionStarted{Strategy: "keep"})
+	put(event.Requested, refs, fact.Requested{Provider: provider, CallIndex: 1, Bytes: len(text)})
 	for n := range 28 {
 		line := fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"c","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"piece %d of the answer, which goes on for some words"}}}}`, n)
-		events = append(events, eventlog.Event{Type: eventlog.NotificationReceived, Class: eventlog.Frame, Actor: "agent", Refs: refs, Payload: []byte(line)})
+		events = append(events, event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Refs: refs, Payload: []byte(line)})
 	}
-	put(eventlog.PolicyDecided, refs, fact.PolicyDecided{Title: "Read file", Effect: "allow", By: "rule", Why: "reading is fine"})
-	put(eventlog.InteractionRequested, asking, interaction.Question{
+	put(event.PolicyDecided, refs, fact.PolicyDecided{Title: "Read file", Effect: "allow", By: "rule", Why: "reading is fine"})
+	put(event.InteractionRequested, asking, interaction.Question{
 		Title: "Run go test", Options: []interaction.Option{{ID: "allow-once", Label: "Allow", Kind: "allow_once"}},
 		Subject: interaction.Subject{Provider: provider, Kind: "execute", Commands: []string{fmt.Sprintf("go test ./pkg%d/... -run Test%d", i%31, i)}},
 	})
-	put(eventlog.InteractionAnswered, asking, interaction.Answer{Option: "allow-once", By: "alice", Where: "terminal"})
-	put(eventlog.ReplySent, asking, fact.ReplySent{Outcome: "selected", Option: "allow-once", By: "alice"})
-	put(eventlog.InteractionResolved, asking, interaction.Resolution{Option: "allow-once", Sent: true})
-	put(eventlog.Responded, refs, fact.Responded{
+	put(event.InteractionAnswered, asking, interaction.Answer{Option: "allow-once", By: "alice", Where: "terminal"})
+	put(event.ReplySent, asking, fact.ReplySent{Outcome: "selected", Option: "allow-once", By: "alice"})
+	put(event.InteractionResolved, asking, interaction.Resolution{Option: "allow-once", Sent: true})
+	put(event.Responded, refs, fact.Responded{
 		Provider: provider, StopReason: "end_turn", DurationMS: 1200,
 		Text:  fmt.Sprintf("I fixed the parser in file%d.go. The tests pass now; the change is in commit %x. 解析器已经修复。", i%977, i*7919),
 		Tools: []fact.ToolSeen{{ID: "t", Title: fmt.Sprintf("go test ./pkg%d/...", i%31), Kind: "execute", Status: "completed"}},
 	})
-	put(eventlog.CallEnforced, refs, fact.Enforced{Calls: 1})
-	put(eventlog.SessionClosed, refs, fact.SessionClosed{Requested: true})
+	put(event.CallEnforced, refs, fact.Enforced{Calls: 1})
+	put(event.SessionClosed, refs, fact.SessionClosed{Requested: true})
 	if len(events) != eventsOfARun {
 		tb.Fatalf("%d events", len(events))
 	}
@@ -130,7 +131,7 @@ var searches = map[string]Wanted{
 	"no-provider":    {Phrases: []string{"please"}, Provider: "nosuch"},
 	"kind-without":   {Phrases: []string{"please"}, Kinds: []Kind{KindDecision}},
 	"kind":           {Phrases: []string{"go test"}, Kinds: []Kind{KindQuestion}},
-	"old-session":    {Phrases: []string{"please"}, Session: eventlog.SessionID(runID(0))},
+	"old-session":    {Phrases: []string{"please"}, Session: event.SessionID(runID(0))},
 	"before":         {Phrases: []string{"please"}, Before: time.Unix(1, 0)},
 	"since":          {Phrases: []string{"unique"}, Since: time.Unix(1, 0)},
 	"prefix":         {Phrases: []string{"number 请"}},
@@ -174,10 +175,10 @@ func BenchmarkFindRun(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			for range b.N {
 				found, err := FindRecord(b.Context(), log, ref)
-				if err != nil || found.Run != eventlog.RunID(id) {
+				if err != nil || found.Run != event.RunID(id) {
 					b.Fatal(found, err)
 				}
-				for _, err := range Story(b.Context(), log, found.Run, eventlog.Query{}) {
+				for _, err := range Story(b.Context(), log, found.Run, event.Query{}) {
 					if err != nil {
 						b.Fatal(err)
 					}

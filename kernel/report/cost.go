@@ -6,6 +6,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -17,13 +18,13 @@ type Costs struct {
 }
 
 type bill struct {
-	session  eventlog.ConversationID
+	session  event.ConversationID
 	currency string
 }
 
 // Add takes the next report from the agent's session and returns what was spent since the one
 // before it.
-func (c *Costs) Add(session eventlog.ConversationID, cost acp.Cost) float64 {
+func (c *Costs) Add(session event.ConversationID, cost acp.Cost) float64 {
 	if c.last == nil {
 		c.last = map[bill]float64{}
 	}
@@ -38,11 +39,11 @@ func (c *Costs) Add(session eventlog.ConversationID, cost acp.Cost) float64 {
 
 // spent is Add for the first report that is looked at of its session, too: what the session had
 // reported before is on the log, among what older selects.
-func (c *Costs) spent(ctx context.Context, log *eventlog.Reader, refs eventlog.Refs, cost acp.Cost, older eventlog.Query) (float64, error) {
+func (c *Costs) spent(ctx context.Context, log *eventlog.Reader, refs event.Refs, cost acp.Cost, older event.Query) (float64, error) {
 	if _, known := c.last[bill{refs.Conversation, cost.Currency}]; known || refs.Conversation == "" {
 		return c.Add(refs.Conversation, cost), nil
 	}
-	older.Session, older.Types, older.Newest = refs.Session, []eventlog.Type{eventlog.Responded}, true
+	older.Session, older.Types, older.Newest = refs.Session, []event.Type{event.Responded}, true
 	older.Limit = 32 // whoever reports costs does so turn by turn
 	for e, err := range log.Events(ctx, older) {
 		if err != nil {
@@ -60,8 +61,8 @@ func (c *Costs) spent(ctx context.Context, log *eventlog.Reader, refs eventlog.R
 }
 
 // spentIn returns what tells from the outcome of a run, and what it reported, what the run cost.
-func spentIn(ctx context.Context, log *eventlog.Reader) func(eventlog.Event, acp.Cost) (float64, error) {
-	return func(e eventlog.Event, cost acp.Cost) (float64, error) {
-		return new(Costs).spent(ctx, log, e.Refs, cost, eventlog.Query{Until: e.Seq - 1})
+func spentIn(ctx context.Context, log *eventlog.Reader) func(event.Event, acp.Cost) (float64, error) {
+	return func(e event.Event, cost acp.Cost) (float64, error) {
+		return new(Costs).spent(ctx, log, e.Refs, cost, event.Query{Until: e.Seq - 1})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -29,7 +30,7 @@ func TestWhatARunCosts(t *testing.T) {
 	}()
 	for _, turn := range []struct {
 		run      string
-		agent    eventlog.ConversationID
+		agent    event.ConversationID
 		soFar    float64
 		currency string // empty: USD
 		silent   bool
@@ -42,15 +43,15 @@ func TestWhatARunCosts(t *testing.T) {
 		{run: "6", agent: "b", soFar: 7, currency: "EUR"},
 		{run: "7", agent: "b", soFar: 3},
 	} {
-		refs := eventlog.Refs{Session: "s", Conversation: turn.agent, Run: eventlog.RunID(turn.run), Input: eventlog.InputID(turn.run)}
+		refs := event.Refs{Session: "s", Conversation: turn.agent, Run: event.RunID(turn.run), Input: event.InputID(turn.run)}
 		answer := fact.Responded{}
 		if !turn.silent {
 			answer.Cost = &acp.Cost{Amount: turn.soFar, Currency: cmp.Or(turn.currency, "USD")}
 		}
 		if _, err := log.Append(t.Context(),
-			eventlog.NewFact(eventlog.MessageReceived, "user", refs, fact.MessageReceived{Provider: "p"}),
-			eventlog.NewFact(eventlog.Requested, "perlica", refs, fact.Requested{Provider: "p"}),
-			eventlog.NewFact(eventlog.Responded, "agent", refs, answer)); err != nil {
+			event.NewFact(event.MessageReceived, "user", refs, fact.MessageReceived{Provider: "p"}),
+			event.NewFact(event.Requested, "perlica", refs, fact.Requested{Provider: "p"}),
+			event.NewFact(event.Responded, "agent", refs, answer)); err != nil {
 			t.Fatal(err)
 		}
 		now = now.Add(time.Hour)
@@ -64,8 +65,8 @@ func TestWhatARunCosts(t *testing.T) {
 			t.Errorf("from run %d on: %v, %v; want %v", hours+1, s.Total.Costs, err, want)
 		}
 	}
-	for run, want := range map[eventlog.RunID]float64{"1": 1, "3": 0.5, "4": 0.25, "5": 2, "6": 7, "7": 1} {
-		for step, err := range Story(t.Context(), &log.Reader, run, eventlog.Query{}) {
+	for run, want := range map[event.RunID]float64{"1": 1, "3": 0.5, "4": 0.25, "5": 2, "6": 7, "7": 1} {
+		for step, err := range Story(t.Context(), &log.Reader, run, event.Query{}) {
 			if o, ok := step.What.(StepOutcome); err != nil || ok && (o.Cost == nil || math.Abs(o.Cost.Amount-want) > 1e-9) {
 				t.Errorf("run %s: %+v, %v; want %v", run, o.Cost, err, want)
 			}

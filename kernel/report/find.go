@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -19,9 +20,9 @@ var (
 
 // Found is what a reference names: exactly one of its fields is set.
 type Found struct {
-	Event   *eventlog.Event
-	Run     eventlog.RunID
-	Session eventlog.SessionID
+	Event   *event.Event
+	Run     event.RunID
+	Session event.SessionID
 }
 
 // FindRecord returns what ref names on the log: an event by its seq or its id; a run by its
@@ -41,34 +42,34 @@ func FindRecord(ctx context.Context, log *eventlog.Reader, ref string) (Found, e
 }
 
 // findEvent finds an event by its number or its whole id.
-func findEvent(ctx context.Context, log *eventlog.Reader, ref string) (eventlog.Event, bool, error) {
+func findEvent(ctx context.Context, log *eventlog.Reader, ref string) (event.Event, bool, error) {
 	if n, err := strconv.ParseInt(ref, 10, 64); err == nil && n > 0 && ref[0] != '0' && ref[0] != '+' {
-		return log.Last(ctx, eventlog.Query{After: eventlog.Seq(n - 1), Until: eventlog.Seq(n)})
+		return log.Last(ctx, event.Query{After: event.Seq(n - 1), Until: event.Seq(n)})
 	}
 	if len(ref) != len("00000000-0000-0000-0000-000000000000") {
-		return eventlog.Event{}, false, nil
+		return event.Event{}, false, nil
 	}
-	for _, q := range []eventlog.Query{{Run: eventlog.RunID(ref)}, {Session: eventlog.SessionID(ref)}} {
-		q.Class = eventlog.Fact
+	for _, q := range []event.Query{{Run: event.RunID(ref)}, {Session: event.SessionID(ref)}} {
+		q.Class = event.Fact
 		if _, ok, err := log.Last(ctx, q); ok || err != nil {
-			return eventlog.Event{}, false, err // the id of something larger, which is indexed
+			return event.Event{}, false, err // the id of something larger, which is indexed
 		}
 	}
-	return log.Last(ctx, eventlog.Query{ID: ref})
+	return log.Last(ctx, event.Query{ID: ref})
 }
 
 // FindRun returns the run with this id, with this unique beginning or end of an id, or with
 // the input of this id. The error is ErrNotFound or ErrAmbiguousRef.
-func FindRun(ctx context.Context, log *eventlog.Reader, ref string) (eventlog.RunID, error) {
+func FindRun(ctx context.Context, log *eventlog.Reader, ref string) (event.RunID, error) {
 	if ref == "" {
 		return "", ErrNotFound
 	}
-	if e, ok, err := log.Last(ctx, eventlog.Query{Run: eventlog.RunID(ref), Class: eventlog.Fact}); ok || err != nil {
+	if e, ok, err := log.Last(ctx, event.Query{Run: event.RunID(ref), Class: event.Fact}); ok || err != nil {
 		return e.Run, err
 	}
 	// The intent's index knows inputs, and its outcome's the runs. Both are read before all
 	// inputs are, which takes long on a long log, and finds those that never got an intent.
-	intent := eventlog.Query{Types: []eventlog.Type{eventlog.Requested}, Input: eventlog.InputID(ref)}
+	intent := event.Query{Types: []event.Type{event.Requested}, Input: event.InputID(ref)}
 	if e, ok, err := log.Last(ctx, intent); ok || err != nil {
 		return e.Run, err
 	}
@@ -78,16 +79,16 @@ func FindRun(ctx context.Context, log *eventlog.Reader, ref string) (eventlog.Ru
 			return "", err
 		}
 		if len(found) > 0 {
-			return matches[eventlog.RunID]{found}.one(ref)
+			return matches[event.RunID]{found}.one(ref)
 		}
 	}
 	return findInput(ctx, log, ref)
 }
 
 // findInput returns the run of an input, or what ref is a part of, from all inputs there are.
-func findInput(ctx context.Context, log *eventlog.Reader, ref string) (eventlog.RunID, error) {
-	inputs, parts := matches[eventlog.RunID]{}, matches[eventlog.RunID]{}
-	for e, err := range log.Events(ctx, eventlog.Query{Types: []eventlog.Type{eventlog.MessageReceived}}) {
+func findInput(ctx context.Context, log *eventlog.Reader, ref string) (event.RunID, error) {
+	inputs, parts := matches[event.RunID]{}, matches[event.RunID]{}
+	for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.MessageReceived}}) {
 		if err != nil {
 			return "", err
 		}
@@ -103,23 +104,23 @@ func findInput(ctx context.Context, log *eventlog.Reader, ref string) (eventlog.
 
 // FindSession returns the session with this id, this name, or this unique beginning or end
 // of an id; also one that was deleted since. The error is ErrNotFound or ErrAmbiguousRef.
-func FindSession(ctx context.Context, log *eventlog.Reader, ref string) (eventlog.SessionID, error) {
+func FindSession(ctx context.Context, log *eventlog.Reader, ref string) (event.SessionID, error) {
 	if ref == "" {
 		return "", ErrNotFound
 	}
-	if e, ok, err := log.Last(ctx, eventlog.Query{Session: eventlog.SessionID(ref), Class: eventlog.Fact}); ok || err != nil {
+	if e, ok, err := log.Last(ctx, event.Query{Session: event.SessionID(ref), Class: event.Fact}); ok || err != nil {
 		return e.Session, err
 	}
-	names := map[eventlog.SessionID]string{}
-	parts := matches[eventlog.SessionID]{}
-	types := []eventlog.Type{eventlog.SessionCreated, eventlog.SessionRenamed, eventlog.SessionDeleted}
-	for e, err := range log.Events(ctx, eventlog.Query{Types: types}) {
+	names := map[event.SessionID]string{}
+	parts := matches[event.SessionID]{}
+	types := []event.Type{event.SessionCreated, event.SessionRenamed, event.SessionDeleted}
+	for e, err := range log.Events(ctx, event.Query{Types: types}) {
 		if err != nil {
 			return "", err
 		}
 		parts.add(e.Session, isShortFor(ref, string(e.Session)))
 		switch e.Type {
-		case eventlog.SessionDeleted:
+		case event.SessionDeleted:
 			delete(names, e.Session) // the name is free again
 		default:
 			if f, err := fact.Decode[fact.SessionRenamed](e); err == nil && f.Name != "" {

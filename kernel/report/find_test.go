@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
 // logWith returns a log that holds the events.
-func logWith(t *testing.T, events ...eventlog.Event) *eventlog.Log {
+func logWith(t *testing.T, events ...event.Event) *eventlog.Log {
 	t.Helper()
 	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "log.db"), eventlog.Options{Context: "test"})
 	if err != nil {
@@ -28,14 +29,14 @@ func logWith(t *testing.T, events ...eventlog.Event) *eventlog.Log {
 	return log
 }
 
-func inputFact(session, run, input string) eventlog.Event {
-	return eventlog.NewFact(eventlog.MessageReceived, "user", eventlog.Refs{
-		Session: eventlog.SessionID(session), Run: eventlog.RunID(run), Input: eventlog.InputID(input),
+func inputFact(session, run, input string) event.Event {
+	return event.NewFact(event.MessageReceived, "user", event.Refs{
+		Session: event.SessionID(session), Run: event.RunID(run), Input: event.InputID(input),
 	}, fact.MessageReceived{Text: "hello", Sender: "alice"})
 }
 
-func sessionFact(t eventlog.Type, session, name string) eventlog.Event {
-	return eventlog.NewFact(t, "user", eventlog.Refs{Session: eventlog.SessionID(session)}, fact.SessionCreated{Name: name})
+func sessionFact(t event.Type, session, name string) event.Event {
+	return event.NewFact(t, "user", event.Refs{Session: event.SessionID(session)}, fact.SessionCreated{Name: name})
 }
 
 const (
@@ -47,22 +48,22 @@ const (
 
 func TestFindRecord(t *testing.T) {
 	log := logWith(t,
-		sessionFact(eventlog.SessionCreated, sessionA, "old name"),
-		sessionFact(eventlog.SessionRenamed, sessionA, "spine"),
+		sessionFact(event.SessionCreated, sessionA, "old name"),
+		sessionFact(event.SessionRenamed, sessionA, "spine"),
 		inputFact(sessionA, runA, "job-1"),
-		sessionFact(eventlog.SessionCreated, sessionB, "gone"),
+		sessionFact(event.SessionCreated, sessionB, "gone"),
 		inputFact(sessionB, runB, "job-2"),
-		sessionFact(eventlog.SessionDeleted, sessionB, ""),
+		sessionFact(event.SessionDeleted, sessionB, ""),
 	)
-	third, _, err := log.Last(t.Context(), eventlog.Query{Until: 3})
+	third, _, err := log.Last(t.Context(), event.Query{Until: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		ref     string
-		seq     eventlog.Seq
-		run     eventlog.RunID
-		session eventlog.SessionID
+		seq     event.Seq
+		run     event.RunID
+		session event.SessionID
 		err     error
 	}{
 		{ref: "3", seq: 3},
@@ -110,15 +111,15 @@ func TestFindRunPrefersTheLastTry(t *testing.T) {
 // TestFindRunWithoutReadingInputs: runs with an intent or an outcome are found by what is
 // indexed, also where their inputs are gone.
 func TestFindRunWithoutReadingInputs(t *testing.T) {
-	refs := func(run, input string) eventlog.Refs {
-		return eventlog.Refs{Session: sessionA, Run: eventlog.RunID(run), Input: eventlog.InputID(input)}
+	refs := func(run, input string) event.Refs {
+		return event.Refs{Session: sessionA, Run: event.RunID(run), Input: event.InputID(input)}
 	}
 	log := logWith(t,
-		eventlog.NewFact(eventlog.Requested, "perlica", refs(runA, "job-1"), fact.Requested{}),
-		eventlog.NewFact(eventlog.Responded, "agent", refs(runA, "job-1"), fact.Responded{}),
-		eventlog.NewFact(eventlog.Requested, "perlica", refs(runB, "job-2"), fact.Requested{}),
+		event.NewFact(event.Requested, "perlica", refs(runA, "job-1"), fact.Requested{}),
+		event.NewFact(event.Responded, "agent", refs(runA, "job-1"), fact.Responded{}),
+		event.NewFact(event.Requested, "perlica", refs(runB, "job-2"), fact.Requested{}),
 	)
-	for ref, want := range map[string]eventlog.RunID{
+	for ref, want := range map[string]event.RunID{
 		"job-1": runA, "job-2": runB, "c003": runA, "0000c": runA, "d004": runB, "0199b": runB, "0199aaaa-": runA,
 		"0199": "", "0000": "", "003": "", "b-0": "", "%003": "", "____": "",
 	} {

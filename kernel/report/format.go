@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // FormatOptions are those of the writers of formats: WriteHTML, WriteOTel, WriteCloudEvents.
@@ -28,8 +29,8 @@ func (o FormatOptions) mask(text string) string {
 
 // inputs yields the input of each run that q selects, oldest first: a run belongs to the time
 // of its input.
-func inputs(ctx context.Context, log *eventlog.Reader, q eventlog.Query) iter.Seq2[eventlog.Event, error] {
-	q.Types, q.Class = []eventlog.Type{eventlog.MessageReceived}, eventlog.Fact
+func inputs(ctx context.Context, log *eventlog.Reader, q event.Query) iter.Seq2[event.Event, error] {
+	q.Types, q.Class = []event.Type{event.MessageReceived}, event.Fact
 	return log.Events(ctx, q)
 }
 
@@ -70,7 +71,7 @@ type cloudEvent struct {
 // payload in which something would have to be masked is left out whole: its hash is that of
 // all of it. So is one that the log no longer holds. It reads the log once and keeps little in
 // memory.
-func WriteCloudEvents(ctx context.Context, w io.Writer, log *eventlog.Reader, q eventlog.Query, opt FormatOptions) error {
+func WriteCloudEvents(ctx context.Context, w io.Writer, log *eventlog.Reader, q event.Query, opt FormatOptions) error {
 	source, err := log.Origin(ctx)
 	if err != nil {
 		return err
@@ -89,7 +90,7 @@ func WriteCloudEvents(ctx context.Context, w io.Writer, log *eventlog.Reader, q 
 	return out.Flush()
 }
 
-func newCloudEvent(e eventlog.Event, source string, opt FormatOptions) cloudEvent {
+func newCloudEvent(e event.Event, source string, opt FormatOptions) cloudEvent {
 	c := cloudEvent{
 		SpecVersion: "1.0", ID: e.ID, Source: source, Type: cloudEventPrefix + string(e.Type), Subject: string(e.Run),
 		Time: e.Time.UTC().Format("2006-01-02T15:04:05.000000000Z"),

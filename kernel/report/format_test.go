@@ -20,6 +20,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
@@ -63,73 +64,73 @@ func storyLog(t *testing.T) *eventlog.Log {
 }
 
 var (
-	storyRefs = eventlog.Refs{
+	storyRefs = event.Refs{
 		Session: "spine", Conversation: "agent-1", Run: "run-1", Trace: "0af7651916cd43dd8448eb211c80319c", Input: "in-1",
 	}
-	failedRefs = eventlog.Refs{Session: "spine", Conversation: "agent-1", Run: "run-2", Trace: "no trace", Input: "in-2"}
-	prunedRefs = eventlog.Refs{Session: "spine", Conversation: "agent-1", Run: "run-3", Trace: "0bf7651916cd43dd8448eb211c80319c", Input: "in-3"}
+	failedRefs = event.Refs{Session: "spine", Conversation: "agent-1", Run: "run-2", Trace: "no trace", Input: "in-2"}
+	prunedRefs = event.Refs{Session: "spine", Conversation: "agent-1", Run: "run-3", Trace: "0bf7651916cd43dd8448eb211c80319c", Input: "in-3"}
 )
 
-func frame(r eventlog.Refs, update string) eventlog.Event {
+func frame(r event.Refs, update string) event.Event {
 	line := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"agent-1","update":` + update + `}}`
-	return eventlog.Event{Type: eventlog.NotificationReceived, Class: eventlog.Frame, Actor: "agent", Refs: r, Payload: []byte(line)}
+	return event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Refs: r, Payload: []byte(line)}
 }
 
-func storyEvents() []eventlog.Event {
+func storyEvents() []event.Event {
 	r := storyRefs
-	asking := func(id eventlog.InteractionID) eventlog.Refs { q := r; q.Interaction = id; return q }
+	asking := func(id event.InteractionID) event.Refs { q := r; q.Interaction = id; return q }
 	options := []interaction.Option{
 		{ID: "yes", Label: "Allow once", Kind: "allow_once"}, {ID: "no", Label: "Reject", Kind: "reject_once"},
 	}
-	return []eventlog.Event{
-		eventlog.NewFact(eventlog.SessionCreated, "user", eventlog.Refs{Session: r.Session}, fact.SessionCreated{Name: "my-session", Provider: "claude"}),
-		eventlog.NewFact(eventlog.MessageReceived, "user", r, fact.MessageReceived{
+	return []event.Event{
+		event.NewFact(event.SessionCreated, "user", event.Refs{Session: r.Session}, fact.SessionCreated{Name: "my-session", Provider: "claude"}),
+		event.NewFact(event.MessageReceived, "user", r, fact.MessageReceived{
 			Text: "Fix <script>alert(1)</script> & the parser\nplease", Attachments: []string{"a.go"}, Source: "run", Sender: "alice", Dir: "/src", Provider: "claude",
 		}),
-		eventlog.NewFact(eventlog.Requested, "perlica", r, fact.Requested{Provider: "claude", Bytes: 40, CallIndex: 1}),
+		event.NewFact(event.Requested, "perlica", r, fact.Requested{Provider: "claude", Bytes: 40, CallIndex: 1}),
 		frame(r, `{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"How to begin"}}`),
 		frame(r, `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"I will </pre><img src=x onerror=alert(1)> run\u001b[31m the \u202etests"}}`),
 		frame(r, `{"sessionUpdate":"tool_call","toolCallId":"t1","title":"go test ./...","kind":"execute","status":"pending"}`),
-		eventlog.NewFact(eventlog.InteractionRequested, "agent", asking("q-1"), interaction.Question{
+		event.NewFact(event.InteractionRequested, "agent", asking("q-1"), interaction.Question{
 			Title: "Run the tests", Options: options, Why: "no rule says anything of it",
 			Subject: interaction.Subject{
 				Provider: "claude", Kind: "execute", Commands: []string{"go test ./... && echo \"</article>\""},
 				Diffs: []interaction.Diff{{Path: "a.go", Old: "one\ntwo\n", New: "one\n<three>\n"}},
 			},
 		}),
-		eventlog.NewFact(eventlog.InteractionAnswered, "user", asking("q-1"), interaction.Answer{Option: "yes", By: "alice", Where: "terminal"}),
-		eventlog.NewFact(eventlog.InteractionRequested, "agent", asking("q-2"), interaction.Question{
+		event.NewFact(event.InteractionAnswered, "user", asking("q-1"), interaction.Answer{Option: "yes", By: "alice", Where: "terminal"}),
+		event.NewFact(event.InteractionRequested, "agent", asking("q-2"), interaction.Question{
 			Title: "Remove it", Options: options, Subject: interaction.Subject{Provider: "claude", Kind: "delete", Paths: []string{"/src/a.go"}},
 		}),
-		eventlog.NewFact(eventlog.InteractionLapsed, "perlica", asking("q-2"), interaction.Resolution{Reason: interaction.TimeUp}),
+		event.NewFact(event.InteractionLapsed, "perlica", asking("q-2"), interaction.Resolution{Reason: interaction.TimeUp}),
 		frame(r, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"completed"}`),
 		frame(r, `{"sessionUpdate":"tool_call","toolCallId":"t2","title":"Read b.go","kind":"read","status":"failed"}`),
-		eventlog.NewFact(eventlog.PolicyDecided, "policy", r, fact.PolicyDecided{Title: "Read b.go", Effect: "allow", By: "rule", Why: "reading is fine"}),
-		eventlog.NewFact(eventlog.PolicyUnasked, "agent", r, fact.UnaskedTool{ToolSeen: fact.ToolSeen{ID: "t3", Title: "rm -rf tmp", Kind: "execute", Status: "completed"}, Why: "nobody was asked"}),
-		{Type: eventlog.LineMalformed, Class: eventlog.Frame, Actor: "agent", Refs: r, Payload: []byte("\xff no message")},
-		{Type: eventlog.LineMalformed, Class: eventlog.Frame, Actor: "agent", Refs: r, Payload: []byte("plain text")},
-		eventlog.NewFact(eventlog.Responded, "agent", r, fact.Responded{
+		event.NewFact(event.PolicyDecided, "policy", r, fact.PolicyDecided{Title: "Read b.go", Effect: "allow", By: "rule", Why: "reading is fine"}),
+		event.NewFact(event.PolicyUnasked, "agent", r, fact.UnaskedTool{ToolSeen: fact.ToolSeen{ID: "t3", Title: "rm -rf tmp", Kind: "execute", Status: "completed"}, Why: "nobody was asked"}),
+		{Type: event.LineMalformed, Class: event.Frame, Actor: "agent", Refs: r, Payload: []byte("\xff no message")},
+		{Type: event.LineMalformed, Class: event.Frame, Actor: "agent", Refs: r, Payload: []byte("plain text")},
+		event.NewFact(event.Responded, "agent", r, fact.Responded{
 			Provider: "claude", Text: "All 删除 done", StopReason: "end_turn", Usage: json.RawMessage(`{"inputTokens":1200,"outputTokens":34}`),
 			Cost: &acp.Cost{Amount: 0.0125, Currency: "USD"}, DurationMS: 3500, FirstMS: 500,
 		}),
 	}
 }
 
-func failedEvents() []eventlog.Event {
+func failedEvents() []event.Event {
 	r := failedRefs
-	return []eventlog.Event{
-		eventlog.NewFact(eventlog.MessageReceived, "user", r, fact.MessageReceived{Text: "use token SECRET", Source: "run", Sender: "bob", Dir: "/src", Provider: "codex"}),
-		eventlog.NewFact(eventlog.ProviderError, "perlica", r, fact.Failed{
+	return []event.Event{
+		event.NewFact(event.MessageReceived, "user", r, fact.MessageReceived{Text: "use token SECRET", Source: "run", Sender: "bob", Dir: "/src", Provider: "codex"}),
+		event.NewFact(event.ProviderError, "perlica", r, fact.Failed{
 			Error: &provider.Error{Provider: "codex", Message: "it does not know SECRET", Type: provider.TypeAgent}, DurationMS: 200,
 		}),
 	}
 }
 
-func prunedEvents() []eventlog.Event {
+func prunedEvents() []event.Event {
 	r := prunedRefs
-	return []eventlog.Event{
-		eventlog.NewFact(eventlog.MessageReceived, "user", r, fact.MessageReceived{Text: "gone", Provider: "claude"}),
-		eventlog.NewFact(eventlog.OutcomeUnknown, "perlica", r, fact.Failed{Known: "gone"}),
+	return []event.Event{
+		event.NewFact(event.MessageReceived, "user", r, fact.MessageReceived{Text: "gone", Provider: "claude"}),
+		event.NewFact(event.OutcomeUnknown, "perlica", r, fact.Failed{Known: "gone"}),
 	}
 }
 
@@ -163,9 +164,9 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-type formatWriter func(context.Context, io.Writer, *eventlog.Reader, eventlog.Query, FormatOptions) error
+type formatWriter func(context.Context, io.Writer, *eventlog.Reader, event.Query, FormatOptions) error
 
-func written(t *testing.T, write formatWriter, q eventlog.Query, mask bool) []byte {
+func written(t *testing.T, write formatWriter, q event.Query, mask bool) []byte {
 	t.Helper()
 	opt := FormatOptions{Version: "test"}
 	if mask {
@@ -180,19 +181,19 @@ func written(t *testing.T, write formatWriter, q eventlog.Query, mask bool) []by
 
 func TestFormats(t *testing.T) {
 	for name, write := range map[string]formatWriter{"story.html": WriteHTML, "story.otel.jsonl": WriteOTel, "story.cloudevents.jsonl": WriteCloudEvents} {
-		masked := written(t, write, eventlog.Query{}, true)
+		masked := written(t, write, event.Query{}, true)
 		golden(t, name, masked)
 		if bytes.Contains(masked, []byte("SECRET")) {
 			t.Errorf("%s: the secret is not masked", name)
 		}
-		if !bytes.Contains(written(t, write, eventlog.Query{}, false), []byte("SECRET")) {
+		if !bytes.Contains(written(t, write, event.Query{}, false), []byte("SECRET")) {
 			t.Errorf("%s: without a mask there is no secret to be seen", name)
 		}
-		one := written(t, write, eventlog.Query{Run: "run-2"}, true)
+		one := written(t, write, event.Query{Run: "run-2"}, true)
 		if bytes.Contains(one, []byte("run-1")) || !bytes.Contains(one, []byte("run-2")) {
 			t.Errorf("%s: of one run there is %s", name, one)
 		}
-		if err := write(t.Context(), brokenWriter{}, &storyLog(t).Reader, eventlog.Query{}, FormatOptions{}); !errors.Is(err, errBroken) {
+		if err := write(t.Context(), brokenWriter{}, &storyLog(t).Reader, event.Query{}, FormatOptions{}); !errors.Is(err, errBroken) {
 			t.Errorf("%s: to what cannot be written: %v", name, err)
 		}
 	}
@@ -207,7 +208,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 // TestPageIsHarmless: the page's elements are the template's, closed as they were opened,
 // whatever stands in the texts; nothing is fetched from anywhere.
 func TestPageIsHarmless(t *testing.T) {
-	text := written(t, WriteHTML, eventlog.Query{}, false)
+	text := written(t, WriteHTML, event.Query{}, false)
 	d := xml.NewDecoder(bytes.NewReader(text))
 	d.Strict, d.AutoClose, d.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
 	allowed := strings.Fields("html head meta title style body header main footer article h1 h2 p dl dt dd ol li time div pre span code details summary")
@@ -252,7 +253,7 @@ func TestPageIsHarmless(t *testing.T) {
 func TestCloudEventsAreValid(t *testing.T) {
 	name := regexp.MustCompile(`^[a-z0-9]{1,20}$`)
 	ids := map[string]bool{}
-	for line := range bytes.Lines(written(t, WriteCloudEvents, eventlog.Query{}, true)) {
+	for line := range bytes.Lines(written(t, WriteCloudEvents, event.Query{}, true)) {
 		var v map[string]any
 		if err := json.Unmarshal(line, &v); err != nil {
 			t.Fatal(err)
@@ -278,7 +279,7 @@ func TestCloudEventsAreValid(t *testing.T) {
 func TestSpansAreValid(t *testing.T) {
 	hexID := regexp.MustCompile(`^[0-9a-f]+$`)
 	seen := map[string]bool{}
-	for line := range bytes.Lines(written(t, WriteOTel, eventlog.Query{}, true)) {
+	for line := range bytes.Lines(written(t, WriteOTel, event.Query{}, true)) {
 		var req otelRequest
 		if err := json.Unmarshal(line, &req); err != nil {
 			t.Fatal(err)

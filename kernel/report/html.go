@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 )
@@ -23,7 +24,7 @@ import (
 // that Story tells, and at the end the log's root and its newest checkpoint. The page needs
 // nothing from elsewhere and has no scripts; whatever an agent wrote is text on it. It is
 // written run by run.
-func WriteHTML(ctx context.Context, w io.Writer, log *eventlog.Reader, q eventlog.Query, opt FormatOptions) error {
+func WriteHTML(ctx context.Context, w io.Writer, log *eventlog.Reader, q event.Query, opt FormatOptions) error {
 	out := bufio.NewWriter(w)
 	p := pageWriter{page: markup{out}, log: log, opt: opt, costs: map[string]float64{}}
 	return errors.Join(p.write(ctx, q), out.Flush())
@@ -40,7 +41,7 @@ type pageWriter struct {
 	costs   map[string]float64
 }
 
-func (p *pageWriter) write(ctx context.Context, q eventlog.Query) error {
+func (p *pageWriter) write(ctx context.Context, q event.Query) error {
 	origin, err := p.log.Origin(ctx)
 	if err != nil {
 		return err
@@ -53,7 +54,7 @@ func (p *pageWriter) write(ctx context.Context, q eventlog.Query) error {
 	if err != nil {
 		return err
 	}
-	first, _, err := p.log.Last(ctx, eventlog.Query{})
+	first, _, err := p.log.Last(ctx, event.Query{})
 	if err != nil {
 		return err
 	}
@@ -89,13 +90,13 @@ func (p *pageWriter) cost() string {
 	return strings.Join(list, ", ")
 }
 
-func (p *pageWriter) run(ctx context.Context, input eventlog.Event) error {
+func (p *pageWriter) run(ctx context.Context, input event.Event) error {
 	p.runs++
 	r := pageStory{p: p, start: input.Time, tools: map[string]time.Time{}}
 	r.Run = plain(string(input.Run))
 	r.Title = "An input that is no longer on record"
 	r.fact("when", input.Time.UTC().Format("2006-01-02 15:04:05")+" UTC")
-	for step, err := range Story(ctx, p.log, input.Run, eventlog.Query{}) {
+	for step, err := range Story(ctx, p.log, input.Run, event.Query{}) {
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
@@ -55,7 +56,7 @@ type asked struct {
 
 // passages returns the texts of a fact. A fact that cannot be decoded, or was withheld, has
 // none. About a question that was answered, q tells what was asked.
-func passages(e eventlog.Event, q asked) []passage {
+func passages(e event.Event, q asked) []passage {
 	f, ok := texts[e.Type]
 	if !ok || e.Payload == nil {
 		return nil
@@ -78,52 +79,52 @@ func passages(e eventlog.Event, q asked) []passage {
 }
 
 // texts finds the texts of each type of fact that has some.
-var texts = map[eventlog.Type]func(eventlog.Event, asked) ([]passage, error){
-	eventlog.MessageReceived: one(KindInput, func(p fact.MessageReceived, _ asked) string {
+var texts = map[event.Type]func(event.Event, asked) ([]passage, error){
+	event.MessageReceived: one(KindInput, func(p fact.MessageReceived, _ asked) string {
 		return parts(p.Text, p.Attachments...)
 	}),
-	eventlog.Responded: func(e eventlog.Event, _ asked) ([]passage, error) {
+	event.Responded: func(e event.Event, _ asked) ([]passage, error) {
 		p, err := fact.Decode[fact.Responded](e)
 		return []passage{{KindAnswer, p.Text}, {KindTool, toolTitles(p.Tools)}}, err
 	},
-	eventlog.ProviderError:  failedTexts,
-	eventlog.OutcomeUnknown: failedTexts,
-	eventlog.ToolBlocked: one(KindTool, func(p fact.ToolBlocked, _ asked) string {
+	event.ProviderError:  failedTexts,
+	event.OutcomeUnknown: failedTexts,
+	event.ToolBlocked: one(KindTool, func(p fact.ToolBlocked, _ asked) string {
 		return parts(p.Method, string(p.Params))
 	}),
-	eventlog.PolicyUnasked: one(KindTool, func(p fact.UnaskedTool, _ asked) string {
+	event.PolicyUnasked: one(KindTool, func(p fact.UnaskedTool, _ asked) string {
 		return parts(toolTitles([]fact.ToolSeen{p.ToolSeen}), p.Why)
 	}),
-	eventlog.InteractionRequested: one(KindQuestion, func(p interaction.Question, _ asked) string {
+	event.InteractionRequested: one(KindQuestion, func(p interaction.Question, _ asked) string {
 		return questionText(p)
 	}),
-	eventlog.InteractionAnswered: one(KindDecision, func(p interaction.Answer, q asked) string {
+	event.InteractionAnswered: one(KindDecision, func(p interaction.Answer, q asked) string {
 		return parts(answerSummary(p), q.Labels[p.Option], q.Title)
 	}),
-	eventlog.InteractionLapsed: one(KindDecision, func(p interaction.Resolution, q asked) string {
+	event.InteractionLapsed: one(KindDecision, func(p interaction.Resolution, q asked) string {
 		return parts("nobody answered: "+words(string(p.Reason)), q.Title)
 	}),
-	eventlog.InteractionAnswerRejected: one(KindDecision, func(p fact.Rejected, q asked) string {
+	event.InteractionAnswerRejected: one(KindDecision, func(p fact.Rejected, q asked) string {
 		return parts(answerSummary(p.Answer)+", which does not count: "+p.Why, q.Title)
 	}),
-	eventlog.PolicyDecided: one(KindDecision, func(p fact.PolicyDecided, _ asked) string {
+	event.PolicyDecided: one(KindDecision, func(p fact.PolicyDecided, _ asked) string {
 		return parts(p.Effect+": "+p.Title, p.Why, "by "+p.By)
 	}),
-	eventlog.ApprovalRemembered: one(KindDecision, func(p policy.Approval, _ asked) string {
+	event.ApprovalRemembered: one(KindDecision, func(p policy.Approval, _ asked) string {
 		return string(p.Effect) + " " + p.String() + ", said " + p.By
 	}),
-	eventlog.ApprovalRevoked: one(KindDecision, func(p policy.Revocation, _ asked) string { return "revoked by " + p.By }),
-	eventlog.CancelRequested: one(KindDecision, func(p kernel.Stop, _ asked) string { return "stopped by " + p.By + ": " + p.Why }),
-	eventlog.RunResolved: one(KindDecision, func(p fact.Resolved, _ asked) string {
+	event.ApprovalRevoked: one(KindDecision, func(p policy.Revocation, _ asked) string { return "revoked by " + p.By }),
+	event.CancelRequested: one(KindDecision, func(p kernel.Stop, _ asked) string { return "stopped by " + p.By + ": " + p.Why }),
+	event.RunResolved: one(KindDecision, func(p fact.Resolved, _ asked) string {
 		return parts("resolved by "+p.By, p.Note)
 	}),
-	eventlog.SessionCreated: one(KindSession, func(p fact.SessionCreated, _ asked) string { return p.Name }),
-	eventlog.SessionRenamed: one(KindSession, func(p fact.SessionRenamed, _ asked) string { return p.Name }),
+	event.SessionCreated: one(KindSession, func(p fact.SessionCreated, _ asked) string { return p.Name }),
+	event.SessionRenamed: one(KindSession, func(p fact.SessionRenamed, _ asked) string { return p.Name }),
 }
 
 // one makes a function on a payload one that finds an event's only text.
-func one[T any](k Kind, f func(T, asked) string) func(eventlog.Event, asked) ([]passage, error) {
-	return func(e eventlog.Event, q asked) ([]passage, error) {
+func one[T any](k Kind, f func(T, asked) string) func(event.Event, asked) ([]passage, error) {
+	return func(e event.Event, q asked) ([]passage, error) {
 		p, err := fact.Decode[T](e)
 		if err != nil {
 			return nil, err
@@ -132,7 +133,7 @@ func one[T any](k Kind, f func(T, asked) string) func(eventlog.Event, asked) ([]
 	}
 }
 
-func failedTexts(e eventlog.Event, _ asked) ([]passage, error) {
+func failedTexts(e event.Event, _ asked) ([]passage, error) {
 	p, err := fact.Decode[fact.Failed](e)
 	if err != nil {
 		return nil, err
@@ -179,9 +180,9 @@ func parts(first string, more ...string) string {
 }
 
 // searchTypes are the facts that the index is made of.
-func searchTypes() (list []eventlog.Type) {
-	for _, t := range eventlog.Types() { // not the map: the order makes the query's text
-		if texts[t] != nil || t == eventlog.SessionDeleted {
+func searchTypes() (list []event.Type) {
+	for _, t := range event.Types() { // not the map: the order makes the query's text
+		if texts[t] != nil || t == event.SessionDeleted {
 			list = append(list, t)
 		}
 	}
@@ -221,7 +222,7 @@ const stretch = 4096
 
 // indexer makes the index. It lives as long as the view.
 type indexer struct {
-	progress func(eventlog.Seq)
+	progress func(event.Seq)
 
 	tx    *sqlx.Tx // what the statements are prepared in; they end with it
 	stmts map[string]*sqlx.Stmt
@@ -256,7 +257,7 @@ func (x *indexer) exec(ctx context.Context, tx *sqlx.Tx, query string, args ...a
 }
 
 // apply passes over what it cannot decode, as the view of the sessions does.
-func (x *indexer) apply(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) error {
+func (x *indexer) apply(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	if x.progress != nil {
 		x.progress(e.Seq)
 	}
@@ -283,7 +284,7 @@ func (x *indexer) apply(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) erro
 	return nil
 }
 
-func (x *indexer) add(ctx context.Context, tx *sqlx.Tx, e eventlog.Event, p passage, provider string) error {
+func (x *indexer) add(ctx context.Context, tx *sqlx.Tx, e event.Event, p passage, provider string) error {
 	id, at := textID(e.Seq, p.kind), e.Time.UnixNano()
 	tokens, chars := segment(p.text)
 	tags := strings.Join([]string{kindTag(p.kind), providerTag(provider), sessionTag(e.Session)}, " ")
@@ -298,7 +299,7 @@ func (x *indexer) add(ctx context.Context, tx *sqlx.Tx, e eventlog.Event, p pass
 }
 
 // textID numbers the texts in the order of the log.
-func textID(seq eventlog.Seq, k Kind) int64 {
+func textID(seq event.Seq, k Kind) int64 {
 	for i, kind := range Kinds() {
 		if kind == k {
 			return int64(seq)*slots + int64(i)
@@ -308,14 +309,14 @@ func textID(seq eventlog.Seq, k Kind) int64 {
 }
 
 // Tags are words that no text can hold by chance in their column.
-func kindTag(k Kind) string                   { return "k" + string(k) }
-func providerTag(name string) string          { return "p" + hex.EncodeToString([]byte(name)) }
-func sessionTag(id eventlog.SessionID) string { return "s" + hex.EncodeToString([]byte(id)) }
+func kindTag(k Kind) string                { return "k" + string(k) }
+func providerTag(name string) string       { return "p" + hex.EncodeToString([]byte(name)) }
+func sessionTag(id event.SessionID) string { return "s" + hex.EncodeToString([]byte(id)) }
 
 // remember keeps what later facts are about: the provider of a session, what is asked.
-func (x *indexer) remember(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) error {
+func (x *indexer) remember(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	switch e.Type {
-	case eventlog.SessionCreated, eventlog.SessionRenamed, eventlog.MessageReceived:
+	case event.SessionCreated, event.SessionRenamed, event.MessageReceived:
 		// The three have the fields of the first, or fewer.
 		p, err := fact.Decode[fact.SessionCreated](e)
 		if err != nil {
@@ -327,9 +328,9 @@ func (x *indexer) remember(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) e
 			ON CONFLICT DO UPDATE SET
 				provider = CASE ?2 WHEN '' THEN provider ELSE ?2 END,
 				name = CASE ?3 WHEN '' THEN name ELSE ?3 END`, string(e.Session), p.Provider, p.Name)
-	case eventlog.SessionDeleted:
+	case event.SessionDeleted:
 		return x.exec(ctx, tx, `UPDATE sessions SET name = '' WHERE id = ?`, string(e.Session)) // it is free again
-	case eventlog.InteractionRequested:
+	case event.InteractionRequested:
 		p, err := fact.Decode[interaction.Question](e)
 		if err != nil {
 			return nil
@@ -352,9 +353,9 @@ func askedBy(p interaction.Question) asked {
 }
 
 // question returns what the question was that e is about, if e is about one.
-func (x *indexer) question(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) (q asked, err error) {
+func (x *indexer) question(ctx context.Context, tx *sqlx.Tx, e event.Event) (q asked, err error) {
 	switch e.Type {
-	case eventlog.InteractionAnswered, eventlog.InteractionLapsed, eventlog.InteractionAnswerRejected:
+	case event.InteractionAnswered, event.InteractionLapsed, event.InteractionAnswerRejected:
 	default:
 		return q, nil
 	}
@@ -369,7 +370,7 @@ func (x *indexer) question(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) (
 }
 
 // provider returns whose session an event belongs to.
-func (x *indexer) provider(ctx context.Context, tx *sqlx.Tx, e eventlog.Event) (string, error) {
+func (x *indexer) provider(ctx context.Context, tx *sqlx.Tx, e event.Event) (string, error) {
 	return x.text(ctx, tx, `SELECT provider FROM sessions WHERE id = ?`, string(e.Session))
 }
 

@@ -7,29 +7,30 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
 // OpenRun is a run that has no outcome, or one that is unknown and that nobody has judged.
 type OpenRun struct {
-	Run       eventlog.RunID     `json:"run_id"`
-	Session   eventlog.SessionID `json:"session_id"`
-	Input     eventlog.InputID   `json:"input_id"`
-	At        time.Time          `json:"at"`
-	Provider  string             `json:"provider"`
-	Text      string             `json:"text"` // of the input
-	Alive     bool               `json:"alive"`
-	Outcome   kernel.Outcome     `json:"outcome"`       // empty: none yet
-	Sent      bool               `json:"prompt_logged"` // the prompt was put on record, just before it was written
-	Lines     int                `json:"lines"`         // of the agent, behind the prompt
-	Answered  bool               `json:"answered"`      // one of them was an answer to a request
-	Arrived   string             `json:"arrived"`       // text of the agent's messages
-	Questions []string           `json:"questions"`     // that were asked
-	Known     string             `json:"known"`         // in words
-	Pruned    bool               `json:"pruned,omitempty"`
+	Run       event.RunID     `json:"run_id"`
+	Session   event.SessionID `json:"session_id"`
+	Input     event.InputID   `json:"input_id"`
+	At        time.Time       `json:"at"`
+	Provider  string          `json:"provider"`
+	Text      string          `json:"text"` // of the input
+	Alive     bool            `json:"alive"`
+	Outcome   kernel.Outcome  `json:"outcome"`       // empty: none yet
+	Sent      bool            `json:"prompt_logged"` // the prompt was put on record, just before it was written
+	Lines     int             `json:"lines"`         // of the agent, behind the prompt
+	Answered  bool            `json:"answered"`      // one of them was an answer to a request
+	Arrived   string          `json:"arrived"`       // text of the agent's messages
+	Questions []string        `json:"questions"`     // that were asked
+	Known     string          `json:"known"`         // in words
+	Pruned    bool            `json:"pruned,omitempty"`
 
-	first eventlog.Seq
+	first event.Seq
 }
 
 // OpenRuns returns the runs that wait for an end or for a person's judgement, oldest first.
@@ -43,14 +44,14 @@ func OpenRuns(ctx context.Context, log *eventlog.Reader, locks string) ([]OpenRu
 	for _, u := range unfinished {
 		list = append(list, OpenRun{Run: u.Run, Alive: u.Alive})
 	}
-	resolved := map[eventlog.RunID]bool{}
-	for e, err := range log.Events(ctx, eventlog.Query{Types: []eventlog.Type{eventlog.RunResolved}}) {
+	resolved := map[event.RunID]bool{}
+	for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.RunResolved}}) {
 		if err != nil {
 			return nil, err
 		}
 		resolved[e.Run] = true
 	}
-	for e, err := range log.Events(ctx, eventlog.Query{Types: []eventlog.Type{eventlog.OutcomeUnknown}}) {
+	for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.OutcomeUnknown}}) {
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +70,7 @@ func OpenRuns(ctx context.Context, log *eventlog.Reader, locks string) ([]OpenRu
 
 // read adds what the run left on the log.
 func (o *OpenRun) read(ctx context.Context, log *eventlog.Reader) error {
-	for e, err := range log.Events(ctx, eventlog.Query{Run: o.Run, Class: eventlog.Fact}) {
+	for e, err := range log.Events(ctx, event.Query{Run: o.Run, Class: event.Fact}) {
 		if err != nil {
 			return err
 		}
@@ -93,14 +94,14 @@ func (o *OpenRun) read(ctx context.Context, log *eventlog.Reader) error {
 }
 
 // apply adds what a fact says; one that cannot be read says nothing.
-func (o *OpenRun) apply(e eventlog.Event) {
+func (o *OpenRun) apply(e event.Event) {
 	switch e.Type {
-	case eventlog.MessageReceived:
+	case event.MessageReceived:
 		o.At, o.Session, o.Input = e.Time, e.Session, e.Input
 		if m, err := fact.Decode[fact.MessageReceived](e); err == nil {
 			o.Text, o.Provider = m.Text, m.Provider
 		}
-	case eventlog.Requested: // there is no input on a log that was cut
+	case event.Requested: // there is no input on a log that was cut
 		o.Session, o.Input = e.Session, e.Input
 		if o.At.IsZero() {
 			o.At = e.Time
@@ -108,7 +109,7 @@ func (o *OpenRun) apply(e eventlog.Event) {
 		if p, err := fact.Decode[fact.Requested](e); err == nil {
 			o.Provider = cmp.Or(o.Provider, p.Provider)
 		}
-	case eventlog.OutcomeUnknown:
+	case event.OutcomeUnknown:
 		if f, err := fact.Decode[fact.Failed](e); err == nil {
 			o.Arrived, o.Known = f.Text, f.Known
 			if f.Error != nil {

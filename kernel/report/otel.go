@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 )
@@ -100,7 +101,7 @@ func (a *otelAttributes) list(key string, values ...string) {
 func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 
 // traceID is a run's trace as OpenTelemetry has it.
-func traceID(r eventlog.Refs) string {
+func traceID(r event.Refs) string {
 	if b, err := hex.DecodeString(string(r.Trace)); err == nil && len(b) == 16 && string(r.Trace) != "00000000000000000000000000000000" {
 		return hex.EncodeToString(b)
 	}
@@ -109,7 +110,7 @@ func traceID(r eventlog.Refs) string {
 }
 
 // spanID follows from what the span is about, so that the same log gives the same spans.
-func spanID(run eventlog.RunID, what, id string) string {
+func spanID(run event.RunID, what, id string) string {
 	sum := sha256.Sum256([]byte("perlica span\x00" + string(run) + "\x00" + what + "\x00" + id))
 	return hex.EncodeToString(sum[:8])
 }
@@ -119,7 +120,7 @@ func spanID(run eventlog.RunID, what, id string) string {
 // generative AI: invoke_agent, below it execute_tool for what the agent reported, and a span
 // for each question, as long as it waited. It says how long, how much and by whom; not what
 // was asked and answered. Times are those of the events.
-func WriteOTel(ctx context.Context, w io.Writer, log *eventlog.Reader, q eventlog.Query, opt FormatOptions) error {
+func WriteOTel(ctx context.Context, w io.Writer, log *eventlog.Reader, q event.Query, opt FormatOptions) error {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
@@ -148,14 +149,14 @@ func WriteOTel(ctx context.Context, w io.Writer, log *eventlog.Reader, q eventlo
 // tracer makes spans of a run's story.
 type tracer struct {
 	opt   FormatOptions
-	run   eventlog.RunID
+	run   event.RunID
 	spans []otelSpan     // the run's is the first
 	open  map[string]int // of tools and questions, by span id
 	end   time.Time      // of what was last heard
 }
 
 // runSpans returns the spans of the run that has the input.
-func runSpans(ctx context.Context, log *eventlog.Reader, input eventlog.Event, opt FormatOptions) ([]otelSpan, error) {
+func runSpans(ctx context.Context, log *eventlog.Reader, input event.Event, opt FormatOptions) ([]otelSpan, error) {
 	t := tracer{opt: opt, run: input.Run, open: map[string]int{}, end: input.Time}
 	t.spans = []otelSpan{{
 		TraceID: traceID(input.Refs), SpanID: spanID(input.Run, "run", ""), Kind: otelClient, Start: nanos(input.Time),
@@ -173,7 +174,7 @@ func runSpans(ctx context.Context, log *eventlog.Reader, input eventlog.Event, o
 	root.Attributes.text("perlica.run.id", string(input.Run))
 	root.Attributes.text("perlica.session.id", string(input.Session))
 	root.Attributes.text("perlica.input.id", string(input.Input))
-	for step, err := range Story(ctx, log, input.Run, eventlog.Query{}) {
+	for step, err := range Story(ctx, log, input.Run, event.Query{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -191,11 +192,11 @@ func runSpans(ctx context.Context, log *eventlog.Reader, input eventlog.Event, o
 var genAIProviders = map[string]string{"claude": "anthropic", "codex": "openai", "gemini": "gcp.gemini"}
 
 // identify finds who was called: in the intent, or in the input; and the agent's own session.
-func (t *tracer) identify(ctx context.Context, log *eventlog.Reader, input eventlog.Event) (provider, conversation string, err error) {
+func (t *tracer) identify(ctx context.Context, log *eventlog.Reader, input event.Event) (provider, conversation string, err error) {
 	if m, err := fact.Decode[fact.MessageReceived](input); err == nil {
 		provider = m.Provider
 	}
-	last, _, err := log.Last(ctx, eventlog.Query{Run: t.run, Class: eventlog.Fact})
+	last, _, err := log.Last(ctx, event.Query{Run: t.run, Class: event.Fact})
 	return cmp.Or(provider, "unknown"), string(last.Conversation), err
 }
 
@@ -313,16 +314,16 @@ func (t *tracer) note(step Step, w StepNote) {
 	if w.Type.Outcome() { // without its payload
 		t.spans[0].End = nanos(step.At)
 		t.spans[0].Attributes.text("perlica.outcome", strings.TrimPrefix(string(w.Type), "llm."))
-		if w.Type != eventlog.Responded {
+		if w.Type != event.Responded {
 			t.spans[0].Status.Code = otelError
 		}
 		return
 	}
-	if !w.Bad && w.Type != eventlog.PolicyDecided && w.Type != eventlog.CancelRequested && w.Type != eventlog.Truncated {
+	if !w.Bad && w.Type != event.PolicyDecided && w.Type != event.CancelRequested && w.Type != event.Truncated {
 		return
 	}
 	e := otelEvent{Time: nanos(step.At), Name: "perlica." + string(w.Type)}
-	if w.Type != eventlog.LineMalformed { // whose text may be the answer's
+	if w.Type != event.LineMalformed { // whose text may be the answer's
 		e.Attributes.text("perlica.text", t.opt.mask(w.Text))
 	}
 	t.spans[0].Events = append(t.spans[0].Events, e)

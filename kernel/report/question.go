@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 )
 
@@ -18,12 +19,12 @@ var (
 // FindQuestion returns the question with this id, or with this unique beginning or end of
 // an id, whether it is open or not. The error is ErrNoQuestion or ErrAmbiguousQuestion.
 func FindQuestion(ctx context.Context, log *eventlog.Reader, ref string) (interaction.Question, error) {
-	q, err := interaction.Find(ctx, log, eventlog.InteractionID(ref))
+	q, err := interaction.Find(ctx, log, event.InteractionID(ref))
 	if ref != "" && err == nil {
 		return q, nil
 	}
-	var found eventlog.InteractionID
-	for e, err := range log.Events(ctx, eventlog.Query{Types: []eventlog.Type{eventlog.InteractionRequested}}) {
+	var found event.InteractionID
+	for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.InteractionRequested}}) {
 		switch {
 		case err != nil:
 			return interaction.Question{}, err

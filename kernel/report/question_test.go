@@ -4,13 +4,13 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 )
 
-func questionFact(id eventlog.InteractionID) eventlog.Event {
-	refs := eventlog.Refs{Run: runA, Interaction: id}
-	return eventlog.NewFact(eventlog.InteractionRequested, "agent", refs, interaction.Question{ID: id, Title: string(id)})
+func questionFact(id event.InteractionID) event.Event {
+	refs := event.Refs{Run: runA, Interaction: id}
+	return event.NewFact(event.InteractionRequested, "agent", refs, interaction.Question{ID: id, Title: string(id)})
 }
 
 func TestFindQuestion(t *testing.T) {

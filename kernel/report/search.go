@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 )
@@ -24,7 +25,7 @@ type Search struct {
 // OpenSearch opens the index in the file at path and applies what the log has since gained,
 // which is all of it the first time; progress, unless it is nil, is told how far that is. The
 // caller must Close it, before the log.
-func OpenSearch(ctx context.Context, log *eventlog.Reader, path string, progress func(eventlog.Seq)) (*Search, error) {
+func OpenSearch(ctx context.Context, log *eventlog.Reader, path string, progress func(event.Seq)) (*Search, error) {
 	x := &indexer{progress: progress}
 	v, err := eventlog.OpenView(ctx, log, path, x.projection())
 	if err != nil {
@@ -41,7 +42,7 @@ type Wanted struct {
 	Phrases  []string // each must be in the text: its words, in this order
 	Kinds    []Kind   // one of these
 	Provider string
-	Session  eventlog.SessionID
+	Session  event.SessionID
 	Since    time.Time // not older than
 	Before   time.Time // older than
 	Width    int       // of an excerpt, in runes; 0 means 160
@@ -49,7 +50,7 @@ type Wanted struct {
 
 // Hit is a text that was found.
 type Hit struct {
-	Event    eventlog.Event // that holds it
+	Event    event.Event // that holds it
 	Kind     Kind
 	Provider string // of the session; may be empty
 	Excerpt  []Piece
@@ -187,13 +188,13 @@ func (s *Search) stretch(ctx context.Context, since, before int64) (low, high in
 
 // hit reads what was found from the log; ok is false if it is not there any more.
 func (s *Search) hit(ctx context.Context, id int64, provider string, w Wanted) (h Hit, ok bool, err error) {
-	seq := eventlog.Seq(id / slots)
-	e, ok, err := s.log.Last(ctx, eventlog.Query{After: seq - 1, Until: seq})
+	seq := event.Seq(id / slots)
+	e, ok, err := s.log.Last(ctx, event.Query{After: seq - 1, Until: seq})
 	if err != nil || !ok {
 		return h, false, err
 	}
 	var q asked
-	if e.Interaction != "" && e.Type != eventlog.InteractionRequested {
+	if e.Interaction != "" && e.Type != event.InteractionRequested {
 		if q, err = s.asked(ctx, e.Interaction); err != nil {
 			return h, false, err
 		}
@@ -211,8 +212,8 @@ func (s *Search) hit(ctx context.Context, id int64, provider string, w Wanted) (
 }
 
 // asked returns what a question was.
-func (s *Search) asked(ctx context.Context, id eventlog.InteractionID) (asked, error) {
-	e, ok, err := s.log.Last(ctx, eventlog.Query{Interaction: id, Types: []eventlog.Type{eventlog.InteractionRequested}})
+func (s *Search) asked(ctx context.Context, id event.InteractionID) (asked, error) {
+	e, ok, err := s.log.Last(ctx, event.Query{Interaction: id, Types: []event.Type{event.InteractionRequested}})
 	if err != nil || !ok {
 		return asked{}, err
 	}
@@ -224,8 +225,8 @@ func (s *Search) asked(ctx context.Context, id eventlog.InteractionID) (asked, e
 }
 
 // FindSession is the function FindSession, without reading the log for it.
-func (s *Search) FindSession(ctx context.Context, ref string) (eventlog.SessionID, error) {
-	var ids []eventlog.SessionID
+func (s *Search) FindSession(ctx context.Context, ref string) (event.SessionID, error) {
+	var ids []event.SessionID
 	for _, where := range []string{
 		`id = ?1`,
 		`name = ?1`,
@@ -238,7 +239,7 @@ func (s *Search) FindSession(ctx context.Context, ref string) (eventlog.SessionI
 		if ref == "" || len(ids) == 0 {
 			continue
 		}
-		var found matches[eventlog.SessionID]
+		var found matches[event.SessionID]
 		for _, id := range ids {
 			found.add(id, true)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -122,7 +123,7 @@ func TestSearchByTimeOverStretches(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	refs := eventlog.Refs{Session: "s", Run: "r"}
+	refs := event.Refs{Session: "s", Run: "r"}
 	for i := range 1500 { // three stretches
 		clock = start.Add(time.Duration(i) * time.Second)
 		text := "word"
@@ -132,7 +133,7 @@ func TestSearchByTimeOverStretches(t *testing.T) {
 		case 100: // and the other way round
 			clock, text = start.Add(24*time.Hour), "word ahead"
 		}
-		if err := log.Record(eventlog.NewFact(eventlog.MessageReceived, "user", refs, fact.MessageReceived{Text: text})); err != nil {
+		if err := log.Record(event.NewFact(event.MessageReceived, "user", refs, fact.MessageReceived{Text: text})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -173,12 +174,12 @@ func TestSearchCatchesUp(t *testing.T) {
 	log := logWith(t)
 	path := filepath.Join(t.TempDir(), "search.db")
 	all := slices.Concat(storyEvents(), failedEvents())
-	var told []eventlog.Seq
+	var told []event.Seq
 	for _, e := range all {
 		if _, err := log.Append(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
-		s, err := OpenSearch(t.Context(), &log.Reader, path, func(at eventlog.Seq) { told = append(told, at) })
+		s, err := OpenSearch(t.Context(), &log.Reader, path, func(at event.Seq) { told = append(told, at) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,12 +205,12 @@ func TestSearchCatchesUp(t *testing.T) {
 
 func TestSearchFindSession(t *testing.T) {
 	log := logWith(t,
-		sessionFact(eventlog.SessionCreated, sessionA, "old name"),
-		sessionFact(eventlog.SessionRenamed, sessionA, "spine"),
+		sessionFact(event.SessionCreated, sessionA, "old name"),
+		sessionFact(event.SessionRenamed, sessionA, "spine"),
 		inputFact(sessionA, runA, "job-1"),
-		sessionFact(eventlog.SessionCreated, sessionB, "gone"),
+		sessionFact(event.SessionCreated, sessionB, "gone"),
 		inputFact(sessionB, runB, "job-2"),
-		sessionFact(eventlog.SessionDeleted, sessionB, ""),
+		sessionFact(event.SessionDeleted, sessionB, ""),
 	)
 	s := searchIn(t, log)
 	for _, ref := range []string{sessionA, sessionB, "spine", "old name", "gone", "a001", "b002", "0199", "0199aaaa-0000-7000-8000", "001", "", "nosuch"} {

@@ -10,6 +10,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
@@ -66,8 +67,8 @@ type StatsQuery struct {
 // ReadStats counts. It reads facts only. Of a fact whose payload is withheld its type is
 // counted.
 func ReadStats(ctx context.Context, log *eventlog.Reader, q StatsQuery) (Stats, error) {
-	c := counter{q: q, runs: map[eventlog.RunID]*runNumbers{}, providers: map[eventlog.SessionID]string{}, answers: map[Answers]int{}}
-	for e, err := range log.Events(ctx, eventlog.Query{Types: []eventlog.Type{eventlog.SessionCreated}}) {
+	c := counter{q: q, runs: map[event.RunID]*runNumbers{}, providers: map[event.SessionID]string{}, answers: map[Answers]int{}}
+	for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.SessionCreated}}) {
 		if err != nil {
 			return Stats{}, err
 		}
@@ -76,7 +77,7 @@ func ReadStats(ctx context.Context, log *eventlog.Reader, q StatsQuery) (Stats, 
 		}
 	}
 	// What begins before Before may end behind it.
-	for e, err := range log.Events(ctx, eventlog.Query{Class: eventlog.Fact, Types: counted, Since: q.Since}) {
+	for e, err := range log.Events(ctx, event.Query{Class: event.Fact, Types: counted, Since: q.Since}) {
 		if err != nil {
 			return Stats{}, err
 		}
@@ -89,10 +90,10 @@ func ReadStats(ctx context.Context, log *eventlog.Reader, q StatsQuery) (Stats, 
 }
 
 // counted are the facts that say something in numbers.
-var counted = []eventlog.Type{
-	eventlog.MessageReceived, eventlog.Requested, eventlog.Responded, eventlog.ProviderError, eventlog.OutcomeUnknown,
-	eventlog.CallEnforced, eventlog.ToolBlocked, eventlog.PolicyUnasked, eventlog.PolicyDecided,
-	eventlog.InteractionRequested, eventlog.InteractionAnswered, eventlog.InteractionLapsed,
+var counted = []event.Type{
+	event.MessageReceived, event.Requested, event.Responded, event.ProviderError, event.OutcomeUnknown,
+	event.CallEnforced, event.ToolBlocked, event.PolicyUnasked, event.PolicyDecided,
+	event.InteractionRequested, event.InteractionAnswered, event.InteractionLapsed,
 }
 
 // runNumbers are those of one run; its Runs, Calls and outcomes are 0 or 1.
@@ -102,39 +103,39 @@ type runNumbers struct {
 	provider string
 	answers  []Answers
 	withheld int
-	options  map[eventlog.InteractionID][]interaction.Option
+	options  map[event.InteractionID][]interaction.Option
 }
 
 // costReport is what an agent's session had cost when a run ended.
 type costReport struct {
-	refs eventlog.Refs
+	refs event.Refs
 	cost acp.Cost
 }
 
 type counter struct {
 	q         StatsQuery
-	runs      map[eventlog.RunID]*runNumbers
+	runs      map[event.RunID]*runNumbers
 	order     []*runNumbers
-	providers map[eventlog.SessionID]string
+	providers map[event.SessionID]string
 	answers   map[Answers]int
 	reports   []costReport // in order, also of runs that are not counted
 }
 
-func (c *counter) add(e eventlog.Event) {
-	if e.Type == eventlog.Responded {
+func (c *counter) add(e event.Event) {
+	if e.Type == event.Responded {
 		if a, err := fact.Decode[fact.Responded](e); err == nil && a.Cost != nil {
 			c.reports = append(c.reports, costReport{e.Refs, *a.Cost})
 		}
 	}
 	r := c.runs[e.Run]
 	if r == nil {
-		begins := e.Type == eventlog.MessageReceived
+		begins := e.Type == event.MessageReceived
 		if !begins || !c.q.Before.IsZero() && !e.Time.Before(c.q.Before) {
 			return // of a run that began before Since, or behind Before
 		}
 		r = &runNumbers{
 			Numbers: Numbers{Runs: 1}, day: e.Time.In(c.q.Zone).Format(time.DateOnly), provider: c.providers[e.Session],
-			options: map[eventlog.InteractionID][]interaction.Option{},
+			options: map[event.InteractionID][]interaction.Option{},
 		}
 		c.runs[e.Run] = r
 		c.order = append(c.order, r)
@@ -146,28 +147,28 @@ func (c *counter) add(e eventlog.Event) {
 }
 
 // apply adds what a fact says; what cannot be read is counted by its type.
-func (r *runNumbers) apply(e eventlog.Event) {
+func (r *runNumbers) apply(e event.Event) {
 	switch e.Type {
-	case eventlog.MessageReceived:
+	case event.MessageReceived:
 		if m, err := fact.Decode[fact.MessageReceived](e); err == nil {
 			r.provider = cmp.Or(m.Provider, r.provider)
 		}
-	case eventlog.Responded:
+	case event.Responded:
 		r.Responded, r.Calls = 1, 1
 		if a, err := fact.Decode[fact.Responded](e); err == nil {
 			r.spent(a)
 		}
-	case eventlog.ProviderError:
+	case event.ProviderError:
 		r.Failed = 1
-	case eventlog.OutcomeUnknown:
+	case event.OutcomeUnknown:
 		r.Unknown, r.Calls = 1, 1
-	case eventlog.CallEnforced:
+	case event.CallEnforced:
 		if n, err := fact.Decode[fact.Enforced](e); err == nil {
 			r.Calls = n.Calls
 		}
-	case eventlog.ToolBlocked:
+	case event.ToolBlocked:
 		r.Blocked++
-	case eventlog.PolicyUnasked:
+	case event.PolicyUnasked:
 		if u, err := fact.Decode[fact.UnaskedTool](e); err != nil || u.FreedBy == "" {
 			r.Unasked++
 		}
@@ -182,14 +183,14 @@ func (r *runNumbers) spent(a fact.Responded) {
 }
 
 // question counts questions and who answered them.
-func (r *runNumbers) question(e eventlog.Event) {
+func (r *runNumbers) question(e event.Event) {
 	switch e.Type {
-	case eventlog.InteractionRequested:
+	case event.InteractionRequested:
 		r.Asked++
 		if q, err := fact.Decode[interaction.Question](e); err == nil {
 			r.options[e.Interaction] = q.Options
 		}
-	case eventlog.InteractionAnswered:
+	case event.InteractionAnswered:
 		a, err := fact.Decode[interaction.Answer](e)
 		r.answers = append(r.answers, Answers{Kind: "person", Who: nameOf(a.By, err)})
 		for _, o := range r.options[e.Interaction] {
@@ -197,11 +198,11 @@ func (r *runNumbers) question(e eventlog.Event) {
 				r.decided(o.Allows())
 			}
 		}
-	case eventlog.InteractionLapsed:
+	case event.InteractionLapsed:
 		l, err := fact.Decode[interaction.Resolution](e)
 		r.answers = append(r.answers, Answers{Kind: "nobody", Who: nameOf(words(string(l.Reason)), err)})
 		r.Unanswered++
-	case eventlog.PolicyDecided:
+	case event.PolicyDecided:
 		r.Asked++
 		d, err := fact.Decode[fact.PolicyDecided](e)
 		r.answers = append(r.answers, Answers{Kind: nameOf(d.By, err)})
@@ -230,7 +231,7 @@ func (r *runNumbers) decided(yes bool) {
 // spend tells the runs what they cost.
 func (c *counter) spend(ctx context.Context, log *eventlog.Reader) error {
 	var costs Costs
-	older := eventlog.Query{Before: c.q.Since}
+	older := event.Query{Before: c.q.Since}
 	if c.q.Since.IsZero() {
 		older.Before = time.Unix(0, 0) // all was looked at
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
@@ -29,38 +30,38 @@ func statsLog(t *testing.T) *eventlog.Log {
 			t.Error(err)
 		}
 	})
-	put := func(typ eventlog.Type, run string, v any) {
+	put := func(typ event.Type, run string, v any) {
 		t.Helper()
-		refs := eventlog.Refs{Session: eventlog.SessionID("s" + run), Run: eventlog.RunID(run), Input: eventlog.InputID("i" + run)}
-		if typ == eventlog.InteractionRequested || typ == eventlog.InteractionAnswered {
-			refs.Interaction = eventlog.InteractionID("q" + run)
+		refs := event.Refs{Session: event.SessionID("s" + run), Run: event.RunID(run), Input: event.InputID("i" + run)}
+		if typ == event.InteractionRequested || typ == event.InteractionAnswered {
+			refs.Interaction = event.InteractionID("q" + run)
 		}
-		if typ == eventlog.InteractionLapsed {
+		if typ == event.InteractionLapsed {
 			refs.Interaction = "lapsed"
 		}
-		if _, err := log.Append(t.Context(), eventlog.NewFact(typ, "test", refs, v)); err != nil {
+		if _, err := log.Append(t.Context(), event.NewFact(typ, "test", refs, v)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	put(eventlog.SessionCreated, "1", fact.SessionCreated{Provider: "claude"})
-	put(eventlog.MessageReceived, "1", fact.MessageReceived{Provider: "claude"})
-	put(eventlog.Requested, "1", fact.Requested{Provider: "claude"})
-	put(eventlog.InteractionRequested, "1", interaction.Question{Options: []interaction.Option{{ID: "y", Kind: "allow_once"}, {ID: "n", Kind: "reject_once"}}})
-	put(eventlog.InteractionAnswered, "1", interaction.Answer{Option: "n", By: "alice"})
-	put(eventlog.PolicyDecided, "1", fact.PolicyDecided{Effect: "deny", By: "rule"})
-	put(eventlog.PolicyDecided, "1", fact.PolicyDecided{Effect: "allow", By: "standing"})
-	put(eventlog.InteractionLapsed, "1", interaction.Resolution{Reason: interaction.TimeUp})
-	put(eventlog.ToolBlocked, "1", fact.ToolBlocked{})
+	put(event.SessionCreated, "1", fact.SessionCreated{Provider: "claude"})
+	put(event.MessageReceived, "1", fact.MessageReceived{Provider: "claude"})
+	put(event.Requested, "1", fact.Requested{Provider: "claude"})
+	put(event.InteractionRequested, "1", interaction.Question{Options: []interaction.Option{{ID: "y", Kind: "allow_once"}, {ID: "n", Kind: "reject_once"}}})
+	put(event.InteractionAnswered, "1", interaction.Answer{Option: "n", By: "alice"})
+	put(event.PolicyDecided, "1", fact.PolicyDecided{Effect: "deny", By: "rule"})
+	put(event.PolicyDecided, "1", fact.PolicyDecided{Effect: "allow", By: "standing"})
+	put(event.InteractionLapsed, "1", interaction.Resolution{Reason: interaction.TimeUp})
+	put(event.ToolBlocked, "1", fact.ToolBlocked{})
 	now = now.Add(2 * time.Hour) // its end is on the next day
-	put(eventlog.Responded, "1", fact.Responded{
+	put(event.Responded, "1", fact.Responded{
 		Usage: json.RawMessage(`{"inputTokens":10,"outputTokens":20}`), Cost: &acp.Cost{Amount: 0.5, Currency: "EUR"},
 	})
-	put(eventlog.CallEnforced, "1", fact.Enforced{Calls: 1})
-	put(eventlog.MessageReceived, "2", fact.MessageReceived{Provider: "claude"})
-	put(eventlog.Requested, "2", fact.Requested{Provider: "claude"})
-	put(eventlog.PolicyUnasked, "2", fact.UnaskedTool{})
-	put(eventlog.OutcomeUnknown, "2", fact.Failed{})
-	put(eventlog.MessageReceived, "3", fact.MessageReceived{Provider: "codex"})
+	put(event.CallEnforced, "1", fact.Enforced{Calls: 1})
+	put(event.MessageReceived, "2", fact.MessageReceived{Provider: "claude"})
+	put(event.Requested, "2", fact.Requested{Provider: "claude"})
+	put(event.PolicyUnasked, "2", fact.UnaskedTool{})
+	put(event.OutcomeUnknown, "2", fact.Failed{})
+	put(event.MessageReceived, "3", fact.MessageReceived{Provider: "codex"})
 	return log
 }
 
@@ -117,18 +118,18 @@ func TestStatsOfAPrunedLog(t *testing.T) {
 
 func TestOpenRuns(t *testing.T) {
 	log := statsLog(t)
-	refs := eventlog.Refs{Session: "s9", Run: "9", Input: "i9"}
-	line := func(typ eventlog.Type, text string) eventlog.Event {
-		return eventlog.Event{Type: typ, Class: eventlog.Frame, Actor: "agent", Refs: refs, Payload: []byte(text)}
+	refs := event.Refs{Session: "s9", Run: "9", Input: "i9"}
+	line := func(typ event.Type, text string) event.Event {
+		return event.Event{Type: typ, Class: event.Frame, Actor: "agent", Refs: refs, Payload: []byte(text)}
 	}
 	asked := refs
 	asked.Interaction = "q9"
 	if _, err := log.Append(t.Context(),
-		eventlog.NewFact(eventlog.MessageReceived, "user", refs, fact.MessageReceived{Text: "do it", Provider: "p"}),
-		eventlog.NewFact(eventlog.Requested, "perlica", refs, fact.Requested{Provider: "p"}),
-		line(eventlog.RequestSent, `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{}}`),
-		line(eventlog.NotificationReceived, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"c","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"half"}}}}`),
-		eventlog.NewFact(eventlog.InteractionRequested, "agent", asked, interaction.Question{Title: "may I?"}),
+		event.NewFact(event.MessageReceived, "user", refs, fact.MessageReceived{Text: "do it", Provider: "p"}),
+		event.NewFact(event.Requested, "perlica", refs, fact.Requested{Provider: "p"}),
+		line(event.RequestSent, `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{}}`),
+		line(event.NotificationReceived, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"c","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"half"}}}}`),
+		event.NewFact(event.InteractionRequested, "agent", asked, interaction.Question{Title: "may I?"}),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func TestOpenRuns(t *testing.T) {
 		o.Text != "do it" || o.Session != "s9" || len(o.Questions) != 1 || o.Questions[0] != "may I?" || o.Pruned {
 		t.Errorf("%+v", o)
 	}
-	if _, err := log.Append(t.Context(), eventlog.NewFact(eventlog.RunResolved, "user", eventlog.Refs{Run: "2"}, fact.Resolved{})); err != nil {
+	if _, err := log.Append(t.Context(), event.NewFact(event.RunResolved, "user", event.Refs{Run: "2"}, fact.Resolved{})); err != nil {
 		t.Fatal(err)
 	}
 	if list, err = OpenRuns(t.Context(), &log.Reader, t.TempDir()); err != nil || len(list) != 1 || list[0].Run != "9" {

@@ -10,6 +10,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
@@ -18,7 +19,7 @@ import (
 
 // Step is one thing that happened in a run, as its events tell it.
 type Step struct {
-	Seq  eventlog.Seq // of the event with which it began
+	Seq  event.Seq // of the event with which it began
 	At   time.Time
 	What StepKind
 }
@@ -30,9 +31,9 @@ type StepKind interface{ step() }
 type (
 	// StepInput is what was asked, and by whom.
 	StepInput struct {
-		Run         eventlog.RunID
-		Session     eventlog.SessionID
-		Input       eventlog.InputID
+		Run         event.RunID
+		Session     event.SessionID
+		Input       event.InputID
 		Text        string
 		Attachments []string
 		Source      string
@@ -66,7 +67,7 @@ type (
 	}
 	// StepNote is any other fact, in words.
 	StepNote struct {
-		Type eventlog.Type
+		Type event.Type
 		Text string
 		Bad  bool
 	}
@@ -83,10 +84,10 @@ func (StepNote) step()    {}
 // Story tells a run from its events, in the order in which they are on the log; q narrows
 // it further. Frames become what they mean; those that mean nothing to a reader, such as
 // the agent's start, are left out.
-func Story(ctx context.Context, log *eventlog.Reader, run eventlog.RunID, q eventlog.Query) iter.Seq2[Step, error] {
+func Story(ctx context.Context, log *eventlog.Reader, run event.RunID, q event.Query) iter.Seq2[Step, error] {
 	q.Run = run
 	return func(yield func(Step, error) bool) {
-		n := narrator{yield: yield, spent: spentIn(ctx, log), questions: map[eventlog.InteractionID]interaction.Question{}, tools: map[acp.ToolCallId]fact.ToolSeen{}}
+		n := narrator{yield: yield, spent: spentIn(ctx, log), questions: map[event.InteractionID]interaction.Question{}, tools: map[acp.ToolCallId]fact.ToolSeen{}}
 		for e, err := range log.Events(ctx, q) {
 			if err != nil {
 				yield(Step{}, err)
@@ -103,12 +104,12 @@ func Story(ctx context.Context, log *eventlog.Reader, run eventlog.RunID, q even
 // narrator turns events into steps.
 type narrator struct {
 	yield     func(Step, error) bool
-	spent     func(eventlog.Event, acp.Cost) (float64, error)
+	spent     func(event.Event, acp.Cost) (float64, error)
 	said      strings.Builder // what is being said; pieces of it may follow
 	thought   bool            // whether that is a thought
 	saidAt    Step
 	spoken    strings.Builder // all messages so far
-	questions map[eventlog.InteractionID]interaction.Question
+	questions map[event.InteractionID]interaction.Question
 	tools     map[acp.ToolCallId]fact.ToolSeen
 }
 
@@ -123,12 +124,12 @@ func (n *narrator) flush() bool {
 	return n.yield(step, nil)
 }
 
-func (n *narrator) put(e eventlog.Event, what StepKind) bool {
+func (n *narrator) put(e event.Event, what StepKind) bool {
 	return n.flush() && n.yield(Step{Seq: e.Seq, At: e.Time, What: what}, nil)
 }
 
-func (n *narrator) tell(e eventlog.Event) bool {
-	if e.Class == eventlog.Frame && e.Type != eventlog.LineMalformed {
+func (n *narrator) tell(e event.Event) bool {
+	if e.Class == event.Frame && e.Type != event.LineMalformed {
 		return n.frame(e)
 	}
 	what, err := n.fact(e)
@@ -147,89 +148,89 @@ func (n *narrator) tell(e eventlog.Event) bool {
 	return what == nil || n.put(e, what)
 }
 
-func note(e eventlog.Event) StepNote {
+func note(e event.Event) StepNote {
 	return StepNote{Type: e.Type, Text: Summarize(e), Bad: badNews[e.Type]}
 }
 
 // noteWords introduce the facts that speak for themselves.
-var noteWords = map[eventlog.Type]string{
-	eventlog.MessageReceived:           "the input",
-	eventlog.Responded:                 "the answer",
-	eventlog.ProviderError:             "provider error",
-	eventlog.OutcomeUnknown:            "outcome unknown",
-	eventlog.InteractionRequested:      "a question",
-	eventlog.InteractionAnswered:       "an answer to a question",
-	eventlog.RunResolved:               "judged",
-	eventlog.Truncated:                 "history cut",
-	eventlog.Requested:                 "the call is on record",
-	eventlog.CallEnforced:              "in all",
-	eventlog.CancelRequested:           "stopped",
-	eventlog.ToolBlocked:               "refused",
-	eventlog.RequestTimeout:            "timeout",
-	eventlog.LineMalformed:             "a line that is no message",
-	eventlog.LineOversized:             "over the limit",
-	eventlog.SessionStarted:            "the agent is ready",
-	eventlog.SessionClosed:             "the agent's session",
-	eventlog.ReplySent:                 "told the agent",
-	eventlog.InteractionAnswerRejected: "a late or wrong answer",
-	eventlog.PolicyDecided:             "policy",
-	eventlog.PolicyUnasked:             "ran unasked",
-	eventlog.ApprovalRemembered:        "remembered",
-	eventlog.ApprovalRevoked:           "no longer remembered",
-	eventlog.SessionCreated:            "a new session",
+var noteWords = map[event.Type]string{
+	event.MessageReceived:           "the input",
+	event.Responded:                 "the answer",
+	event.ProviderError:             "provider error",
+	event.OutcomeUnknown:            "outcome unknown",
+	event.InteractionRequested:      "a question",
+	event.InteractionAnswered:       "an answer to a question",
+	event.RunResolved:               "judged",
+	event.Truncated:                 "history cut",
+	event.Requested:                 "the call is on record",
+	event.CallEnforced:              "in all",
+	event.CancelRequested:           "stopped",
+	event.ToolBlocked:               "refused",
+	event.RequestTimeout:            "timeout",
+	event.LineMalformed:             "a line that is no message",
+	event.LineOversized:             "over the limit",
+	event.SessionStarted:            "the agent is ready",
+	event.SessionClosed:             "the agent's session",
+	event.ReplySent:                 "told the agent",
+	event.InteractionAnswerRejected: "a late or wrong answer",
+	event.PolicyDecided:             "policy",
+	event.PolicyUnasked:             "ran unasked",
+	event.ApprovalRemembered:        "remembered",
+	event.ApprovalRevoked:           "no longer remembered",
+	event.SessionCreated:            "a new session",
 }
 
 // Words introduce the text of a note.
 func (n StepNote) Words() string { return cmp.Or(noteWords[n.Type], string(n.Type)) }
 
 // badNews are the facts that nobody should overlook.
-var badNews = map[eventlog.Type]bool{
-	eventlog.PolicyUnasked: true, eventlog.ReplyFailed: true, eventlog.RequestTimeout: true,
-	eventlog.LineMalformed: true, eventlog.LineOversized: true, eventlog.ToolBlocked: true,
+var badNews = map[event.Type]bool{
+	event.PolicyUnasked: true, event.ReplyFailed: true, event.RequestTimeout: true,
+	event.LineMalformed: true, event.LineOversized: true, event.ToolBlocked: true,
 }
 
 // fact returns what a fact tells, or nil if that is told elsewhere.
-func (n *narrator) fact(e eventlog.Event) (StepKind, error) {
+func (n *narrator) fact(e event.Event) (StepKind, error) {
 	if e.Payload == nil {
 		return n.withheld(e)
 	}
 	switch e.Type {
-	case eventlog.MessageReceived:
+	case event.MessageReceived:
 		m, err := fact.Decode[fact.MessageReceived](e)
 		return StepInput{
 			Run: e.Run, Session: e.Session, Input: e.Input, Text: m.Text, Attachments: m.Attachments,
 			Source: m.Source, Sender: m.Sender, Dir: m.Dir, Provider: m.Provider,
 		}, err
-	case eventlog.InteractionRequested:
+	case event.InteractionRequested:
 		q, err := fact.Decode[interaction.Question](e)
 		q.ID, q.Refs, q.Asked, q.Writer = e.Interaction, e.Refs, e.Time, e.Writer
 		n.questions[q.ID] = q
 		return StepAsked{q}, err
-	case eventlog.InteractionAnswered:
+	case event.InteractionAnswered:
 		a, err := fact.Decode[interaction.Answer](e)
 		q := n.questions[e.Interaction]
 		return StepClosed{Question: q, Answer: &a, Took: e.Time.Sub(q.Asked)}, err
-	case eventlog.InteractionLapsed:
+	case event.InteractionLapsed:
 		l, err := fact.Decode[interaction.Resolution](e)
 		q := n.questions[e.Interaction]
 		return StepClosed{Question: q, Reason: l.Reason, Took: e.Time.Sub(q.Asked)}, err
-	case eventlog.Responded, eventlog.ProviderError, eventlog.OutcomeUnknown:
+	case event.Responded, event.ProviderError, event.OutcomeUnknown:
 		return n.outcome(e)
-	case eventlog.SessionClosed:
+	case event.SessionClosed:
 		c, err := fact.Decode[fact.SessionClosed](e)
 		if c.Error == "" {
 			return nil, err
 		}
-	case eventlog.ToolResult, eventlog.InteractionResolved:
+	case event.ToolResult, event.InteractionResolved:
 		return nil, nil // tool.blocked and acp.reply.* have told it
 	}
 	return note(e), nil
 }
 
 // withheld returns what a fact tells without its payload.
-func (n *narrator) withheld(e eventlog.Event) (StepKind, error) {
+func (n *narrator) withheld(e event.Event) (StepKind, error) {
 	switch {
-	case e.Type == eventlog.MessageReceived:
+	case e.Type == event.MessageReceived:
 		return StepInput{Run: e.Run, Session: e.Session, Input: e.Input, Pruned: true}, nil
 	case e.Type.Outcome():
 		return n.outcome(e)
@@ -237,17 +238,17 @@ func (n *narrator) withheld(e eventlog.Event) (StepKind, error) {
 	return note(e), nil
 }
 
-func (n *narrator) outcome(e eventlog.Event) (StepKind, error) {
+func (n *narrator) outcome(e event.Event) (StepKind, error) {
 	var o StepOutcome
 	err := o.Apply(e)
 	o.Run = e.Run
 	o.Told = strings.TrimSpace(n.spoken.String()) == strings.TrimSpace(o.Text)
 	switch e.Type {
-	case eventlog.Responded:
+	case event.Responded:
 		if p, err := fact.Decode[fact.Responded](e); err == nil {
 			o.First = time.Duration(p.FirstMS) * time.Millisecond
 		}
-	case eventlog.OutcomeUnknown:
+	case event.OutcomeUnknown:
 		if p, err := fact.Decode[fact.Failed](e); err == nil {
 			o.Known = p.Known
 		}
@@ -256,8 +257,8 @@ func (n *narrator) outcome(e eventlog.Event) (StepKind, error) {
 }
 
 // frame tells what a line of the agent means.
-func (n *narrator) frame(e eventlog.Event) bool {
-	if e.Type == eventlog.ResponseReceived || e.Type == eventlog.NotificationReceived {
+func (n *narrator) frame(e event.Event) bool {
+	if e.Type == event.ResponseReceived || e.Type == event.NotificationReceived {
 		if u, ok := provider.ParseUpdate(e.Payload); ok {
 			return n.update(e, u)
 		}
@@ -265,7 +266,7 @@ func (n *narrator) frame(e eventlog.Event) bool {
 	return true
 }
 
-func (n *narrator) update(e eventlog.Event, u provider.Update) bool {
+func (n *narrator) update(e event.Event, u provider.Update) bool {
 	switch {
 	case u.Kind == provider.AgentMessageChunk || u.Kind == provider.AgentThoughtChunk:
 		return n.say(e, StepSaid{Text: u.Text, Thought: u.Kind == provider.AgentThoughtChunk})
@@ -275,7 +276,7 @@ func (n *narrator) update(e eventlog.Event, u provider.Update) bool {
 	return true
 }
 
-func (n *narrator) say(e eventlog.Event, s StepSaid) bool {
+func (n *narrator) say(e event.Event, s StepSaid) bool {
 	if s.Text == "" {
 		return true
 	}
@@ -294,7 +295,7 @@ func (n *narrator) say(e eventlog.Event, s StepSaid) bool {
 }
 
 // tool tells of a tool call when it is first reported and when it has ended.
-func (n *narrator) tool(e eventlog.Event, t provider.ToolCall) bool {
+func (n *narrator) tool(e event.Event, t provider.ToolCall) bool {
 	seen, known := n.tools[t.ID]
 	seen.ID = string(t.ID)
 	for _, f := range []struct {

@@ -10,6 +10,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
@@ -20,11 +21,11 @@ import (
 // Summarize says in a few words what an event holds. It never fails: of what it cannot
 // read it shows the beginning. The text may hold whatever an agent wrote; it is neither
 // cut to a width nor made fit for a terminal.
-func Summarize(e eventlog.Event) string {
+func Summarize(e event.Event) string {
 	if e.Payload == nil {
 		return fmt.Sprintf("payload withheld (%d bytes)", e.PayloadLen)
 	}
-	if e.Class == eventlog.Frame {
+	if e.Class == event.Frame {
 		return summarizeFrame(e.Payload)
 	}
 	if f, ok := summaries[e.Type]; ok {
@@ -36,26 +37,26 @@ func Summarize(e eventlog.Event) string {
 }
 
 // summaries has the words for each type of fact.
-var summaries = map[eventlog.Type]func(eventlog.Event) (string, error){
-	eventlog.MessageReceived: summary(func(p fact.MessageReceived) string {
+var summaries = map[event.Type]func(event.Event) (string, error){
+	event.MessageReceived: summary(func(p fact.MessageReceived) string {
 		return fmt.Sprintf("%s (%s) to %s: %s", p.Sender, p.Source, p.Provider, beginning(p.Text))
 	}),
-	eventlog.Truncated: summary(func(p fact.Truncated) string {
+	event.Truncated: summary(func(p fact.Truncated) string {
 		text := fmt.Sprintf("%s of history kept, %d left out; the budget is %d tokens", english.Plural(p.Kept, "turn", ""), p.Dropped, p.Budget)
 		if p.Gone > 0 {
 			text += fmt.Sprintf("; %s no longer on record", english.Plural(p.Gone, "turn", ""))
 		}
 		return text
 	}),
-	eventlog.Requested: summary(func(p fact.Requested) string {
+	event.Requested: summary(func(p fact.Requested) string {
 		return fmt.Sprintf("%s is about to get a prompt of %s", p.Provider, english.Plural(p.Bytes, "byte", ""))
 	}),
-	eventlog.Responded: summary(func(p fact.Responded) string {
+	event.Responded: summary(func(p fact.Responded) string {
 		return fmt.Sprintf("%s after %s: %s", cmp.Or(p.StopReason, "no stop reason"), millis(p.DurationMS), beginning(p.Text))
 	}),
-	eventlog.ProviderError:  summary(failedSummary),
-	eventlog.OutcomeUnknown: summary(failedSummary),
-	eventlog.CallEnforced: summary(func(p fact.Enforced) string {
+	event.ProviderError:  summary(failedSummary),
+	event.OutcomeUnknown: summary(failedSummary),
+	event.CallEnforced: summary(func(p fact.Enforced) string {
 		text := fmt.Sprintf("%s, %s asked (%d allowed, %d denied, %d unanswered), %s refused, %d unasked",
 			english.Plural(p.Calls, "call", ""), english.Plural(p.Permissions.Asked, "question", ""), p.Permissions.Allowed, p.Permissions.Denied,
 			p.Permissions.Unanswered, english.Plural(p.Blocked, "request", ""), p.Unasked)
@@ -64,13 +65,13 @@ var summaries = map[eventlog.Type]func(eventlog.Event) (string, error){
 		}
 		return text
 	}),
-	eventlog.CancelRequested: summary(func(p kernel.Stop) string { return "by " + p.By + ": " + p.Why }),
-	eventlog.ToolBlocked:     summary(func(p fact.ToolBlocked) string { return p.Method + ": nothing runs here" }),
-	eventlog.ToolResult:      summary(func(p fact.ToolResult) string { return p.Method + " was not carried out" }),
-	eventlog.LineOversized:   summary(func(p fact.OversizedLine) string { return "a line of " + english.Plural(int(p.Length), "byte", "") }),
-	eventlog.RequestTimeout:  summary(func(p fact.RequestTimeout) string { return p.Method + ": " + p.After }),
-	eventlog.SessionStarted:  summary(startedSummary),
-	eventlog.SessionClosed: summary(func(p fact.SessionClosed) string {
+	event.CancelRequested: summary(func(p kernel.Stop) string { return "by " + p.By + ": " + p.Why }),
+	event.ToolBlocked:     summary(func(p fact.ToolBlocked) string { return p.Method + ": nothing runs here" }),
+	event.ToolResult:      summary(func(p fact.ToolResult) string { return p.Method + " was not carried out" }),
+	event.LineOversized:   summary(func(p fact.OversizedLine) string { return "a line of " + english.Plural(int(p.Length), "byte", "") }),
+	event.RequestTimeout:  summary(func(p fact.RequestTimeout) string { return p.Method + ": " + p.After }),
+	event.SessionStarted:  summary(startedSummary),
+	event.SessionClosed: summary(func(p fact.SessionClosed) string {
 		text := "ended with its process"
 		if p.Requested {
 			text = "closed"
@@ -80,18 +81,18 @@ var summaries = map[eventlog.Type]func(eventlog.Event) (string, error){
 		}
 		return text
 	}),
-	eventlog.ReplySent:   summary(replySummary),
-	eventlog.ReplyFailed: summary(func(p fact.ReplySent) string { return replySummary(p) + " could not leave: " + p.Error }),
+	event.ReplySent:   summary(replySummary),
+	event.ReplyFailed: summary(func(p fact.ReplySent) string { return replySummary(p) + " could not leave: " + p.Error }),
 
-	eventlog.InteractionRequested: summary(func(p interaction.Question) string {
+	event.InteractionRequested: summary(func(p interaction.Question) string {
 		return fmt.Sprintf("%s (%s)", cmp.Or(p.Title, "use a tool"), optionIDs(p.Options))
 	}),
-	eventlog.InteractionAnswered: summary(answerSummary),
-	eventlog.InteractionLapsed:   summary(func(p interaction.Resolution) string { return words(string(p.Reason)) }),
-	eventlog.InteractionAnswerRejected: summary(func(p fact.Rejected) string {
+	event.InteractionAnswered: summary(answerSummary),
+	event.InteractionLapsed:   summary(func(p interaction.Resolution) string { return words(string(p.Reason)) }),
+	event.InteractionAnswerRejected: summary(func(p fact.Rejected) string {
 		return answerSummary(p.Answer) + ", which does not count: " + p.Why
 	}),
-	eventlog.InteractionResolved: summary(func(p interaction.Resolution) string {
+	event.InteractionResolved: summary(func(p interaction.Resolution) string {
 		text := cmp.Or(p.Option, "cancelled")
 		if !p.Sent {
 			text += ", not sent"
@@ -101,67 +102,67 @@ var summaries = map[eventlog.Type]func(eventlog.Event) (string, error){
 		}
 		return text
 	}),
-	eventlog.PolicyDecided: summary(func(p fact.PolicyDecided) string {
+	event.PolicyDecided: summary(func(p fact.PolicyDecided) string {
 		return fmt.Sprintf("%s: %s (%s)", p.Effect, cmp.Or(p.Title, "a tool"), p.Why)
 	}),
-	eventlog.PolicyUnasked: summary(func(p fact.UnaskedTool) string {
+	event.PolicyUnasked: summary(func(p fact.UnaskedTool) string {
 		text := fmt.Sprintf("%s (%s): %s", cmp.Or(p.Title, p.ID), cmp.Or(p.Kind, "of no kind"), p.Why)
 		if p.FreedBy != "" {
 			text += ", question " + string(p.FreedBy)
 		}
 		return text
 	}),
-	eventlog.ApprovalRemembered: summary(func(p policy.Approval) string {
+	event.ApprovalRemembered: summary(func(p policy.Approval) string {
 		return fmt.Sprintf("%s %s, said %s", p.Effect, p, p.By)
 	}),
-	eventlog.ApprovalRevoked: summary(func(p policy.Revocation) string { return p.ID + " by " + p.By }),
+	event.ApprovalRevoked: summary(func(p policy.Revocation) string { return p.ID + " by " + p.By }),
 
-	eventlog.SessionCreated: summary(func(p fact.SessionCreated) string {
+	event.SessionCreated: summary(func(p fact.SessionCreated) string {
 		return strings.TrimSpace(p.Name + " with " + p.Provider)
 	}),
-	eventlog.SessionRenamed:  summary(func(p fact.SessionRenamed) string { return "to " + p.Name }),
-	eventlog.SessionSelected: summary(func(struct{}) string { return "is the current one" }),
-	eventlog.SessionDeleted:  summary(func(struct{}) string { return "is off the lists" }),
+	event.SessionRenamed:  summary(func(p fact.SessionRenamed) string { return "to " + p.Name }),
+	event.SessionSelected: summary(func(struct{}) string { return "is the current one" }),
+	event.SessionDeleted:  summary(func(struct{}) string { return "is off the lists" }),
 
-	eventlog.ServiceStarted:   summary(bridged.started),
-	eventlog.ServiceStopped:   summary(func(p bridged) string { return p.Why }),
-	eventlog.ChannelFailed:    summary(bridged.fault),
-	eventlog.ChannelRestored:  summary(bridged.fault),
-	eventlog.CursorMoved:      summary(func(p bridged) string { return p.Channel + " to " + beginning(p.Cursor) }),
-	eventlog.PairingOpened:    summary(bridged.opened),
-	eventlog.PairingAttempted: summary(bridged.who),
-	eventlog.ContactPaired:    summary(bridged.paired),
-	eventlog.ContactUnpaired:  summary(func(p bridged) string { return p.who() + " by " + p.By }),
-	eventlog.ContactSession:   summary(bridged.who),
-	eventlog.StrangerIgnored:  summary(bridged.ignored),
-	eventlog.BridgeReceived:   summary(bridged.message),
-	eventlog.BridgeFinished:   summary(bridged.finished),
-	eventlog.BridgeQueued:     summary(bridged.message),
-	eventlog.SendStarted:      summary(func(p bridged) string { return fmt.Sprintf("attempt %d", p.Attempt) }),
-	eventlog.BridgeSent:       summary(func(bridged) string { return "the platform has it" }),
-	eventlog.SendFailed:       summary(bridged.failed),
-	eventlog.CardClosed:       summary(func(p bridged) string { return beginning(p.How) }),
+	event.ServiceStarted:   summary(bridged.started),
+	event.ServiceStopped:   summary(func(p bridged) string { return p.Why }),
+	event.ChannelFailed:    summary(bridged.fault),
+	event.ChannelRestored:  summary(bridged.fault),
+	event.CursorMoved:      summary(func(p bridged) string { return p.Channel + " to " + beginning(p.Cursor) }),
+	event.PairingOpened:    summary(bridged.opened),
+	event.PairingAttempted: summary(bridged.who),
+	event.ContactPaired:    summary(bridged.paired),
+	event.ContactUnpaired:  summary(func(p bridged) string { return p.who() + " by " + p.By }),
+	event.ContactSession:   summary(bridged.who),
+	event.StrangerIgnored:  summary(bridged.ignored),
+	event.BridgeReceived:   summary(bridged.message),
+	event.BridgeFinished:   summary(bridged.finished),
+	event.BridgeQueued:     summary(bridged.message),
+	event.SendStarted:      summary(func(p bridged) string { return fmt.Sprintf("attempt %d", p.Attempt) }),
+	event.BridgeSent:       summary(func(bridged) string { return "the platform has it" }),
+	event.SendFailed:       summary(bridged.failed),
+	event.CardClosed:       summary(func(p bridged) string { return beginning(p.How) }),
 
-	eventlog.RunResolved: summary(func(p fact.Resolved) string {
+	event.RunResolved: summary(func(p fact.Resolved) string {
 		verdict := "was not sent"
 		if p.Sent {
 			verdict = "was sent"
 		}
 		return fmt.Sprintf("%s says that the prompt %s: %s", p.By, verdict, beginning(p.Note))
 	}),
-	eventlog.LogPruned: summary(func(p eventlog.Pruning) string {
+	event.LogPruned: summary(func(p eventlog.Pruning) string {
 		text := fmt.Sprintf("%s of %s removed, by %s", english.Plural(int(p.Events), "payload", ""), english.Plural(int(p.Bytes), "byte", ""), p.By)
 		if p.Why != "" {
 			text += ": " + p.Why
 		}
 		return text
 	}),
-	eventlog.LogRewritten: summary(func(struct{}) string { return "nothing is left in the file of what was removed" }),
+	event.LogRewritten: summary(func(struct{}) string { return "nothing is left in the file of what was removed" }),
 }
 
 // summary makes a function on a payload one on its event.
-func summary[T any](f func(T) string) func(eventlog.Event) (string, error) {
-	return func(e eventlog.Event) (string, error) {
+func summary[T any](f func(T) string) func(event.Event) (string, error) {
+	return func(e event.Event) (string, error) {
 		v, err := fact.Decode[T](e)
 		if err != nil {
 			return "", err

@@ -6,17 +6,17 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // frames are the types whose payload is a line, which explains itself.
-var frames = []eventlog.Type{
-	eventlog.RequestSent, eventlog.NotificationSent, eventlog.ResponseSent, eventlog.NotificationReceived,
-	eventlog.ResponseReceived, eventlog.LineMalformed,
+var frames = []event.Type{
+	event.RequestSent, event.NotificationSent, event.ResponseSent, event.NotificationReceived,
+	event.ResponseReceived, event.LineMalformed,
 }
 
 func TestSummarizeHasWordsForEveryFact(t *testing.T) {
-	for _, typ := range eventlog.Types() {
+	for _, typ := range event.Types() {
 		if _, ok := summaries[typ]; ok == slices.Contains(frames, typ) {
 			t.Errorf("%s: words: %v", typ, ok)
 		}
@@ -24,23 +24,23 @@ func TestSummarizeHasWordsForEveryFact(t *testing.T) {
 }
 
 func TestSummarize(t *testing.T) {
-	frame := func(line string) eventlog.Event {
-		return eventlog.Event{Type: eventlog.NotificationReceived, Class: eventlog.Frame, Payload: []byte(line)}
+	frame := func(line string) event.Event {
+		return event.Event{Type: event.NotificationReceived, Class: event.Frame, Payload: []byte(line)}
 	}
-	event := func(typ eventlog.Type, payload string) eventlog.Event {
-		return eventlog.Event{Type: typ, Class: eventlog.Fact, Payload: []byte(payload)}
+	event := func(typ event.Type, payload string) event.Event {
+		return event.Event{Type: typ, Class: event.Fact, Payload: []byte(payload)}
 	}
 	for _, c := range []struct {
-		e    eventlog.Event
+		e    event.Event
 		want string
 	}{
-		{event(eventlog.Responded, `{"text":"a\n b","stop_reason":"end_turn","duration_ms":1500}`), "end_turn after 1.5s: a b"},
-		{event(eventlog.InteractionLapsed, `{"reason":"time_is_up"}`), "time is up"},
-		{event(eventlog.InteractionAnswered, `{"option":"ok","by":"alice","where":"terminal"}`), "alice: ok (terminal)"},
-		{event(eventlog.OutcomeUnknown, `{"known":"the prompt was sent","noticed_by":"recovery"}`), "no more is known; the prompt was sent; noticed by a later start"},
-		{event(eventlog.Responded, `not json`), "not json"},
+		{event(event.Responded, `{"text":"a\n b","stop_reason":"end_turn","duration_ms":1500}`), "end_turn after 1.5s: a b"},
+		{event(event.InteractionLapsed, `{"reason":"time_is_up"}`), "time is up"},
+		{event(event.InteractionAnswered, `{"option":"ok","by":"alice","where":"terminal"}`), "alice: ok (terminal)"},
+		{event(event.OutcomeUnknown, `{"known":"the prompt was sent","noticed_by":"recovery"}`), "no more is known; the prompt was sent; noticed by a later start"},
+		{event(event.Responded, `not json`), "not json"},
 		{event("from.a.newer.version", `{"a":1}`), `{"a":1}`},
-		{eventlog.Event{Type: eventlog.Responded, Class: eventlog.Fact, PayloadLen: 7}, "payload withheld (7 bytes)"},
+		{event.Event{Type: event.Responded, Class: event.Fact, PayloadLen: 7}, "payload withheld (7 bytes)"},
 		{frame(`{"jsonrpc":"2.0","id":3,"method":"session/prompt"}`), "session/prompt #3"},
 		{frame(`{"jsonrpc":"2.0","method":"_vendor/x"}`), "_vendor/x"},
 		{frame(`{"jsonrpc":"2.0","id":0,"result":{"a": 1}}`), `answer to #0: {"a": 1}`},

@@ -5,39 +5,40 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
 // Turn is an input of a session and what became of it.
 type Turn struct {
-	Run        eventlog.RunID   `json:"run_id"`
-	Input      eventlog.InputID `json:"input_id"`
-	At         time.Time        `json:"at"`
-	Sender     string           `json:"sender"`
-	Source     string           `json:"source"`
-	Text       string           `json:"text"`
-	Outcome    kernel.Outcome   `json:"outcome"` // empty: none yet
-	Answer     string           `json:"answer"`  // all that had arrived, if the outcome is an error
-	StopReason string           `json:"stop_reason,omitempty"`
-	Error      string           `json:"error,omitempty"`
-	DurationMS int64            `json:"duration_ms"`
-	Pruned     bool             `json:"pruned,omitempty"` // what is empty is no longer on record
+	Run        event.RunID    `json:"run_id"`
+	Input      event.InputID  `json:"input_id"`
+	At         time.Time      `json:"at"`
+	Sender     string         `json:"sender"`
+	Source     string         `json:"source"`
+	Text       string         `json:"text"`
+	Outcome    kernel.Outcome `json:"outcome"` // empty: none yet
+	Answer     string         `json:"answer"`  // all that had arrived, if the outcome is an error
+	StopReason string         `json:"stop_reason,omitempty"`
+	Error      string         `json:"error,omitempty"`
+	DurationMS int64          `json:"duration_ms"`
+	Pruned     bool           `json:"pruned,omitempty"` // what is empty is no longer on record
 }
 
 // ReadTurns returns the turns of a session, oldest first.
-func ReadTurns(ctx context.Context, log *eventlog.Reader, s eventlog.SessionID) ([]Turn, error) {
-	return readTurns(ctx, log, eventlog.Query{Session: s})
+func ReadTurns(ctx context.Context, log *eventlog.Reader, s event.SessionID) ([]Turn, error) {
+	return readTurns(ctx, log, event.Query{Session: s})
 }
 
 // ReadNewestTurns returns the newest n turns of a session, oldest of them first, without reading
 // the others.
-func ReadNewestTurns(ctx context.Context, log *eventlog.Reader, s eventlog.SessionID, n int) ([]Turn, error) {
+func ReadNewestTurns(ctx context.Context, log *eventlog.Reader, s event.SessionID, n int) ([]Turn, error) {
 	if n <= 0 {
 		return nil, nil
 	}
-	var first eventlog.Seq
-	q := eventlog.Query{Session: s, Types: []eventlog.Type{eventlog.MessageReceived}, Newest: true, Limit: n}
+	var first event.Seq
+	q := event.Query{Session: s, Types: []event.Type{event.MessageReceived}, Newest: true, Limit: n}
 	for e, err := range log.Events(ctx, q) {
 		if err != nil {
 			return nil, err
@@ -47,19 +48,19 @@ func ReadNewestTurns(ctx context.Context, log *eventlog.Reader, s eventlog.Sessi
 	if first == 0 {
 		return nil, nil
 	}
-	return readTurns(ctx, log, eventlog.Query{Session: s, After: first - 1})
+	return readTurns(ctx, log, event.Query{Session: s, After: first - 1})
 }
 
-func readTurns(ctx context.Context, log *eventlog.Reader, q eventlog.Query) ([]Turn, error) {
+func readTurns(ctx context.Context, log *eventlog.Reader, q event.Query) ([]Turn, error) {
 	var turns []Turn
-	at := map[eventlog.RunID]int{}
-	q.Types = []eventlog.Type{eventlog.MessageReceived, eventlog.Responded, eventlog.ProviderError, eventlog.OutcomeUnknown}
+	at := map[event.RunID]int{}
+	q.Types = []event.Type{event.MessageReceived, event.Responded, event.ProviderError, event.OutcomeUnknown}
 	for e, err := range log.Events(ctx, q) {
 		if err != nil {
 			return nil, err
 		}
 		if _, ok := at[e.Run]; !ok {
-			if q.After > 0 && e.Type != eventlog.MessageReceived {
+			if q.After > 0 && e.Type != event.MessageReceived {
 				continue // an older turn, whose end recovery wrote late
 			}
 			at[e.Run] = len(turns)
@@ -88,9 +89,9 @@ func (t Turn) Ending() string {
 	return t.StopReason
 }
 
-func (t *Turn) apply(e eventlog.Event) error {
+func (t *Turn) apply(e event.Event) error {
 	t.Pruned = t.Pruned || e.Payload == nil
-	if e.Type == eventlog.MessageReceived {
+	if e.Type == event.MessageReceived {
 		if e.Payload == nil {
 			return nil // that there was a turn is known all the same
 		}

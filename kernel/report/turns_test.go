@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -15,15 +16,15 @@ func TestNewestTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	refs := func(run string) eventlog.Refs { return eventlog.Refs{Session: "s", Run: eventlog.RunID(run)} }
-	asked := func(run string) eventlog.Event {
-		return eventlog.NewFact(eventlog.MessageReceived, "user", refs(run), fact.MessageReceived{Text: run})
+	refs := func(run string) event.Refs { return event.Refs{Session: "s", Run: event.RunID(run)} }
+	asked := func(run string) event.Event {
+		return event.NewFact(event.MessageReceived, "user", refs(run), fact.MessageReceived{Text: run})
 	}
-	answered := func(run string) eventlog.Event {
-		return eventlog.NewFact(eventlog.Responded, "agent", refs(run), fact.Responded{Text: "to " + run})
+	answered := func(run string) event.Event {
+		return event.NewFact(event.Responded, "agent", refs(run), fact.Responded{Text: "to " + run})
 	}
 	if _, err := l.Append(t.Context(), asked("a"), asked("b"), answered("b"), asked("c"), answered("c"),
-		eventlog.NewFact(eventlog.OutcomeUnknown, "perlica", refs("a"), fact.Failed{})); err != nil {
+		event.NewFact(event.OutcomeUnknown, "perlica", refs("a"), fact.Failed{})); err != nil {
 		t.Fatal(err)
 	}
 	for n, want := range []string{"", "c", "bc", "abc", "abc"} {
