@@ -8,6 +8,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -35,8 +36,8 @@ func TestTheCheckpointFollowsAnAnswer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mustAppend(t, l, fact(MessageReceived, Refs{}))
-			last, err := l.AppendAhead(t.Context(), fact(Truncated, Refs{}), fact(CallEnforced, Refs{}))
+			mustAppend(t, l, fact(event.MessageReceived, event.Refs{}))
+			last, err := l.AppendAhead(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{}))
 			if err != nil || last != 3 {
 				t.Fatal(last, err)
 			}
@@ -91,7 +92,7 @@ func TestACheckpointFollowsAReopenedLog(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			last, err := l.AppendAhead(t.Context(), fact(Truncated, Refs{}), fact(CallEnforced, Refs{}))
+			last, err := l.AppendAhead(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{}))
 			if err != nil {
 				t.Fatal(at, err)
 			}
@@ -143,7 +144,7 @@ func TestTheCheckpointIsPutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.SetMaxOpenConns(1)
-	if _, err := l.AppendAhead(t.Context(), fact(Truncated, Refs{}), fact(CallEnforced, Refs{})); err != nil {
+	if _, err := l.AppendAhead(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{})); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Anchored(); !errors.Is(err, ErrBusy) || l.Err() != nil {
@@ -152,7 +153,7 @@ func TestTheCheckpointIsPutOff(t *testing.T) {
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	last, err := l.AppendAhead(t.Context(), fact(CallEnforced, Refs{}))
+	last, err := l.AppendAhead(t.Context(), fact(event.CallEnforced, event.Refs{}))
 	if err := errors.Join(err, l.Anchored(), l.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -173,7 +174,7 @@ func TestAnchorOfTwoProcesses(t *testing.T) {
 		var both sync.WaitGroup
 		for _, log := range []*Log{l, other} {
 			both.Go(func() {
-				if _, err := log.Append(t.Context(), fact(CallEnforced, Refs{})); err != nil {
+				if _, err := log.Append(t.Context(), fact(event.CallEnforced, event.Refs{})); err != nil {
 					t.Error(err)
 				}
 				if err := log.Anchored(); !errors.Is(err, evidence.ErrKey) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -22,7 +23,7 @@ func TestATornAnchorIsNoDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	if _, err := l.Append(t.Context(), fact(SessionCreated, Refs{})); err != nil {
+	if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{})); err != nil {
 		t.Fatal(err)
 	}
 	signed, err := l.Checkpoint(t.Context())

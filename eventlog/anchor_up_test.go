@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // TestAnchorDamagedUpwards: a line that says more than was signed is no word about the log; one that
@@ -26,7 +28,7 @@ func TestAnchorDamagedUpwards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Append(t.Context(), fact(Truncated, Refs{})); err != nil {
+	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); err != nil {
 		t.Errorf("a healthy log: %v", err)
 	}
 	if err := l.Close(); err != nil {
@@ -40,7 +42,7 @@ func TestAnchorDamagedUpwards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Append(t.Context(), fact(Truncated, Refs{})); !errors.Is(err, ErrCorrupt) {
+	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("who has no key: %v", err)
 	}
 	_ = l.Close() // it returns why it died

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -45,8 +46,8 @@ type batchWriter struct {
 	noted    evidence.Checkpoint // to be anchored; its size is zero if there is none
 	unsigned error               // why it is not signed
 
-	rows  []*Event // frames that wait to be inserted together
-	args  []any    // scratch
+	rows  []*event.Event // frames that wait to be inserted together
+	args  []any          // scratch
 	named []driver.NamedValue
 }
 
@@ -145,11 +146,11 @@ var errUnless = errors.New("the log holds what the events must not follow")
 
 // precluded returns errUnless if the log, and what the transaction has added to it, holds an
 // event that q selects.
-func (w *batchWriter) precluded(ctx context.Context, q Query) error {
+func (w *batchWriter) precluded(ctx context.Context, q event.Query) error {
 	if len(q.Types) == 0 {
 		return nil
 	}
-	condition, args := q.where()
+	condition, args := where(q)
 	if err := w.flush(ctx); err != nil {
 		return err
 	}
@@ -229,7 +230,7 @@ func (w *batchWriter) fill(ctx context.Context, batch []entry) (conflict int, er
 		}
 		for j := range batch[i].events {
 			e := &batch[i].events[j]
-			e.Seq = Seq(tree.size + 1)
+			e.Seq = event.Seq(tree.size + 1)
 			e.LeafHash = e.Leaf()
 			tree.add(e.LeafHash)
 			w.nextLast = e.LeafHash

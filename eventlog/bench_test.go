@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 var benchPayload = make([]byte, 200)
@@ -17,10 +19,10 @@ func BenchmarkStream(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	refs := Refs{Session: "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", Conversation: "c", Run: "0199aaaa-bbbb-7ccc-8ddd-ffffffffffff", Trace: "0199aaaabbbb7ccc8dddffffffffffff"}
+	refs := event.Refs{Session: "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", Conversation: "c", Run: "0199aaaa-bbbb-7ccc-8ddd-ffffffffffff", Trace: "0199aaaabbbb7ccc8dddffffffffffff"}
 	b.ResetTimer()
 	for range b.N {
-		if err := l.Record(Event{Type: NotificationReceived, Class: Frame, Actor: "agent", Refs: refs, Payload: benchPayload}); err != nil {
+		if err := l.Record(event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Refs: refs, Payload: benchPayload}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -44,7 +46,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 	b.ResetTimer()
 	for range b.N {
-		if _, err := l.Append(context.Background(), Event{Type: Truncated, Class: Fact, Actor: "agent", Payload: benchPayload}); err != nil {
+		if _, err := l.Append(context.Background(), event.Event{Type: event.Truncated, Class: event.Fact, Actor: "agent", Payload: benchPayload}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -103,16 +105,16 @@ func BenchmarkIntent(b *testing.B) {
 	b.ResetTimer()
 	for i := range b.N {
 		run := fmt.Sprintf("0199aaaa-bbbb-7ccc-8ddd-%012d", i)
-		refs := Refs{Session: SessionID(run), Conversation: "c", Run: RunID(run), Trace: TraceID(run), Input: InputID(run)}
+		refs := event.Refs{Session: event.SessionID(run), Conversation: "c", Run: event.RunID(run), Trace: event.TraceID(run), Input: event.InputID(run)}
 		for range 4 {
-			if err := l.Record(Event{Type: NotificationReceived, Class: Frame, Actor: "agent", Refs: refs, Payload: benchPayload}); err != nil {
+			if err := l.Record(event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Refs: refs, Payload: benchPayload}); err != nil {
 				b.Fatal(err)
 			}
 		}
-		if _, err := l.Append(context.Background(), fact(SessionStarted, refs), fact(Requested, refs)); err != nil {
+		if _, err := l.Append(context.Background(), fact(event.SessionStarted, refs), fact(event.Requested, refs)); err != nil {
 			b.Fatal(err)
 		}
-		if err := l.Record(fact(Responded, refs)); err != nil {
+		if err := l.Record(fact(event.Responded, refs)); err != nil {
 			b.Fatal(err)
 		}
 	}

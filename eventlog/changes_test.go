@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // TestChanges: what another handle commits is told once, nothing else is.
@@ -39,7 +41,7 @@ func TestChanges(t *testing.T) {
 		t.Error("nothing was appended, but a change was told")
 	}
 	for range 3 {
-		if _, err := l.Append(t.Context(), NewFact(SessionSelected, "user", Refs{Session: "s"}, struct{}{})); err != nil {
+		if _, err := l.Append(t.Context(), event.NewFact(event.SessionSelected, "user", event.Refs{Session: "s"}, struct{}{})); err != nil {
 			t.Fatal(err)
 		}
 		if !wait(0) {
@@ -104,7 +106,7 @@ func TestChangesAtRest(t *testing.T) {
 		t.Errorf("somebody has looked: %t, %v", changed, err)
 	}
 	rest()
-	if _, err := l.Append(t.Context(), NewFact(SessionSelected, "user", Refs{Session: "s"}, struct{}{})); err != nil {
+	if _, err := l.Append(t.Context(), event.NewFact(event.SessionSelected, "user", event.Refs{Session: "s"}, struct{}{})); err != nil {
 		t.Fatal(err)
 	}
 	for !wait() { // what was written may be told before it is committed
@@ -159,7 +161,7 @@ func TestSyncTo(t *testing.T) {
 	}
 	record := func() Mark {
 		t.Helper()
-		if err := l.Record(NewFact(SessionSelected, "user", Refs{Session: "s"}, struct{}{})); err != nil {
+		if err := l.Record(event.NewFact(event.SessionSelected, "user", event.Refs{Session: "s"}, struct{}{})); err != nil {
 			t.Fatal(err)
 		}
 		return l.Mark()

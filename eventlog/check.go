@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // A SettingError says that SQLite works with another setting than it was told to, or that
@@ -125,7 +127,7 @@ func pragmaCheck(ctx context.Context, db *sqlx.DB, pragma string) error {
 // CheckView looks at the file of a view without changing it and returns the last event
 // that was applied. The error wraps ErrCorrupt if OpenView would build the file anew, and
 // fs.ErrNotExist if there is none.
-func CheckView(ctx context.Context, path string) (at Seq, err error) {
+func CheckView(ctx context.Context, path string) (at event.Seq, err error) {
 	path, err = filepath.Abs(path)
 	if err != nil {
 		return 0, err
@@ -179,6 +181,6 @@ func TryWrite(ctx context.Context, dir string) (err error) {
 	if err := checkSettings(ctx, w.db, slices.Collect(maps.Keys(Settings()))...); err != nil {
 		return err
 	}
-	_, err = log.Append(ctx, NewFact(MessageReceived, "doctor", Refs{}, struct{}{}))
+	_, err = log.Append(ctx, event.NewFact(event.MessageReceived, "doctor", event.Refs{}, struct{}{}))
 	return err
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // closedLog makes a log with some events, more than two chunks, and returns its path.
@@ -22,7 +24,7 @@ func closedLog(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for range 600 {
-		if err := l.Record(fact(Truncated, Refs{})); err != nil {
+		if err := l.Record(fact(event.Truncated, event.Refs{})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,8 +122,8 @@ func TestCheckView(t *testing.T) {
 	}
 	path := filepath.Join(dir, "view.db")
 	v, err := OpenView(t.Context(), readerOf(t, closedLog(t)), path, Projection{
-		Name: "nothing", Version: 1, Schema: `CREATE TABLE x (y)`, Types: []Type{Truncated},
-		Apply: func(context.Context, *sqlx.Tx, Event) error { return nil },
+		Name: "nothing", Version: 1, Schema: `CREATE TABLE x (y)`, Types: []event.Type{event.Truncated},
+		Apply: func(context.Context, *sqlx.Tx, event.Event) error { return nil },
 	})
 	if err != nil {
 		t.Fatal(err)

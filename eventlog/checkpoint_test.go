@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -44,7 +45,7 @@ func testKeys(t testing.TB) *evidence.Keys {
 	return k
 }
 
-func mustAppend(t *testing.T, l *Log, events ...Event) Seq {
+func mustAppend(t *testing.T, l *Log, events ...event.Event) event.Seq {
 	t.Helper()
 	seq, err := l.Append(t.Context(), events...)
 	if err != nil {
@@ -55,11 +56,11 @@ func mustAppend(t *testing.T, l *Log, events ...Event) Seq {
 
 func TestTheEndOfARunIsCheckpointed(t *testing.T) {
 	l, keyDir := openSigned(t)
-	mustAppend(t, l, fact(SessionCreated, Refs{}))
+	mustAppend(t, l, fact(event.SessionCreated, event.Refs{}))
 	if _, err := os.Stat(keyDir); err == nil {
 		t.Error("a key was made before it was needed")
 	}
-	end := mustAppend(t, l, fact(Truncated, Refs{}), fact(CallEnforced, Refs{}), fact(SessionClosed, Refs{}))
+	end := mustAppend(t, l, fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{}), fact(event.SessionClosed, event.Refs{}))
 	if err := l.Anchored(); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func TestTheEndOfARunIsCheckpointed(t *testing.T) {
 func TestAnchoredWaits(t *testing.T) {
 	l, _ := openSigned(t)
 	for n := range 20 {
-		if err := l.Record(fact(CallEnforced, Refs{})); err != nil {
+		if err := l.Record(fact(event.CallEnforced, event.Refs{})); err != nil {
 			t.Fatal(err)
 		}
 		if err := l.Anchored(); err != nil {
@@ -114,7 +115,7 @@ func TestCheckpointOnDemand(t *testing.T) {
 	if c, err := l.Checkpoint(t.Context()); c.Size != 0 || c.Note != "" || err != nil {
 		t.Errorf("of an empty log: %+v, %v", c, err)
 	}
-	mustAppend(t, l, fact(Truncated, Refs{}))
+	mustAppend(t, l, fact(event.Truncated, event.Refs{}))
 	first, err := l.Checkpoint(t.Context())
 	if err != nil || first.Size != 1 {
 		t.Fatal(first, err)
@@ -174,11 +175,11 @@ func TestCheckpointOfTheSameTree(t *testing.T) {
 		if size%2 == 0 {
 			first, second = other, l // who is behind
 		}
-		event := fact(Truncated, Refs{})
+		e := fact(event.Truncated, event.Refs{})
 		if size > 4 {
-			event = fact(CallEnforced, Refs{}) // which makes the checkpoint
+			e = fact(event.CallEnforced, event.Refs{}) // which makes the checkpoint
 		}
-		mustAppend(t, first, event)
+		mustAppend(t, first, e)
 		var c evidence.Checkpoint
 		for i, log := range []*Log{first, first, second, second, first} {
 			got, err := log.Checkpoint(t.Context())
@@ -207,7 +208,7 @@ func TestWithoutAUsableKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		end := mustAppend(t, l, fact(CallEnforced, Refs{}))
+		end := mustAppend(t, l, fact(event.CallEnforced, event.Refs{}))
 		if err := l.Anchored(); !errors.Is(err, evidence.ErrKey) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -235,7 +236,7 @@ func TestAnchorThatCannotBeWritten(t *testing.T) {
 	if err := os.Mkdir(AnchorPath(l.Path()), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	mustAppend(t, l, fact(CallEnforced, Refs{}))
+	mustAppend(t, l, fact(event.CallEnforced, event.Refs{}))
 	if err := l.Anchored(); err == nil || errors.Is(err, evidence.ErrKey) || !strings.Contains(err.Error(), "anchor") {
 		t.Errorf("a folder in its place: %v", err)
 	}
@@ -245,7 +246,7 @@ func TestAnchorThatCannotBeWritten(t *testing.T) {
 	if err := os.Remove(AnchorPath(l.Path())); err != nil {
 		t.Fatal(err)
 	}
-	mustAppend(t, l, fact(CallEnforced, Refs{}))
+	mustAppend(t, l, fact(event.CallEnforced, event.Refs{}))
 	if err := l.Anchored(); err != nil {
 		t.Errorf("in its place again: %v", err)
 	}
@@ -262,7 +263,7 @@ func TestTwoProcessesCheckpoint(t *testing.T) {
 	for _, log := range []*Log{l, other} {
 		both.Go(func() {
 			for range 25 {
-				if _, err := log.Append(t.Context(), fact(Truncated, Refs{}), fact(CallEnforced, Refs{})); err != nil {
+				if _, err := log.Append(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{})); err != nil {
 					t.Error(err)
 				}
 			}
@@ -293,13 +294,13 @@ func TestTwoProcessesCheckpoint(t *testing.T) {
 func TestStoreCheckpoint(t *testing.T) {
 	l, keyDir := openSigned(t)
 	for range 5 {
-		mustAppend(t, l, fact(Truncated, Refs{}))
+		mustAppend(t, l, fact(event.Truncated, event.Refs{}))
 	}
 	c, err := l.Checkpoint(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustAppend(t, l, fact(Truncated, Refs{}))
+	mustAppend(t, l, fact(event.Truncated, event.Refs{}))
 	msg := c.Note + "— witness.example AAAAAAAA\n"
 	if err := l.StoreCheckpoint(t.Context(), msg); err != nil {
 		t.Fatal(err)
@@ -339,7 +340,7 @@ func TestStoreCheckpoint(t *testing.T) {
 // or is not the one it was to be.
 func TestCheckpointOfTheFirstBatch(t *testing.T) {
 	fault := errors.New("the disk says no")
-	twice := []Event{fact(Requested, Refs{Run: "r", Input: "i"}), fact(Requested, Refs{Run: "r", Input: "i"})}
+	twice := []event.Event{fact(event.Requested, event.Refs{Run: "r", Input: "i"}), fact(event.Requested, event.Refs{Run: "r", Input: "i"})}
 	for name, begin := range map[string]func(l *Log, fail func(error)){
 		"alone": func(*Log, func(error)) {},
 		"behind what is refused": func(l *Log, _ func(error)) {
@@ -349,7 +350,7 @@ func TestCheckpointOfTheFirstBatch(t *testing.T) {
 		},
 		"after a fault": func(l *Log, fail func(error)) {
 			fail(fault)
-			if _, err := l.Append(t.Context(), fact(CallEnforced, Refs{})); !errors.Is(err, fault) {
+			if _, err := l.Append(t.Context(), fact(event.CallEnforced, event.Refs{})); !errors.Is(err, fault) {
 				t.Errorf("%v", err)
 			}
 			fail(nil)
@@ -357,7 +358,7 @@ func TestCheckpointOfTheFirstBatch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mustAppend(t, other, fact(SessionCreated, Refs{}))
+			mustAppend(t, other, fact(event.SessionCreated, event.Refs{}))
 			if err := errors.Join(other.Close(), l.Reopen(t.Context())); err != nil {
 				t.Fatal(err)
 			}
@@ -375,7 +376,7 @@ func TestCheckpointOfTheFirstBatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		begin(l, func(err error) { broken = err })
-		mustAppend(t, l, fact(CallEnforced, Refs{}))
+		mustAppend(t, l, fact(event.CallEnforced, event.Refs{}))
 		if err := l.Anchored(); err != nil {
 			t.Error(name, err)
 		}

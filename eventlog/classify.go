@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // classify turns the bad events into findings. An event whose header is not that of its leaf
@@ -39,14 +41,14 @@ const maxTries = 2_000_000
 const nearby = 16
 
 // origins finds out under which numbers the bad events were written.
-func (v *verification) origins() map[Seq]Seq {
-	from := map[Seq]Seq{}
-	leaves := map[tlog.Hash]Seq{} // of bad rows: contents may have changed places without them
+func (v *verification) origins() map[event.Seq]event.Seq {
+	from := map[event.Seq]event.Seq{}
+	leaves := map[tlog.Hash]event.Seq{} // of bad rows: contents may have changed places without them
 	for i := range v.bad {
 		leaves[v.bad[i].LeafHash] = v.bad[i].Seq
 	}
 	tries := 0
-	is := func(r *row, t Seq) bool {
+	is := func(r *row, t event.Seq) bool {
 		if t < 1 || t == r.Seq || tries > maxTries {
 			return false
 		}
@@ -57,7 +59,7 @@ func (v *verification) origins() map[Seq]Seq {
 		at, there := leaves[h]
 		return h == r.LeafHash || there && at == t
 	}
-	var delta Seq
+	var delta event.Seq
 	for i := range v.bad {
 		r := &v.bad[i]
 		if r.flaw != headerEdited {
@@ -72,12 +74,12 @@ func (v *verification) origins() map[Seq]Seq {
 
 // origin1 tries numbers for one event: as far off as for the one before, then near, then those
 // of the other bad events, then all.
-func (v *verification) origin1(r *row, delta Seq, is func(*row, Seq) bool) (Seq, bool) {
+func (v *verification) origin1(r *row, delta event.Seq, is func(*row, event.Seq) bool) (event.Seq, bool) {
 	if is(r, r.Seq+delta) {
 		return r.Seq + delta, true
 	}
-	for d := Seq(1); d <= nearby; d++ {
-		for _, t := range []Seq{r.Seq + d, r.Seq - d} {
+	for d := event.Seq(1); d <= nearby; d++ {
+		for _, t := range []event.Seq{r.Seq + d, r.Seq - d} {
 			if is(r, t) {
 				return t, true
 			}
@@ -91,7 +93,7 @@ func (v *verification) origin1(r *row, delta Seq, is func(*row, Seq) bool) (Seq,
 	if v.size+int64(nearby) > maxTries/4 {
 		return 0, false
 	}
-	for t := Seq(1); int64(t) <= v.size; t++ {
+	for t := event.Seq(1); int64(t) <= v.size; t++ {
 		if is(r, t) {
 			return t, true
 		}
@@ -102,9 +104,9 @@ func (v *verification) origin1(r *row, delta Seq, is func(*row, Seq) bool) (Seq,
 // shifted reports events that were deleted or inserted and had all behind them renumbered:
 // those stand at one distance from their numbers, to the end. It marks them in from with zero,
 // and returns which events were inserted.
-func (v *verification) shifted(from map[Seq]Seq) map[Seq]bool {
-	inserted := map[Seq]bool{}
-	end := Seq(v.size)
+func (v *verification) shifted(from map[event.Seq]event.Seq) map[event.Seq]bool {
+	inserted := map[event.Seq]bool{}
+	end := event.Seq(v.size)
 	if v.moreBad > 0 && len(v.bad) > 0 {
 		end = v.bad[len(v.bad)-1].Seq
 	}
@@ -134,7 +136,7 @@ func (v *verification) shifted(from map[Seq]Seq) map[Seq]bool {
 
 // taken reports whether the events from first to end only changed places with others: what
 // was written under their numbers stands elsewhere.
-func (v *verification) taken(from map[Seq]Seq, first, end, delta Seq) bool {
+func (v *verification) taken(from map[event.Seq]event.Seq, first, end, delta event.Seq) bool {
 	for s, t := range from {
 		if (s < first || s > end) && t >= first && t <= end {
 			return true
@@ -143,14 +145,14 @@ func (v *verification) taken(from map[Seq]Seq, first, end, delta Seq) bool {
 	return false
 }
 
-func spanOf(a, b Seq) string {
+func spanOf(a, b event.Seq) string {
 	if a == b {
 		return fmt.Sprintf("event %d is", a)
 	}
 	return fmt.Sprintf("events %d to %d are", a, b)
 }
 
-func spanWas(a, b Seq) string {
+func spanWas(a, b event.Seq) string {
 	if a == b {
 		return fmt.Sprintf("event %d was", a)
 	}

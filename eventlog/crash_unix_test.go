@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -56,10 +57,10 @@ func childAppend(path string) {
 		panic(err)
 	}
 	for {
-		if err := l.Record(Event{Type: NotificationReceived, Class: Frame, Payload: make([]byte, 3000)}); err != nil {
+		if err := l.Record(event.Event{Type: event.NotificationReceived, Class: event.Frame, Payload: make([]byte, 3000)}); err != nil {
 			panic(err)
 		}
-		seq, err := l.Append(context.Background(), fact(Truncated, Refs{}))
+		seq, err := l.Append(context.Background(), fact(event.Truncated, event.Refs{}))
 		if err != nil {
 			panic(err)
 		}
@@ -115,12 +116,12 @@ func childFull(path string) {
 	if err != nil {
 		panic(err)
 	}
-	var last Seq
+	var last event.Seq
 	for {
-		seq, err := l.Append(context.Background(), Event{Type: NotificationReceived, Class: Frame, Payload: make([]byte, 20_000)})
+		seq, err := l.Append(context.Background(), event.Event{Type: event.NotificationReceived, Class: event.Frame, Payload: make([]byte, 20_000)})
 		if err != nil {
 			var w *WriteError
-			_, again := l.Append(context.Background(), fact(Truncated, Refs{}))
+			_, again := l.Append(context.Background(), fact(event.Truncated, event.Refs{}))
 			fmt.Println(last, errors.As(err, &w), errors.Is(err, ErrIO), again != nil && again.Error() == err.Error())
 			return
 		}
@@ -139,9 +140,9 @@ func childAnchor(path string) {
 	if err != nil {
 		panic(err)
 	}
-	_, err = l.Append(context.Background(), fact(CallEnforced, Refs{}))
+	_, err = l.Append(context.Background(), fact(event.CallEnforced, event.Refs{}))
 	full := errors.Is(l.Anchored(), ErrFull)
-	_, again := l.Append(context.Background(), fact(CallEnforced, Refs{}))
+	_, again := l.Append(context.Background(), fact(event.CallEnforced, event.Refs{}))
 	fmt.Println(err == nil, full, again == nil, l.Close() == nil)
 }
 

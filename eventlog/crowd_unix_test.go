@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -77,7 +78,7 @@ func (c *crowder) must(err error) {
 }
 
 // append appends, and says what was acknowledged. It returns false on a conflict.
-func (c *crowder) append(events ...Event) bool {
+func (c *crowder) append(events ...event.Event) bool {
 	began := time.Now()
 	_, err := c.log.Append(context.Background(), events...)
 	c.slowest = max(c.slowest, time.Since(began))
@@ -95,25 +96,25 @@ func (c *crowder) append(events ...Event) bool {
 // input answers the nth input, unless another process has been faster; then it tries to answer
 // that one's question.
 func (c *crowder) input(n int) {
-	refs := Refs{Session: "s", Run: RunID(fmt.Sprint("run-", n, "-", c.name))}
+	refs := event.Refs{Session: "s", Run: event.RunID(fmt.Sprint("run-", n, "-", c.name))}
 	asked := refs
-	asked.Input = InputID(fmt.Sprint("input-", n))
+	asked.Input = event.InputID(fmt.Sprint("input-", n))
 	question := refs
-	question.Interaction = InteractionID(fmt.Sprint("question-", n))
-	if !c.append(fact(MessageReceived, asked), fact(Requested, asked)) {
+	question.Interaction = event.InteractionID(fmt.Sprint("question-", n))
+	if !c.append(fact(event.MessageReceived, asked), fact(event.Requested, asked)) {
 		c.answer(question.Interaction)
 		return
 	}
-	frame := func(t Type, size int) Event {
-		return Event{Type: t, Class: Frame, Actor: "agent", Refs: refs, Payload: make([]byte, size)}
+	frame := func(t event.Type, size int) event.Event {
+		return event.Event{Type: t, Class: event.Frame, Actor: "agent", Refs: refs, Payload: make([]byte, size)}
 	}
 	for i := range 20 {
-		c.must(c.log.Record(frame(NotificationReceived, 100*i)))
+		c.must(c.log.Record(frame(event.NotificationReceived, 100*i)))
 	}
 	c.must(c.log.Sync())
-	c.append(fact(InteractionRequested, question))
-	c.append(fact(InteractionAnswered, question))
-	c.append(frame(ResponseReceived, 200), fact(Responded, refs), fact(CallEnforced, refs))
+	c.append(fact(event.InteractionRequested, question))
+	c.append(fact(event.InteractionAnswered, question))
+	c.append(frame(event.ResponseReceived, 200), fact(event.Responded, refs), fact(event.CallEnforced, refs))
 	c.must(c.log.Anchored())
 	switch c.won++; c.won % 4 {
 	case 1:
@@ -135,11 +136,11 @@ func (c *crowder) input(n int) {
 }
 
 // answer answers a question that somebody else has asked.
-func (c *crowder) answer(id InteractionID) {
-	e, ok, err := c.log.Last(context.Background(), Query{Interaction: id})
+func (c *crowder) answer(id event.InteractionID) {
+	e, ok, err := c.log.Last(context.Background(), event.Query{Interaction: id})
 	c.must(err)
-	if ok && e.Type == InteractionRequested {
-		c.append(fact(InteractionAnswered, e.Refs))
+	if ok && e.Type == event.InteractionRequested {
+		c.append(fact(event.InteractionAnswered, e.Refs))
 	}
 }
 
@@ -152,7 +153,7 @@ type crowd struct {
 	living     map[string]*exec.Cmd
 	stdin      map[string]io.Closer
 
-	acked    map[Seq]string // ids
+	acked    map[event.Seq]string // ids
 	anchored int64
 	counts   map[string]int
 	slowest  time.Duration
@@ -198,7 +199,7 @@ func (c *crowd) hear() {
 		if err != nil || len(id) != 36 {
 			return // the line of one that was killed as it wrote it
 		}
-		c.acked[Seq(n)] = id
+		c.acked[event.Seq(n)] = id
 	case "anchored":
 		if n, err := strconv.ParseInt(rest, 10, 64); err == nil {
 			c.anchored = max(c.anchored, n)
@@ -236,7 +237,7 @@ func TestCrowd(t *testing.T) {
 	dir := quickDir(t)
 	c := &crowd{
 		t: t, path: filepath.Join(dir, logName), keys: signingKeys(t), said: make(chan string, 1024),
-		living: map[string]*exec.Cmd{}, stdin: map[string]io.Closer{}, acked: map[Seq]string{}, counts: map[string]int{},
+		living: map[string]*exec.Cmd{}, stdin: map[string]io.Closer{}, acked: map[event.Seq]string{}, counts: map[string]int{},
 	}
 	for range crowdSize {
 		c.start() // the file is not there yet: they all make it
@@ -280,7 +281,7 @@ func (c *crowd) check() {
 		t.Fatal(err)
 	}
 	for _, run := range open { // of those that were killed
-		mustAppend(t, l, fact(OutcomeUnknown, Refs{Run: run}))
+		mustAppend(t, l, fact(event.OutcomeUnknown, event.Refs{Run: run}))
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
@@ -295,7 +296,7 @@ func (c *crowd) check() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules := &crowdRules{acked: c.acked, seen: map[string]Seq{}}
+	rules := &crowdRules{acked: c.acked, seen: map[string]event.Seq{}}
 	rep, err := r.Verify(t.Context(), VerifyOptions{Keys: []note.Verifier(keys.Verifiers(name)), Audit: &spy{event: rules.event}})
 	if err != nil || !rep.OK() || rep.Unchecked > 0 {
 		t.Errorf("%+v, %v", rep, err)
@@ -315,14 +316,14 @@ func (c *crowd) check() {
 
 // crowdRules are those of the contract that follow from types and ids.
 type crowdRules struct {
-	acked  map[Seq]string
+	acked  map[event.Seq]string
 	found  int
-	last   Seq
-	seen   map[string]Seq
+	last   event.Seq
+	seen   map[string]event.Seq
 	broken []string
 }
 
-func (r *crowdRules) event(e *Event) {
+func (r *crowdRules) event(e *event.Event) {
 	breaks := func(format string, args ...any) {
 		r.broken = append(r.broken, fmt.Sprintf("event %d: ", e.Seq)+fmt.Sprintf(format, args...))
 	}
@@ -347,16 +348,16 @@ func (r *crowdRules) event(e *Event) {
 		}
 	}
 	switch {
-	case e.Type == Requested:
+	case e.Type == event.Requested:
 		once("intent for "+string(e.Input), "input of "+string(e.Run))
 		once("intent of " + string(e.Run))
-	case e.Type == MessageReceived:
+	case e.Type == event.MessageReceived:
 		once("input of " + string(e.Run))
 	case e.Type.Outcome():
 		once("outcome of "+string(e.Run), "intent of "+string(e.Run))
-	case e.Type == InteractionRequested:
+	case e.Type == event.InteractionRequested:
 		once("question " + string(e.Interaction))
-	case e.Type == InteractionAnswered:
+	case e.Type == event.InteractionAnswered:
 		once("answer to "+string(e.Interaction), "question "+string(e.Interaction))
 	}
 }

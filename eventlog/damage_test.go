@@ -14,6 +14,7 @@ import (
 
 	"modernc.org/sqlite"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -28,8 +29,8 @@ const (
 // call sha256(x), and leaf(…) of a row's columns.
 type damage struct {
 	name, sql string
-	kind      string // empty: there is nothing to be found
-	first     Seq    // 0: no event is known to be bad
+	kind      string    // empty: there is nothing to be found
+	first     event.Seq // 0: no event is known to be bad
 
 	anchor func(string) string // done to the anchor
 	since  bool                // verified against the last checkpoint, kept elsewhere
@@ -183,12 +184,12 @@ func registerHashes(t *testing.T) {
 		})
 		sqlite.MustRegisterDeterministicScalarFunction("leaf", 16, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
 			s := func(i int) string { return args[i].(string) }
-			e := Event{
-				Seq: Seq(args[0].(int64)), ID: s(1), Time: time.Unix(0, args[2].(int64)), Type: Type(s(3)), Class: Class(s(4)),
+			e := event.Event{
+				Seq: event.Seq(args[0].(int64)), ID: s(1), Time: time.Unix(0, args[2].(int64)), Type: event.Type(s(3)), Class: event.Class(s(4)),
 				Actor: s(5), Writer: s(6), Context: s(7),
-				Refs: Refs{
-					Session: SessionID(s(8)), Conversation: ConversationID(s(9)), Run: RunID(s(10)),
-					Trace: TraceID(s(11)), Interaction: InteractionID(s(12)), Input: InputID(s(13)),
+				Refs: event.Refs{
+					Session: event.SessionID(s(8)), Conversation: event.ConversationID(s(9)), Run: event.RunID(s(10)),
+					Trace: event.TraceID(s(11)), Interaction: event.InteractionID(s(12)), Input: event.InputID(s(13)),
 				},
 				PayloadLen: args[14].(int64), PayloadSHA256: [sha256.Size]byte(args[15].([]byte)),
 			}
@@ -233,24 +234,24 @@ func soundLog(t *testing.T) (path, vkey string, last evidence.Checkpoint) {
 }
 
 // soundRun is what a run leaves, in brief.
-func soundRun(i int) []Event {
-	refs := Refs{Session: "session", Run: RunID(fmt.Sprintf("run-%d", i)), Trace: TraceID(fmt.Sprintf("trace-%d", i)), Input: InputID(fmt.Sprintf("input-%d", i))}
+func soundRun(i int) []event.Event {
+	refs := event.Refs{Session: "session", Run: event.RunID(fmt.Sprintf("run-%d", i)), Trace: event.TraceID(fmt.Sprintf("trace-%d", i)), Input: event.InputID(fmt.Sprintf("input-%d", i))}
 	asked := refs
-	asked.Interaction = InteractionID(fmt.Sprintf("question-%d", i))
-	frame := func(ty Type, line string) Event {
-		return Event{Type: ty, Class: Frame, Actor: "agent", Refs: refs, Payload: []byte(line)}
+	asked.Interaction = event.InteractionID(fmt.Sprintf("question-%d", i))
+	frame := func(ty event.Type, line string) event.Event {
+		return event.Event{Type: ty, Class: event.Frame, Actor: "agent", Refs: refs, Payload: []byte(line)}
 	}
-	return []Event{
-		NewFact(MessageReceived, "user", refs, map[string]any{"text": "hello"}),
-		frame(RequestSent, `{"jsonrpc":"2.0","id":1,"method":"session/new","params":{}}`),
-		NewFact(Requested, "perlica", refs, map[string]any{"llm_call_index": 1}),
-		frame(RequestSent, `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{}}`),
-		frame(NotificationReceived, `{"jsonrpc":"2.0","method":"session/update","params":{"text":"hello"}}`),
-		NewFact(InteractionRequested, "agent", asked, map[string]any{"title": "rm"}),
-		NewFact(InteractionAnswered, "user", asked, map[string]any{"option": "reject", "by": "somebody"}),
-		frame(ResponseReceived, `{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}`),
-		NewFact(Responded, "agent", refs, map[string]any{"text": "hello", "stop_reason": "end_turn"}),
-		NewFact(CallEnforced, "perlica", refs, map[string]any{"calls": 1}),
+	return []event.Event{
+		event.NewFact(event.MessageReceived, "user", refs, map[string]any{"text": "hello"}),
+		frame(event.RequestSent, `{"jsonrpc":"2.0","id":1,"method":"session/new","params":{}}`),
+		event.NewFact(event.Requested, "perlica", refs, map[string]any{"llm_call_index": 1}),
+		frame(event.RequestSent, `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{}}`),
+		frame(event.NotificationReceived, `{"jsonrpc":"2.0","method":"session/update","params":{"text":"hello"}}`),
+		event.NewFact(event.InteractionRequested, "agent", asked, map[string]any{"title": "rm"}),
+		event.NewFact(event.InteractionAnswered, "user", asked, map[string]any{"option": "reject", "by": "somebody"}),
+		frame(event.ResponseReceived, `{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}`),
+		event.NewFact(event.Responded, "agent", refs, map[string]any{"text": "hello", "stop_reason": "end_turn"}),
+		event.NewFact(event.CallEnforced, "perlica", refs, map[string]any{"calls": 1}),
 	}
 }
 

@@ -6,47 +6,49 @@ import (
 	"slices"
 
 	"zombiezen.com/go/sqlite"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // openRuns are the runs whose intent has no outcome, as the file says and as follows from the
 // events. By the one recovery finds what to end: a row too few and a run would have no outcome
 // for ever, one too many and it would get a second.
 type openRuns struct {
-	stored map[RunID]Seq // nil: not read
-	follow map[RunID]Seq
-	unsure bool // events are missing or damaged
-	ended  int  // runs that have an outcome
-	last   Seq  // of the last llm.single_call.enforced
+	stored map[event.RunID]event.Seq // nil: not read
+	follow map[event.RunID]event.Seq
+	unsure bool      // events are missing or damaged
+	ended  int       // runs that have an outcome
+	last   event.Seq // of the last llm.single_call.enforced
 }
 
 // maxOpenRuns keeps a hostile file from filling the memory.
 const maxOpenRuns = 1 << 20
 
-func (o *openRuns) take(e *Event) {
-	switch {
-	case e.Type == Requested:
+func (o *openRuns) take(e *event.Event) {
+	switch e.Type.Step() {
+	case event.Opens:
 		if o.follow == nil {
-			o.follow = map[RunID]Seq{}
+			o.follow = map[event.RunID]event.Seq{}
 		}
 		if _, ok := o.follow[e.Run]; !ok {
 			o.follow[e.Run] = e.Seq
 		}
-	case e.Type.Outcome():
+	case event.Ends:
 		delete(o.follow, e.Run)
 		o.ended++
-	case e.Type == CallEnforced:
+	case event.Closes:
 		o.last = e.Seq
 	}
 }
 
 // derived reads what the file says beside the events, at the moment at which it is measured.
 func (v *verification) derived() error {
-	stored := map[RunID]Seq{}
+	stored := map[event.RunID]event.Seq{}
 	err := query(v.conn, `SELECT run_id, seq FROM open_runs`, func(stmt *sqlite.Stmt) error {
 		if len(stored) == maxOpenRuns {
 			return fmt.Errorf("%w: it lists more than %d open runs", ErrCorrupt, maxOpenRuns)
 		}
-		stored[RunID(stmt.ColumnText(0))] = Seq(stmt.ColumnInt64(1))
+		stored[event.RunID(stmt.ColumnText(0))] = event.Seq(stmt.ColumnInt64(1))
 		return nil
 	})
 	if err != nil {
@@ -62,7 +64,7 @@ func (v *verification) derived() error {
 		FROM withheld
 		WHERE seq NOT IN (SELECT seq FROM events WHERE payload IS NULL)`, func(stmt *sqlite.Stmt) error {
 		if n := stmt.ColumnInt64(0); n > 0 {
-			v.find(Seq(stmt.ColumnInt64(1)), DamageDeleted, "%d payloads are listed as withheld, as of an import, which this file is not", n)
+			v.find(event.Seq(stmt.ColumnInt64(1)), DamageDeleted, "%d payloads are listed as withheld, as of an import, which this file is not", n)
 		}
 		return nil
 	})

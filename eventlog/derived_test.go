@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestNothingIsWithheldFromALog(t *testing.T) {
 	for _, tc := range []struct {
 		sql      string
-		bad      Seq // if the file is no import
+		bad      event.Seq // if the file is no import
 		withheld int64
 	}{
 		{`UPDATE events SET payload = NULL WHERE seq = 7; INSERT INTO withheld VALUES (7, 'masked')`, 7, 1},
@@ -43,7 +44,7 @@ func TestNothingIsWithheldFromALog(t *testing.T) {
 
 // TestOpenRunsFollowFromTheEvents: by the list recovery finds what has no outcome.
 func TestOpenRunsFollowFromTheEvents(t *testing.T) {
-	for sql, bad := range map[string]Seq{
+	for sql, bad := range map[string]event.Seq{
 		``:                      0,
 		`DELETE FROM open_runs`: 221,
 		`INSERT INTO open_runs VALUES ('01900000-0000-7000-8000-000000000000', 4)`: 0,
@@ -131,7 +132,7 @@ func TestASignatureThatIsMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustAppend(t, l, fact(CallEnforced, Refs{}))
+	mustAppend(t, l, fact(event.CallEnforced, event.Refs{}))
 	_ = l.Anchored() // there is no key
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
@@ -154,8 +155,8 @@ func TestASignatureThatIsMissing(t *testing.T) {
 // TestEvidenceThatIsGone: every run leaves a line of the anchor, with or without a key.
 func TestEvidenceThatIsGone(t *testing.T) {
 	l := openTest(t)
-	run := Refs{Run: "r", Input: "i"}
-	mustAppend(t, l, fact(Requested, run), fact(Responded, run), fact(CallEnforced, run))
+	run := event.Refs{Run: "r", Input: "i"}
+	mustAppend(t, l, fact(event.Requested, run), fact(event.Responded, run), fact(event.CallEnforced, run))
 	if err := l.Anchored(); err != nil && !errors.Is(err, evidence.ErrKey) {
 		t.Fatal(err)
 	}

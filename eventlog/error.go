@@ -11,6 +11,8 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 	direct "zombiezen.com/go/sqlite"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // What can be wrong with a log. Errors of this package wrap one of them where it
@@ -34,7 +36,7 @@ var (
 // A ConflictError says that the log already holds what may be there only once: an
 // intent for the same input, an outcome of the same run, an answer to the same
 // question. Nothing of the call that got it was written; the log lives on.
-type ConflictError struct{ Type Type }
+type ConflictError struct{ Type event.Type }
 
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("eventlog: there is already one %s", e.Type)

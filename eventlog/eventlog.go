@@ -4,7 +4,7 @@
 // It promises that an event whose [Log.Append] returned nil survives a power
 // failure, that events are never changed or reordered, and that all of this can be
 // recomputed by a stranger: every event is a leaf of an RFC 6962 Merkle tree whose
-// encoding is specified beside [Event.Leaf]. It refuses to interpret payloads and
+// encoding is specified beside [event.Event.Leaf]. It refuses to interpret payloads and
 // to write anything after a commit whose fate is unknown.
 //
 // The one idea: there is one writer goroutine a process. Whoever needs an event on

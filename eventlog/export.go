@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -173,7 +174,7 @@ func (r *Reader) newestCheckpoint(ctx context.Context, least, most int64) (c evi
 }
 
 // event writes an event, and before it what stands for those between it and the last one.
-func (x *exporter) event(ctx context.Context, e *Event) error {
+func (x *exporter) event(ctx context.Context, e *event.Event) error {
 	if err := x.absent(int64(e.Seq) - 1); err != nil {
 		return err
 	}
@@ -181,12 +182,12 @@ func (x *exporter) event(ctx context.Context, e *Event) error {
 		return fmt.Errorf("event %d: %w", e.Seq, err)
 	}
 	if e.Payload != nil && x.opt.Mask != nil && x.opt.Mask(e.Payload) {
-		e.Payload, e.Withheld = nil, Masked
+		e.Payload, e.Withheld = nil, event.Masked
 	}
 	switch e.Withheld {
-	case Masked:
+	case event.Masked:
 		x.done.Masked++
-	case Pruned:
+	case event.Pruned:
 		x.done.Pruned++
 	}
 	x.tree.add(e.LeafHash)
@@ -199,12 +200,12 @@ func (x *exporter) event(ctx context.Context, e *Event) error {
 }
 
 // check holds an event against its hashes and sees that it can be written as text.
-func (x *exporter) check(ctx context.Context, e *Event) error {
+func (x *exporter) check(ctx context.Context, e *event.Event) error {
 	damage := ""
 	switch {
 	case int64(e.Seq) != x.tree.size+1:
 		damage = "it is there twice"
-	case e.Payload != nil && !e.holds():
+	case e.Payload != nil && !e.PayloadMatches():
 		damage = "the payload was edited"
 	case e.Leaf() != e.LeafHash:
 		damage = "the header was edited"
@@ -232,7 +233,7 @@ func (x *exporter) check(ctx context.Context, e *Event) error {
 // knownGone reports whether it is on record that the payload of e is gone: by a log.pruned,
 // or by a mark of the export that this file was imported from. Otherwise it is damage, which
 // an export must not make good.
-func (x *exporter) knownGone(ctx context.Context, e *Event) (bool, error) {
+func (x *exporter) knownGone(ctx context.Context, e *event.Event) (bool, error) {
 	if covered(x.prunings, e) {
 		return true, nil
 	}
@@ -245,12 +246,12 @@ func (x *exporter) knownGone(ctx context.Context, e *Event) (bool, error) {
 	}
 	// The log may have been pruned since this was last read.
 	x.prunings = nil
-	for p, err := range x.r.Events(ctx, Query{Types: []Type{LogPruned}}) {
+	for p, err := range x.r.Events(ctx, event.Query{Types: []event.Type{event.LogPruned}}) {
 		if err != nil {
 			return false, err
 		}
 		var pruning Pruning
-		if p.Payload == nil || !p.holds() || p.Decode(&pruning) != nil {
+		if p.Payload == nil || !p.PayloadMatches() || p.Decode(&pruning) != nil {
 			continue // it says nothing that can be relied on
 		}
 		x.prunings = append(x.prunings, pruning)
@@ -258,7 +259,7 @@ func (x *exporter) knownGone(ctx context.Context, e *Event) (bool, error) {
 	return covered(x.prunings, e), nil
 }
 
-func covered(prunings []Pruning, e *Event) bool {
+func covered(prunings []Pruning, e *event.Event) bool {
 	for _, p := range prunings {
 		if p.Covers(e) {
 			return true
@@ -296,5 +297,5 @@ func (x *exporter) absence(level int) (absence, error) {
 		return a, err
 	}
 	hash, err := x.h.subtree(level, x.tree.size>>level)
-	return absence{Seq(x.tree.size + 1), level, hash}, err
+	return absence{event.Seq(x.tree.size + 1), level, hash}, err
 }

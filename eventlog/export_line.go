@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/strict"
 )
 
 // An export is text, a JSON object a line; docs/export.md describes it. The first line is a
@@ -22,8 +24,8 @@ const exportVersion = 1
 
 // Selection says which events an export holds. A field that is zero selects everything.
 type Selection struct {
-	Run     RunID
-	Session SessionID
+	Run     event.RunID
+	Session event.SessionID
 	Since   time.Time // not older than
 	Before  time.Time // older than
 }
@@ -32,23 +34,23 @@ type Selection struct {
 func (s Selection) all() bool { return s == Selection{} }
 
 // query selects the events up to the one with the number until.
-func (s Selection) query(until int64) Query {
-	return Query{Run: s.Run, Session: s.Session, Since: s.Since, Before: s.Before, Until: Seq(until)}
+func (s Selection) query(until int64) event.Query {
+	return event.Query{Run: s.Run, Session: s.Session, Since: s.Since, Before: s.Before, Until: event.Seq(until)}
 }
 
 // MarshalJSON writes what is selected, and nothing for everything.
 func (s Selection) MarshalJSON() ([]byte, error) {
 	v := struct {
-		Run     RunID     `json:"run_id,omitempty"`
-		Session SessionID `json:"session_id,omitempty"`
-		Since   string    `json:"since,omitempty"`
-		Before  string    `json:"before,omitempty"`
+		Run     event.RunID     `json:"run_id,omitempty"`
+		Session event.SessionID `json:"session_id,omitempty"`
+		Since   string          `json:"since,omitempty"`
+		Before  string          `json:"before,omitempty"`
 	}{Run: s.Run, Session: s.Session}
 	if !s.Since.IsZero() {
-		v.Since = formatTime(s.Since)
+		v.Since = strict.FormatTime(s.Since)
 	}
 	if !s.Before.IsZero() {
-		v.Before = formatTime(s.Before)
+		v.Before = strict.FormatTime(s.Before)
 	}
 	return json.Marshal(v)
 }
@@ -57,7 +59,7 @@ func (s Selection) MarshalJSON() ([]byte, error) {
 func (s *Selection) UnmarshalJSON(b []byte) error {
 	var v Selection
 	var since, before *string
-	err := unmarshalObject(b, nil, map[string]any{"run_id": &v.Run, "session_id": &v.Session, "since": &since, "before": &before})
+	err := strict.Object(b, nil, map[string]any{"run_id": &v.Run, "session_id": &v.Session, "since": &since, "before": &before})
 	if err != nil {
 		return err
 	}
@@ -68,7 +70,7 @@ func (s *Selection) UnmarshalJSON(b []byte) error {
 		if t.text == nil {
 			continue
 		}
-		if *t.to, err = parseTime(*t.text); err != nil {
+		if *t.to, err = strict.Time(*t.text); err != nil {
 			return err
 		}
 	}
@@ -103,7 +105,7 @@ func parseExportHeader(b []byte) (exportHeader, error) {
 	if v, ok := versionOf(b); ok && v > exportVersion {
 		return h, fmt.Errorf("%w (format %d, this one knows %d)", ErrNewer, v, exportVersion)
 	}
-	err := unmarshalObject(b, map[string]any{
+	err := strict.Object(b, map[string]any{
 		"perlica_log_export": &version, "size": &h.Size, "root": &root, "selection": &selection,
 	}, map[string]any{"origin": &h.Origin, "checkpoint": &h.Note})
 	if err != nil {
@@ -147,9 +149,9 @@ func versionOf(b []byte) (int, bool) {
 
 func (a absence) line() ([]byte, error) {
 	type body struct {
-		Seq   Seq    `json:"seq"`
-		Level int    `json:"level"`
-		Hash  string `json:"hash"`
+		Seq   event.Seq `json:"seq"`
+		Level int       `json:"level"`
+		Hash  string    `json:"hash"`
 	}
 	return json.Marshal(struct {
 		Absent body `json:"absent"`
@@ -158,11 +160,11 @@ func (a absence) line() ([]byte, error) {
 
 func parseAbsence(b []byte) (a absence, err error) {
 	var body json.RawMessage
-	if err := unmarshalObject(b, map[string]any{"absent": &body}, nil); err != nil {
+	if err := strict.Object(b, map[string]any{"absent": &body}, nil); err != nil {
 		return a, err
 	}
 	var hash string
-	if err := unmarshalObject(body, map[string]any{"seq": &a.Seq, "level": &a.Level, "hash": &hash}, nil); err != nil {
+	if err := strict.Object(body, map[string]any{"seq": &a.Seq, "level": &a.Level, "hash": &hash}, nil); err != nil {
 		return a, err
 	}
 	if a.Seq < 1 || a.Level < 0 || a.Level > maxLevel {
@@ -196,15 +198,15 @@ func (e exportEnd) line() ([]byte, error) {
 
 func parseExportEnd(b []byte) (e exportEnd, err error) {
 	var body json.RawMessage
-	if err := unmarshalObject(b, map[string]any{"end": &body}, nil); err != nil {
+	if err := strict.Object(b, map[string]any{"end": &body}, nil); err != nil {
 		return e, err
 	}
 	var sum string
-	err = unmarshalObject(body, map[string]any{"events": &e.Events, "withheld": &e.Withheld, "absent": &e.Absent, "sha256": &sum}, nil)
+	err = strict.Object(body, map[string]any{"events": &e.Events, "withheld": &e.Withheld, "absent": &e.Absent, "sha256": &sum}, nil)
 	if err != nil {
 		return e, err
 	}
-	if e.Sum, err = parseSum(sum); err != nil {
+	if e.Sum, err = strict.SHA256(sum); err != nil {
 		return e, errors.New("sha256 is no hash in hexadecimal")
 	}
 	return e, nil

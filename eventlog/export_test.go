@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -84,7 +85,7 @@ func TestExportOfAnExport(t *testing.T) {
 	path, runs := randomLog(t, rnd, 900)
 	run := runs[len(runs)/2]
 	r := readerOf(t, path)
-	e, ok, err := r.Last(t.Context(), Query{Run: run})
+	e, ok, err := r.Last(t.Context(), event.Query{Run: run})
 	if err != nil || !ok {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func TestExportOfAnExport(t *testing.T) {
 func TestExportKeepsPayloads(t *testing.T) {
 	l := openTest(t)
 	for _, p := range oddPayloads {
-		for _, e := range []Event{{Type: LineMalformed, Class: Frame}, {Type: ToolResult, Class: Fact}} {
+		for _, e := range []event.Event{{Type: event.LineMalformed, Class: event.Frame}, {Type: event.ToolResult, Class: event.Fact}} {
 			e.Payload = []byte(p)
 			if err := l.Record(e); err != nil {
 				t.Fatal(err)
@@ -117,7 +118,7 @@ func TestExportKeepsPayloads(t *testing.T) {
 	}
 	text, _ := exportOf(t, l.Path(), ExportOptions{})
 	copied, _ := importOf(t, text)
-	want, got := collect(t, &l.Reader, Query{}), collect(t, readerOf(t, copied), Query{})
+	want, got := collect(t, &l.Reader, event.Query{}), collect(t, readerOf(t, copied), event.Query{})
 	for i := range want {
 		if !bytes.Equal(got[i].Payload, want[i].Payload) || got[i].Payload == nil {
 			t.Errorf("event %d: %q came back as %q", i+1, want[i].Payload, got[i].Payload)
@@ -163,11 +164,11 @@ func TestExportRefusesDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 598 {
-			if err := l.Record(fact(Truncated, Refs{Run: "r"})); err != nil {
+			if err := l.Record(fact(event.Truncated, event.Refs{Run: "r"})); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := l.Append(t.Context(), fact(SessionCreated, Refs{}), NewFact(LogPruned, "u", Refs{}, Pruning{Until: 4})); err != nil {
+		if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{}), event.NewFact(event.LogPruned, "u", event.Refs{}, Pruning{Until: 4})); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := l.Checkpoint(t.Context()); err != nil {
@@ -205,7 +206,7 @@ func TestExportAsOfTheCheckpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range []Event{fact(SessionCreated, Refs{}), fact(MessageReceived, Refs{Run: "r"}), fact(CallEnforced, Refs{Run: "r"}), fact(SessionRenamed, Refs{})} {
+	for _, e := range []event.Event{fact(event.SessionCreated, event.Refs{}), fact(event.MessageReceived, event.Refs{Run: "r"}), fact(event.CallEnforced, event.Refs{Run: "r"}), fact(event.SessionRenamed, event.Refs{})} {
 		if _, err := l.Append(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -27,7 +28,7 @@ func masksSecrets(payload []byte) bool { return bytes.Contains(payload, []byte("
 
 // randomLog makes a log of about n events of several runs, some of them pruned, and returns
 // its path and its runs.
-func randomLog(t testing.TB, rnd *rand.Rand, n int) (path string, runs []RunID) {
+func randomLog(t testing.TB, rnd *rand.Rand, n int) (path string, runs []event.RunID) {
 	t.Helper()
 	keys, err := evidence.MakeKeys(t.TempDir())
 	if err != nil {
@@ -42,37 +43,37 @@ func randomLog(t testing.TB, rnd *rand.Rand, n int) (path string, runs []RunID) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := func(e Event) {
+	record := func(e event.Event) {
 		if err := l.Record(e); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := 0; i < n; {
-		run := RunID(fmt.Sprintf("run-%d", len(runs)))
+		run := event.RunID(fmt.Sprintf("run-%d", len(runs)))
 		runs = append(runs, run)
-		refs := Refs{Session: SessionID(fmt.Sprintf("session-%d", rnd.IntN(3))), Run: run, Trace: "t", Input: InputID("in " + run)}
-		record(fact(MessageReceived, refs))
-		record(fact(Requested, refs))
+		refs := event.Refs{Session: event.SessionID(fmt.Sprintf("session-%d", rnd.IntN(3))), Run: run, Trace: "t", Input: event.InputID("in " + run)}
+		record(fact(event.MessageReceived, refs))
+		record(fact(event.Requested, refs))
 		refs.Input = ""
 		for range rnd.IntN(40) {
-			e := Event{Type: NotificationReceived, Class: Frame, Actor: "agent", Refs: refs, Payload: []byte(oddPayloads[rnd.IntN(len(oddPayloads))])}
+			e := event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Refs: refs, Payload: []byte(oddPayloads[rnd.IntN(len(oddPayloads))])}
 			if rnd.IntN(3) == 0 {
-				e.Type, e.Class = ToolResult, Fact
+				e.Type, e.Class = event.ToolResult, event.Fact
 			}
 			record(e)
 			i++
 		}
 		if rnd.IntN(4) > 0 {
-			record(fact(Responded, refs))
+			record(fact(event.Responded, refs))
 		}
 		if rnd.IntN(3) > 0 {
-			record(fact(CallEnforced, refs))
+			record(fact(event.CallEnforced, refs))
 		}
 		i += 4
 	}
 	if rnd.IntN(2) == 0 {
-		until := Seq(rnd.IntN(n))
-		record(NewFact(LogPruned, "user", Refs{}, Pruning{Until: until, Class: Frame}))
+		until := event.Seq(rnd.IntN(n))
+		record(event.NewFact(event.LogPruned, "user", event.Refs{}, Pruning{Until: until, Class: event.Frame}))
 		if rnd.IntN(2) == 0 {
 			if _, err := l.Checkpoint(t.Context()); err != nil {
 				t.Fatal(err)
@@ -93,14 +94,14 @@ func randomLog(t testing.TB, rnd *rand.Rand, n int) (path string, runs []RunID) 
 }
 
 // randomSelection selects something of a log, or all of it.
-func randomSelection(rnd *rand.Rand, runs []RunID) (s Selection) {
+func randomSelection(rnd *rand.Rand, runs []event.RunID) (s Selection) {
 	start := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	switch rnd.IntN(5) {
 	case 0:
 	case 1:
 		s.Run = runs[rnd.IntN(len(runs))]
 	case 2:
-		s.Session = SessionID(fmt.Sprintf("session-%d", rnd.IntN(3)))
+		s.Session = event.SessionID(fmt.Sprintf("session-%d", rnd.IntN(3)))
 	case 3:
 		s.Since = start.Add(time.Duration(rnd.IntN(300)) * time.Second)
 	case 4:
@@ -193,11 +194,11 @@ func recompute(t testing.TB, path string, want tlog.Hash) {
 		}
 	}
 	gap()
-	for e, err := range r.Events(context.Background(), Query{}) {
+	for e, err := range r.Events(context.Background(), event.Query{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if int64(e.Seq) != f.size+1 || e.Leaf() != e.LeafHash || e.Payload != nil && !e.holds() || (e.Payload == nil) != (e.Withheld != "") {
+		if int64(e.Seq) != f.size+1 || e.Leaf() != e.LeafHash || e.Payload != nil && !e.PayloadMatches() || (e.Payload == nil) != (e.Withheld != "") {
 			t.Fatalf("event %d after %d is not right", e.Seq, f.size)
 		}
 		f.add(e.LeafHash)

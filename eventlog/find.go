@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // nearTime is how far the time within an event's id may be from the event's own, and the clock
@@ -17,7 +19,7 @@ const nearTime = 5 * time.Second
 // Find returns the event whose id it is. There is no index of ids, which would cost each append:
 // the time in the id leads to the place. Only where clocks jumped the whole log is looked through.
 // The error wraps ErrNotExist if there is no such event.
-func (r *Reader) Find(ctx context.Context, id string) (Seq, error) {
+func (r *Reader) Find(ctx context.Context, id string) (event.Seq, error) {
 	size, err := r.hashes(ctx).size()
 	if err != nil {
 		return 0, fmt.Errorf("eventlog: find event %s: %w", id, err)
@@ -34,7 +36,7 @@ func (r *Reader) Find(ctx context.Context, id string) (Seq, error) {
 		spans = [][2]int64{{first, last}, {1, size}}
 	}
 	for _, span := range spans {
-		var seq Seq
+		var seq event.Seq
 		err := r.db.GetContext(ctx, &seq, `
 			SELECT seq
 			FROM events

@@ -5,11 +5,13 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 func TestFindByID(t *testing.T) {
 	l, _, _ := proofLog(t)
-	for _, e := range collect(t, &l.Reader, Query{}) {
+	for _, e := range collect(t, &l.Reader, event.Query{}) {
 		if seq, err := l.Find(t.Context(), e.ID); err != nil || seq != e.Seq {
 			t.Errorf("%s: %d, %v; want %d", e.ID, seq, err, e.Seq)
 		}
@@ -33,9 +35,9 @@ func TestFindWhereClocksJumped(t *testing.T) {
 	}
 	defer l.Close()
 	for range 20 {
-		mustAppend(t, l, fact(Truncated, Refs{}))
+		mustAppend(t, l, fact(event.Truncated, event.Refs{}))
 	}
-	for _, e := range collect(t, &l.Reader, Query{}) {
+	for _, e := range collect(t, &l.Reader, event.Query{}) {
 		if seq, err := l.Find(t.Context(), e.ID); err != nil || seq != e.Seq {
 			t.Errorf("%s: %d, %v; want %d", e.ID, seq, err, e.Seq)
 		}

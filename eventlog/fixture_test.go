@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -22,37 +23,37 @@ func writeRuns(tb testing.TB, l *Log) {
 	tb.Helper()
 	for n := range 3 {
 		id := fmt.Sprintf("01900000-0000-7000-8000-00000000000%d", n)
-		refs := Refs{Session: "01900000-0000-7000-8000-00000000aaaa", Conversation: "sess-1", Run: RunID(id), Trace: TraceID(fmt.Sprintf("%032d", n+1))}
+		refs := event.Refs{Session: "01900000-0000-7000-8000-00000000aaaa", Conversation: "sess-1", Run: event.RunID(id), Trace: event.TraceID(fmt.Sprintf("%032d", n+1))}
 		input := refs
-		input.Input = InputID("input-" + id[35:])
+		input.Input = event.InputID("input-" + id[35:])
 		asked := refs
-		asked.Interaction = InteractionID("question-" + id[35:])
-		frame := func(t Type, line string) Event {
-			return Event{Type: t, Class: Frame, Actor: "agent", Refs: refs, Payload: []byte(line)}
+		asked.Interaction = event.InteractionID("question-" + id[35:])
+		frame := func(t event.Type, line string) event.Event {
+			return event.Event{Type: t, Class: event.Frame, Actor: "agent", Refs: refs, Payload: []byte(line)}
 		}
-		story := []Event{
-			NewFact(MessageReceived, "user", input, map[string]string{"text": "What is the answer?", "source": "run", "sender": "alice"}),
-			frame(RequestSent, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`),
-			NewFact(SessionStarted, "agent", refs, map[string]string{"strategy": "fresh"}),
-			NewFact(Requested, "perlica", input, map[string]any{"provider": "predictable", "llm_call_index": 1}),
-			frame(RequestSent, `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"sess-1"}}`),
-			frame(LineMalformed, "no JSON \x00\xff\n\u4f60\u597d"),
-			frame(LineMalformed, ""),
+		story := []event.Event{
+			event.NewFact(event.MessageReceived, "user", input, map[string]string{"text": "What is the answer?", "source": "run", "sender": "alice"}),
+			frame(event.RequestSent, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`),
+			event.NewFact(event.SessionStarted, "agent", refs, map[string]string{"strategy": "fresh"}),
+			event.NewFact(event.Requested, "perlica", input, map[string]any{"provider": "predictable", "llm_call_index": 1}),
+			frame(event.RequestSent, `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"sess-1"}}`),
+			frame(event.LineMalformed, "no JSON \x00\xff\n\u4f60\u597d"),
+			frame(event.LineMalformed, ""),
 		}
 		for i := range 100 {
-			story = append(story, frame(NotificationReceived, fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"text":"chunk %d of run %d"}}`, i, n)))
+			story = append(story, frame(event.NotificationReceived, fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"text":"chunk %d of run %d"}}`, i, n)))
 		}
 		if n == 1 {
 			story = append(story,
-				NewFact(InteractionRequested, "agent", asked, map[string]string{"title": "rm -rf build"}),
-				NewFact(InteractionAnswered, "user", asked, map[string]string{"option": "reject", "by": "alice"}),
-				NewFact(ReplySent, "perlica", asked, map[string]string{"outcome": "selected", "option": "reject", "by": "alice"}))
+				event.NewFact(event.InteractionRequested, "agent", asked, map[string]string{"title": "rm -rf build"}),
+				event.NewFact(event.InteractionAnswered, "user", asked, map[string]string{"option": "reject", "by": "alice"}),
+				event.NewFact(event.ReplySent, "perlica", asked, map[string]string{"outcome": "selected", "option": "reject", "by": "alice"}))
 		}
 		if n < 2 {
 			story = append(story,
-				frame(ResponseReceived, `{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}`),
-				NewFact(Responded, "agent", refs, map[string]string{"text": "42", "stop_reason": "end_turn"}),
-				NewFact(CallEnforced, "perlica", refs, map[string]int{"calls": 1}))
+				frame(event.ResponseReceived, `{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}`),
+				event.NewFact(event.Responded, "agent", refs, map[string]string{"text": "42", "stop_reason": "end_turn"}),
+				event.NewFact(event.CallEnforced, "perlica", refs, map[string]int{"calls": 1}))
 		}
 		if _, err := l.Append(context.Background(), story...); err != nil {
 			tb.Fatal(err)
@@ -121,7 +122,7 @@ func TestFixtureV1(t *testing.T) {
 	if size, root, err := l.Head(t.Context()); size != fixtureEvents || root.String() != rootV1 || err != nil {
 		t.Errorf("brought up to date: %d %v, %v", size, root, err)
 	}
-	if _, err := l.Append(t.Context(), fact(Responded, Refs{Run: "01900000-0000-7000-8000-000000000002"}), fact(CallEnforced, Refs{})); err != nil {
+	if _, err := l.Append(t.Context(), fact(event.Responded, event.Refs{Run: "01900000-0000-7000-8000-000000000002"}), fact(event.CallEnforced, event.Refs{})); err != nil {
 		t.Error(err)
 	}
 	if err := l.Close(); err != nil {
@@ -137,7 +138,7 @@ func TestFixtureV1(t *testing.T) {
 func TestFixtureV1Damaged(t *testing.T) {
 	for _, tc := range []struct {
 		damage string
-		bad    Seq
+		bad    event.Seq
 		kind   Damage
 	}{
 		{`UPDATE events SET payload = x'00' WHERE seq = 5`, 5, DamageEdited},
@@ -178,7 +179,7 @@ func TestFixtureV2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Append(t.Context(), fact(Truncated, Refs{})); err != nil {
+	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); err != nil {
 		t.Error(err)
 	}
 	if err := l.Close(); err != nil {

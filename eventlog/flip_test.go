@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // TestFlips flips bits in the database, in its write-ahead log and in the anchor. What Verify
@@ -15,7 +17,7 @@ import (
 func TestFlips(t *testing.T) {
 	seed := rand.Uint64()
 	v := newVictim(t, 60)
-	want := collect(t, readerOf(t, v.path), Query{})
+	want := collect(t, readerOf(t, v.path), event.Query{})
 	live, n := liveVictim(t, v)
 	for _, tc := range []struct{ dir, file string }{
 		{filepath.Dir(v.path), "eventlog.db"}, {filepath.Dir(v.path), "eventlog.anchor"},
@@ -43,7 +45,7 @@ func TestFlips(t *testing.T) {
 }
 
 // liveVictim copies a log while another process appends to it, with its write-ahead log.
-func liveVictim(t *testing.T, v *victim) (dir string, events []Event) {
+func liveVictim(t *testing.T, v *victim) (dir string, events []event.Event) {
 	t.Helper()
 	path := v.copy(t)
 	l, err := Open(t.Context(), path, Options{Context: "default", Keys: v.keys})
@@ -51,7 +53,7 @@ func liveVictim(t *testing.T, v *victim) (dir string, events []Event) {
 		t.Fatal(err)
 	}
 	for range 20 {
-		if _, err := l.Append(t.Context(), fact(Truncated, Refs{})); err != nil {
+		if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,7 +67,7 @@ func liveVictim(t *testing.T, v *victim) (dir string, events []Event) {
 	if err := os.Remove(filepath.Join(dir, "eventlog.db-shm")); err != nil { // that of the other process
 		t.Fatal(err)
 	}
-	events = collect(t, &l.Reader, Query{})
+	events = collect(t, &l.Reader, event.Query{})
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +77,7 @@ func liveVictim(t *testing.T, v *victim) (dir string, events []Event) {
 type flipper struct {
 	v         *victim
 	dir, file string
-	want      []Event
+	want      []event.Event
 	rnd       *rand.Rand
 	found     int
 }
@@ -119,7 +121,7 @@ func (f *flipper) flip(t *testing.T) {
 }
 
 // read verifies and reads the log.
-func (f *flipper) read(ctx context.Context, path string) (rep Report, events []Event, err error) {
+func (f *flipper) read(ctx context.Context, path string) (rep Report, events []event.Event, err error) {
 	r, err := OpenReader(ctx, path)
 	if err != nil {
 		return rep, nil, err
@@ -128,7 +130,7 @@ func (f *flipper) read(ctx context.Context, path string) (rep Report, events []E
 	if rep, err = r.Verify(ctx, VerifyOptions{Keys: f.v.verifiers}); err != nil || !rep.OK() {
 		return rep, nil, err
 	}
-	for e, err := range r.Events(ctx, Query{}) {
+	for e, err := range r.Events(ctx, event.Query{}) {
 		if err != nil {
 			return rep, events, nil // it differs, then
 		}
@@ -137,9 +139,9 @@ func (f *flipper) read(ctx context.Context, path string) (rep Report, events []E
 	return rep, events, nil
 }
 
-func same(a, b []Event) bool { return len(a) == len(b) && differing(a, b) == 0 }
+func same(a, b []event.Event) bool { return len(a) == len(b) && differing(a, b) == 0 }
 
-func differing(a, b []Event) (n int) {
+func differing(a, b []event.Event) (n int) {
 	for i := range min(len(a), len(b)) {
 		if !reflect.DeepEqual(a[i], b[i]) {
 			n++

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // TestManyFirstOpens: several processes may be the first at once. Who comes while another makes
@@ -21,7 +23,7 @@ func TestManyFirstOpens(t *testing.T) {
 					t.Errorf("round %d: %v", round, err)
 					return
 				}
-				if _, err := l.Append(t.Context(), fact(SessionCreated, Refs{})); err != nil {
+				if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{})); err != nil {
 					t.Errorf("round %d: %v", round, err)
 				}
 				if err := l.Close(); err != nil {

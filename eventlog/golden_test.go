@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // golden unpacks a log of testdata/golden, with its anchor, into a folder of its own. They were
@@ -82,10 +84,10 @@ func TestGoldenLogs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := l.Append(t.Context(), fact(Truncated, Refs{}), fact(CallEnforced, Refs{})); err != nil {
+			if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{})); err != nil {
 				t.Error(err)
 			}
-			if _, err := l.Append(t.Context(), fact(Requested, Refs{Run: "once more", Input: "one"})); err == nil {
+			if _, err := l.Append(t.Context(), fact(event.Requested, event.Refs{Run: "once more", Input: "one"})); err == nil {
 				t.Error("a second call for an input that was called")
 			}
 			if err := l.Close(); err != nil {
@@ -107,7 +109,7 @@ func TestPlantedNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 300 {
-		if _, err := l.Append(t.Context(), fact(Truncated, Refs{})); err != nil {
+		if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // TestOpenRefusesAChangedSchema: a log may come from somebody else. What it would do by
@@ -56,7 +58,7 @@ func TestAppendToAMovedFile(t *testing.T) {
 			t.Skip("this system keeps open files in place")
 		}
 		var write *WriteError
-		if _, err := l.Append(t.Context(), fact(SessionCreated, Refs{})); !errors.Is(err, ErrMoved) || !errors.As(err, &write) {
+		if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{})); !errors.Is(err, ErrMoved) || !errors.As(err, &write) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := l.Close(); !errors.Is(err, ErrMoved) {
@@ -77,7 +79,7 @@ func TestAppendToAFileMovedLater(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 10 {
-				mustAppend(t, l, fact(Truncated, Refs{}))
+				mustAppend(t, l, fact(event.Truncated, event.Refs{}))
 			}
 			if err := spoil(path); err != nil {
 				t.Skip("this system keeps open files in place")
@@ -86,7 +88,7 @@ func TestAppendToAFileMovedLater(t *testing.T) {
 			<-time.After(pause)
 			for err == nil && !late {
 				late = time.Since(spoilt) >= promised
-				_, err = l.Append(t.Context(), fact(Truncated, Refs{}))
+				_, err = l.Append(t.Context(), fact(event.Truncated, event.Refs{}))
 			}
 			if !errors.Is(err, ErrMoved) {
 				t.Errorf("%s, and %v later: %v", name, pause, err)
@@ -104,12 +106,12 @@ func TestAnIntentInAMovedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 10 {
-		mustAppend(t, l, fact(Truncated, Refs{}))
+		mustAppend(t, l, fact(event.Truncated, event.Refs{}))
 	}
 	if err := os.Rename(path, path+".old"); err != nil {
 		t.Skip("this system keeps open files in place")
 	}
-	if _, err := l.Append(t.Context(), fact(Requested, Refs{Run: "r", Input: "i"})); !errors.Is(err, ErrMoved) {
+	if _, err := l.Append(t.Context(), fact(event.Requested, event.Refs{Run: "r", Input: "i"})); !errors.Is(err, ErrMoved) {
 		t.Error(err)
 	}
 	_ = l.Close() // it returns why it died
@@ -136,7 +138,7 @@ func TestReadingAHostileFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		for _, q := range []Query{{}, {Newest: true}, {Until: -1}, {Limit: -3}, {After: 1 << 62}} {
+		for _, q := range []event.Query{{}, {Newest: true}, {Until: -1}, {Limit: -3}, {After: 1 << 62}} {
 			n := 0
 			for range r.Events(t.Context(), q) {
 				if n++; n > 601 {
@@ -157,15 +159,15 @@ func TestReadingAHostileFile(t *testing.T) {
 func TestNewestEndsAtTheFirstEvent(t *testing.T) {
 	l := openTest(t)
 	for range 2*chunk - 1 {
-		if err := l.Record(fact(SessionCreated, Refs{})); err != nil {
+		if err := l.Record(fact(event.SessionCreated, event.Refs{})); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := l.Append(t.Context(), fact(SessionCreated, Refs{})); err != nil {
+	if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{})); err != nil {
 		t.Fatal(err)
 	}
 	n := 0
-	for _, err := range l.Events(t.Context(), Query{Newest: true}) {
+	for _, err := range l.Events(t.Context(), event.Query{Newest: true}) {
 		if n++; err != nil || n > 2*chunk {
 			t.Fatalf("event %d of %d: %v", n, 2*chunk, err)
 		}
@@ -176,14 +178,14 @@ func TestNewestEndsAtTheFirstEvent(t *testing.T) {
 func TestChunksAreBounded(t *testing.T) {
 	l := openTest(t)
 	for range 12 {
-		if _, err := l.Append(t.Context(), Event{Type: LineMalformed, Class: Frame, Payload: bytes.Repeat([]byte("x"), chunkBytes/4)}); err != nil {
+		if _, err := l.Append(t.Context(), event.Event{Type: event.LineMalformed, Class: event.Frame, Payload: bytes.Repeat([]byte("x"), chunkBytes/4)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, more, err := l.fetch(t.Context(), Query{}, chunk); len(got) != 4 || !more || err != nil {
+	if got, more, err := l.fetch(t.Context(), event.Query{}, chunk); len(got) != 4 || !more || err != nil {
 		t.Errorf("%d events in a chunk, more %t, %v", len(got), more, err)
 	}
-	if got := collect(t, &l.Reader, Query{}); len(got) != 12 {
+	if got := collect(t, &l.Reader, event.Query{}); len(got) != 12 {
 		t.Errorf("%d events in all", len(got))
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // Import makes a new log at path from an export. Every payload and every event is held
@@ -191,7 +193,7 @@ func (w *importer) commit(ctx context.Context, x *exportReader) error {
 	return err
 }
 
-func (w *importer) event(ctx context.Context, e *Event) error {
+func (w *importer) event(ctx context.Context, e *event.Event) error {
 	w.args = appendArgs(w.args[:0], e)
 	if e.Withheld != "" {
 		w.args[len(w.args)-1] = nil // the payload
@@ -203,10 +205,10 @@ func (w *importer) event(ctx context.Context, e *Event) error {
 		return err
 	}
 	var err error
-	switch {
-	case e.Type == Requested:
+	switch e.Type.Step() {
+	case event.Opens:
 		_, err = w.tx.ExecContext(ctx, `INSERT INTO open_runs (run_id, seq) VALUES (?, ?)`, string(e.Run), int64(e.Seq))
-	case e.Type.Outcome():
+	case event.Ends:
 		_, err = w.tx.ExecContext(ctx, `DELETE FROM open_runs WHERE run_id = ?`, string(e.Run))
 	}
 	return err

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -56,16 +57,16 @@ func smallExport(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refs := Refs{Run: "r", Session: "s", Trace: "t", Conversation: "c"}
-	events := []Event{fact(SessionCreated, Refs{}), fact(SessionRenamed, Refs{}), fact(SessionRenamed, Refs{}), fact(MessageReceived, refs)}
+	refs := event.Refs{Run: "r", Session: "s", Trace: "t", Conversation: "c"}
+	events := []event.Event{fact(event.SessionCreated, event.Refs{}), fact(event.SessionRenamed, event.Refs{}), fact(event.SessionRenamed, event.Refs{}), fact(event.MessageReceived, refs)}
 	for i, p := range []string{``, `{"secret":1}`, "\xff", `line`, ` {}`} {
-		e := Event{Type: NotificationReceived, Class: Frame, Refs: refs, Payload: []byte(p)}
+		e := event.Event{Type: event.NotificationReceived, Class: event.Frame, Refs: refs, Payload: []byte(p)}
 		if i == 4 {
-			e.Type, e.Class = ToolResult, Fact
+			e.Type, e.Class = event.ToolResult, event.Fact
 		}
 		events = append(events, e)
 	}
-	events = append(events, NewFact(LogPruned, "u", Refs{}, Pruning{Until: 8, Class: Frame}), fact(SessionDeleted, Refs{}))
+	events = append(events, event.NewFact(event.LogPruned, "u", event.Refs{}, Pruning{Until: 8, Class: event.Frame}), fact(event.SessionDeleted, event.Refs{}))
 	if err := l.Record(events...); err != nil {
 		t.Fatal(err)
 	}
@@ -181,12 +182,12 @@ func TestImportOfLies(t *testing.T) {
 // but for what is no tree.
 func TestImportOfUnsignedLies(t *testing.T) {
 	l := openTest(t)
-	if _, err := l.Append(t.Context(), fact(SessionCreated, Refs{}), fact(SessionCreated, Refs{})); err != nil {
+	if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{}), fact(event.SessionCreated, event.Refs{})); err != nil {
 		t.Fatal(err)
 	}
 	whole, _ := exportOf(t, l.Path(), ExportOptions{})
 	nothing, _ := exportOf(t, l.Path(), ExportOptions{Selection: Selection{Run: "none"}})
-	leaves := collect(t, &l.Reader, Query{})
+	leaves := collect(t, &l.Reader, event.Query{})
 	first, second := absence{1, 0, leaves[0].LeafHash}, absence{2, 0, leaves[1].LeafHash}
 	crooked := absence{2, 1, leaves[1].LeafHash}
 	var f frontier
@@ -250,12 +251,12 @@ func TestEventJSON(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 3))
 	for seed := range 4 {
 		path, _ := randomLog(t, rnd, 60+seed)
-		for _, e := range collect(t, readerOf(t, path), Query{}) {
+		for _, e := range collect(t, readerOf(t, path), event.Query{}) {
 			b, err := json.Marshal(e)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got Event
+			var got event.Event
 			if err := json.Unmarshal(b, &got); err != nil || !reflect.DeepEqual(got, e) {
 				t.Fatalf("%s\ncame back as %+v, %v\nwas %+v", b, got, err, e)
 			}
@@ -269,7 +270,7 @@ func FuzzEventJSON(f *testing.F) {
 		f.Add([]byte(line))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var e, again Event
+		var e, again event.Event
 		if e.UnmarshalJSON(b) != nil {
 			return
 		}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // endless is a line that does not end; it counts what was read of it.
@@ -68,7 +70,7 @@ func TestAPayloadThatIsLongAsText(t *testing.T) {
 	}
 	long := bytes.Repeat([]byte("<"), maxBareLine+1)
 	for _, p := range [][]byte{long, []byte("short"), bytes.Repeat([]byte{0xff}, maxBareLine+1)} {
-		if _, err := l.Append(t.Context(), Event{Type: NotificationReceived, Class: Frame, Payload: p}); err != nil {
+		if _, err := l.Append(t.Context(), event.Event{Type: event.NotificationReceived, Class: event.Frame, Payload: p}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"io"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // An ImportError says that an export cannot be imported because of what one of its lines
@@ -65,7 +67,7 @@ func (x *exportReader) badf(format string, args ...any) error {
 
 // next returns the next event or absence. Behind the last one, when all of it has been
 // found to be right, the error is io.EOF.
-func (x *exportReader) next() (*Event, *absence, error) {
+func (x *exportReader) next() (*event.Event, *absence, error) {
 	if err := x.readLine(); err != nil {
 		return nil, nil, err
 	}
@@ -80,8 +82,8 @@ func (x *exportReader) next() (*Event, *absence, error) {
 	return e, nil, err
 }
 
-func (x *exportReader) event() (*Event, error) {
-	e := new(Event)
+func (x *exportReader) event() (*event.Event, error) {
+	e := new(event.Event)
 	if err := e.UnmarshalJSON(x.buf); err != nil {
 		return nil, x.bad(err)
 	}
@@ -90,9 +92,9 @@ func (x *exportReader) event() (*Event, error) {
 		return nil, x.badf("event %d stands where event %d should", e.Seq, x.tree.size+1)
 	case x.tree.size >= x.header.Size:
 		return nil, x.badf("the log has no more than %d events", x.header.Size)
-	case e.Withheld == Missing:
+	case e.Withheld == event.Missing:
 		return nil, x.badf("event %d: its payload is missing, and nothing says why", e.Seq)
-	case e.Withheld == "" && !e.holds():
+	case e.Withheld == "" && !e.PayloadMatches():
 		return nil, x.badf("event %d: the payload was edited", e.Seq)
 	case e.Leaf() != e.LeafHash:
 		return nil, x.badf("event %d: the header was edited", e.Seq)
@@ -105,7 +107,7 @@ func (x *exportReader) event() (*Event, error) {
 	if e.Withheld != "" {
 		x.end.Withheld++
 	}
-	if e.Withheld == Masked {
+	if e.Withheld == event.Masked {
 		x.masked++
 	}
 	return e, nil

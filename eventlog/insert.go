@@ -5,6 +5,8 @@ import (
 	"database/sql/driver"
 
 	"modernc.org/sqlite"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // columns are the columns of events, in the order of appendArgs.
@@ -35,17 +37,17 @@ const (
 )
 
 // alike reports whether one statement can insert the two. Writer and context are the log's.
-func alike(a, b *Event) bool { return a.Type == b.Type && a.Actor == b.Actor && a.Refs == b.Refs }
+func alike(a, b *event.Event) bool { return a.Type == b.Type && a.Actor == b.Actor && a.Refs == b.Refs }
 
 // put inserts an event. Frames wait for others that are alike; a fact is inserted alone,
 // behind all that came before it, so that a conflict is its own.
-func (w *batchWriter) put(ctx context.Context, e *Event) error {
-	if len(w.rows) > 0 && (e.Class != Frame || !alike(w.rows[0], e)) {
+func (w *batchWriter) put(ctx context.Context, e *event.Event) error {
+	if len(w.rows) > 0 && (e.Class != event.Frame || !alike(w.rows[0], e)) {
 		if err := w.flush(ctx); err != nil {
 			return err
 		}
 	}
-	if e.Class == Frame {
+	if e.Class == event.Frame {
 		if w.rows = append(w.rows, e); len(w.rows) < together {
 			return nil
 		}
@@ -56,10 +58,10 @@ func (w *batchWriter) put(ctx context.Context, e *Event) error {
 	if err := w.insert(ctx, insertOne, e); err != nil {
 		return err
 	}
-	switch {
-	case e.Type == Requested:
+	switch e.Type.Step() {
+	case event.Opens:
 		return w.exec(ctx, `INSERT INTO open_runs (run_id, seq) VALUES (?, ?)`, string(e.Run), int64(e.Seq))
-	case e.Type.Outcome():
+	case event.Ends:
 		return w.exec(ctx, `DELETE FROM open_runs WHERE run_id = ?`, string(e.Run))
 	}
 	return nil
@@ -83,7 +85,7 @@ func (w *batchWriter) flush(ctx context.Context) error {
 }
 
 // insert inserts as many events as the statement has rows.
-func (w *batchWriter) insert(ctx context.Context, text string, rows ...*Event) error {
+func (w *batchWriter) insert(ctx context.Context, text string, rows ...*event.Event) error {
 	w.args = appendArgs(w.args[:0], rows[0])
 	for _, e := range rows[1:] {
 		w.args = appendOwnArgs(w.args, e)
@@ -93,7 +95,7 @@ func (w *batchWriter) insert(ctx context.Context, text string, rows ...*Event) e
 
 // appendArgs appends an event's values. args may have held those of another: a text that both
 // have is not made a value again.
-func appendArgs(args []any, e *Event) []any {
+func appendArgs(args []any, e *event.Event) []any {
 	text := func(s string) {
 		if n := len(args); n < cap(args) {
 			if same, ok := args[:n+1][n].(string); ok && same == s {
@@ -110,16 +112,16 @@ func appendArgs(args []any, e *Event) []any {
 	} {
 		text(s)
 	}
-	return append(args, e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:], e.bytes())
+	return append(args, e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:], stored(e))
 }
 
 // appendOwnArgs appends what insertTogether has of every row but the first.
-func appendOwnArgs(args []any, e *Event) []any {
-	return append(args, int64(e.Seq), e.ID, e.Time.UnixNano(), e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:], e.bytes())
+func appendOwnArgs(args []any, e *event.Event) []any {
+	return append(args, int64(e.Seq), e.ID, e.Time.UnixNano(), e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:], stored(e))
 }
 
-// bytes is the payload as a row has it: NULL would mean withheld.
-func (e *Event) bytes() []byte {
+// stored is the payload as a row has it: NULL would mean withheld.
+func stored(e *event.Event) []byte {
 	if e.Payload == nil {
 		return []byte{}
 	}

@@ -3,14 +3,16 @@ package eventlog
 import (
 	"context"
 	"fmt"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // Intent returns the intent of the call that was made for an input; ok is false if none was. A
 // second call must not hang on one structure of the file: who is not in the index of inputs is
 // looked for among the runs as well, which have an index and a table of their own. That takes 0.1 s
 // where a million events hold 25,000 runs. Where the two differ the error wraps ErrCorrupt.
-func (r *Reader) Intent(ctx context.Context, id InputID) (e Event, ok bool, err error) {
-	q := Query{Input: id, Types: []Type{Requested}}
+func (r *Reader) Intent(ctx context.Context, id event.InputID) (e event.Event, ok bool, err error) {
+	q := event.Query{Input: id, Types: []event.Type{event.Requested}}
 	e, ok, err = r.Last(ctx, q)
 	if err == nil && !ok {
 		if err = r.uncalled(ctx, id); err != nil {
@@ -20,22 +22,22 @@ func (r *Reader) Intent(ctx context.Context, id InputID) (e Event, ok bool, err 
 			}
 		}
 	}
-	if err == nil && ok && (e.Input != id || e.Type != Requested || e.Leaf() != e.LeafHash) {
+	if err == nil && ok && (e.Input != id || e.Type != event.Requested || e.Leaf() != e.LeafHash) {
 		err = fmt.Errorf("%w: its index of inputs leads for %q to event %d, which is another one than was written", ErrCorrupt, id, e.Seq)
 	}
 	return e, ok && err == nil, err
 }
 
 // uncalled returns an error if a run says that the input was called.
-func (r *Reader) uncalled(ctx context.Context, id InputID) error {
+func (r *Reader) uncalled(ctx context.Context, id event.InputID) error {
 	var runs []struct {
-		Run  RunID `db:"run_id"`
-		Type Type
+		Run  event.RunID `db:"run_id"`
+		Type event.Type
 	}
 	err := r.db.SelectContext(ctx, &runs, `
 		SELECT run_id, type
 		FROM events INDEXED BY events_one_outcome_per_run
-		WHERE input_id = ?1 AND (type = 'llm.responded' OR type = 'llm.provider_error' OR type = 'llm.outcome_unknown')
+		WHERE input_id = ?1 AND ` + isOutcome + `
 		UNION
 		SELECT x.run_id, intent.type
 		FROM open_runs AS x
@@ -45,8 +47,8 @@ func (r *Reader) uncalled(ctx context.Context, id InputID) error {
 		return explain(err)
 	}
 	for _, run := range runs {
-		if run.Type == ProviderError { // the agent may have failed before there was an intent
-			var seq Seq
+		if run.Type == event.ProviderError { // the agent may have failed before there was an intent
+			var seq event.Seq
 			err := r.db.GetContext(ctx, &seq, `
 				SELECT coalesce(max(seq), 0)
 				FROM events INDEXED BY events_run

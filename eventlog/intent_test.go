@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // TestNoFlipForgetsACall flips every bit of the pages that say which inputs were called, one at a time: an input
@@ -77,7 +79,7 @@ func forgets(t *testing.T, path string) (wrong int, refused error) {
 		return 0, err
 	}
 	defer r.Close()
-	for id, run := range map[InputID]string{"two": "01a2043c-1767", "four": "01a2043c-17a9", "fivf": ""} {
+	for id, run := range map[event.InputID]string{"two": "01a2043c-1767", "four": "01a2043c-17a9", "fivf": ""} {
 		e, ok, err := r.Intent(t.Context(), id)
 		switch {
 		case err != nil:

@@ -5,6 +5,8 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // judge holds the tree against one checkpoint. One whose root is another may be wrong itself,
@@ -114,7 +116,7 @@ func (v *verification) rewritten() {
 		if more += v.moreWrong; more > 0 {
 			and = fmt.Sprintf(", nor do %d behind it", more)
 		}
-		v.find(Seq(v.good+1), s.kind, "%s does not hold%s: of events %d to %d not all are as they were written", s.where, and, v.good+1, s.size)
+		v.find(event.Seq(v.good+1), s.kind, "%s does not hold%s: of events %d to %d not all are as they were written", s.where, and, v.good+1, s.size)
 	}
 	for _, n := range v.stray {
 		v.misplaced(n)
@@ -126,7 +128,7 @@ func (v *verification) shortened() error {
 	told := v.size
 	for i := len(v.seals) - 1; i >= 0; i-- {
 		if s := &v.seals[i]; s.size > told && s.fault == "" {
-			v.find(Seq(v.size+1), DamageTruncated, "the log ends with event %d, and %s covers %d", v.size, s.where, s.size)
+			v.find(event.Seq(v.size+1), DamageTruncated, "the log ends with event %d, and %s covers %d", v.size, s.where, s.size)
 			told = s.size
 		}
 	}
@@ -145,7 +147,7 @@ func (v *verification) shortened() error {
 		return nil
 	}, told, v.covered)
 	if covered > told {
-		v.find(Seq(v.size+1), DamageTruncated, "the log ends with event %d, and a checkpoint in the file covers %d", v.size, covered)
+		v.find(event.Seq(v.size+1), DamageTruncated, "the log ends with event %d, and a checkpoint in the file covers %d", v.size, covered)
 	}
 	if isBroken(err) {
 		return nil // that was found already
@@ -195,7 +197,7 @@ func (v *verification) misplaced(n node) {
 		return
 	}
 	first := max(n.n<<n.level, v.good) + 1
-	v.find(Seq(first), DamageTree, "the stored hash over %s does not follow from them: from event %d on they are not all as they were written, or it is not", n.span(), first)
+	v.find(event.Seq(first), DamageTree, "the stored hash over %s does not follow from them: from event %d on they are not all as they were written, or it is not", n.span(), first)
 }
 
 // tooMany looks for stored hashes over events that the log does not have.
@@ -206,7 +208,7 @@ func (v *verification) tooMany(beyond int64) error {
 	var now int64 // read behind them: others may append between the two
 	err := query(v.conn, `SELECT coalesce(max(seq), 0) FROM events`, func(stmt *sqlite.Stmt) error { now = stmt.ColumnInt64(0); return nil })
 	if err == nil && beyond > max(now, v.size) {
-		v.find(Seq(v.size+1), DamageTruncated, "the log ends with event %d, and a stored hash covers %d", v.size, beyond)
+		v.find(event.Seq(v.size+1), DamageTruncated, "the log ends with event %d, and a stored hash covers %d", v.size, beyond)
 	}
 	return err
 }
@@ -221,11 +223,11 @@ func (v *verification) oldTree() error {
 		stmt.ColumnBytes(1, b)
 		switch {
 		case size > v.size: // nothing of that version appends any more
-			v.find(Seq(v.size+1), DamageTruncated, "the log ends with event %d, and the tree in the file has %d", v.size, size)
+			v.find(event.Seq(v.size+1), DamageTruncated, "the log ends with event %d, and the tree in the file has %d", v.size, size)
 		case size < v.size:
-			v.find(Seq(size+1), DamageInserted, "the tree in the file ends with event %d, and the log with %d", size, v.size)
+			v.find(event.Seq(size+1), DamageInserted, "the tree in the file ends with event %d, and the log with %d", size, v.size)
 		case string(b) != string(v.frontier()):
-			v.find(Seq(v.good+1), DamageTree, "the tree in the file does not follow from the events: not all are as they were written, or it is not")
+			v.find(event.Seq(v.good+1), DamageTree, "the tree in the file does not follow from the events: not all are as they were written, or it is not")
 		}
 		return nil
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -91,11 +92,11 @@ type Log struct {
 
 // An entry is what one call wants written, all or none of it.
 type entry struct {
-	events []Event
+	events []event.Event
 	note   bool                 // a checkpoint is wanted behind them
 	store  *evidence.Checkpoint // has a note that is to be stored; nil: none
 	late   bool                 // who waits also waits until the batch's checkpoint is anchored
-	unless Query                // nothing is written if the log holds an event that it selects; zero: whatever it holds
+	unless event.Query          // nothing is written if the log holds an event that it selects; zero: whatever it holds
 	ahead  bool                 // who waits does not wait for the checkpoint that the events ask for
 	wait   chan result          // nil if nobody waits; capacity 1
 }
@@ -110,11 +111,11 @@ func (e entry) owes() bool { return e.ahead && e.endsRun() }
 func (e entry) follows() bool { return e.note && e.wait == nil }
 
 func (e entry) endsRun() bool {
-	return slices.ContainsFunc(e.events, func(e Event) bool { return e.Type == CallEnforced })
+	return slices.ContainsFunc(e.events, func(e event.Event) bool { return e.Type == event.CallEnforced })
 }
 
 type result struct {
-	last Seq
+	last event.Seq
 	note evidence.Checkpoint
 	err  error
 }
@@ -186,14 +187,14 @@ func (l *Log) Writer() string { return l.writer }
 // A ConflictError means that nothing was written and the log lives on. Any other
 // error is a WriteError and final. Append does not give up when ctx is cancelled once
 // the events are queued: what happened must be recorded.
-func (l *Log) Append(ctx context.Context, events ...Event) (Seq, error) {
+func (l *Log) Append(ctx context.Context, events ...event.Event) (event.Seq, error) {
 	return l.append(ctx, entry{events: events})
 }
 
 // AppendUnless is Append of facts that hold only as long as the log has no event that unless
 // selects: if it has one when they are committed, nothing is written and the error is a
 // ConflictError. A Query without Types is no condition.
-func (l *Log) AppendUnless(ctx context.Context, unless Query, events ...Event) (Seq, error) {
+func (l *Log) AppendUnless(ctx context.Context, unless event.Query, events ...event.Event) (event.Seq, error) {
 	return l.append(ctx, entry{events: events, unless: unless})
 }
 
@@ -201,11 +202,11 @@ func (l *Log) AppendUnless(ctx context.Context, unless Query, events ...Event) (
 // open: the checkpoint follows in a commit of its own, for which Anchored and Close wait. If the log
 // dies of it, it follows when Reopen has returned; where others hold the lock for too long, Anchored
 // says so, and the next run's checkpoint covers both.
-func (l *Log) AppendAhead(ctx context.Context, events ...Event) (Seq, error) {
+func (l *Log) AppendAhead(ctx context.Context, events ...event.Event) (event.Seq, error) {
 	return l.append(ctx, entry{events: events, ahead: true})
 }
 
-func (l *Log) append(ctx context.Context, e entry) (Seq, error) {
+func (l *Log) append(ctx context.Context, e entry) (event.Seq, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -252,7 +253,7 @@ func (l *Log) letGo() {
 // latest after Options.Lazy. If they cannot be, every later call says so.
 //
 // The log keeps the payloads; the caller must not change them afterwards.
-func (l *Log) Record(events ...Event) error {
+func (l *Log) Record(events ...event.Event) error {
 	return l.enqueue(entry{events: events})
 }
 
@@ -377,7 +378,7 @@ func (l *Log) arm() {
 }
 
 // complete fills in what the log knows about an event before its place is known.
-func (l *Log) complete(e *Event) {
+func (l *Log) complete(e *event.Event) {
 	e.ID = uuid.Must(uuid.NewV7()).String()
 	if l.redact != nil {
 		e.Payload = l.redact(e.Payload)
@@ -388,7 +389,7 @@ func (l *Log) complete(e *Event) {
 }
 
 // weight is what an event takes in memory, about: a flood of short lines is one, too.
-func weight(e *Event) int { return len(e.Payload) + 512 }
+func weight(e *event.Event) int { return len(e.Payload) + 512 }
 
 // Close writes what is queued, ends the writer and closes the file; where this is the
 // last process to have the log open, no write-ahead log is left beside it. It returns

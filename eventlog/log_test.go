@@ -12,6 +12,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // openTest opens a log in a folder of its own. When the test ends the file is opened
@@ -62,11 +64,13 @@ func audit(t *testing.T, path string) {
 	}
 }
 
-func fact(ty Type, refs Refs) Event { return NewFact(ty, "test", refs, map[string]string{"k": "v"}) }
+func fact(ty event.Type, refs event.Refs) event.Event {
+	return event.NewFact(ty, "test", refs, map[string]string{"k": "v"})
+}
 
-func collect(t *testing.T, r *Reader, q Query) []Event {
+func collect(t *testing.T, r *Reader, q event.Query) []event.Event {
 	t.Helper()
-	var all []Event
+	var all []event.Event
 	for e, err := range r.Events(t.Context(), q) {
 		if err != nil {
 			t.Fatal(err)
@@ -80,15 +84,15 @@ func TestAppendKeepsBytesAndOrder(t *testing.T) {
 	l := openTest(t)
 	lines := []string{"", `{"a":1}`, "not json\x00\xff", strings.Repeat("x", 1<<20)}
 	for _, line := range lines {
-		if err := l.Record(Event{Type: LineMalformed, Class: Frame, Actor: "agent", Payload: []byte(line)}); err != nil {
+		if err := l.Record(event.Event{Type: event.LineMalformed, Class: event.Frame, Actor: "agent", Payload: []byte(line)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	last, err := l.Append(t.Context(), fact(MessageReceived, Refs{Run: "r", Input: "i"}))
-	if err != nil || last != Seq(len(lines)+1) {
+	last, err := l.Append(t.Context(), fact(event.MessageReceived, event.Refs{Run: "r", Input: "i"}))
+	if err != nil || last != event.Seq(len(lines)+1) {
 		t.Fatalf("Append = %d, %v", last, err)
 	}
-	got := collect(t, &l.Reader, Query{})
+	got := collect(t, &l.Reader, event.Query{})
 	if len(got) != len(lines)+1 {
 		t.Fatalf("%d events", len(got))
 	}
@@ -97,7 +101,7 @@ func TestAppendKeepsBytesAndOrder(t *testing.T) {
 		if i < len(lines) && string(e.Payload) != lines[i] {
 			t.Errorf("line %d came back changed", i)
 		}
-		if e.Seq != Seq(i+1) || e.Context != "default" || e.Writer != l.Writer() || len(e.ID) != 36 {
+		if e.Seq != event.Seq(i+1) || e.Context != "default" || e.Writer != l.Writer() || len(e.ID) != 36 {
 			t.Errorf("event %d: %+v", i, e)
 		}
 		leaves = append(leaves, e.Leaf())
@@ -150,17 +154,17 @@ func TestOneOfItsKind(t *testing.T) {
 	ctx := t.Context()
 	for _, tc := range []struct {
 		name  string
-		a, b  Event
+		a, b  event.Event
 		clash bool
 	}{
-		{"second intent of an input", fact(Requested, Refs{Run: "1", Input: "i"}), fact(Requested, Refs{Run: "2", Input: "i"}), true},
-		{"second intent of a run", fact(Requested, Refs{Run: "1", Input: "i"}), fact(Requested, Refs{Run: "1", Input: "j"}), true},
-		{"another input", fact(Requested, Refs{Run: "1", Input: "i"}), fact(Requested, Refs{Run: "2", Input: "j"}), false},
-		{"second outcome", fact(Responded, Refs{Run: "1"}), fact(OutcomeUnknown, Refs{Run: "1"}), true},
-		{"second answer", fact(InteractionAnswered, Refs{Interaction: "q"}), fact(InteractionAnswered, Refs{Interaction: "q"}), true},
-		{"answer to what has lapsed", fact(InteractionLapsed, Refs{Interaction: "q"}), fact(InteractionAnswered, Refs{Interaction: "q"}), true},
-		{"second resolution", fact(InteractionResolved, Refs{Interaction: "q"}), fact(InteractionResolved, Refs{Interaction: "q"}), true},
-		{"answers to two questions", fact(InteractionAnswered, Refs{Interaction: "q"}), fact(InteractionAnswered, Refs{Interaction: "p"}), false},
+		{"second intent of an input", fact(event.Requested, event.Refs{Run: "1", Input: "i"}), fact(event.Requested, event.Refs{Run: "2", Input: "i"}), true},
+		{"second intent of a run", fact(event.Requested, event.Refs{Run: "1", Input: "i"}), fact(event.Requested, event.Refs{Run: "1", Input: "j"}), true},
+		{"another input", fact(event.Requested, event.Refs{Run: "1", Input: "i"}), fact(event.Requested, event.Refs{Run: "2", Input: "j"}), false},
+		{"second outcome", fact(event.Responded, event.Refs{Run: "1"}), fact(event.OutcomeUnknown, event.Refs{Run: "1"}), true},
+		{"second answer", fact(event.InteractionAnswered, event.Refs{Interaction: "q"}), fact(event.InteractionAnswered, event.Refs{Interaction: "q"}), true},
+		{"answer to what has lapsed", fact(event.InteractionLapsed, event.Refs{Interaction: "q"}), fact(event.InteractionAnswered, event.Refs{Interaction: "q"}), true},
+		{"second resolution", fact(event.InteractionResolved, event.Refs{Interaction: "q"}), fact(event.InteractionResolved, event.Refs{Interaction: "q"}), true},
+		{"answers to two questions", fact(event.InteractionAnswered, event.Refs{Interaction: "q"}), fact(event.InteractionAnswered, event.Refs{Interaction: "p"}), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := openTest(t)
@@ -168,10 +172,10 @@ func TestOneOfItsKind(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The company of a refused event is refused with it; its neighbours are not.
-			if err := l.Record(fact(Truncated, Refs{})); err != nil {
+			if err := l.Record(fact(event.Truncated, event.Refs{})); err != nil {
 				t.Fatal(err)
 			}
-			_, err := l.Append(ctx, fact(MessageReceived, Refs{Input: "x"}), tc.b)
+			_, err := l.Append(ctx, fact(event.MessageReceived, event.Refs{Input: "x"}), tc.b)
 			var conflict *ConflictError
 			if errors.As(err, &conflict) != tc.clash || tc.clash && conflict.Type != tc.b.Type {
 				t.Fatalf("err = %v", err)
@@ -180,10 +184,10 @@ func TestOneOfItsKind(t *testing.T) {
 			if !tc.clash {
 				want = 4
 			}
-			if _, err := l.Append(ctx, fact(Truncated, Refs{})); err != nil {
+			if _, err := l.Append(ctx, fact(event.Truncated, event.Refs{})); err != nil {
 				t.Fatal(err)
 			}
-			if got := len(collect(t, &l.Reader, Query{})); got != want+1 {
+			if got := len(collect(t, &l.Reader, event.Query{})); got != want+1 {
 				t.Errorf("%d events, want %d", got, want+1)
 			}
 		})
@@ -194,12 +198,12 @@ func TestOpenRuns(t *testing.T) {
 	l := openTest(t)
 	ctx := t.Context()
 	for i := range 3 {
-		run := RunID(fmt.Sprint("r", i))
-		if _, err := l.Append(ctx, fact(Requested, Refs{Run: run, Input: InputID(run)})); err != nil {
+		run := event.RunID(fmt.Sprint("r", i))
+		if _, err := l.Append(ctx, fact(event.Requested, event.Refs{Run: run, Input: event.InputID(run)})); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := l.Append(ctx, fact(ProviderError, Refs{Run: "r1"})); err != nil {
+	if _, err := l.Append(ctx, fact(event.ProviderError, event.Refs{Run: "r1"})); err != nil {
 		t.Fatal(err)
 	}
 	runs, err := l.OpenRuns(ctx)
@@ -218,10 +222,10 @@ func TestManyWriters(t *testing.T) {
 	for i, log := range []*Log{l, other, l, other} {
 		wg.Go(func() {
 			for j := range 50 {
-				if err := log.Record(Event{Type: NotificationReceived, Class: Frame, Payload: fmt.Append(nil, i, " ", j)}); err != nil {
+				if err := log.Record(event.Event{Type: event.NotificationReceived, Class: event.Frame, Payload: fmt.Append(nil, i, " ", j)}); err != nil {
 					t.Error(err)
 				}
-				if _, err := log.Append(context.Background(), fact(Truncated, Refs{})); err != nil {
+				if _, err := log.Append(context.Background(), fact(event.Truncated, event.Refs{})); err != nil {
 					t.Error(err)
 				}
 			}
@@ -231,7 +235,7 @@ func TestManyWriters(t *testing.T) {
 	if err := other.Close(); err != nil {
 		t.Error(err)
 	}
-	if n := len(collect(t, &l.Reader, Query{})); n != 400 {
+	if n := len(collect(t, &l.Reader, event.Query{})); n != 400 {
 		t.Errorf("%d events, want 400", n)
 	}
 }
@@ -261,7 +265,7 @@ func TestEveryConnectionHasItsSettings(t *testing.T) {
 
 func TestEventsAreAppendOnly(t *testing.T) {
 	l := openTest(t)
-	if _, err := l.Append(t.Context(), fact(Truncated, Refs{})); err != nil {
+	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); err != nil {
 		t.Fatal(err)
 	}
 	for _, q := range []string{
@@ -276,13 +280,13 @@ func TestEventsAreAppendOnly(t *testing.T) {
 
 func TestCloseIsFinal(t *testing.T) {
 	l := openTest(t)
-	if err := l.Record(fact(Truncated, Refs{})); err != nil {
+	if err := l.Record(fact(event.Truncated, event.Refs{})); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Append(t.Context(), fact(Truncated, Refs{})); !errors.Is(err, ErrClosed) {
+	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); !errors.Is(err, ErrClosed) {
 		t.Errorf("Append after Close: %v", err)
 	}
 	if err := l.Close(); !errors.Is(err, ErrClosed) {
@@ -293,7 +297,7 @@ func TestCloseIsFinal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if n := len(collect(t, r, Query{})); n != 1 {
+	if n := len(collect(t, r, event.Query{})); n != 1 {
 		t.Errorf("what was recorded before Close is not there: %d events", n)
 	}
 }
@@ -339,7 +343,7 @@ func execFile(path, stmt string) error {
 func TestVerifyNamesTheFirstBadEvent(t *testing.T) {
 	for _, tc := range []struct {
 		name, damage string
-		bad          Seq
+		bad          event.Seq
 		words        string
 	}{
 		{"payload", `UPDATE events SET payload = x'7b7d' WHERE seq = 5`, 5, "payload was edited"},
@@ -356,7 +360,7 @@ func TestVerifyNamesTheFirstBadEvent(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 10 {
-				if err := l.Record(fact(Truncated, Refs{})); err != nil {
+				if err := l.Record(fact(event.Truncated, event.Refs{})); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -382,33 +386,33 @@ func TestVerifyNamesTheFirstBadEvent(t *testing.T) {
 
 func TestQueries(t *testing.T) {
 	l := openTest(t)
-	var events []Event
+	var events []event.Event
 	for i := range 600 {
-		run := RunID(fmt.Sprint("run", i/300))
-		events = append(events, Event{Type: NotificationReceived, Class: Frame, Refs: Refs{Run: run}, Payload: []byte("{}")})
+		run := event.RunID(fmt.Sprint("run", i/300))
+		events = append(events, event.Event{Type: event.NotificationReceived, Class: event.Frame, Refs: event.Refs{Run: run}, Payload: []byte("{}")})
 		if i%300 == 0 || i%300 == 299 {
-			events = append(events, fact(ToolBlocked, Refs{Run: run, Session: "s"}))
+			events = append(events, fact(event.ToolBlocked, event.Refs{Run: run, Session: "s"}))
 		}
 	}
 	if _, err := l.Append(t.Context(), events...); err != nil {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {
-		q    Query
+		q    event.Query
 		want int
 	}{
-		"all":           {Query{}, 604},
-		"a run":         {Query{Run: "run0"}, 301}, // its first frame precedes its first fact
-		"facts":         {Query{Class: Fact}, 4},
-		"frames":        {Query{Class: Frame}, 600},
-		"type":          {Query{Types: []Type{ToolBlocked}}, 4},
-		"types":         {Query{Types: []Type{ToolBlocked, NotificationReceived}}, 604},
-		"session":       {Query{Session: "s", Class: Fact}, 4},
-		"quoted":        {Query{Types: []Type{"x' OR '1'='1"}}, 0},
-		"limit":         {Query{Limit: 300}, 300},
-		"newest":        {Query{Newest: true, Limit: 300}, 300},
-		"after":         {Query{After: 600}, 4},
-		"until, newest": {Query{Until: 10, Newest: true}, 10},
+		"all":           {event.Query{}, 604},
+		"a run":         {event.Query{Run: "run0"}, 301}, // its first frame precedes its first fact
+		"facts":         {event.Query{Class: event.Fact}, 4},
+		"frames":        {event.Query{Class: event.Frame}, 600},
+		"type":          {event.Query{Types: []event.Type{event.ToolBlocked}}, 4},
+		"types":         {event.Query{Types: []event.Type{event.ToolBlocked, event.NotificationReceived}}, 604},
+		"session":       {event.Query{Session: "s", Class: event.Fact}, 4},
+		"quoted":        {event.Query{Types: []event.Type{"x' OR '1'='1"}}, 0},
+		"limit":         {event.Query{Limit: 300}, 300},
+		"newest":        {event.Query{Newest: true, Limit: 300}, 300},
+		"after":         {event.Query{After: 600}, 4},
+		"until, newest": {event.Query{Until: 10, Newest: true}, 10},
 	} {
 		got := collect(t, &l.Reader, tc.q)
 		if len(got) != tc.want {

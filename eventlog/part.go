@@ -8,6 +8,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // A part of a log is a file that was imported from an export of some of its events. For
@@ -22,7 +24,7 @@ const maxSeq = 1 << maxLevel
 
 // An absence is a complete subtree whose events are not there.
 type absence struct {
-	Seq   Seq // of its first event
+	Seq   event.Seq // of its first event
 	Level int
 	Hash  tlog.Hash
 }
@@ -113,5 +115,5 @@ func (h hashes) absentAt(from int64) (a absence, ok bool, err error) {
 	if row.Seq < 1 || row.Level < 0 || row.Level > maxLevel || len(row.Hash) != tlog.HashSize {
 		return a, false, fmt.Errorf("%w: what it says of absent event %d cannot be", ErrCorrupt, row.Seq)
 	}
-	return absence{Seq(row.Seq), row.Level, tlog.Hash(row.Hash)}, true, nil
+	return absence{event.Seq(row.Seq), row.Level, tlog.Hash(row.Hash)}, true, nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -64,7 +65,7 @@ func appendTogether(t *testing.T, wait time.Duration) error {
 	for i, l := range logs {
 		wg.Go(func() {
 			for range 4 {
-				if _, err := l.Append(context.Background(), fact(CallEnforced, Refs{})); err != nil {
+				if _, err := l.Append(context.Background(), fact(event.CallEnforced, event.Refs{})); err != nil {
 					errs[i] = err
 					return
 				}
@@ -95,9 +96,12 @@ func TestPatienceEnds(t *testing.T) {
 		return nil
 	})
 	done := make(chan error)
-	go func() { _, err := logs[0].Append(context.Background(), fact(Truncated, Refs{})); done <- err }()
+	go func() {
+		_, err := logs[0].Append(context.Background(), fact(event.Truncated, event.Refs{}))
+		done <- err
+	}()
 	<-held
-	_, err := logs[1].Append(t.Context(), fact(Truncated, Refs{}))
+	_, err := logs[1].Append(t.Context(), fact(event.Truncated, event.Refs{}))
 	var write *WriteError
 	if !errors.Is(err, ErrBusy) || !errors.As(err, &write) || write.Unknown {
 		t.Errorf("%v", err)
@@ -109,7 +113,7 @@ func TestPatienceEnds(t *testing.T) {
 	if err := logs[1].Reopen(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if seq := mustAppend(t, logs[1], fact(Truncated, Refs{})); seq != 2 {
+	if seq := mustAppend(t, logs[1], fact(event.Truncated, event.Refs{})); seq != 2 {
 		t.Errorf("event %d, want 2", seq)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -24,7 +25,7 @@ import (
 // As text it is a https://c2sp.org/tlog-proof whose extra data is the event as JSON: the header
 // is what the leaf is made of, and the payload what the header has the hash of.
 type Proof struct {
-	Event      Event
+	Event      event.Event
 	Path       []tlog.Hash
 	Checkpoint evidence.Checkpoint
 }
@@ -37,7 +38,7 @@ const proofHeader = "c2sp.org/tlog-proof@v1"
 // Prove returns the proof that event seq is on the log, by the newest signed checkpoint stored
 // with it. It reads some hundred rows, however long the log is. The error wraps ErrNoCheckpoint if
 // no checkpoint covers the event, and ErrNotExist if there is no such event.
-func (r *Reader) Prove(ctx context.Context, seq Seq) (Proof, error) {
+func (r *Reader) Prove(ctx context.Context, seq event.Seq) (Proof, error) {
 	p, err := r.prove(ctx, seq)
 	if err != nil {
 		return p, fmt.Errorf("eventlog: prove event %d: %w", seq, err)
@@ -45,7 +46,7 @@ func (r *Reader) Prove(ctx context.Context, seq Seq) (Proof, error) {
 	return p, nil
 }
 
-func (r *Reader) prove(ctx context.Context, seq Seq) (p Proof, err error) {
+func (r *Reader) prove(ctx context.Context, seq event.Seq) (p Proof, err error) {
 	if p.Event, err = r.proven(ctx, seq); err != nil {
 		return p, err
 	}
@@ -67,11 +68,11 @@ func (r *Reader) prove(ctx context.Context, seq Seq) (p Proof, err error) {
 }
 
 // proven returns an event as it goes into a proof.
-func (r *Reader) proven(ctx context.Context, seq Seq) (e Event, err error) {
+func (r *Reader) proven(ctx context.Context, seq event.Seq) (e event.Event, err error) {
 	if seq < 1 {
 		return e, ErrNotExist
 	}
-	for e, err := range r.Events(ctx, Query{After: seq - 1, Until: seq}) {
+	for e, err := range r.Events(ctx, event.Query{After: seq - 1, Until: seq}) {
 		if err == nil && e.Payload == nil {
 			e.Withheld, err = r.whyWithheld(ctx, &e)
 		}
@@ -81,7 +82,7 @@ func (r *Reader) proven(ctx context.Context, seq Seq) (e Event, err error) {
 }
 
 // whyWithheld says why an event has no payload.
-func (r *Reader) whyWithheld(ctx context.Context, e *Event) (string, error) {
+func (r *Reader) whyWithheld(ctx context.Context, e *event.Event) (string, error) {
 	if r.version >= 2 {
 		var why []string
 		if err := r.db.SelectContext(ctx, &why, `SELECT why FROM withheld WHERE seq = ?`, int64(e.Seq)); err != nil {
@@ -91,16 +92,16 @@ func (r *Reader) whyWithheld(ctx context.Context, e *Event) (string, error) {
 			return why[0], nil
 		}
 	}
-	for later, err := range r.Events(ctx, Query{After: e.Seq, Types: []Type{LogPruned}}) {
+	for later, err := range r.Events(ctx, event.Query{After: e.Seq, Types: []event.Type{event.LogPruned}}) {
 		if err != nil {
 			return "", err
 		}
 		var p Pruning
 		if later.Decode(&p) == nil && p.Covers(e) {
-			return Pruned, nil
+			return event.Pruned, nil
 		}
 	}
-	return Missing, nil
+	return event.Missing, nil
 }
 
 // Verify returns who of the known keys signed the checkpoint, if the proof holds: the payload, if

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -22,9 +23,9 @@ func proofLog(t *testing.T) (*Log, []note.Verifier, []evidence.Checkpoint) {
 	t.Helper()
 	l, keyDir := openSigned(t)
 	for n := range 300 {
-		e := Event{Type: NotificationReceived, Class: Frame, Payload: fmt.Appendf(nil, `{"n":%d}`, n)}
+		e := event.Event{Type: event.NotificationReceived, Class: event.Frame, Payload: fmt.Appendf(nil, `{"n":%d}`, n)}
 		if n%10 == 9 {
-			e = fact(CallEnforced, Refs{})
+			e = fact(event.CallEnforced, event.Refs{})
 		}
 		if err := l.Record(e); err != nil {
 			t.Fatal(err)
@@ -52,7 +53,7 @@ func proofLog(t *testing.T) (*Log, []note.Verifier, []evidence.Checkpoint) {
 
 func TestEveryEventIsProven(t *testing.T) {
 	l, known, _ := proofLog(t)
-	for seq := Seq(1); seq <= 300; seq++ {
+	for seq := event.Seq(1); seq <= 300; seq++ {
 		p, err := l.Prove(t.Context(), seq)
 		if err != nil {
 			t.Fatal(err)
@@ -69,19 +70,19 @@ func TestEveryEventIsProven(t *testing.T) {
 			t.Errorf("%d: signed by %v, %v", seq, by, err)
 		}
 	}
-	for _, seq := range []Seq{0, -1, 301} {
+	for _, seq := range []event.Seq{0, -1, 301} {
 		if _, err := l.Prove(t.Context(), seq); !errors.Is(err, ErrNotExist) {
 			t.Errorf("event %d: %v", seq, err)
 		}
 	}
-	mustAppend(t, l, fact(Truncated, Refs{}))
+	mustAppend(t, l, fact(event.Truncated, event.Refs{}))
 	if _, err := l.Prove(t.Context(), 301); !errors.Is(err, ErrNoCheckpoint) {
 		t.Errorf("an event without a checkpoint: %v", err)
 	}
 }
 
 // reencoded is a proof's text with its event changed and its leaf made to fit.
-func reencoded(t *testing.T, p Proof, change func(e *Event)) string {
+func reencoded(t *testing.T, p Proof, change func(e *event.Event)) string {
 	t.Helper()
 	change(&p.Event)
 	text, err := p.MarshalText()
@@ -97,18 +98,18 @@ func TestProofsThatProveNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := reencoded(t, p, func(*Event) {})
+	good := reencoded(t, p, func(*event.Event) {})
 	other, err := evidence.MakeKeys(filepath.Join(t.TempDir(), "other"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct{ text, why string }{
-		"payload":           {reencoded(t, p, func(e *Event) { e.Payload = []byte(`{"n":7}`) }), "payload is not the one"},
-		"payload, as long":  {reencoded(t, p, func(e *Event) { e.Payload = []byte(`{"n":77}`) }), "payload is not the one"},
-		"header":            {reencoded(t, p, func(e *Event) { e.Actor = "x" }), "header is not the one"},
-		"header and leaf":   {reencoded(t, p, func(e *Event) { e.Actor = "x"; e.LeafHash = e.Leaf() }), "lead to another root"},
-		"another place":     {reencoded(t, p, func(e *Event) { e.Seq = 43; e.LeafHash = e.Leaf() }), "lead to another root"},
-		"beyond":            {reencoded(t, p, func(e *Event) { e.Seq = 1 << 62; e.LeafHash = e.Leaf() }), "covers 300 events"},
+		"payload":           {reencoded(t, p, func(e *event.Event) { e.Payload = []byte(`{"n":7}`) }), "payload is not the one"},
+		"payload, as long":  {reencoded(t, p, func(e *event.Event) { e.Payload = []byte(`{"n":77}`) }), "payload is not the one"},
+		"header":            {reencoded(t, p, func(e *event.Event) { e.Actor = "x" }), "header is not the one"},
+		"header and leaf":   {reencoded(t, p, func(e *event.Event) { e.Actor = "x"; e.LeafHash = e.Leaf() }), "lead to another root"},
+		"another place":     {reencoded(t, p, func(e *event.Event) { e.Seq = 43; e.LeafHash = e.Leaf() }), "lead to another root"},
+		"beyond":            {reencoded(t, p, func(e *event.Event) { e.Seq = 1 << 62; e.LeafHash = e.Leaf() }), "covers 300 events"},
 		"index":             {strings.Replace(good, "index 41", "index 40", 1), "number 42"},
 		"index, zero ahead": {strings.Replace(good, "index 41", "index 041", 1), "number 42"},
 		"a hash less":       {strings.Replace(good, p.Path[0].String()+"\n", "", 1), "lead to another root"},
@@ -173,7 +174,7 @@ func TestProofNeedsTheLogsOwnKey(t *testing.T) {
 func TestProofWithoutPayload(t *testing.T) {
 	l, known, _ := proofLog(t)
 	path := l.Path()
-	mustAppend(t, l, NewFact(LogPruned, "user", Refs{}, Pruning{Until: 50, Class: Frame, By: "test"}), fact(CallEnforced, Refs{}))
+	mustAppend(t, l, event.NewFact(event.LogPruned, "user", event.Refs{}, Pruning{Until: 50, Class: event.Frame, By: "test"}), fact(event.CallEnforced, event.Refs{}))
 	if err := l.Anchored(); err != nil { // until then the writer may have the lock
 		t.Fatal(err)
 	}
@@ -183,12 +184,12 @@ func TestProofWithoutPayload(t *testing.T) {
 	if err := execFile(path, `INSERT INTO withheld (seq, why) VALUES (43, 'masked')`); err != nil {
 		t.Fatal(err)
 	}
-	for seq, want := range map[Seq]string{42: Pruned, 43: Masked, 61: Missing} {
+	for seq, want := range map[event.Seq]string{42: event.Pruned, 43: event.Masked, 61: event.Missing} {
 		p, err := l.Prove(t.Context(), seq)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := ParseProof(reencoded(t, p, func(*Event) {}))
+		got, err := ParseProof(reencoded(t, p, func(*event.Event) {}))
 		if err != nil || got.Event.Withheld != want || got.Event.Payload != nil {
 			t.Errorf("%d: %+v, %v", seq, got.Event, err)
 		}
@@ -260,7 +261,7 @@ func TestConsistency(t *testing.T) {
 }
 
 func FuzzParseProof(f *testing.F) {
-	e, _ := json.Marshal(onRecord(Fact, []byte("{}")))
+	e, _ := json.Marshal(onRecord(event.Fact, []byte("{}")))
 	hash := tlog.RecordHash(nil).String()
 	f.Add("c2sp.org/tlog-proof@v1\nextra " + base64.StdEncoding.EncodeToString(e) + "\nindex 6\n" + hash + "\n\nperlica/x\n7\n" + hash + "\n\n— perlica/x AAAAAAAA\n")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -286,27 +287,27 @@ func BenchmarkProve(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer l.Close()
-	batch := make([]Event, batchEvents)
+	batch := make([]event.Event, batchEvents)
 	for n := 0; n < events; n += len(batch) {
 		for i := range batch {
-			batch[i] = Event{Type: NotificationReceived, Class: Frame, Actor: "agent", Payload: benchPayload[:20]}
+			batch[i] = event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Payload: benchPayload[:20]}
 		}
 		if err := l.Record(batch...); err != nil {
 			b.Fatal(err)
 		}
-		batch = make([]Event, batchEvents)
+		batch = make([]event.Event, batchEvents)
 	}
 	if _, err := l.Checkpoint(context.Background()); err != nil {
 		b.Fatal(err)
 	}
 	b.Run("by-seq", func(b *testing.B) {
 		for n := 0; b.Loop(); n += 7919 {
-			if _, err := l.Prove(context.Background(), Seq(1+n*31%events)); err != nil {
+			if _, err := l.Prove(context.Background(), event.Seq(1+n*31%events)); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
-	e, _, err := l.Last(context.Background(), Query{After: events/2 - 1, Until: events / 2})
+	e, _, err := l.Last(context.Background(), event.Query{After: events/2 - 1, Until: events / 2})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -320,11 +321,11 @@ func BenchmarkProve(b *testing.B) {
 }
 
 // onRecord is an event with a payload as the log would hold it.
-func onRecord(class Class, payload []byte) Event {
+func onRecord(class event.Class, payload []byte) event.Event {
 	l := &Log{writer: "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", context: "default"}
-	e := Event{
-		Seq: 7, Time: time.Unix(1763694000, 120).UTC(), Type: ToolBlocked, Class: class, Actor: "agent <a&b>",
-		Refs: Refs{Session: "s\u2028", Run: "r", Input: "ünï"}, Payload: payload,
+	e := event.Event{
+		Seq: 7, Time: time.Unix(1763694000, 120).UTC(), Type: event.ToolBlocked, Class: class, Actor: "agent <a&b>",
+		Refs: event.Refs{Session: "s\u2028", Run: "r", Input: "ünï"}, Payload: payload,
 	}
 	l.complete(&e)
 	e.LeafHash = e.Leaf()

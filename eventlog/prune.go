@@ -5,38 +5,31 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // Pruning is the payload of log.pruned: which payloads are removed, who wanted it, and why.
 // An event whose payload is missing is damage, unless a later log.pruned covers it.
 type Pruning struct {
-	Until   Seq       `json:"until"`             // events up to this one
-	Session SessionID `json:"session,omitempty"` // only this session's
-	Run     RunID     `json:"run,omitempty"`     // only this run's
-	Class   Class     `json:"class,omitempty"`   // only "frame": facts are kept
-	Events  int64     `json:"events"`            // how many payloads there were to remove
-	Bytes   int64     `json:"bytes"`             // their lengths together
-	By      string    `json:"by"`
-	Why     string    `json:"why,omitempty"`
-}
-
-// kept are types whose payloads are never pruned: without them the log could not tell what
-// became of a payload, or which approvals, sessions and contacts there are.
-var kept = map[Type]bool{
-	LogPruned: true, LogRewritten: true, RunResolved: true, ApprovalRemembered: true, ApprovalRevoked: true,
-	SessionCreated: true, SessionRenamed: true, SessionSelected: true, SessionDeleted: true,
-	ContactPaired: true, ContactUnpaired: true, ContactSession: true,
+	Until   event.Seq       `json:"until"`             // events up to this one
+	Session event.SessionID `json:"session,omitempty"` // only this session's
+	Run     event.RunID     `json:"run,omitempty"`     // only this run's
+	Class   event.Class     `json:"class,omitempty"`   // only "frame": facts are kept
+	Events  int64           `json:"events"`            // how many payloads there were to remove
+	Bytes   int64           `json:"bytes"`             // their lengths together
+	By      string          `json:"by"`
+	Why     string          `json:"why,omitempty"`
 }
 
 // Covers reports whether e is one of the events that lose their payload.
-func (p Pruning) Covers(e *Event) bool {
-	return e.Seq <= p.Until && !kept[e.Type] &&
+func (p Pruning) Covers(e *event.Event) bool {
+	return e.Seq <= p.Until && !e.Type.Kept() &&
 		(p.Session == "" || e.Session == p.Session) &&
 		(p.Run == "" || e.Run == p.Run) &&
 		(p.Class == "" || e.Class == p.Class)
@@ -48,17 +41,13 @@ var ErrUnfinished = errors.New("the run has no outcome yet")
 // where is the condition of the events that p removes something of: those that it covers and
 // that still have a payload, without the runs that have no outcome. A run that ends later
 // keeps what was not removed; that it is covered is no harm.
-func (p Pruning) where(open []RunID) (string, []any) {
-	var names []string
-	for _, t := range slices.Sorted(maps.Keys(kept)) {
-		names = append(names, quote(t))
-	}
+func (p Pruning) where(open []event.RunID) (string, []any) {
 	terms := []string{
 		"seq <= ?", "payload IS NOT NULL", "payload_len > 0",
-		"type NOT IN (" + strings.Join(names, ", ") + ")",
+		"type NOT IN (" + literals(event.Known().Where(func(r *event.Row) bool { return r.Kept })) + ")",
 		"run_id NOT IN (SELECT value FROM json_each(?))", // open runs: see selection
 	}
-	list, _ := json.Marshal(append([]RunID{}, open...)) // texts can always be, and null is no list
+	list, _ := json.Marshal(append([]event.RunID{}, open...)) // texts can always be, and null is no list
 	args := []any{int64(p.Until), string(list)}
 	for _, t := range []struct{ column, value string }{
 		{"session_id", string(p.Session)}, {"run_id", string(p.Run)}, {"class", string(p.Class)},
@@ -73,8 +62,8 @@ func (p Pruning) where(open []RunID) (string, []any) {
 // selection is what a Pruning would remove now.
 type selection struct {
 	events, bytes int64
-	first, last   Seq     // zero if there is nothing
-	open          []RunID // that keep their payloads
+	first, last   event.Seq     // zero if there is nothing
+	open          []event.RunID // that keep their payloads
 }
 
 func (r *Reader) selection(ctx context.Context, p Pruning) (s selection, err error) {
@@ -102,8 +91,8 @@ func (r *Reader) Prunable(ctx context.Context, p Pruning) (events, bytes int64, 
 
 // Preceding returns the last event before the first one that is not older than t. Where the
 // clock went backwards nothing newer than t is among them. It is 0 if there is none.
-func (r *Reader) Preceding(ctx context.Context, t time.Time) (Seq, error) {
-	var last Seq
+func (r *Reader) Preceding(ctx context.Context, t time.Time) (event.Seq, error) {
+	var last event.Seq
 	err := r.db.GetContext(ctx, &last, `
 		SELECT coalesce((SELECT min(seq) - 1 FROM events WHERE ts >= ?), (SELECT max(seq) FROM events), 0)`, t.UnixNano())
 	return last, explain(err)
@@ -149,7 +138,7 @@ func (l *Log) Prune(ctx context.Context, p Pruning) (done Removal, err error) {
 	}
 	if !said {
 		// If we die behind this, what is covered and still there is removed by the next call.
-		r := l.await(entry{events: []Event{NewFact(LogPruned, "user", Refs{}, p)}, note: true})
+		r := l.await(entry{events: []event.Event{event.NewFact(event.LogPruned, "user", event.Refs{}, p)}, note: true})
 		if r.err != nil {
 			return done, r.err
 		}
@@ -164,7 +153,7 @@ func (l *Log) Prune(ctx context.Context, p Pruning) (done Removal, err error) {
 	done.After = l.size()
 	if err == nil {
 		// If we die before this, the next call rewrites the file once more.
-		_, err = l.Append(context.WithoutCancel(ctx), NewFact(LogRewritten, "perlica", Refs{}, struct{}{}))
+		_, err = l.Append(context.WithoutCancel(ctx), event.NewFact(event.LogRewritten, "perlica", event.Refs{}, struct{}{}))
 	}
 	return done, err
 }
@@ -184,12 +173,12 @@ func (r *Reader) announced(ctx context.Context, p Pruning, s selection) (bool, e
 // UnfinishedPrunings returns what the log says is removed, and not that it was: Prune is at it, or
 // was interrupted.
 func (r *Reader) UnfinishedPrunings(ctx context.Context) ([]Pruning, error) {
-	last, _, err := r.Last(ctx, Query{Types: []Type{LogRewritten}})
+	last, _, err := r.Last(ctx, event.Query{Types: []event.Type{event.LogRewritten}})
 	if err != nil {
 		return nil, err
 	}
 	var list []Pruning
-	for e, err := range r.Events(ctx, Query{Types: []Type{LogPruned}, After: last.Seq}) {
+	for e, err := range r.Events(ctx, event.Query{Types: []event.Type{event.LogPruned}, After: last.Seq}) {
 		if err != nil {
 			return list, err
 		}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // secret marks what must be gone after pruning; it is long enough for overflow pages.
@@ -19,18 +21,20 @@ func secret(name string) []byte {
 }
 
 // finishedRun is what a run leaves, with a frame that is to be removed.
-func finishedRun(session, run string) []Event {
-	refs := Refs{Session: SessionID(session), Run: RunID(run), Input: InputID("input " + run)}
-	marked := func(t Type) Event { return NewFact(t, "test", refs, map[string]string{"text": string(secret(run))}) }
-	return []Event{
-		marked(MessageReceived), fact(Requested, refs),
-		{Type: NotificationReceived, Class: Frame, Refs: refs, Payload: secret(run)},
-		{Type: NotificationReceived, Class: Frame, Refs: refs, Payload: []byte("[" + run + ":short]")},
-		marked(Responded), fact(CallEnforced, refs),
+func finishedRun(session, run string) []event.Event {
+	refs := event.Refs{Session: event.SessionID(session), Run: event.RunID(run), Input: event.InputID("input " + run)}
+	marked := func(t event.Type) event.Event {
+		return event.NewFact(t, "test", refs, map[string]string{"text": string(secret(run))})
+	}
+	return []event.Event{
+		marked(event.MessageReceived), fact(event.Requested, refs),
+		{Type: event.NotificationReceived, Class: event.Frame, Refs: refs, Payload: secret(run)},
+		{Type: event.NotificationReceived, Class: event.Frame, Refs: refs, Payload: []byte("[" + run + ":short]")},
+		marked(event.Responded), fact(event.CallEnforced, refs),
 	}
 }
 
-func appendAll(t *testing.T, l *Log, events ...Event) {
+func appendAll(t *testing.T, l *Log, events ...event.Event) {
 	t.Helper()
 	if _, err := l.Append(t.Context(), events...); err != nil {
 		t.Fatal(err)
@@ -50,8 +54,8 @@ func pruneLog(t *testing.T) (*Log, string) {
 			t.Error(err)
 		}
 	})
-	refs := Refs{Session: "s1"}
-	appendAll(t, l, NewFact(SessionCreated, "user", refs, map[string]string{"name": "the name that stays"}))
+	refs := event.Refs{Session: "s1"}
+	appendAll(t, l, event.NewFact(event.SessionCreated, "user", refs, map[string]string{"name": "the name that stays"}))
 	appendAll(t, l, finishedRun("s1", "one")...)
 	appendAll(t, l, finishedRun("s2", "two")...)
 	appendAll(t, l, finishedRun("s1", "open")[:3]...)
@@ -84,16 +88,16 @@ func found(t *testing.T, path string, marks ...string) string {
 // later log.pruned, and the stored tree.
 func intact(t *testing.T, r *Reader) (missing int) {
 	t.Helper()
-	all := collect(t, r, Query{})
+	all := collect(t, r, event.Query{})
 	var tree frontier
 	for i := range all {
 		e := &all[i]
-		if e.Seq != Seq(i+1) || e.Leaf() != e.LeafHash {
+		if e.Seq != event.Seq(i+1) || e.Leaf() != e.LeafHash {
 			t.Fatalf("event %d: a wrong leaf", e.Seq)
 		}
 		tree.add(e.LeafHash)
 		if e.Payload != nil {
-			if !e.holds() {
+			if !e.PayloadMatches() {
 				t.Fatalf("event %d: the payload was edited", e.Seq)
 			}
 			continue
@@ -102,7 +106,7 @@ func intact(t *testing.T, r *Reader) (missing int) {
 		covered := false
 		for _, later := range all[i+1:] {
 			var p Pruning
-			covered = covered || later.Type == LogPruned && later.Decode(&p) == nil && p.Covers(e)
+			covered = covered || later.Type == event.LogPruned && later.Decode(&p) == nil && p.Covers(e)
 		}
 		if !covered {
 			t.Fatalf("event %d (%s): its payload is missing, and nothing says so", e.Seq, e.Type)
@@ -120,7 +124,7 @@ func TestPruneRemovesEveryByte(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Pruning{Until: Seq(size), By: "alice", Why: "a test"}
+	p := Pruning{Until: event.Seq(size), By: "alice", Why: "a test"}
 	done, err := l.Prune(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +139,7 @@ func TestPruneRemovesEveryByte(t *testing.T) {
 	if n := intact(t, &l.Reader); n != 12 {
 		t.Errorf("%d payloads are missing", n)
 	}
-	for _, e := range collect(t, &l.Reader, Query{Run: "open"}) {
+	for _, e := range collect(t, &l.Reader, event.Query{Run: "open"}) {
 		if e.Payload == nil {
 			t.Errorf("event %d of a run without an outcome lost its payload", e.Seq)
 		}
@@ -144,7 +148,7 @@ func TestPruneRemovesEveryByte(t *testing.T) {
 	if h, err := l.hashes(t.Context()).frontier(size); err != nil || h.root() != root {
 		t.Errorf("the tree of %d events changed: %v", size, err)
 	}
-	appendAll(t, l, fact(Responded, Refs{Run: "open"}))
+	appendAll(t, l, fact(event.Responded, event.Refs{Run: "open"}))
 	intact(t, &l.Reader)
 
 	// What has since ended is removed as well, and that is said again: the first was completed.
@@ -155,7 +159,7 @@ func TestPruneRemovesEveryByte(t *testing.T) {
 	if got := found(t, path, "[open:"); got != "" {
 		t.Errorf("in the files: %s", got)
 	}
-	if n := len(collect(t, &l.Reader, Query{Types: []Type{LogPruned}})); n != 2 {
+	if n := len(collect(t, &l.Reader, event.Query{Types: []event.Type{event.LogPruned}})); n != 2 {
 		t.Errorf("%d events say so", n)
 	}
 	// There is nothing left to do, and nothing is done.
@@ -165,7 +169,7 @@ func TestPruneRemovesEveryByte(t *testing.T) {
 		t.Errorf("once more: %+v, %v", done, err)
 	}
 	intact(t, &l.Reader)
-	if e, _, err := l.Last(t.Context(), Query{Types: []Type{LogPruned}}); err != nil || !strings.Contains(string(e.Payload), `"why":"a test"`) {
+	if e, _, err := l.Last(t.Context(), event.Query{Types: []event.Type{event.LogPruned}}); err != nil || !strings.Contains(string(e.Payload), `"why":"a test"`) {
 		t.Errorf("%s, %v", e.Payload, err)
 	}
 	var integrity string
@@ -183,7 +187,7 @@ func TestPruneSelects(t *testing.T) {
 		{Pruning{Until: 1000, Run: "one"}, "one", 6},
 		{Pruning{Until: 1000, Session: "s2"}, "two", 6},
 		{Pruning{Until: 7}, "one", 6},
-		{Pruning{Until: 1000, Session: "s1", Class: Frame}, "", 2},
+		{Pruning{Until: 1000, Session: "s1", Class: event.Frame}, "", 2},
 		{Pruning{Until: 1000, Run: "nosuch"}, "", 0},
 		{Pruning{}, "", 0},
 	} {
@@ -205,7 +209,7 @@ func TestPruneSelects(t *testing.T) {
 		if got := found(t, path, "[one:", "[two:", "[open:"); got != strings.Join(want, " ") {
 			t.Errorf("%+v: in the files: %s", tc.p, got)
 		}
-		if said := len(collect(t, &l.Reader, Query{Types: []Type{LogPruned}})); said != min(int(tc.n), 1) {
+		if said := len(collect(t, &l.Reader, event.Query{Types: []event.Type{event.LogPruned}})); said != min(int(tc.n), 1) {
 			t.Errorf("%+v: %d events say so", tc.p, said)
 		}
 		intact(t, &l.Reader)
@@ -217,12 +221,12 @@ func TestPruneMoreLater(t *testing.T) {
 	l, path := pruneLog(t)
 	for i, p := range []Pruning{{Until: 1000, Run: "two"}, {Until: 7}, {Until: 1000, Session: "s1"}} {
 		if i == 2 {
-			appendAll(t, l, fact(Responded, Refs{Session: "s1", Run: "open"}))
+			appendAll(t, l, fact(event.Responded, event.Refs{Session: "s1", Run: "open"}))
 		}
 		if done, err := l.Prune(t.Context(), p); err != nil || done.Resumed || done.Events == 0 {
 			t.Errorf("%+v: %+v, %v", p, done, err)
 		}
-		if said := len(collect(t, &l.Reader, Query{Types: []Type{LogPruned}})); said != i+1 {
+		if said := len(collect(t, &l.Reader, event.Query{Types: []event.Type{event.LogPruned}})); said != i+1 {
 			t.Errorf("%+v: %d events say so", p, said)
 		}
 		intact(t, &l.Reader)
@@ -348,12 +352,12 @@ func TestPruneCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	many := make([]Event, 2*removeStep)
+	many := make([]event.Event, 2*removeStep)
 	for i := range many {
-		many[i] = Event{Type: NotificationReceived, Class: Frame, Payload: fmt.Appendf(nil, "line %d", i)}
+		many[i] = event.Event{Type: event.NotificationReceived, Class: event.Frame, Payload: fmt.Appendf(nil, "line %d", i)}
 	}
 	appendAll(t, l, many...)
-	if _, err := l.Prune(ctx, Pruning{Until: Seq(len(many))}); !errors.Is(err, context.Canceled) || l.Err() != nil {
+	if _, err := l.Prune(ctx, Pruning{Until: event.Seq(len(many))}); !errors.Is(err, context.Canceled) || l.Err() != nil {
 		t.Errorf("got %v; the log: %v", err, l.Err())
 	}
 	if n := intact(t, &l.Reader); n == 0 || n > removeStep {
@@ -371,9 +375,9 @@ func TestPreceding(t *testing.T) {
 	defer l.Close()
 	for _, minute := range []int{0, 1, 2, 0, 3} { // the clock went back once
 		now = at.Add(time.Duration(minute) * time.Minute)
-		appendAll(t, l, fact(Truncated, Refs{}))
+		appendAll(t, l, fact(event.Truncated, event.Refs{}))
 	}
-	for minute, want := range map[int]Seq{-1: 0, 0: 0, 1: 1, 2: 2, 3: 4, 4: 5} {
+	for minute, want := range map[int]event.Seq{-1: 0, 0: 0, 1: 1, 2: 2, 3: 4, 4: 5} {
 		if got, err := l.Preceding(t.Context(), at.Add(time.Duration(minute)*time.Minute)); got != want || err != nil {
 			t.Errorf("before minute %d: %d, %v, want %d", minute, got, err, want)
 		}
@@ -401,9 +405,9 @@ func TestRedactBeforeHash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	appendAll(t, l, NewFact(MessageReceived, "user", Refs{}, map[string]string{"text": "it is hunter2"}),
-		Event{Type: RequestSent, Class: Frame, Payload: []byte(`{"method":"hunter2"}`)})
-	for _, e := range collect(t, &l.Reader, Query{}) {
+	appendAll(t, l, event.NewFact(event.MessageReceived, "user", event.Refs{}, map[string]string{"text": "it is hunter2"}),
+		event.Event{Type: event.RequestSent, Class: event.Frame, Payload: []byte(`{"method":"hunter2"}`)})
+	for _, e := range collect(t, &l.Reader, event.Query{}) {
 		if !strings.Contains(string(e.Payload), "[redacted]") || e.PayloadLen != int64(len(e.Payload)) || e.Leaf() != e.LeafHash {
 			t.Errorf("%s: %s", e.Type, e.Payload)
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // childPrune prunes and kills itself at a point.
@@ -55,7 +57,7 @@ func TestKilledWhilePruning(t *testing.T) {
 		if got := found(t, path, "[one:", "[two:"); got != "" {
 			t.Errorf("%s: in the files: %s", point, got)
 		}
-		if said := len(collect(t, &l.Reader, Query{Types: []Type{LogPruned}})); said != 1 {
+		if said := len(collect(t, &l.Reader, event.Query{Types: []event.Type{event.LogPruned}})); said != 1 {
 			t.Errorf("%s: %d events say so", point, said)
 		}
 		intact(t, &l.Reader)

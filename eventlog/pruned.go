@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"zombiezen.com/go/sqlite"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // prunings are the events log.pruned of a log. They are read when the first payload is
@@ -19,12 +21,12 @@ type prunings struct {
 }
 
 type pruning struct {
-	seq Seq
+	seq event.Seq
 	Pruning
 }
 
 // covers reports whether a later event says that the payload of e was removed.
-func (p *prunings) covers(conn *sqlite.Conn, e *Event) (bool, error) {
+func (p *prunings) covers(conn *sqlite.Conn, e *event.Event) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.covered(e) {
@@ -43,7 +45,7 @@ func (p *prunings) covers(conn *sqlite.Conn, e *Event) (bool, error) {
 	return p.covered(e), err
 }
 
-func (p *prunings) covered(e *Event) bool {
+func (p *prunings) covered(e *event.Event) bool {
 	for i := range p.list {
 		if p.list[i].seq > e.Seq && p.list[i].Covers(e) {
 			return true
@@ -61,7 +63,7 @@ func (p *prunings) read(stmt *sqlite.Stmt) error {
 	if have := sha256.Sum256(payload); !bytes.Equal(have[:], sum) {
 		return nil
 	}
-	one := pruning{seq: Seq(stmt.ColumnInt64(0))}
+	one := pruning{seq: event.Seq(stmt.ColumnInt64(0))}
 	if json.Unmarshal(payload, &one.Pruning) == nil {
 		p.list = append(p.list, one)
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // python returns the name of a Python that docs/verify.py runs with.
@@ -25,7 +27,7 @@ func python(t *testing.T) string {
 }
 
 // pyVerify runs docs/verify.py and returns what it says.
-func pyVerify(t *testing.T, python, path string, options ...string) (kind string, first Seq) {
+func pyVerify(t *testing.T, python, path string, options ...string) (kind string, first event.Seq) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), python, append([]string{filepath.Join("..", "docs", "verify.py"), path}, options...)...)
 	out, err := cmd.CombinedOutput()
@@ -88,8 +90,8 @@ func TestAStrangerAgrees(t *testing.T) {
 		bare := func(string) string { return "" }
 		list = append(list, damage{name: name, sql: imported, anchor: bare},
 			damage{name: name + ", with another hash", sql: imported + `UPDATE absent SET hash = sha256(hash)`, anchor: bare, kind: part.kind, first: 1},
-			damage{name: name + ", with checkpoints", sql: without, anchor: bare, kind: "deleted", first: Seq(first)},
-			damage{name: name + ", with an anchor", sql: imported, kind: "deleted", first: Seq(first)})
+			damage{name: name + ", with checkpoints", sql: without, anchor: bare, kind: "deleted", first: event.Seq(first)},
+			damage{name: name + ", with an anchor", sql: imported, kind: "deleted", first: event.Seq(first)})
 	}
 	for _, d := range list {
 		t.Run(d.name, func(t *testing.T) {

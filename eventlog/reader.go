@@ -14,6 +14,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // Reader reads the committed part of a log. Its methods may be called from several
@@ -106,14 +108,14 @@ func (r *Reader) hashes(ctx context.Context) hashes {
 
 // FindRuns returns the runs that have an intent or an outcome and whose id, or its last eight
 // characters, begins with part, or ends with it, without reading their events.
-func (r *Reader) FindRuns(ctx context.Context, part string) ([]RunID, error) {
-	var runs []RunID
+func (r *Reader) FindRuns(ctx context.Context, part string) ([]event.RunID, error) {
+	var runs []event.RunID
 	err := r.db.SelectContext(ctx, &runs, `
 		SELECT run_id
 		FROM (
 			SELECT run_id
 			FROM events
-			WHERE type = 'llm.responded' OR type = 'llm.provider_error' OR type = 'llm.outcome_unknown'
+			WHERE ` + isOutcome + `
 			UNION
 			SELECT run_id
 			FROM open_runs
@@ -122,25 +124,8 @@ func (r *Reader) FindRuns(ctx context.Context, part string) ([]RunID, error) {
 	return runs, explain(err)
 }
 
-// Query selects events. A field that is zero selects everything.
-type Query struct {
-	After       Seq // events behind this one
-	Until       Seq // up to and including this one
-	ID          string
-	Types       []Type
-	Class       Class
-	Session     SessionID
-	Run         RunID
-	Interaction InteractionID
-	Input       InputID
-	Since       time.Time // not older than
-	Before      time.Time // older than
-	Limit       int
-	Newest      bool // newest first
-}
-
 // where returns the condition of q and its arguments.
-func (q Query) where() (string, []any) {
+func where(q event.Query) (string, []any) {
 	var terms []string
 	var args []any
 	add := func(set bool, term string, a ...any) {
@@ -162,16 +147,12 @@ func (q Query) where() (string, []any) {
 	switch len(q.Types) {
 	case 0:
 	case 1:
-		terms = append(terms, "type = "+quote(q.Types[0]))
+		terms = append(terms, "type = "+literals(q.Types))
 	default:
-		var types []string
-		for _, t := range q.Types {
-			types = append(types, quote(t))
-		}
-		terms = append(terms, "type IN ("+strings.Join(types, ", ")+")")
+		terms = append(terms, "type IN ("+literals(q.Types)+")")
 	}
 	switch {
-	case q.Class == Fact || q.onlyFacts():
+	case q.OnlyFacts():
 		terms = append(terms, "class = 'fact'") // literal, so that the partial indexes serve
 	case q.Class != "":
 		add(true, "class = ?", string(q.Class))
@@ -182,18 +163,13 @@ func (q Query) where() (string, []any) {
 	return "WHERE " + strings.Join(terms, " AND "), args
 }
 
-// quote returns t as an SQL string literal.
-func quote(t Type) string { return "'" + strings.ReplaceAll(string(t), "'", "''") + "'" }
-
-// onlyFacts reports whether every type that q names is a fact's.
-func (q Query) onlyFacts() bool {
-	for _, t := range q.Types {
-		switch t {
-		case RequestSent, NotificationSent, ResponseSent, NotificationReceived, ResponseReceived, LineMalformed:
-			return false
-		}
+// literals returns the types as a list of SQL string literals.
+func literals(types []event.Type) string {
+	var list []string
+	for _, t := range types {
+		list = append(list, "'"+strings.ReplaceAll(string(t), "'", "''")+"'")
 	}
-	return len(q.Types) > 0
+	return strings.Join(list, ", ")
 }
 
 // Events are fetched a chunk at a time, which ends at the first of the two limits. No
@@ -205,13 +181,13 @@ const (
 
 // Events yields the events that q selects, in the order of their Seq. After an error
 // it ends. Events committed while it runs may be seen.
-func (r *Reader) Events(ctx context.Context, q Query) iter.Seq2[Event, error] {
-	if q.Run != "" && q.Class == "" && !q.onlyFacts() {
+func (r *Reader) Events(ctx context.Context, q event.Query) iter.Seq2[event.Event, error] {
+	if q.Run != "" && q.Class == "" && !q.OnlyFacts() {
 		if err := r.narrow(ctx, &q); err != nil {
-			return func(yield func(Event, error) bool) { yield(Event{}, err) }
+			return func(yield func(event.Event, error) bool) { yield(event.Event{}, err) }
 		}
 	}
-	return func(yield func(Event, error) bool) {
+	return func(yield func(event.Event, error) bool) {
 		left := q.Limit
 		for {
 			n := chunk
@@ -220,7 +196,7 @@ func (r *Reader) Events(ctx context.Context, q Query) iter.Seq2[Event, error] {
 			}
 			events, more, err := r.fetch(ctx, q, n)
 			if err != nil {
-				yield(Event{}, err)
+				yield(event.Event{}, err)
 				return
 			}
 			for _, e := range events {
@@ -246,7 +222,7 @@ func (r *Reader) Events(ctx context.Context, q Query) iter.Seq2[Event, error] {
 
 // narrow limits q to the stretch of the log in which its run lives: frames are not
 // indexed by run, but lie between the run's facts, or behind them while it runs.
-func (r *Reader) narrow(ctx context.Context, q *Query) error {
+func (r *Reader) narrow(ctx context.Context, q *event.Query) error {
 	var first, last *int64
 	var over bool
 	err := r.db.QueryRowxContext(ctx, `
@@ -257,16 +233,16 @@ func (r *Reader) narrow(ctx context.Context, q *Query) error {
 	if err != nil || first == nil {
 		return explain(err)
 	}
-	q.After = max(q.After, Seq(*first-1))
-	if over && (q.Until == 0 || q.Until > Seq(*last)) {
-		q.Until = Seq(*last)
+	q.After = max(q.After, event.Seq(*first-1))
+	if over && (q.Until == 0 || q.Until > event.Seq(*last)) {
+		q.Until = event.Seq(*last)
 	}
 	return nil
 }
 
 // fetch returns the first events that q selects; more says that there may be others.
-func (r *Reader) fetch(ctx context.Context, q Query, limit int) (events []Event, more bool, err error) {
-	where, args := q.where()
+func (r *Reader) fetch(ctx context.Context, q event.Query, limit int) (events []event.Event, more bool, err error) {
+	condition, args := where(q)
 	order := "ASC"
 	if q.Newest {
 		order = "DESC"
@@ -275,7 +251,7 @@ func (r *Reader) fetch(ctx context.Context, q Query, limit int) (events []Event,
 		SELECT seq, event_id, ts, type, class, actor, writer, context_id,
 			session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
 			payload_len, payload_sha256, leaf, payload
-		FROM events `+where+`
+		FROM events `+condition+`
 		ORDER BY seq `+order+`
 		LIMIT ?`, append(args, limit)...)
 	if err != nil {
@@ -300,11 +276,11 @@ func (r *Reader) fetch(ctx context.Context, q Query, limit int) (events []Event,
 
 // fillWithheld says of the events without a payload why they have none. Where nothing is
 // known it was pruned; whether that is so is what Verify says.
-func (r *Reader) fillWithheld(ctx context.Context, events []Event) error {
-	var gone []*Event
+func (r *Reader) fillWithheld(ctx context.Context, events []event.Event) error {
+	var gone []*event.Event
 	for i := range events {
 		if e := &events[i]; e.Payload == nil {
-			e.Withheld = Pruned
+			e.Withheld = event.Pruned
 			gone = append(gone, e)
 		}
 	}
@@ -313,7 +289,7 @@ func (r *Reader) fillWithheld(ctx context.Context, events []Event) error {
 	}
 	first, last := gone[0].Seq, gone[len(gone)-1].Seq
 	var rows []struct {
-		Seq Seq
+		Seq event.Seq
 		Why string
 	}
 	err := r.db.SelectContext(ctx, &rows, `
@@ -323,7 +299,7 @@ func (r *Reader) fillWithheld(ctx context.Context, events []Event) error {
 	if err != nil {
 		return explain(err)
 	}
-	why := map[Seq]string{}
+	why := map[event.Seq]string{}
 	for _, row := range rows {
 		why[row.Seq] = row.Why
 	}
@@ -335,7 +311,7 @@ func (r *Reader) fillWithheld(ctx context.Context, events []Event) error {
 	return nil
 }
 
-func scanEvent(rows *sqlx.Rows) (e Event, err error) {
+func scanEvent(rows *sqlx.Rows) (e event.Event, err error) {
 	var ts int64
 	var sum, leaf []byte
 	err = rows.Scan(&e.Seq, &e.ID, &ts, &e.Type, &e.Class, &e.Actor, &e.Writer, &e.Context,
@@ -360,17 +336,17 @@ func scanEvent(rows *sqlx.Rows) (e Event, err error) {
 
 // Count returns how many events q selects, without reading them; Limit and Newest say nothing
 // here.
-func (r *Reader) Count(ctx context.Context, q Query) (n int, err error) {
-	where, args := q.where()
-	err = r.db.GetContext(ctx, &n, `SELECT count(*) FROM events `+where, args...)
+func (r *Reader) Count(ctx context.Context, q event.Query) (n int, err error) {
+	condition, args := where(q)
+	err = r.db.GetContext(ctx, &n, `SELECT count(*) FROM events `+condition, args...)
 	return n, explain(err)
 }
 
 // Last returns the newest event that q selects; ok is false if there is none.
-func (r *Reader) Last(ctx context.Context, q Query) (e Event, ok bool, err error) {
+func (r *Reader) Last(ctx context.Context, q event.Query) (e event.Event, ok bool, err error) {
 	q.Newest, q.Limit = true, 1
 	for e, err := range r.Events(ctx, q) {
 		return e, err == nil, err
 	}
-	return Event{}, false, nil
+	return event.Event{}, false, nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -33,7 +34,7 @@ func TestReopenAfterAFault(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mustAppend(t, l, fact(Truncated, Refs{}), fact(CallEnforced, Refs{}))
+			mustAppend(t, l, fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{}))
 			if err := l.Anchored(); err != nil {
 				t.Fatal(err)
 			}
@@ -43,7 +44,7 @@ func TestReopenAfterAFault(t *testing.T) {
 			if kind == "a checkpoint" {
 				_, err = l.Checkpoint(t.Context())
 			} else {
-				if _, err = l.Append(t.Context(), fact(Truncated, Refs{}), fact(CallEnforced, Refs{})); err == nil {
+				if _, err = l.Append(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{})); err == nil {
 					err = l.Anchored()
 				}
 			}
@@ -52,14 +53,14 @@ func TestReopenAfterAFault(t *testing.T) {
 				t.Errorf("%s, %s: %v; dead: %t", at, kind, err, dead)
 			}
 			if dead {
-				if _, err := l.Append(t.Context(), fact(Truncated, Refs{})); !errors.Is(err, fault) {
+				if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); !errors.Is(err, fault) {
 					t.Errorf("%s, %s: a dead log: %v", at, kind, err)
 				}
 			}
 			if err := l.Reopen(t.Context()); err != nil {
 				t.Fatalf("%s, %s: %v", at, kind, err)
 			}
-			end := mustAppend(t, l, fact(CallEnforced, Refs{}))
+			end := mustAppend(t, l, fact(event.CallEnforced, event.Refs{}))
 			if err := l.Anchored(); err != nil {
 				t.Errorf("%s, %s: then: %v", at, kind, err)
 			}
@@ -105,10 +106,10 @@ END`)
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustAppend(t, l, fact(Truncated, Refs{}))
-		mustAppend(t, l, fact(Truncated, Refs{}))
+		mustAppend(t, l, fact(event.Truncated, event.Refs{}))
+		mustAppend(t, l, fact(event.Truncated, event.Refs{}))
 		die = true // the writer looks only when there is a batch
-		if _, err := l.Append(t.Context(), fact(Truncated, Refs{})); err == nil {
+		if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); err == nil {
 			t.Fatal("the log lives")
 		}
 		if err := tc.spoil(path); err != nil {
@@ -148,12 +149,12 @@ func TestReopenMakesNoFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustAppend(t, l, fact(Truncated, Refs{}))
+	mustAppend(t, l, fact(event.Truncated, event.Refs{}))
 	if _, _, err := l.Head(t.Context()); err != nil { // what reads keeps the write-ahead log
 		t.Fatal(err)
 	}
 	die = true
-	if _, err := l.Append(t.Context(), fact(Truncated, Refs{})); err == nil {
+	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); err == nil {
 		t.Fatal("the log lives")
 	}
 	if err := l.Reopen(t.Context()); !away || err == nil {
@@ -167,7 +168,7 @@ func TestReopenMakesNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	die = false
-	if seq := mustAppend(t, l, fact(Truncated, Refs{})); seq != 2 {
+	if seq := mustAppend(t, l, fact(event.Truncated, event.Refs{})); seq != 2 {
 		t.Errorf("the next event is %d", seq)
 	}
 	if err := l.Close(); err != nil {
@@ -179,11 +180,11 @@ func TestReopenMakesNoFile(t *testing.T) {
 // TestReopenOfALivingLog does nothing.
 func TestReopenOfALivingLog(t *testing.T) {
 	l := openTest(t)
-	mustAppend(t, l, fact(Truncated, Refs{}))
+	mustAppend(t, l, fact(event.Truncated, event.Refs{}))
 	if err := l.Reopen(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if seq := mustAppend(t, l, fact(Truncated, Refs{})); seq != 2 {
+	if seq := mustAppend(t, l, fact(event.Truncated, event.Refs{})); seq != 2 {
 		t.Errorf("seq %d", seq)
 	}
 }
@@ -202,12 +203,12 @@ func TestAnchoredAfterReopen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	mustAppend(t, l, fact(CallEnforced, Refs{}))
+	mustAppend(t, l, fact(event.CallEnforced, event.Refs{}))
 	if err := l.Anchored(); err != nil {
 		t.Fatal(err)
 	}
 	die = true // the writer looks only when there is a batch
-	if err := errors.Join(l.Record(fact(CallEnforced, Refs{})), l.Anchored()); !errors.Is(err, fault) {
+	if err := errors.Join(l.Record(fact(event.CallEnforced, event.Refs{})), l.Anchored()); !errors.Is(err, fault) {
 		t.Errorf("when it died: %v", err)
 	}
 	if err := l.Anchored(); !errors.Is(err, fault) {

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // blockEvents is how many events one worker of Verify takes at a time: whole groups of the
@@ -27,7 +29,7 @@ const (
 
 // row is an event as it was read.
 type row struct {
-	Event
+	event.Event
 	idAt int // where its id is in the block's ids
 	flaw flaw
 }
@@ -214,18 +216,18 @@ func (s *scanner) row(b *block, stmt *sqlite.Stmt) int64 {
 	r := &b.rows[len(b.rows)-1]
 	seq := stmt.ColumnInt64(0)
 	h := append(s.header[:0], 0) // RFC 6962: a leaf
-	h = appendField(h, leafFormat)
-	h = appendInt(h, seq)
+	h = event.AppendField(h, event.LeafFormat)
+	h = event.AppendInt(h, seq)
 	h, id := s.text(h, stmt, r, 1)
 	r.idAt = len(b.ids)
 	b.ids = append(b.ids, id...)
 	ts := stmt.ColumnInt64(2)
-	h = appendInt(h, ts)
-	r.Seq, r.Time = Seq(seq), time.Unix(0, ts)
+	h = event.AppendInt(h, ts)
+	r.Seq, r.Time = event.Seq(seq), time.Unix(0, ts)
 	h, t := s.text(h, stmt, r, 3)
-	r.Type = Type(s.intern(3, t))
+	r.Type = event.Type(s.intern(3, t))
 	h, t = s.text(h, stmt, r, 4)
-	r.Class = Class(s.intern(4, t))
+	r.Class = event.Class(s.intern(4, t))
 	h, t = s.text(h, stmt, r, 5)
 	r.Actor = s.intern(5, t)
 	h, t = s.text(h, stmt, r, 6)
@@ -233,19 +235,19 @@ func (s *scanner) row(b *block, stmt *sqlite.Stmt) int64 {
 	h, t = s.text(h, stmt, r, 7)
 	r.Context = s.intern(7, t)
 	h, t = s.text(h, stmt, r, 8)
-	r.Session = SessionID(s.intern(8, t))
+	r.Session = event.SessionID(s.intern(8, t))
 	h, t = s.text(h, stmt, r, 9)
-	r.Conversation = ConversationID(s.intern(9, t))
+	r.Conversation = event.ConversationID(s.intern(9, t))
 	h, t = s.text(h, stmt, r, 10)
-	r.Run = RunID(s.intern(10, t))
+	r.Run = event.RunID(s.intern(10, t))
 	h, t = s.text(h, stmt, r, 11)
-	r.Trace = TraceID(s.intern(11, t))
+	r.Trace = event.TraceID(s.intern(11, t))
 	h, t = s.text(h, stmt, r, 12)
-	r.Interaction = InteractionID(s.intern(12, t))
+	r.Interaction = event.InteractionID(s.intern(12, t))
 	h, t = s.text(h, stmt, r, 13)
-	r.Input = InputID(s.intern(13, t))
+	r.Input = event.InputID(s.intern(13, t))
 	r.PayloadLen = stmt.ColumnInt64(14)
-	h = appendInt(h, r.PayloadLen)
+	h = event.AppendInt(h, r.PayloadLen)
 	if stmt.ColumnBytes(15, r.PayloadSHA256[:]) != sha256.Size || stmt.ColumnLen(15) != sha256.Size ||
 		stmt.ColumnBytes(16, r.LeafHash[:]) != tlog.HashSize || stmt.ColumnLen(16) != tlog.HashSize {
 		r.flaw = badColumn

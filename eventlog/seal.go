@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"zombiezen.com/go/sqlite"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -70,7 +71,7 @@ func (v *verification) partial(anchors int) {
 		return
 	}
 	a := v.absent[0]
-	v.find(a.Seq, DamageDeleted, "%s missing: the file says that they did not come with it, but with its anchor or checkpoints it is no import", spanOf(a.Seq, Seq(a.last())))
+	v.find(a.Seq, DamageDeleted, "%s missing: the file says that they did not come with it, but with its anchor or checkpoints it is no import", spanOf(a.Seq, event.Seq(a.last())))
 }
 
 // tables compares the tables with those of a log. What else was changed is doctor's business,
@@ -136,7 +137,7 @@ func (v *verification) measure() (err error) {
 		if seq > maxSeq {
 			at = v.size + 1
 		}
-		v.find(Seq(at), DamageInserted, "an event has the impossible number %d", seq)
+		v.find(event.Seq(at), DamageInserted, "an event has the impossible number %d", seq)
 		return nil
 	})
 	if err != nil || v.reader.version < 2 {
@@ -187,7 +188,7 @@ func (v *verification) measureNotes() error {
 
 // without takes in a row of absent.
 func (v *verification) without(stmt *sqlite.Stmt) {
-	a := absence{Seq: Seq(stmt.ColumnInt64(0)), Level: stmt.ColumnInt(1)}
+	a := absence{Seq: event.Seq(stmt.ColumnInt64(0)), Level: stmt.ColumnInt(1)}
 	n := len(v.absent)
 	ok := stmt.ColumnLen(2) == len(a.Hash) && stmt.ColumnBytes(2, a.Hash[:]) == len(a.Hash) &&
 		a.Seq > 0 && a.Seq <= maxSeq && a.Level >= 0 && a.Level < maxLevel && int64(a.Seq-1)&(1<<a.Level-1) == 0 &&
@@ -198,7 +199,7 @@ func (v *verification) without(stmt *sqlite.Stmt) {
 	}
 	v.absent = append(v.absent, a)
 	if v.opt.NoImport {
-		v.find(a.Seq, DamageDeleted, "%s missing; the file says that they did not come, as of an import, which it is not", spanOf(a.Seq, Seq(a.last())))
+		v.find(a.Seq, DamageDeleted, "%s missing; the file says that they did not come, as of an import, which it is not", spanOf(a.Seq, event.Seq(a.last())))
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // spoil changes a copy of the victim, in its database and in its anchor; an anchor that becomes
@@ -60,7 +62,7 @@ func TestEachWitnessAlone(t *testing.T) {
 		do     tampering
 		anchor func(string) string
 		kind   Damage
-		seq    Seq
+		seq    event.Seq
 	}{
 		"only the stored hashes":       {do: tampering{sql: `DELETE FROM checkpoints`, do: rewrite(false)}, anchor: gone, kind: DamageTree, seq: 1},
 		"only the checkpoints":         {do: tampering{do: rewrite(true)}, anchor: gone, kind: DamageCheckpoint, seq: 1},
@@ -89,7 +91,7 @@ func TestAPruningCoversThePast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = l.Append(t.Context(), NewFact(LogPruned, "user", Refs{}, Pruning{Until: 1000, By: "alice"}), fact(Truncated, Refs{}))
+	_, err = l.Append(t.Context(), event.NewFact(event.LogPruned, "user", event.Refs{}, Pruning{Until: 1000, By: "alice"}), fact(event.Truncated, event.Refs{}))
 	if err := errors.Join(err, l.Close(), execFile(v.path, `UPDATE events SET payload = NULL WHERE seq IN (50, 52)`)); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 	"zombiezen.com/go/sqlite"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -272,12 +273,12 @@ func (v *verification) missing(b *block, last int64) {
 		kind, what = DamageUnreadable, fmt.Sprintf("cannot be read: %v", b.why)
 	}
 	if first == last {
-		v.find(Seq(first), kind, "event %d %s", first, what)
+		v.find(event.Seq(first), kind, "event %d %s", first, what)
 	} else {
 		if kind == DamageDeleted {
 			what = "are missing"
 		}
-		v.find(Seq(first), kind, "events %d to %d %s", first, last, what)
+		v.find(event.Seq(first), kind, "events %d to %d %s", first, last, what)
 	}
 	v.hush()
 	if b.hole {

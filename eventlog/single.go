@@ -3,12 +3,14 @@ package eventlog
 import (
 	"context"
 	"fmt"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // single returns the event of a batch that needs no transaction around it, or nil: one event
 // that one statement inserts, because it completes no node, opens no run and ends none.
-func (w *batchWriter) single(batch []entry) *Event {
-	var only *Event
+func (w *batchWriter) single(batch []entry) *event.Event {
+	var only *event.Event
 	for i := range batch {
 		events := batch[i].events
 		if batch[i].store != nil || len(batch[i].unless.Types) > 0 || batch[i].noted() || len(events) > 1 || len(events) == 1 && only != nil {
@@ -18,7 +20,10 @@ func (w *batchWriter) single(batch []entry) *Event {
 			only = &events[0]
 		}
 	}
-	if only == nil || only.Type == Requested || only.Type.Outcome() {
+	if only == nil {
+		return nil
+	}
+	if step := only.Type.Step(); step == event.Opens || step == event.Ends {
 		return nil
 	}
 	if w.tree.size == 0 || (w.tree.size+1)%(1<<nodeHeight) == 0 {
@@ -30,13 +35,13 @@ func (w *batchWriter) single(batch []entry) *Event {
 // trySingle inserts one event by a statement that commits itself, which saves two statements of
 // three. It reports whether it did: if not, the log was changed by others, or the event
 // conflicts with it, and a transaction finds out. Any error is final.
-func (w *batchWriter) trySingle(ctx context.Context, e *Event) (done bool, err error) {
+func (w *batchWriter) trySingle(ctx context.Context, e *event.Event) (done bool, err error) {
 	for _, point := range []string{"begin", "insert", "commit"} {
 		if err := w.failpoint(point); err != nil {
 			return false, &WriteError{Op: point, Err: explain(err)}
 		}
 	}
-	e.Seq = Seq(w.tree.size + 1)
+	e.Seq = event.Seq(w.tree.size + 1)
 	e.LeafHash = e.Leaf()
 	// If somebody else has appended, that number is taken.
 	err = w.patiently(ctx, func() error { return w.insert(ctx, insertOne, e) })

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // TestAppendToAChangedLog: whoever has a log open notices that what it wrote last was changed or
@@ -13,17 +15,17 @@ func TestAppendToAChangedLog(t *testing.T) {
 		"changed": `DROP TRIGGER events_lose_nothing_but_payloads; UPDATE events SET leaf = zeroblob(32) WHERE seq = 3`,
 		"deleted": `DROP TRIGGER events_are_not_deleted; DELETE FROM events WHERE seq = 3`,
 	} {
-		for kind, next := range map[string]Event{
-			"alone":              fact(Truncated, Refs{}),
-			"with an open run":   fact(Requested, Refs{Run: "r", Input: "i"}),
-			"that ends with one": fact(Responded, Refs{Run: "r"}),
+		for kind, next := range map[string]event.Event{
+			"alone":              fact(event.Truncated, event.Refs{}),
+			"with an open run":   fact(event.Requested, event.Refs{Run: "r", Input: "i"}),
+			"that ends with one": fact(event.Responded, event.Refs{Run: "r"}),
 		} {
 			l, err := Open(t.Context(), filepath.Join(t.TempDir(), "e.db"), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for range 3 {
-				mustAppend(t, l, fact(Truncated, Refs{}))
+				mustAppend(t, l, fact(event.Truncated, event.Refs{}))
 			}
 			if err := execFile(l.Path(), stmt); err != nil {
 				t.Fatal(err)
@@ -51,12 +53,12 @@ func TestAppendInTurn(t *testing.T) {
 		}
 		logs[i] = l
 	}
-	want := Seq(0)
+	want := event.Seq(0)
 	for round := range 90 {
 		for _, l := range logs {
 			for range round%5 + 1 {
 				want++
-				if seq := mustAppend(t, l, fact(Truncated, Refs{})); seq != want {
+				if seq := mustAppend(t, l, fact(event.Truncated, event.Refs{})); seq != want {
 					t.Fatalf("seq %d, want %d", seq, want)
 				}
 			}

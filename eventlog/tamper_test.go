@@ -14,6 +14,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -46,9 +47,9 @@ func newVictim(t *testing.T, n int64) *victim {
 		t.Fatal(err)
 	}
 	for i := range n {
-		e := Event{Type: NotificationReceived, Class: Frame, Actor: "agent", Refs: Refs{Run: "r", Session: "s"}, Payload: fmt.Appendf(nil, `{"line":%d}`, i)}
+		e := event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Refs: event.Refs{Run: "r", Session: "s"}, Payload: fmt.Appendf(nil, `{"line":%d}`, i)}
 		if i%7 == 0 {
-			e = NewFact(ToolBlocked, "perlica", Refs{Run: "r", Session: "s", Trace: "t"}, map[string]int64{"n": i})
+			e = event.NewFact(event.ToolBlocked, "perlica", event.Refs{Run: "r", Session: "s", Trace: "t"}, map[string]int64{"n": i})
 		}
 		if err := l.Record(e); err != nil {
 			t.Fatal(err)
@@ -145,7 +146,7 @@ func tamperings() []tampering {
 func rewrite(tree bool) func(t *testing.T, db *sqlx.DB, path string, p int64) {
 	return func(t *testing.T, db *sqlx.DB, path string, p int64) {
 		r := readerOf(t, path)
-		e, ok, err := r.Last(t.Context(), Query{Until: Seq(p)})
+		e, ok, err := r.Last(t.Context(), event.Query{Until: event.Seq(p)})
 		if err != nil || !ok {
 			t.Fatal(err)
 		}
@@ -262,7 +263,7 @@ func TestYesterday(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Record(fact(Truncated, Refs{})); err != nil {
+	if err := l.Record(fact(event.Truncated, event.Refs{})); err != nil {
 		t.Fatal(err)
 	}
 	kept, err := l.Checkpoint(t.Context())

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // What the torture tests can find wrong with a log.
@@ -22,7 +24,7 @@ var (
 
 // A story is what a log may hold: these events, up to the end of one call.
 type story struct {
-	events []Event
+	events []event.Event
 	ends   []int // sorted
 }
 
@@ -91,7 +93,7 @@ func (st story) compare(ctx context.Context, l *Log, acked int) (found int, err 
 	if err := l.db.Get(&integrity, `PRAGMA integrity_check`); err != nil || integrity != "ok" {
 		return int(rep.Events), fmt.Errorf("%w: integrity: %.200s, %v", errDamaged, integrity, err)
 	}
-	for e, err := range l.Events(ctx, Query{}) {
+	for e, err := range l.Events(ctx, event.Query{}) {
 		if err != nil {
 			return found, fmt.Errorf("%w: %w", errDamaged, err)
 		}
@@ -136,10 +138,10 @@ func anchored(path string, found int) error {
 // rerun does what the next process might do with a log of found events. No input may be
 // called twice and no intent may get two outcomes, whatever became of the first.
 func (st story) rerun(ctx context.Context, l *Log, found int) error {
-	inputs, ended := map[RunID]InputID{}, map[RunID]bool{}
-	var runs, open []RunID
+	inputs, ended := map[event.RunID]event.InputID{}, map[event.RunID]bool{}
+	var runs, open []event.RunID
 	for _, e := range st.events[:found] {
-		if e.Type == Requested {
+		if e.Type == event.Requested {
 			inputs[e.Run], runs = e.Input, append(runs, e.Run)
 		}
 		ended[e.Run] = ended[e.Run] || e.Type.Outcome()
@@ -152,7 +154,7 @@ func (st story) rerun(ctx context.Context, l *Log, found int) error {
 	if got, err := l.OpenRuns(ctx); err != nil || !slices.Equal(got, open) {
 		return fmt.Errorf("%w: open runs are %v, not %v, %v", errDamaged, got, open, err)
 	}
-	once := func(there bool, e Event) error {
+	once := func(there bool, e event.Event) error {
 		if !there {
 			if _, err := l.Append(ctx, e); err != nil {
 				return fmt.Errorf("%w: it cannot go on: %w", errDamaged, err)
@@ -165,18 +167,18 @@ func (st story) rerun(ctx context.Context, l *Log, found int) error {
 		return nil
 	}
 	for _, run := range runs {
-		if err := once(true, fact(Requested, Refs{Run: run + "-again", Input: inputs[run]})); err != nil {
+		if err := once(true, fact(event.Requested, event.Refs{Run: run + "-again", Input: inputs[run]})); err != nil {
 			return err
 		}
-		if err := once(ended[run], fact(OutcomeUnknown, Refs{Run: run})); err != nil {
+		if err := once(ended[run], fact(event.OutcomeUnknown, event.Refs{Run: run})); err != nil {
 			return err
 		}
 	}
-	after := Refs{Run: "afterwards", Input: "afterwards"}
-	if err := once(false, fact(Requested, after)); err != nil {
+	after := event.Refs{Run: "afterwards", Input: "afterwards"}
+	if err := once(false, fact(event.Requested, after)); err != nil {
 		return err
 	}
-	_, err := l.Append(ctx, fact(CallEnforced, after)) // which is anchored
+	_, err := l.Append(ctx, fact(event.CallEnforced, after)) // which is anchored
 	return err
 }
 
@@ -220,7 +222,7 @@ func validWAL(b []byte) bool {
 // of its header makes it worthless.
 func TestTortureSeesAWAL(t *testing.T) {
 	l := openTest(t)
-	if _, err := l.Append(t.Context(), fact(Truncated, Refs{})); err != nil {
+	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); err != nil {
 		t.Fatal(err)
 	}
 	wal, err := os.ReadFile(l.Path() + "-wal")

@@ -31,6 +31,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -72,7 +73,7 @@ type script struct {
 
 // A step is one call of the log.
 type step struct {
-	events  []Event
+	events  []event.Event
 	wait    bool // Append, or Sync if there are no events; else Record
 	ahead   bool // AppendAhead instead of Append
 	refused bool // the log holds its like already
@@ -100,13 +101,13 @@ func (s script) steps() []step {
 }
 
 func runSteps(dice *rand.Rand, k int) []step {
-	refs := Refs{Session: "session", Run: RunID(fmt.Sprint("run-", k))}
+	refs := event.Refs{Session: "session", Run: event.RunID(fmt.Sprint("run-", k))}
 	asked := refs
-	asked.Input = InputID(fmt.Sprint("input-", k))
-	note := func(ty Type, refs Refs) Event {
-		return NewFact(ty, "test", refs, map[string]int{"n": dice.IntN(1_000_000)})
+	asked.Input = event.InputID(fmt.Sprint("input-", k))
+	note := func(ty event.Type, refs event.Refs) event.Event {
+		return event.NewFact(ty, "test", refs, map[string]int{"n": dice.IntN(1_000_000)})
 	}
-	frame := func(ty Type) Event {
+	frame := func(ty event.Type) event.Event {
 		size := dice.IntN(1500)
 		if dice.IntN(20) == 0 {
 			size += 20_000 // overflow pages
@@ -115,34 +116,34 @@ func runSteps(dice *rand.Rand, k int) []step {
 		for i := range payload {
 			payload[i] = byte(dice.Uint32())
 		}
-		return Event{Type: ty, Class: Frame, Actor: "agent", Refs: refs, Payload: payload}
+		return event.Event{Type: ty, Class: event.Frame, Actor: "agent", Refs: refs, Payload: payload}
 	}
 	steps := []step{
-		{events: []Event{note(MessageReceived, asked)}},
-		{events: []Event{frame(RequestSent), note(SessionStarted, refs)}},
-		{events: []Event{note(Requested, asked)}, wait: true},
+		{events: []event.Event{note(event.MessageReceived, asked)}},
+		{events: []event.Event{frame(event.RequestSent), note(event.SessionStarted, refs)}},
+		{events: []event.Event{note(event.Requested, asked)}, wait: true},
 	}
 	if dice.IntN(2) == 0 { // the same input once more, with company that shares its fate
 		again := asked
 		again.Run += "-again"
-		steps = append(steps, step{events: []Event{note(MessageReceived, again), note(Requested, again)}, wait: true, refused: true})
+		steps = append(steps, step{events: []event.Event{note(event.MessageReceived, again), note(event.Requested, again)}, wait: true, refused: true})
 	}
 	for range 1 + dice.IntN(3) {
 		for range 1 + dice.IntN(20) {
-			steps = append(steps, step{events: []Event{frame(NotificationReceived)}})
+			steps = append(steps, step{events: []event.Event{frame(event.NotificationReceived)}})
 		}
 		steps = append(steps, step{wait: true})
 	}
 	if dice.IntN(2) == 0 {
 		question := refs
-		question.Interaction = InteractionID(fmt.Sprint("question-", k))
+		question.Interaction = event.InteractionID(fmt.Sprint("question-", k))
 		steps = append(steps,
-			step{events: []Event{note(InteractionRequested, question)}, wait: true},
-			step{events: []Event{note(InteractionAnswered, question)}, wait: true},
-			step{events: []Event{frame(ResponseSent), note(InteractionResolved, question)}})
+			step{events: []event.Event{note(event.InteractionRequested, question)}, wait: true},
+			step{events: []event.Event{note(event.InteractionAnswered, question)}, wait: true},
+			step{events: []event.Event{frame(event.ResponseSent), note(event.InteractionResolved, question)}})
 	}
 	return append(steps, step{
-		events: []Event{frame(ResponseReceived), note(Responded, refs), note(CallEnforced, refs)}, wait: true, ahead: dice.IntN(2) == 0})
+		events: []event.Event{frame(event.ResponseReceived), note(event.Responded, refs), note(event.CallEnforced, refs)}, wait: true, ahead: dice.IntN(2) == 0})
 }
 
 // perform is the writer. It prints "seen N" for the events it finds, "ack N" when N events
@@ -276,7 +277,7 @@ func (st step) do(l *Log) error {
 }
 
 // copy keeps the script's events apart from those that the log fills in.
-func (st step) copy() []Event { return append([]Event(nil), st.events...) }
+func (st step) copy() []event.Event { return append([]event.Event(nil), st.events...) }
 
 // signingKeys returns the folder of keys made for the test.
 func signingKeys(t *testing.T) string {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -18,7 +19,7 @@ func TestUncheckedIsCounted(t *testing.T) {
 	l, keyDir := openSigned(t)
 	var first evidence.Checkpoint
 	for i := range 3 {
-		mustAppend(t, l, fact(Truncated, Refs{}))
+		mustAppend(t, l, fact(event.Truncated, event.Refs{}))
 		c, err := l.Checkpoint(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // TestAppendUnless kills the mutants that look before the commit instead of in it, that lose
@@ -20,36 +22,36 @@ func TestAppendUnless(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = other.Close() }()
-	seq, err := one.Append(t.Context(), fact(ApprovalRevoked, Refs{}))
+	seq, err := one.Append(t.Context(), fact(event.ApprovalRevoked, event.Refs{}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	unless := Query{After: seq, Types: []Type{ApprovalRevoked}}
-	if _, err := one.AppendUnless(t.Context(), unless, fact(PolicyDecided, Refs{})); err != nil {
+	unless := event.Query{After: seq, Types: []event.Type{event.ApprovalRevoked}}
+	if _, err := one.AppendUnless(t.Context(), unless, fact(event.PolicyDecided, event.Refs{})); err != nil {
 		t.Errorf("what lies before is no reason: %v", err)
 	}
-	if _, err := other.Append(t.Context(), fact(ApprovalRevoked, Refs{})); err != nil {
+	if _, err := other.Append(t.Context(), fact(event.ApprovalRevoked, event.Refs{})); err != nil {
 		t.Fatal(err)
 	}
 	var conflict *ConflictError
-	if _, err := one.AppendUnless(t.Context(), unless, fact(PolicyDecided, Refs{})); !errors.As(err, &conflict) || conflict.Type != PolicyDecided {
+	if _, err := one.AppendUnless(t.Context(), unless, fact(event.PolicyDecided, event.Refs{})); !errors.As(err, &conflict) || conflict.Type != event.PolicyDecided {
 		t.Errorf("another handle's event: %v", err)
 	}
 	// In one batch with what it must not follow.
-	if err := one.Record(fact(SessionRenamed, Refs{}), fact(ApprovalRevoked, Refs{})); err != nil {
+	if err := one.Record(fact(event.SessionRenamed, event.Refs{}), fact(event.ApprovalRevoked, event.Refs{})); err != nil {
 		t.Fatal(err)
 	}
 	unless.After = seq + 2
-	if _, err := one.AppendUnless(t.Context(), unless, fact(PolicyDecided, Refs{})); !errors.As(err, &conflict) {
+	if _, err := one.AppendUnless(t.Context(), unless, fact(event.PolicyDecided, event.Refs{})); !errors.As(err, &conflict) {
 		t.Errorf("the batch's own event: %v", err)
 	}
-	if got := collect(t, &one.Reader, Query{Types: []Type{PolicyDecided}}); len(got) != 1 {
+	if got := collect(t, &one.Reader, event.Query{Types: []event.Type{event.PolicyDecided}}); len(got) != 1 {
 		t.Errorf("%d were written", len(got))
 	}
-	if got := collect(t, &one.Reader, Query{Types: []Type{SessionRenamed}}); len(got) != 1 {
+	if got := collect(t, &one.Reader, event.Query{Types: []event.Type{event.SessionRenamed}}); len(got) != 1 {
 		t.Errorf("the rest of the batch is lost: %d", len(got))
 	}
-	if _, err := one.AppendUnless(t.Context(), Query{}, fact(PolicyDecided, Refs{})); err != nil {
+	if _, err := one.AppendUnless(t.Context(), event.Query{}, fact(event.PolicyDecided, event.Refs{})); err != nil {
 		t.Errorf("no condition: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -36,9 +37,9 @@ const (
 
 // Finding is something that is wrong with a log.
 type Finding struct {
-	Seq  Seq    `json:"seq,omitempty"` // of the first event concerned; 0 if no event is
-	Kind Damage `json:"kind"`
-	What string `json:"what"` // in words
+	Seq  event.Seq `json:"seq,omitempty"` // of the first event concerned; 0 if no event is
+	Kind Damage    `json:"kind"`
+	What string    `json:"what"` // in words
 }
 
 // maxFindings is how many findings a report lists; of more, only the number is told.
@@ -49,7 +50,7 @@ type Report struct {
 	Events   int64     // that were read
 	Absent   int64     // that this part of a log lacks; only their hashes came
 	Root     tlog.Hash // of the tree they form
-	FirstBad Seq       // the first event that is wrong or missing; 0 if none is
+	FirstBad event.Seq // the first event that is wrong or missing; 0 if none is
 	Findings []Finding // by seq; those that concern no event come last
 	More     int       // findings that are not listed
 	Warnings []string  // what is no damage, and somebody should know
@@ -93,11 +94,11 @@ type VerifyOptions struct {
 // the events.
 type Auditor interface {
 	// Wants reports whether Event needs the payloads of events of this type.
-	Wants(Type) bool
+	Wants(event.Type) bool
 
 	// Event takes an event in, which is as it was written, and says which rules it breaks. It
 	// must not keep e. The payload is nil if it is not wanted, or not there.
-	Event(e *Event) []string
+	Event(e *event.Event) []string
 
 	// Gap is called where events are missing or damaged: what happened there is not known.
 	Gap()
@@ -152,7 +153,7 @@ func (r *Reader) Verify(ctx context.Context, opt VerifyOptions) (Report, error) 
 }
 
 // find adds a finding.
-func (v *verification) find(seq Seq, kind Damage, format string, args ...any) {
+func (v *verification) find(seq event.Seq, kind Damage, format string, args ...any) {
 	v.note(Finding{seq, kind, fmt.Sprintf(format, args...)})
 }
 
@@ -217,7 +218,7 @@ type clock struct {
 	last   time.Time
 	writer string
 	back   int // how often the clock went back
-	first  Seq
+	first  event.Seq
 	by     time.Duration
 }
 
@@ -226,7 +227,7 @@ type clock struct {
 // is written.
 const acrossWriters = 10 * time.Second
 
-func (c *clock) tick(e *Event) {
+func (c *clock) tick(e *event.Event) {
 	by := c.last.Sub(e.Time)
 	if by > 0 && (e.Writer == c.writer || by > acrossWriters) {
 		if c.back++; c.back == 1 {

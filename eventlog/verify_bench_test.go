@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -30,22 +31,22 @@ func fillRuns(tb testing.TB, l *Log, events int) {
 	}
 	for run := range (events + runEvents - 1) / runEvents {
 		id := fmt.Sprintf("0199aaaa-bbbb-7ccc-8ddd-%012d", run)
-		refs := Refs{Session: SessionID(id[:35] + "5"), Conversation: "c-17", Run: RunID(id), Trace: TraceID(fmt.Sprintf("%032d", run))}
+		refs := event.Refs{Session: event.SessionID(id[:35] + "5"), Conversation: "c-17", Run: event.RunID(id), Trace: event.TraceID(fmt.Sprintf("%032d", run))}
 		input := refs
-		input.Input = InputID(id)
-		list := []Event{
-			{Type: MessageReceived, Class: Fact, Actor: "user", Refs: input, Payload: payload},
-			{Type: SessionStarted, Class: Fact, Actor: "agent", Refs: refs, Payload: payload},
-			{Type: Requested, Class: Fact, Actor: "perlica", Refs: input, Payload: payload},
-			{Type: RequestSent, Class: Frame, Actor: "perlica", Refs: refs, Payload: append([]byte(`{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":"`), append(payload[:900:900], `"}`...)...)},
+		input.Input = event.InputID(id)
+		list := []event.Event{
+			{Type: event.MessageReceived, Class: event.Fact, Actor: "user", Refs: input, Payload: payload},
+			{Type: event.SessionStarted, Class: event.Fact, Actor: "agent", Refs: refs, Payload: payload},
+			{Type: event.Requested, Class: event.Fact, Actor: "perlica", Refs: input, Payload: payload},
+			{Type: event.RequestSent, Class: event.Frame, Actor: "perlica", Refs: refs, Payload: append([]byte(`{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":"`), append(payload[:900:900], `"}`...)...)},
 		}
 		for len(list) < runEvents-3 {
-			list = append(list, Event{Type: NotificationReceived, Class: Frame, Actor: "agent", Refs: refs, Payload: payload})
+			list = append(list, event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Refs: refs, Payload: payload})
 		}
 		list = append(list,
-			Event{Type: ResponseReceived, Class: Frame, Actor: "agent", Refs: refs, Payload: payload},
-			Event{Type: Responded, Class: Fact, Actor: "agent", Refs: refs, Payload: payload},
-			Event{Type: CallEnforced, Class: Fact, Actor: "perlica", Refs: refs, Payload: payload})
+			event.Event{Type: event.ResponseReceived, Class: event.Frame, Actor: "agent", Refs: refs, Payload: payload},
+			event.Event{Type: event.Responded, Class: event.Fact, Actor: "agent", Refs: refs, Payload: payload},
+			event.Event{Type: event.CallEnforced, Class: event.Fact, Actor: "perlica", Refs: refs, Payload: payload})
 		for _, e := range list {
 			if err := l.Record(e); err != nil {
 				tb.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -22,14 +23,14 @@ import (
 func TestPrunedPayloads(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pruning Pruning
-		and     string // SQL
-		bad     Seq    // 0: none
+		and     string    // SQL
+		bad     event.Seq // 0: none
 		pruned  int64
 	}{
 		"covered":           {Pruning{Until: 20, By: "alice"}, ``, 0, 3},
 		"this run's":        {Pruning{Until: 20, Run: "r", By: "alice"}, ``, 0, 3},
 		"another run's":     {Pruning{Until: 20, Run: "x", By: "alice"}, ``, 10, 0},
-		"only frames":       {Pruning{Until: 20, Class: Frame, By: "alice"}, ``, 0, 3},
+		"only frames":       {Pruning{Until: 20, Class: event.Frame, By: "alice"}, ``, 0, 3},
 		"not so far":        {Pruning{Until: 11, By: "alice"}, ``, 12, 2},
 		"a pruning edited":  {Pruning{Until: 11, By: "alice"}, `UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '11', '20') AS BLOB) WHERE seq = 51`, 10, 0},
 		"a fact that stays": {Pruning{Until: 51, By: "alice"}, `UPDATE events SET payload = NULL WHERE seq = 51`, 10, 0},
@@ -40,7 +41,7 @@ func TestPrunedPayloads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = l.Append(t.Context(), NewFact(LogPruned, "user", Refs{}, tc.pruning), fact(Truncated, Refs{}))
+		_, err = l.Append(t.Context(), event.NewFact(event.LogPruned, "user", event.Refs{}, tc.pruning), fact(event.Truncated, event.Refs{}))
 		if err := errors.Join(err, l.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +60,7 @@ func TestPrunedMeanwhile(t *testing.T) {
 	v := newVictim(t, 3*blockEvents)
 	r := readerOf(t, v.path)
 	done := false
-	rep, err := r.Verify(t.Context(), VerifyOptions{Audit: &spy{event: func(*Event) {
+	rep, err := r.Verify(t.Context(), VerifyOptions{Audit: &spy{event: func(*event.Event) {
 		if done {
 			return
 		}
@@ -69,7 +70,7 @@ func TestPrunedMeanwhile(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		_, err = l.Append(context.Background(), NewFact(LogPruned, "user", Refs{}, Pruning{Until: Seq(v.n), By: "alice"}))
+		_, err = l.Append(context.Background(), event.NewFact(event.LogPruned, "user", event.Refs{}, Pruning{Until: event.Seq(v.n), By: "alice"}))
 		if err = errors.Join(err, l.Close(), execFile(v.path, `UPDATE events SET payload = NULL WHERE seq <= `+fmt.Sprint(v.n)+` AND type <> 'log.pruned'`)); err != nil {
 			t.Error(err)
 		}
@@ -81,15 +82,15 @@ func TestPrunedMeanwhile(t *testing.T) {
 
 // spy is an Auditor that tells what it was told.
 type spy struct {
-	event func(*Event)
-	wants Type
+	event func(*event.Event)
+	wants event.Type
 	says  string
 	told  []string
 }
 
-func (s *spy) Wants(t Type) bool { return t == s.wants }
-func (s *spy) Gap()              { s.told = append(s.told, "gap") }
-func (s *spy) Event(e *Event) []string {
+func (s *spy) Wants(t event.Type) bool { return t == s.wants }
+func (s *spy) Gap()                    { s.told = append(s.told, "gap") }
+func (s *spy) Event(e *event.Event) []string {
 	s.told = append(s.told, fmt.Sprint(e.Seq))
 	if s.event != nil {
 		s.event(e)
@@ -105,14 +106,14 @@ func (s *spy) Event(e *Event) []string {
 func TestAuditorIsToldInOrder(t *testing.T) {
 	v := newVictim(t, 10)
 	path := v.copy(t)
-	all := collect(t, readerOf(t, v.path), Query{})
+	all := collect(t, readerOf(t, v.path), event.Query{})
 	if err := execFile(path, loosen+`DELETE FROM events WHERE seq IN (3, 4); UPDATE events SET actor = 'x' WHERE seq IN (7, 8)`); err != nil {
 		t.Fatal(err)
 	}
-	s := &spy{wants: ToolBlocked, says: "five is right out"}
-	s.event = func(e *Event) {
+	s := &spy{wants: event.ToolBlocked, says: "five is right out"}
+	s.event = func(e *event.Event) {
 		want := all[e.Seq-1]
-		if (e.Payload != nil) != (want.Type == ToolBlocked) || e.Payload != nil && string(e.Payload) != string(want.Payload) {
+		if (e.Payload != nil) != (want.Type == event.ToolBlocked) || e.Payload != nil && string(e.Payload) != string(want.Payload) {
 			t.Errorf("event %d: the payload is %q", e.Seq, e.Payload)
 		}
 		got := *e
@@ -188,7 +189,7 @@ func TestParts(t *testing.T) {
 		if err := os.WriteFile(AnchorPath(path), []byte(anchorLine(v.last)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers}); rep.OK() || rep.FirstBad != Seq(tc.first) || rep.Findings[0].Kind != DamageDeleted {
+		if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers}); rep.OK() || rep.FirstBad != event.Seq(tc.first) || rep.Findings[0].Kind != DamageDeleted {
 			t.Errorf("without %d to %d, and anchored: %+v", tc.first, tc.last, rep)
 		}
 		if err := os.Remove(AnchorPath(path)); err != nil {
@@ -225,7 +226,7 @@ func TestClockIsAWarning(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = l.Append(t.Context(), fact(Truncated, Refs{}))
+		_, err = l.Append(t.Context(), fact(event.Truncated, event.Refs{}))
 		if err := errors.Join(err, l.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -259,7 +260,7 @@ func TestWritersMeanwhile(t *testing.T) {
 				return
 			default:
 			}
-			if err := l.Record(fact(Truncated, Refs{})); err != nil {
+			if err := l.Record(fact(event.Truncated, event.Refs{})); err != nil {
 				t.Error(err)
 				return
 			}

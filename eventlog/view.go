@@ -8,19 +8,21 @@ import (
 	"path/filepath"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // Projection defines a view: a function from facts to tables. The same facts in the
 // same order must always make the same rows; it may not look at a clock or at
 // anything else.
 type Projection struct {
-	Name    string // for messages
-	Version int    // raised whenever Schema or Apply changes; an older file is built anew
-	Schema  string // statements that create the tables
-	Types   []Type // the facts that matter
+	Name    string       // for messages
+	Version int          // raised whenever Schema or Apply changes; an older file is built anew
+	Schema  string       // statements that create the tables
+	Types   []event.Type // the facts that matter
 	// Withheld has Apply called also for facts whose payload is nil; else they are passed over.
 	Withheld bool
-	Apply    func(ctx context.Context, tx *sqlx.Tx, e Event) error
+	Apply    func(ctx context.Context, tx *sqlx.Tx, e event.Event) error
 }
 
 // View is a Projection kept in a file of its own. It is never the only place where
@@ -108,12 +110,12 @@ func (v *View) Close() error { return v.db.Close() }
 
 // portion is how many events a view looks at in one transaction: what it has done by then is
 // kept if it is interrupted, and another process gets its turn. Only tests change it.
-var portion Seq = 100_000
+var portion event.Seq = 100_000
 
 // CatchUp applies what the log has gained since the view was last brought up to date. What is
 // appended while it works is the next call's.
 func (v *View) CatchUp(ctx context.Context) error {
-	end, ok, err := v.reader.Last(ctx, Query{})
+	end, ok, err := v.reader.Last(ctx, event.Query{})
 	if err != nil {
 		return err
 	}
@@ -127,7 +129,7 @@ func (v *View) CatchUp(ctx context.Context) error {
 
 // apply applies the next portion of what lies before end, and returns how far the view is
 // then. With ok unset the log is empty.
-func (v *View) apply(ctx context.Context, end Event, ok bool) (Seq, error) {
+func (v *View) apply(ctx context.Context, end event.Event, ok bool) (event.Seq, error) {
 	tx, err := v.db.BeginTxx(ctx, nil)
 	if err != nil {
 		return 0, err
@@ -140,7 +142,7 @@ func (v *View) apply(ctx context.Context, end Event, ok bool) (Seq, error) {
 	// The position moves to the end also when nothing mattered, so that nothing is looked at
 	// twice.
 	if at+portion < end.Seq {
-		last, ok, err := v.reader.Last(ctx, Query{After: at, Until: at + portion})
+		last, ok, err := v.reader.Last(ctx, event.Query{After: at, Until: at + portion})
 		if err != nil {
 			return 0, err
 		}
@@ -148,7 +150,7 @@ func (v *View) apply(ctx context.Context, end Event, ok bool) (Seq, error) {
 			end = last
 		}
 	}
-	for e, err := range v.reader.Events(ctx, Query{After: at, Until: end.Seq, Types: v.def.Types, Class: Fact}) {
+	for e, err := range v.reader.Events(ctx, event.Query{After: at, Until: end.Seq, Types: v.def.Types, Class: event.Fact}) {
 		if err != nil {
 			return 0, err
 		}
@@ -167,7 +169,7 @@ func (v *View) apply(ctx context.Context, end Event, ok bool) (Seq, error) {
 
 // position returns the last event applied, creating the tables of a fresh file. It
 // returns errStale if the file was made by another version or from another log.
-func (v *View) position(ctx context.Context, tx *sqlx.Tx) (Seq, error) {
+func (v *View) position(ctx context.Context, tx *sqlx.Tx) (event.Seq, error) {
 	var tables int
 	if err := tx.GetContext(ctx, &tables, `SELECT count(*) FROM sqlite_schema`); err != nil {
 		return 0, err
@@ -180,7 +182,7 @@ func (v *View) position(ctx context.Context, tx *sqlx.Tx) (Seq, error) {
 		return 0, err
 	}
 	var version int
-	var at Seq
+	var at event.Seq
 	var leaf []byte
 	err := tx.QueryRowxContext(ctx, `SELECT version, seq, leaf FROM position WHERE id = 1`).Scan(&version, &at, &leaf)
 	if err != nil || version != v.def.Version {
@@ -189,7 +191,7 @@ func (v *View) position(ctx context.Context, tx *sqlx.Tx) (Seq, error) {
 	if at == 0 {
 		return 0, nil
 	}
-	for e, err := range v.reader.Events(ctx, Query{After: at - 1, Until: at}) {
+	for e, err := range v.reader.Events(ctx, event.Query{After: at - 1, Until: at}) {
 		if err != nil {
 			return 0, err
 		}

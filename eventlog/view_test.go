@@ -10,12 +10,14 @@ import (
 	"testing"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 var names = Projection{
-	Name: "names", Version: 1, Types: []Type{SessionCreated},
+	Name: "names", Version: 1, Types: []event.Type{event.SessionCreated},
 	Schema: `CREATE TABLE names (seq INTEGER PRIMARY KEY) STRICT`,
-	Apply: func(ctx context.Context, tx *sqlx.Tx, e Event) error {
+	Apply: func(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO names (seq) VALUES (?)`, int64(e.Seq))
 		return err
 	},
@@ -39,7 +41,7 @@ func TestViewCatchesUpAndComesBack(t *testing.T) {
 	l := openTest(t)
 	path := filepath.Join(t.TempDir(), "names.db")
 	for i, want := range []string{"[2]", "[2 4]", "[2 4 6]"} {
-		if _, err := l.Append(t.Context(), fact(Truncated, Refs{}), fact(SessionCreated, Refs{})); err != nil {
+		if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.SessionCreated, event.Refs{})); err != nil {
 			t.Fatal(err)
 		}
 		if got := viewRows(t, l, path, names); got != want {
@@ -70,17 +72,17 @@ func TestViewCatchesUpAndComesBack(t *testing.T) {
 
 // TestViewKeepsWhatItHasDone: a view that is interrupted goes on where it was.
 func TestViewKeepsWhatItHasDone(t *testing.T) {
-	defer func(n Seq) { portion = n }(portion)
+	defer func(n event.Seq) { portion = n }(portion)
 	portion = 3
 	l := openTest(t)
 	for range 10 {
-		if _, err := l.Append(t.Context(), fact(SessionCreated, Refs{})); err != nil {
+		if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{})); err != nil {
 			t.Fatal(err)
 		}
 	}
 	path := filepath.Join(t.TempDir(), "names.db")
 	broken := names
-	broken.Apply = func(ctx context.Context, tx *sqlx.Tx, e Event) error {
+	broken.Apply = func(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 		if e.Seq == 8 {
 			return errors.New("interrupted")
 		}
@@ -89,9 +91,9 @@ func TestViewKeepsWhatItHasDone(t *testing.T) {
 	if _, err := OpenView(t.Context(), &l.Reader, path, broken); err == nil {
 		t.Fatal("no error")
 	}
-	var first Seq
+	var first event.Seq
 	going := names
-	going.Apply = func(ctx context.Context, tx *sqlx.Tx, e Event) error {
+	going.Apply = func(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 		first = min(e.Seq, cmp.Or(first, e.Seq))
 		return names.Apply(ctx, tx, e)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -223,10 +224,9 @@ func isPutOff(batch []entry, err error) bool {
 }
 
 // unique returns the type among events that a log may hold only once per reference.
-func unique(events []Event) Type {
+func unique(events []event.Event) event.Type {
 	for _, e := range events {
-		if e.Type == Requested || e.Type.Outcome() || e.Type == InteractionAnswered ||
-			e.Type == InteractionLapsed || e.Type == InteractionResolved {
+		if e.Type.Once() != "" {
 			return e.Type
 		}
 	}

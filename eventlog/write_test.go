@@ -13,23 +13,27 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
 // ways are all the ways to have an event written soon.
-var ways = map[string]func(l *Log, e Event) error{
-	"append":     func(l *Log, e Event) error { _, err := l.Append(context.Background(), e); return err },
-	"sync":       func(l *Log, e Event) error { return errors.Join(l.Record(e), l.Sync()) },
-	"mark":       func(l *Log, e Event) error { return errors.Join(l.Record(e), l.SyncTo(l.Mark())) },
-	"hurry":      func(l *Log, e Event) error { defer l.Hurry(); return l.Record(e) },
-	"checkpoint": func(l *Log, e Event) error { return errors.Join(l.Record(e), noted(l)) },
-	"anchored":   func(l *Log, e Event) error { e.Type = CallEnforced; return errors.Join(l.Record(e), l.Anchored()) },
-	"run's end": func(l *Log, e Event) error {
-		_, err := l.Append(context.Background(), e, fact(CallEnforced, Refs{}))
+var ways = map[string]func(l *Log, e event.Event) error{
+	"append":     func(l *Log, e event.Event) error { _, err := l.Append(context.Background(), e); return err },
+	"sync":       func(l *Log, e event.Event) error { return errors.Join(l.Record(e), l.Sync()) },
+	"mark":       func(l *Log, e event.Event) error { return errors.Join(l.Record(e), l.SyncTo(l.Mark())) },
+	"hurry":      func(l *Log, e event.Event) error { defer l.Hurry(); return l.Record(e) },
+	"checkpoint": func(l *Log, e event.Event) error { return errors.Join(l.Record(e), noted(l)) },
+	"anchored": func(l *Log, e event.Event) error {
+		e.Type = event.CallEnforced
+		return errors.Join(l.Record(e), l.Anchored())
+	},
+	"run's end": func(l *Log, e event.Event) error {
+		_, err := l.Append(context.Background(), e, fact(event.CallEnforced, event.Refs{}))
 		return err
 	},
-	"answer": func(l *Log, e Event) error {
-		e.Type = CallEnforced
+	"answer": func(l *Log, e event.Event) error {
+		e.Type = event.CallEnforced
 		_, err := l.AppendAhead(context.Background(), e)
 		return err
 	},
@@ -71,7 +75,7 @@ func standStill(t *testing.T, test func(t *testing.T, l *still)) {
 
 func (l *still) record() {
 	l.t.Helper()
-	if err := l.Record(fact(Truncated, Refs{})); err != nil {
+	if err := l.Record(fact(event.Truncated, event.Refs{})); err != nil {
 		l.t.Fatal(err)
 	}
 	l.recorded++
@@ -112,7 +116,7 @@ func TestLazy(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(ways)) {
 			for _, pause := range []time.Duration{0, stillLazy / 2, stillLazy - 1, stillLazy, 3 * stillLazy} {
 				l.record()
-				if err := ways[name](l.Log, fact(Truncated, Refs{})); err != nil {
+				if err := ways[name](l.Log, fact(event.Truncated, event.Refs{})); err != nil {
 					t.Fatal(name, err)
 				}
 				if l.recorded++; name == "run's end" {
@@ -145,7 +149,7 @@ func TestLazyInAStream(t *testing.T) {
 func TestAnchoredUnasked(t *testing.T) {
 	standStill(t, func(t *testing.T, l *still) {
 		for n, name := range []string{"append", "sync", "mark", "hurry", "answer"} {
-			if err := ways[name](l.Log, fact(CallEnforced, Refs{})); err != nil {
+			if err := ways[name](l.Log, fact(event.CallEnforced, event.Refs{})); err != nil {
 				t.Fatal(name, err)
 			}
 			synctest.Wait()
@@ -162,7 +166,7 @@ func TestLazyAfterReopen(t *testing.T) {
 		for _, pause := range []time.Duration{0, stillLazy / 2, 3 * stillLazy} {
 			synctest.Wait()
 			l.fail = func(string) error { return errors.New("the disk says no") }
-			if err := errors.Join(l.Record(fact(Truncated, Refs{})), l.Sync()); err == nil {
+			if err := errors.Join(l.Record(fact(event.Truncated, event.Refs{})), l.Sync()); err == nil {
 				t.Fatal("the log lives")
 			}
 			<-time.After(pause)
@@ -227,7 +231,7 @@ func TestWhoWaitsIsAnswered(t *testing.T) {
 			at.Store(g)
 			var done atomic.Int32
 			begin := func(way string) {
-				if err := ways[way](l, fact(Truncated, Refs{Run: RunID(what)})); err != nil {
+				if err := ways[way](l, fact(event.Truncated, event.Refs{Run: event.RunID(what)})); err != nil {
 					t.Error(what, err)
 				}
 				done.Add(1)
@@ -242,7 +246,7 @@ func TestWhoWaitsIsAnswered(t *testing.T) {
 			<-time.After(time.Millisecond) // until it waits; if it does not yet, little is shown
 			close(g.release)
 			soon(t, what, func() bool { return int(done.Load()) == want })
-			soon(t, what, func() bool { return l.countOf(t, RunID(what)) == want }) // nobody waits who hurries
+			soon(t, what, func() bool { return l.countOf(t, event.RunID(what)) == want }) // nobody waits who hurries
 		}
 	}
 	if err := l.Close(); err != nil {
@@ -298,10 +302,10 @@ func TestEverybodyAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for name, way := range ways {
 		for twin := range 2 {
-			run := RunID(fmt.Sprint(name, twin))
+			run := event.RunID(fmt.Sprint(name, twin))
 			all.Go(func() {
 				for i := range rounds {
-					if err := way(l, fact(Truncated, Refs{Run: run})); err != nil {
+					if err := way(l, fact(event.Truncated, event.Refs{Run: run})); err != nil {
 						t.Error(name, err)
 						return
 					}
@@ -330,9 +334,9 @@ func TestEverybodyAtOnce(t *testing.T) {
 }
 
 // countOf returns how many events of the run are on disk.
-func (r *Reader) countOf(t *testing.T, run RunID) (n int) {
+func (r *Reader) countOf(t *testing.T, run event.RunID) (n int) {
 	t.Helper()
-	for _, err := range r.Events(context.Background(), Query{Run: run}) {
+	for _, err := range r.Events(context.Background(), event.Query{Run: run}) {
 		if err != nil {
 			t.Error(err)
 		}

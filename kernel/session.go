@@ -53,10 +53,7 @@ var sessions = eventlog.Projection{
 			seq       INTEGER NOT NULL  -- of the last fact about it
 		) STRICT;
 		CREATE TABLE current (id TEXT NOT NULL) STRICT`,
-	Types: []event.Type{
-		event.SessionCreated, event.SessionRenamed, event.SessionSelected, event.SessionDeleted, event.MessageReceived,
-		event.Responded,
-	},
+	Types:    event.For(event.Sessions),
 	Withheld: true, // that there was a turn is known when its text is not
 	Apply:    applySession,
 }

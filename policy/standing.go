@@ -24,7 +24,7 @@ var standing = eventlog.Projection{
 			seq      INTEGER NOT NULL,
 			approval TEXT NOT NULL
 		) STRICT`,
-	Types: []event.Type{event.ApprovalRemembered, event.ApprovalRevoked},
+	Types: event.For(event.Approvals),
 	Apply: applyApproval,
 }
 

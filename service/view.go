@@ -91,12 +91,7 @@ var view = eventlog.Projection{
 			id  TEXT PRIMARY KEY,
 			how TEXT NOT NULL DEFAULT '' -- it ended; empty: nobody was told
 		) STRICT`,
-	Types: []event.Type{
-		event.ServiceStarted, event.ServiceStopped, event.ChannelFailed, event.ChannelRestored, event.CursorMoved,
-		event.PairingOpened, event.PairingAttempted, event.ContactPaired, event.ContactUnpaired, event.ContactSession,
-		event.StrangerIgnored, event.BridgeReceived, event.BridgeFinished,
-		event.BridgeQueued, event.SendStarted, event.BridgeSent, event.SendFailed, event.CardClosed,
-	},
+	Types:    event.For(event.Bridge),
 	Withheld: true, // a message counts as received when its text is gone
 	Apply:    apply,
 }

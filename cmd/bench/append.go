@@ -15,8 +15,8 @@ import (
 // payload has 1 KiB, as a line of an agent's has.
 var payload = []byte(strings.Repeat("0123456789abcdef", 64))
 
-// event is one like those of a run.
-func event(class event.Class) event.Event {
+// sample is an event like those of a run.
+func sample(class event.Class) event.Event {
 	const id = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
 	e := event.Event{
 		Type: event.NotificationReceived, Class: class, Actor: "agent", Payload: payload,
@@ -32,7 +32,7 @@ func event(class event.Class) event.Event {
 func batch(n int) []event.Event {
 	list := make([]event.Event, n)
 	for i := range list {
-		list[i] = event(event.Frame)
+		list[i] = sample(event.Frame)
 	}
 	return list
 }
@@ -90,7 +90,7 @@ func durable(dir string) error {
 	}
 	bytes := make([]byte, rowBytes)
 	const n = 100 // so many that the switch from side to side hardly counts
-	frame, fact := appends(frames, n, event(event.Frame)), appends(facts, n, event(event.Fact))
+	frame, fact := appends(frames, n, sample(event.Frame)), appends(facts, n, sample(event.Fact))
 	row := repeat(n, func() error { return plain.exec(payload) })
 	again := repeat(n, func() error { return prepared.insert(payload) })
 	line := repeat(n, func() error {
@@ -156,7 +156,7 @@ func groups(dir string) error {
 
 // stream records n events as an agent's updates are, and waits for the last.
 func stream(l *eventlog.Log, n int) error {
-	e := event(event.Frame)
+	e := sample(event.Frame)
 	for range n {
 		if err := l.Record(e); err != nil {
 			return err
@@ -179,7 +179,7 @@ func growth(dir string) error {
 			return err
 		}
 		logs[i] = l
-		single[i] = appends(l, 50, event(event.Fact))
+		single[i] = appends(l, 50, sample(event.Fact))
 		bulk[i] = &side{ops: 2000, round: func() error { return stream(l, 2000) }}
 	}
 	if err := compare(40, single[1], single[0], bulk[1], bulk[0]); err != nil {
@@ -201,7 +201,7 @@ func reopened(path string) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		if _, err := l.Append(context.Background(), event(event.Fact)); err != nil {
+		if _, err := l.Append(context.Background(), sample(event.Fact)); err != nil {
 			return 0, err
 		}
 		took = append(took, time.Since(start))

@@ -179,16 +179,6 @@ func parts(first string, more ...string) string {
 	return b.String()
 }
 
-// searchTypes are the facts that the index is made of.
-func searchTypes() (list []event.Type) {
-	for _, t := range event.Types() { // not the map: the order makes the query's text
-		if texts[t] != nil || t == event.SessionDeleted {
-			list = append(list, t)
-		}
-	}
-	return list
-}
-
 // searchSchema: words has no copy of the texts, only where which word stands; what is shown
 // of a hit comes from the log. Provider, session and kind are words, too, in a column of
 // their own, so that a filter is one more word to find and no scan. stretches say of each
@@ -229,7 +219,7 @@ type indexer struct {
 }
 
 func (x *indexer) projection() eventlog.Projection {
-	return eventlog.Projection{Name: "search", Version: 1, Schema: searchSchema, Types: searchTypes(), Apply: x.apply}
+	return eventlog.Projection{Name: "search", Version: 1, Schema: searchSchema, Types: event.For(event.Search), Apply: x.apply}
 }
 
 // stmt prepares a statement once for a transaction: a log is indexed in few.

@@ -9,16 +9,21 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// frames are the types whose payload is a line, which explains itself.
-var frames = []event.Type{
-	event.RequestSent, event.NotificationSent, event.ResponseSent, event.NotificationReceived,
-	event.ResponseReceived, event.LineMalformed,
-}
-
 func TestSummarizeHasWordsForEveryFact(t *testing.T) {
 	for _, typ := range event.Types() {
-		if _, ok := summaries[typ]; ok == slices.Contains(frames, typ) {
+		if _, ok := summaries[typ]; ok != (typ.Class() == event.Fact) {
 			t.Errorf("%s: words: %v", typ, ok)
+		}
+	}
+}
+
+// TestEveryTextIsSearched: the index is made of the types that have texts, and of the end of
+// sessions, whose names it forgets.
+func TestEveryTextIsSearched(t *testing.T) {
+	for _, typ := range event.Types() {
+		indexed := slices.Contains(event.For(event.Search), typ)
+		if want := texts[typ] != nil || typ == event.SessionDeleted; indexed != want {
+			t.Errorf("%s: indexed: %v", typ, indexed)
 		}
 	}
 }
@@ -27,19 +32,19 @@ func TestSummarize(t *testing.T) {
 	frame := func(line string) event.Event {
 		return event.Event{Type: event.NotificationReceived, Class: event.Frame, Payload: []byte(line)}
 	}
-	event := func(typ event.Type, payload string) event.Event {
+	fact := func(typ event.Type, payload string) event.Event {
 		return event.Event{Type: typ, Class: event.Fact, Payload: []byte(payload)}
 	}
 	for _, c := range []struct {
 		e    event.Event
 		want string
 	}{
-		{event(event.Responded, `{"text":"a\n b","stop_reason":"end_turn","duration_ms":1500}`), "end_turn after 1.5s: a b"},
-		{event(event.InteractionLapsed, `{"reason":"time_is_up"}`), "time is up"},
-		{event(event.InteractionAnswered, `{"option":"ok","by":"alice","where":"terminal"}`), "alice: ok (terminal)"},
-		{event(event.OutcomeUnknown, `{"known":"the prompt was sent","noticed_by":"recovery"}`), "no more is known; the prompt was sent; noticed by a later start"},
-		{event(event.Responded, `not json`), "not json"},
-		{event("from.a.newer.version", `{"a":1}`), `{"a":1}`},
+		{fact(event.Responded, `{"text":"a\n b","stop_reason":"end_turn","duration_ms":1500}`), "end_turn after 1.5s: a b"},
+		{fact(event.InteractionLapsed, `{"reason":"time_is_up"}`), "time is up"},
+		{fact(event.InteractionAnswered, `{"option":"ok","by":"alice","where":"terminal"}`), "alice: ok (terminal)"},
+		{fact(event.OutcomeUnknown, `{"known":"the prompt was sent","noticed_by":"recovery"}`), "no more is known; the prompt was sent; noticed by a later start"},
+		{fact(event.Responded, `not json`), "not json"},
+		{fact("from.a.newer.version", `{"a":1}`), `{"a":1}`},
 		{event.Event{Type: event.Responded, Class: event.Fact, PayloadLen: 7}, "payload withheld (7 bytes)"},
 		{frame(`{"jsonrpc":"2.0","id":3,"method":"session/prompt"}`), "session/prompt #3"},
 		{frame(`{"jsonrpc":"2.0","method":"_vendor/x"}`), "_vendor/x"},

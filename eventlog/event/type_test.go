@@ -1,4 +1,4 @@
-package eventlog_test
+package event_test
 
 import (
 	"go/ast"
@@ -8,17 +8,17 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 // TestTypesNamesEveryType compares the list with the constants in the source, which are
 // the events that can be written.
 func TestTypesNamesEveryType(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "event.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "type.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var declared []eventlog.Type
+	var declared []event.Type
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok || len(spec.Values) != 1 {
@@ -29,11 +29,11 @@ func TestTypesNamesEveryType(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			declared = append(declared, eventlog.Type(name))
+			declared = append(declared, event.Type(name))
 		}
 		return true
 	})
-	listed := eventlog.Types()
+	listed := event.Types()
 	slices.Sort(declared)
 	slices.Sort(listed)
 	if !slices.Equal(declared, listed) {

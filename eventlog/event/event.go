@@ -1,0 +1,161 @@
+// Package event is what an event is: its ids, its types, its header and the leaf that the
+// header hashes to, and its JSON.
+//
+// It promises that a leaf, once written, is computed the same way by every later version, and
+// that all that depends on an event's type alone stands in one table, a row for each type:
+// see [Row]. It refuses to interpret payloads.
+package event
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// Seq is an event's place in its log. The first event has Seq 1; there are no gaps.
+type Seq int64
+
+// The identifiers that tie events together. All are opaque; Perlica makes UUIDs.
+type (
+	SessionID      string // Perlica's session
+	ConversationID string // the agent's own session id
+	RunID          string // one input on its way to one outcome
+	TraceID        string // 32 hexadecimal digits, as OpenTelemetry has them
+	InteractionID  string // one question
+	InputID        string // one thing to be answered; never called twice
+)
+
+// Class says what an event is good for.
+type Class string
+
+const (
+	Frame Class = "frame" // a line as it crossed the wire; the payload is the line
+	Fact  Class = "fact"  // what a view may depend on; the payload is a JSON object
+)
+
+// Refs ties an event to what it is about; a field that does not apply is empty.
+type Refs struct {
+	Session      SessionID      `db:"session_id" json:"session_id,omitempty"`
+	Conversation ConversationID `db:"conversation_id" json:"conversation_id,omitempty"`
+	Run          RunID          `db:"run_id" json:"run_id,omitempty"`
+	Trace        TraceID        `db:"trace_id" json:"trace_id,omitempty"`
+	Interaction  InteractionID  `db:"interaction_id" json:"interaction_id,omitempty"`
+	Input        InputID        `db:"input_id" json:"input_id,omitempty"`
+}
+
+// Event is one entry of the log. Type, Class, Actor, Refs and Payload are the
+// caller's; the log fills in the rest when it writes the event.
+type Event struct {
+	Seq     Seq
+	ID      string // UUIDv7
+	Time    time.Time
+	Type    Type
+	Class   Class
+	Actor   string // who caused it: "user", "agent", "perlica", "policy"
+	Writer  string // the log handle that wrote it, one a process
+	Context string
+	Refs
+
+	// Payload is nil if it is withheld; its length and hash stay. Withheld says why there is
+	// none, in one of the words below, and is empty if there is one.
+	Payload       []byte
+	Withheld      string
+	PayloadLen    int64
+	PayloadSHA256 [sha256.Size]byte
+
+	// LeafHash is the leaf as stored; compare it with Leaf to check the event.
+	LeafHash tlog.Hash
+}
+
+// Why an event has no payload: see Event.Withheld.
+const (
+	Pruned = "pruned" // removed from the log
+	Masked = "masked" // left out of an export, because it seemed to hold a secret
+
+	Missing = "missing" // nothing says why
+)
+
+// NewFact returns a fact whose payload is v as JSON. It panics if v cannot be
+// encoded, which is a mistake in the program: payloads are structs of plain fields.
+func NewFact(t Type, actor string, refs Refs, v any) Event {
+	payload, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("eventlog: payload of %s: %v", t, err))
+	}
+	return Event{Type: t, Class: Fact, Actor: actor, Refs: refs, Payload: payload}
+}
+
+// Decode stores the payload of a fact in v.
+func (e Event) Decode(v any) error {
+	if e.Payload == nil {
+		return fmt.Errorf("eventlog: event %d (%s): payload withheld", e.Seq, e.Type)
+	}
+	if err := json.Unmarshal(e.Payload, v); err != nil {
+		return fmt.Errorf("eventlog: event %d (%s): %w", e.Seq, e.Type, err)
+	}
+	return nil
+}
+
+// LeafFormat is the first field of every leaf, so that no other structure can
+// ever hash to one.
+const LeafFormat = "perlica event 1"
+
+// Leaf returns the RFC 6962 leaf hash of the event's header:
+//
+//	SHA-256(0x00 || header)
+//
+// where header is the concatenation of these fields, each as a four-byte big-endian
+// length followed by that many bytes: the text "perlica event 1"; seq in decimal;
+// event_id; time in nanoseconds since the Unix epoch, in decimal; type; class; actor;
+// writer; context_id; session_id; conversation_id; run_id; trace_id; interaction_id;
+// input_id; the payload's length in decimal; the payload's SHA-256, raw.
+func (e *Event) Leaf() tlog.Hash {
+	var scratch [512]byte
+	return tlog.RecordHash(e.AppendHeader(scratch[:0]))
+}
+
+// PayloadMatches reports whether the payload has the length and the hash that the header names.
+func (e *Event) PayloadMatches() bool {
+	return int64(len(e.Payload)) == e.PayloadLen && sha256.Sum256(e.Payload) == e.PayloadSHA256
+}
+
+// AppendHeader appends the header, which Leaf hashes, to b.
+func (e *Event) AppendHeader(b []byte) []byte {
+	b = AppendField(b, LeafFormat)
+	b = AppendInt(b, int64(e.Seq))
+	b = AppendField(b, e.ID)
+	b = AppendInt(b, e.Time.UnixNano())
+	b = AppendField(b, string(e.Type))
+	b = AppendField(b, string(e.Class))
+	b = AppendField(b, e.Actor)
+	b = AppendField(b, e.Writer)
+	b = AppendField(b, e.Context)
+	b = AppendField(b, string(e.Session))
+	b = AppendField(b, string(e.Conversation))
+	b = AppendField(b, string(e.Run))
+	b = AppendField(b, string(e.Trace))
+	b = AppendField(b, string(e.Interaction))
+	b = AppendField(b, string(e.Input))
+	b = AppendInt(b, e.PayloadLen)
+	b = binary.BigEndian.AppendUint32(b, sha256.Size)
+	return append(b, e.PayloadSHA256[:]...)
+}
+
+// AppendField appends a text as a field of a header.
+func AppendField(b []byte, s string) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(len(s)))
+	return append(b, s...)
+}
+
+// AppendInt appends a number as a field of a header.
+func AppendInt(b []byte, n int64) []byte {
+	var digits [20]byte
+	d := strconv.AppendInt(digits[:0], n, 10)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(d)))
+	return append(b, d...)
+}

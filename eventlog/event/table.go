@@ -1,0 +1,226 @@
+package event
+
+import (
+	"slices"
+	"sync"
+)
+
+// Row is all that depends on an event's type alone. To add a type is to add its constant, its
+// row here and the fact that it carries.
+type Row struct {
+	Type    Type
+	Class   Class
+	Synced  bool   // it is on disk before the effect that follows it
+	Once    Once   // of what a log holds only one; empty: of any number
+	Run     Step   // what it means to a run
+	Kept    bool   // its payload is never pruned
+	Views   View   // the views that are made of it
+	Payload string // of a fact: the struct that it carries, as package.Name
+	About   string // when it is written, for docs/log.md
+}
+
+// Once names what may be in a log only once for one reference. The schema has a unique index of
+// that name for each, over all types that bear it.
+type Once string
+
+const (
+	IntentPerInput        Once = "events_one_intent_per_input"
+	OutcomePerRun         Once = "events_one_outcome_per_run"
+	AnswerPerQuestion     Once = "events_one_answer"
+	ResolutionPerQuestion Once = "events_one_resolution"
+)
+
+// Step is what an event means to its run. Recovery looks for runs that were opened and not ended.
+type Step int
+
+const (
+	Passes Step = iota // nothing
+	Opens              // the intent: from here on the run must get an outcome
+	Ends               // the outcome
+	Closes             // the end of what is on record of the run
+)
+
+// View is a set of views, each made of the facts whose rows name it.
+type View int
+
+const (
+	Sessions View = 1 << iota
+	Approvals
+	Search
+	Bridge
+)
+
+// Table has a row for each type, in the order in which docs/log.md lists them.
+type Table []Row
+
+// Known returns the table of the types that this version knows. It is a copy.
+func Known() Table { return slices.Clone(known) }
+
+// Where returns the types whose rows satisfy the condition.
+func (t Table) Where(is func(*Row) bool) (list []Type) {
+	for i := range t {
+		if is(&t[i]) {
+			list = append(list, t[i].Type)
+		}
+	}
+	return list
+}
+
+// Types returns every type of event that this version of Perlica knows, in the order in
+// which they are documented.
+func Types() []Type { return known.Where(func(*Row) bool { return true }) }
+
+// For returns the types of which a view is made.
+func For(v View) []Type { return known.Where(func(r *Row) bool { return r.Views&v != 0 }) }
+
+// byType finds the rows; it is made when the first is looked for.
+var byType = sync.OnceValue(func() map[Type]*Row {
+	rows := make(map[Type]*Row, len(known))
+	for i := range known {
+		rows[known[i].Type] = &known[i]
+	}
+	return rows
+})
+
+// unknown is the row of a type of a later version.
+var unknown Row
+
+func (t Type) row() *Row {
+	if r, ok := byType()[t]; ok {
+		return r
+	}
+	return &unknown
+}
+
+// Class returns the class of a type; it is empty if the type is not known. So it is with what
+// else is asked of one.
+func (t Type) Class() Class { return t.row().Class }
+
+// Once names what a log holds only one of, if the type is of that kind.
+func (t Type) Once() Once { return t.row().Once }
+
+// Step is what an event of the type means to its run.
+func (t Type) Step() Step { return t.row().Run }
+
+// Outcome reports whether t ends an intent.
+func (t Type) Outcome() bool { return t.row().Run == Ends }
+
+// Kept reports whether the payload is never pruned.
+func (t Type) Kept() bool { return t.row().Kept }
+
+// known is the table. Kept are the payloads without which the log could not tell what became of
+// others, or which approvals, sessions and contacts there are.
+var known = Table{
+	{Type: MessageReceived, Class: Fact, Views: Sessions | Search, Payload: "fact.MessageReceived",
+		About: "an input was accepted: its text, where it came from, who sent it"},
+	{Type: Truncated, Class: Fact, Payload: "fact.Truncated",
+		About: "history was cut: turns kept and left out, the budget, the estimate"},
+	{Type: Requested, Class: Fact, Synced: true, Once: IntentPerInput, Run: Opens, Payload: "fact.Requested",
+		About: "the intent to call: one for each input id, for ever"},
+	{Type: Responded, Class: Fact, Once: OutcomePerRun, Run: Ends, Views: Sessions | Search, Payload: "fact.Responded",
+		About: "the agent answered: text, stop reason, usage, durations, tool calls"},
+	{Type: ProviderError, Class: Fact, Once: OutcomePerRun, Run: Ends, Views: Search, Payload: "fact.Failed",
+		About: "the agent answered with an error, or failed before the prompt could have left"},
+	{Type: OutcomeUnknown, Class: Fact, Once: OutcomePerRun, Run: Ends, Views: Search, Payload: "fact.Failed",
+		About: "the prompt may have left and no answer came; it is never sent again"},
+	{Type: CallEnforced, Class: Fact, Run: Closes, Payload: "fact.Enforced",
+		About: "the end of a run: how many calls left, how many questions were asked"},
+	{Type: CancelRequested, Class: Fact, Synced: true, Views: Search, Payload: "kernel.Stop",
+		About: "a person or a limit stops the run"},
+	{Type: ToolBlocked, Class: Fact, Views: Search, Payload: "fact.ToolBlocked",
+		About: "the agent asked Perlica for a file or a terminal, and was refused"},
+	{Type: ToolResult, Class: Fact, Payload: "fact.ToolResult",
+		About: "what it was told: not carried out"},
+	{Type: RequestSent, Class: Frame,
+		About: "a request to the agent"},
+	{Type: NotificationSent, Class: Frame,
+		About: "a notification to the agent, such as `session/cancel`"},
+	{Type: ResponseSent, Class: Frame,
+		About: "an answer to a request of the agent"},
+	{Type: NotificationReceived, Class: Frame,
+		About: "a notification or a request of the agent"},
+	{Type: ResponseReceived, Class: Frame,
+		About: "an answer of the agent"},
+	{Type: LineMalformed, Class: Frame,
+		About: "a line of the agent that is no JSON-RPC message"},
+	{Type: LineOversized, Class: Fact, Payload: "fact.OversizedLine",
+		About: "a line over the limit: its length, its hash, its first 64 KiB"},
+	{Type: RequestTimeout, Class: Fact, Payload: "fact.RequestTimeout",
+		About: "a method took longer than it may"},
+	{Type: SessionStarted, Class: Fact, Payload: "fact.SessionStarted",
+		About: "the agent's session: who it is, what it can do, its mode"},
+	{Type: SessionClosed, Class: Fact, Payload: "fact.SessionClosed",
+		About: "the agent's session was closed, or ended with its process"},
+	{Type: ReplySent, Class: Fact, Payload: "fact.ReplySent",
+		About: "an answer to a question has left, with the agent's own option id"},
+	{Type: ReplyFailed, Class: Fact, Payload: "fact.ReplySent",
+		About: "it could not leave"},
+	{Type: InteractionRequested, Class: Fact, Synced: true, Views: Search, Payload: "interaction.Question",
+		About: "a question, with all that is to be judged and its options"},
+	{Type: InteractionAnswered, Class: Fact, Synced: true, Once: AnswerPerQuestion, Views: Search, Payload: "interaction.Answer",
+		About: "the answer that counts: the first one"},
+	{Type: InteractionLapsed, Class: Fact, Synced: true, Once: AnswerPerQuestion, Views: Search, Payload: "interaction.lapse",
+		About: "the question was closed without an answer, and why"},
+	{Type: InteractionAnswerRejected, Class: Fact, Views: Search, Payload: "fact.Rejected",
+		About: "an answer that does not count, and why"},
+	{Type: InteractionResolved, Class: Fact, Once: ResolutionPerQuestion, Payload: "interaction.Resolution",
+		About: "what the agent was told in the end"},
+	{Type: PolicyDecided, Class: Fact, Views: Search, Payload: "fact.PolicyDecided",
+		About: "a rule, a standing approval or a mode answered instead of a person"},
+	{Type: PolicyUnasked, Class: Fact, Views: Search, Payload: "fact.UnaskedTool",
+		About: "a tool that may change something ran and nobody was asked, or ran as something else than was allowed, or the agent changed its mode; `freed_by` names the question whose yes for good is why"},
+	{Type: ApprovalRemembered, Class: Fact, Kept: true, Views: Approvals | Search, Payload: "policy.Approval",
+		About: "a standing yes or no, with its scope"},
+	{Type: ApprovalRevoked, Class: Fact, Kept: true, Views: Approvals | Search, Payload: "policy.Revocation",
+		About: "it stands no more"},
+	{Type: SessionCreated, Class: Fact, Kept: true, Views: Sessions | Search, Payload: "fact.SessionCreated",
+		About: "a session: name and provider"},
+	{Type: SessionRenamed, Class: Fact, Kept: true, Views: Sessions | Search, Payload: "fact.SessionRenamed",
+		About: "its new name"},
+	{Type: SessionSelected, Class: Fact, Kept: true, Views: Sessions, Payload: "struct{}",
+		About: "it is the current one"},
+	{Type: SessionDeleted, Class: Fact, Kept: true, Views: Sessions | Search, Payload: "struct{}",
+		About: "it is off the lists; its events stay"},
+	{Type: ServiceStarted, Class: Fact, Views: Bridge, Payload: "service.startedFact",
+		About: "a bridge runs: its process, its channels"},
+	{Type: ServiceStopped, Class: Fact, Views: Bridge, Payload: "service.stoppedFact",
+		About: "it ended in order, and why"},
+	{Type: ChannelFailed, Class: Fact, Views: Bridge, Payload: "service.channelFact",
+		About: "a channel cannot be polled, and why; once until it can again"},
+	{Type: ChannelRestored, Class: Fact, Views: Bridge, Payload: "service.channelFact",
+		About: "it can again"},
+	{Type: CursorMoved, Class: Fact, Views: Bridge, Payload: "service.cursorFact",
+		About: "how far a channel has been read"},
+	{Type: PairingOpened, Class: Fact, Views: Bridge, Payload: "service.pairingFact",
+		About: "a code was shown: its salted hash, its rights, until when it counts"},
+	{Type: PairingAttempted, Class: Fact, Views: Bridge, Payload: "service.attemptFact",
+		About: "somebody sent six digits while a code was open"},
+	{Type: ContactPaired, Class: Fact, Kept: true, Views: Bridge, Payload: "service.pairedFact",
+		About: "a contact may use the bridge, and with which rights"},
+	{Type: ContactUnpaired, Class: Fact, Kept: true, Views: Bridge, Payload: "service.unpairedFact",
+		About: "it may no more"},
+	{Type: ContactSession, Class: Fact, Kept: true, Views: Bridge, Payload: "service.contactFact",
+		About: "the session in which a contact talks"},
+	{Type: StrangerIgnored, Class: Fact, Views: Bridge, Payload: "service.strangerFact",
+		About: "somebody who is not paired wrote: no text, and not each time"},
+	{Type: BridgeReceived, Class: Fact, Synced: true, Views: Bridge, Payload: "service.receivedFact",
+		About: "a message of a contact, before it is acknowledged; `input_id` is made of its channel and id"},
+	{Type: BridgeFinished, Class: Fact, Views: Bridge, Payload: "service.finishedFact",
+		About: "what became of it: exactly one for each message"},
+	{Type: BridgeQueued, Class: Fact, Views: Bridge, Payload: "service.queuedFact",
+		About: "a message to a contact: a reply, a card, a note"},
+	{Type: SendStarted, Class: Fact, Synced: true, Views: Bridge, Payload: "service.sendFact",
+		About: "it is about to be handed to the platform"},
+	{Type: BridgeSent, Class: Fact, Views: Bridge, Payload: "service.sendFact",
+		About: "the platform took it, and calls it so"},
+	{Type: SendFailed, Class: Fact, Views: Bridge, Payload: "service.sendFact",
+		About: "the platform did not, or nobody knows; whether it is given up"},
+	{Type: CardClosed, Class: Fact, Views: Bridge, Payload: "service.cardFact",
+		About: "the contacts that were asked are told how the question ended"},
+	{Type: RunResolved, Class: Fact, Kept: true, Views: Search, Payload: "fact.Resolved",
+		About: "a person's judgement of an outcome that is not known"},
+	{Type: LogPruned, Class: Fact, Synced: true, Kept: true, Payload: "eventlog.Pruning",
+		About: "payloads are about to be removed: which, by whom, why"},
+	{Type: LogRewritten, Class: Fact, Kept: true, Payload: "struct{}",
+		About: "they are gone, and the file was rewritten without them"},
+}

@@ -1,0 +1,72 @@
+package event
+
+// Type names what happened. The names are a promise to readers of the log.
+type Type string
+
+const (
+	MessageReceived Type = "inbound.message.received"
+	Truncated       Type = "context.truncated"
+
+	Requested      Type = "llm.requested"
+	Responded      Type = "llm.responded"
+	ProviderError  Type = "llm.provider_error"
+	OutcomeUnknown Type = "llm.outcome_unknown"
+	CallEnforced   Type = "llm.single_call.enforced"
+
+	CancelRequested Type = "run.cancel_requested"
+	ToolBlocked     Type = "tool.blocked"
+	ToolResult      Type = "tool.result"
+
+	RequestSent          Type = "acp.request.sent"
+	NotificationSent     Type = "acp.notification.sent"
+	ResponseSent         Type = "acp.response.sent"
+	NotificationReceived Type = "acp.notification.received" // requests, too
+	ResponseReceived     Type = "acp.response.received"
+	LineMalformed        Type = "acp.line.malformed" // no JSON-RPC message
+	LineOversized        Type = "acp.line.oversized" // a fact: length, hash, first 64 KiB
+	RequestTimeout       Type = "acp.request.timeout"
+	SessionStarted       Type = "acp.session.started"
+	SessionClosed        Type = "acp.session.closed"
+	ReplySent            Type = "acp.reply.sent"
+	ReplyFailed          Type = "acp.reply.failed"
+
+	InteractionRequested      Type = "interaction.requested"
+	InteractionAnswered       Type = "interaction.answered"
+	InteractionLapsed         Type = "interaction.lapsed" // closed without an answer
+	InteractionAnswerRejected Type = "interaction.answer_rejected"
+	InteractionResolved       Type = "interaction.resolved"
+
+	PolicyDecided      Type = "policy.decided"
+	PolicyUnasked      Type = "policy.unasked_tool"
+	ApprovalRemembered Type = "approval.remembered"
+	ApprovalRevoked    Type = "approval.revoked"
+
+	SessionCreated  Type = "session.created"
+	SessionRenamed  Type = "session.renamed"
+	SessionSelected Type = "session.selected"
+	SessionDeleted  Type = "session.deleted"
+
+	ServiceStarted   Type = "service.started"
+	ServiceStopped   Type = "service.stopped"
+	ChannelFailed    Type = "service.channel_failed"   // it cannot be polled
+	ChannelRestored  Type = "service.channel_restored" // it can again
+	CursorMoved      Type = "service.cursor_moved"
+	PairingOpened    Type = "service.pairing_opened"
+	PairingAttempted Type = "service.pairing_attempted"
+	ContactPaired    Type = "service.contact_paired"
+	ContactUnpaired  Type = "service.contact_unpaired"
+	ContactSession   Type = "service.contact_session" // the session in which a contact talks
+	StrangerIgnored  Type = "service.stranger_ignored"
+	BridgeReceived   Type = "service.message_received"
+	BridgeFinished   Type = "service.message_finished"
+	BridgeQueued     Type = "service.message_queued" // to be sent
+	SendStarted      Type = "service.send_started"
+	BridgeSent       Type = "service.message_sent"
+	SendFailed       Type = "service.send_failed"
+	CardClosed       Type = "service.question_closed" // whoever was asked was told how it ended
+
+	RunResolved Type = "run.resolved" // a person's judgement of an outcome that is not known
+	LogPruned   Type = "log.pruned"   // payloads are about to be removed: which, and why
+	// LogRewritten says that nothing is left in the file of what earlier events log.pruned named.
+	LogRewritten Type = "log.rewritten"
+)
