@@ -8,9 +8,7 @@ import (
 	"sync"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 )
 
@@ -208,57 +206,4 @@ func keysHint(q interaction.Question, watched bool) string {
 		keys = append(keys, no)
 	}
 	return strings.Join(append(keys, end), ", ")
-}
-
-func questionTitle(q interaction.Question) string {
-	title := q.Title
-	if title == "" {
-		title = "use a tool"
-	}
-	return card.Line(q.Subject.Provider+" asks: "+title, 0)
-}
-
-// drawn is rows of a question as they are printed.
-func drawn(rows []card.Row, s term.Styles) string {
-	var b strings.Builder
-	for _, r := range rows {
-		head, text := r.Head, r.Text
-		if text == "" {
-			head = strings.TrimRight(head, " ")
-		}
-		switch {
-		case r.Tone == card.Title:
-			head, text = s.Yellow(head[:1])+s.Bold(head[1:]), s.Bold(text)
-		case r.Agent:
-			head = s.Dim(head)
-		}
-		switch r.Tone {
-		case card.Added:
-			head, text = tinted(r, head, text, s.Green)
-		case card.Removed:
-			head, text = tinted(r, head, text, s.Red)
-		case card.Warning:
-			head, text = tinted(r, head, text, s.Yellow)
-		case card.Refused:
-			text = s.Red(text)
-		case card.Aside:
-			head, text = s.Dim(r.Head), s.Dim(text)
-		}
-		b.WriteString(head + text + "\n")
-	}
-	return b.String()
-}
-
-// tinted colours what the agent says, and of an option what Perlica says about it.
-func tinted(r card.Row, head, text string, color func(string) string) (string, string) {
-	if r.Agent || strings.TrimSpace(r.Text) != "" && r.Must {
-		return head, color(text)
-	}
-	return color(head), text
-}
-
-// shortID is enough of an id to name a question among those that are open.
-func shortID(id event.InteractionID) string {
-	s := string(id)
-	return s[max(0, len(s)-8):]
 }

@@ -53,7 +53,7 @@ func (a *app) addChatFlags(cmd *cobra.Command, f *chatFlags) {
 	fl.BoolVar(&f.thoughts, "thoughts", false, "show the agent's thoughts")
 	cmd.MarkFlagsMutuallyExclusive("provider", "agent")
 	cmd.MarkFlagsMutuallyExclusive("session", "continue")
-	a.completeRunFlags(cmd)
+	completeFlags(a, cmd)
 }
 
 // chat is one chat at the terminal.
@@ -101,11 +101,11 @@ func (a *app) chat(cmd *cobra.Command, f chatFlags) (err error) {
 	}
 	c := &chat{a: a, f: f, styles: term.NewStyles(a.getenv, true), dumb: isDumb(a)}
 	if c.tty, err = term.OpenTTY(); err != nil {
-		return withHint(&exitError{2, err}, "for one input: perlica run")
+		return withHint(exitUsage.with(err), "for one input: perlica run")
 	}
 	defer func() { _ = c.tty.Close() }() // read from only
 	if c.p, err = a.locate(f.configFlags()); err != nil {
-		return &exitError{2, err}
+		return exitUsage.with(err)
 	}
 	c.thoughts = f.thoughts || c.p.Config.Chat.Thoughts
 	c.ctx, c.cancel = context.WithCancelCause(cmd.Context())
@@ -118,12 +118,12 @@ func (a *app) chat(cmd *cobra.Command, f chatFlags) (err error) {
 	}
 	r, done, err := a.open(c.ctx, c.p)
 	if err != nil {
-		return &exitError{7, err}
+		return exitLog.with(err)
 	}
 	c.r = r
 	defer func() {
 		if cerr := done(); cerr != nil && err == nil {
-			err = &exitError{7, cerr}
+			err = exitLog.with(cerr)
 		}
 	}()
 	release := c.signals()
@@ -135,17 +135,17 @@ func (a *app) chat(cmd *cobra.Command, f chatFlags) (err error) {
 func (c *chat) run() error {
 	recovered, err := c.r.Recover(c.ctx)
 	if err != nil {
-		return &exitError{7, &logError{err}}
+		return exitLog.with(inLog(err))
 	}
 	for _, res := range recovered {
 		c.note(fmt.Sprintf("an earlier run did not end in order; its outcome is unknown and nothing was sent again: perlica log show %s", res.Run))
 	}
-	s, err := c.a.session(c.ctx, c.r, c.f.runFlags)
+	s, err := c.f.find(c.ctx, c.r)
 	if err != nil {
-		return &exitError{runErrorCode(err), err}
+		return codeOfRefusal(err).with(err)
 	}
 	if err := c.enter(s, ""); err != nil {
-		return &exitError{runErrorCode(err), err}
+		return codeOfRefusal(err).with(err)
 	}
 	err = c.tty.Session(c.talk)
 	if cerr := c.leave(); err == nil {
@@ -153,7 +153,7 @@ func (c *chat) run() error {
 	}
 	var stopped *kernel.StoppedError
 	if errors.As(context.Cause(c.ctx), &stopped) {
-		return &exitError{code: stopCode(stopped.Stop)}
+		return codeOfStop(stopped.Stop).with(nil)
 	}
 	return err
 }
@@ -170,7 +170,7 @@ func (c *chat) enter(s kernel.Session, provider string) (err error) {
 	choice, badDir := f.choice()
 	agent := c.agent
 	if agent.Why = ""; provider == "" || provider != agent.ID { // else it may be of no configuration
-		if agent, err = c.a.chooseAgent(c.ctx, c.p, c.r, f, choice, s); err != nil {
+		if agent, err = f.chooseAgent(c.ctx, c.p, c.r, choice, s); err != nil {
 			return err
 		}
 	}
@@ -226,15 +226,6 @@ func (c *chat) greet(s kernel.Session) {
 		what += "; /help lists the commands"
 	}
 	c.note(what)
-}
-
-// shortSession names a session among the others.
-func shortSession(s kernel.Session) string {
-	if s.Name != "" {
-		return s.Name
-	}
-	id := string(s.ID)
-	return id[max(0, len(id)-8):]
 }
 
 // note prints a line about the chat, not of it.
@@ -359,7 +350,7 @@ func (c *chat) leave() error {
 	}
 	view, err := c.r.Sessions(context.WithoutCancel(c.ctx))
 	if err != nil {
-		return &exitError{7, &logError{err}}
+		return exitLog.with(inLog(err))
 	}
 	s, err := view.Find(context.WithoutCancel(c.ctx), string(id))
 	if err = errors.Join(err, view.Close()); err != nil {

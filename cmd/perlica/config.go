@@ -104,7 +104,7 @@ func broken(problems config.Problems) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return &exitError{2, problems}
+	return exitUsage.with(problems)
 }
 
 func (a *app) configShow(keys []string, asJSON bool) error {
@@ -125,7 +125,7 @@ func (a *app) configShow(keys []string, asJSON bool) error {
 		if err := a.printJSON(r); err != nil {
 			return err
 		}
-		return a.quietly(broken(problems))
+		return quietly(broken(problems))
 	}
 	if err := a.write(func(w io.Writer) error { return writeValues(w, values, a.styles(a.stdout)) }); err != nil {
 		return err
@@ -152,34 +152,6 @@ func writeValues(w io.Writer, values []config.Value, s term.Styles) error {
 		}
 	}
 	return nil
-}
-
-// quietly keeps an error's code and leaves out its words, which were printed as JSON.
-func (a *app) quietly(err error) error {
-	var exit *exitError
-	if errors.As(err, &exit) {
-		return &exitError{code: exit.code}
-	}
-	return err
-}
-
-// aside says on standard error what does not count as it was written.
-func (a *app) aside(c *config.Config) {
-	s := a.styles(a.stderr)
-	for _, lines := range []struct {
-		what  string
-		lines []string
-	}{
-		{"not trusted yet, left aside: ", c.Withheld},
-		{"warning: ", c.Warnings},
-	} {
-		for _, l := range lines.lines {
-			fmt.Fprintln(a.stderr, s.Yellow("perlica: ")+term.Sanitize(lines.what+l))
-		}
-	}
-	if len(c.Withheld) > 0 {
-		fmt.Fprintln(a.stderr, s.Dim("hint: 'perlica config trust' shows what it is, and asks"))
-	}
 }
 
 // selectValues returns the values of the keys and of what lies below them.
@@ -237,7 +209,7 @@ func (a *app) configCheck(asJSON bool) error {
 		if err := a.printJSON(newConfigReport(p.Config, problems)); err != nil {
 			return err
 		}
-		return a.quietly(broken(problems))
+		return quietly(broken(problems))
 	}
 	return errors.Join(a.write(func(w io.Writer) error {
 		for _, lines := range []struct {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -44,14 +43,6 @@ PERLICA_TRUST_PROJECT=1 does the same for one command.`,
 	return cmd
 }
 
-// withoutTrust is the configuration as it counts by what a person trusted, whatever the
-// environment says.
-func (a *app) withoutTrust(settings map[string]string) (*project.Project, error) {
-	return a.locateAs(slices.DeleteFunc(slices.Clone(a.environ), func(kv string) bool {
-		return strings.HasPrefix(kv, config.TrustVariable+"=")
-	}), settings)
-}
-
 func (a *app) trust(ctx context.Context, yes bool) error {
 	p, err := a.withoutTrust(nil)
 	if err != nil {
@@ -72,7 +63,7 @@ func (a *app) trust(ctx context.Context, yes bool) error {
 		}
 	}
 	if !yes {
-		return withHint(&exitError{1, errors.New("not trusted")}, "nothing was changed")
+		return withHint(exitFailure.with(errors.New("not trusted")), "nothing was changed")
 	}
 	// What was shown is what is trusted: had the files changed meanwhile, their digest
 	// would be another.
@@ -111,25 +102,4 @@ func (a *app) untrust() error {
 		return a.say("%s was not trusted.", shownPath(p, p.Workspace.ConfigFile()))
 	}
 	return a.say("%s is no longer trusted.", shownPath(p, p.Workspace.ConfigFile()))
-}
-
-// confirm asks a question that one key answers. Only y is a yes.
-func (a *app) confirm(ctx context.Context, question string) (yes bool, err error) {
-	noTerminal := withHint(&exitError{2, errors.New("there is no terminal to ask on")}, "--yes answers in its place")
-	if !term.IsTerminal(a.stderr) {
-		return false, noTerminal
-	}
-	tty, err := term.OpenTTY()
-	if err != nil {
-		return false, noTerminal
-	}
-	defer func() { _ = tty.Close() }() // read from only
-	fmt.Fprint(a.stderr, a.styles(a.stderr).Bold(question)+" [y/N] ")
-	err = tty.Session(func(keys *term.Keys) error {
-		key, err := keys.Next(ctx)
-		yes = key.Kind == term.KeyRune && (key.Rune == 'y' || key.Rune == 'Y')
-		return err
-	})
-	fmt.Fprintln(a.stderr, map[bool]string{true: "yes", false: "no"}[yes])
-	return yes, err
 }

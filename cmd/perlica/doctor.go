@@ -63,7 +63,7 @@ type doctorReport struct {
 
 func (a *app) doctor(ctx context.Context, asJSON bool) error {
 	p, err := a.locate(nil)
-	rep := doctorReport{Schema: streamjson.Schema, Version: version, Checks: []checkup.Check{}}
+	rep := doctorReport{Schema: streamjson.Schema, Version: a.version, Checks: []checkup.Check{}}
 	var failed error
 	take := func(c checkup.Check) {
 		rep.Checks = append(rep.Checks, c)
@@ -93,7 +93,7 @@ func (a *app) doctor(ctx context.Context, asJSON bool) error {
 		})
 	}
 	if failed == nil && !rep.OK {
-		failed = &exitError{code: 1}
+		failed = exitFailure.with(nil)
 	}
 	return failed
 }

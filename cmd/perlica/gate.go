@@ -68,7 +68,7 @@ func (e *byAgentError) Error() string {
 
 // refusedToAgent is the error of a command that an agent's process may not use.
 func refusedToAgent(what string, agent descent.Agent) error {
-	return withHint(&exitError{2, &byAgentError{what, agent}}, "do it in a terminal of your own, which no agent has started")
+	return withHint(exitUsage.with(&byAgentError{what, agent}), "do it in a terminal of your own, which no agent has started")
 }
 
 // gate refuses a command that is on the person's side to a process of an agent.
@@ -86,7 +86,7 @@ func (a *app) personOnly(what string) error {
 	agent, ok, err := a.agentAbove()
 	switch {
 	case err != nil:
-		return withHint(&exitError{2, fmt.Errorf("%s is refused: %w", what, err)}, "do it where /proc is mounted")
+		return withHint(exitUsage.with(fmt.Errorf("%s is refused: %w", what, err)), "do it where /proc is mounted")
 	case ok:
 		return refusedToAgent(what, agent)
 	}
@@ -207,7 +207,7 @@ func needsTerminal(what string) error {
 	}
 	tty, err := term.OpenTTY()
 	if err != nil {
-		return withHint(&exitError{2, fmt.Errorf("%s takes a terminal here: it cannot be seen whether this process descends from an agent", what)},
+		return withHint(exitUsage.with(fmt.Errorf("%s takes a terminal here: it cannot be seen whether this process descends from an agent", what)),
 			"do it in a terminal of your own")
 	}
 	return tty.Close()
@@ -220,7 +220,7 @@ func (a *app) mayAnswer(r *kernel.Runner, q interaction.Question) error {
 		return nil
 	}
 	if err := r.Questions().Sees(q.Writer); err != nil {
-		return withHint(&exitError{2, err}, "answer where the process that asked can be seen, outside of this container")
+		return withHint(exitUsage.with(err), "answer where the process that asked can be seen, outside of this container")
 	}
 	return needsTerminal("an answer")
 }

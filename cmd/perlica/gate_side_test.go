@@ -20,7 +20,7 @@ func everyCommand(t *testing.T, f func(cmd *cobra.Command, words []string)) {
 			walk(c, append(words[:len(words):len(words)], c.Name()))
 		}
 	}
-	root := newApp().root(nil)
+	root := newApp(version).root(nil)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	walk(root, nil)

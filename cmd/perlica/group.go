@@ -1,18 +1,11 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"strings"
-	"time"
 
 	"github.com/agext/levenshtein"
-	"github.com/mattn/go-runewidth"
 	"github.com/spf13/cobra"
-
-	"github.com/perlica/perlica/cmd/perlica/term"
 )
 
 // group is a command that only holds others: without a word it shows its help, and an
@@ -90,90 +83,3 @@ func completeFlag(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 
 // noFiles is the completion of a command without arguments.
 var noFiles = cobra.NoFileCompletions
-
-// printJSON prints one value, indented, for people and jq alike.
-func (a *app) printJSON(v any) error {
-	return a.write(func(w io.Writer) error {
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(v)
-	})
-}
-
-// say prints one line that tells what was done.
-func (a *app) say(format string, args ...any) error {
-	return a.write(func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, term.Sanitize(fmt.Sprintf(format, args...)))
-		return err
-	})
-}
-
-// hush is the style for what is printed to f.
-func (a *app) styles(f *os.File) term.Styles { return term.NewStyles(a.getenv, term.IsTerminal(f)) }
-
-// grid is a table: columns that are as wide as their widest cell, the last one as wide as
-// the terminal allows. Its cells are made harmless.
-type grid struct {
-	head []string
-	rows [][]string
-}
-
-func (g *grid) add(cells ...string) { g.rows = append(g.rows, cells) }
-
-// write prints the table. width is the terminal's, or 0 for no limit.
-func (g *grid) write(w io.Writer, s term.Styles, width int) error {
-	all := append([][]string{g.head}, g.rows...)
-	widths := make([]int, len(g.head))
-	for _, row := range all {
-		for i := range row {
-			row[i] = oneLine(row[i])
-			widths[i] = max(widths[i], runewidth.StringWidth(row[i]))
-		}
-	}
-	for r, row := range all {
-		var line strings.Builder
-		used := 0
-		for i, cell := range row {
-			if i == len(row)-1 {
-				if width > 0 {
-					cell = runewidth.Truncate(cell, max(width-used, 10), "…")
-				}
-				line.WriteString(cell)
-				continue
-			}
-			line.WriteString(runewidth.FillRight(cell, widths[i]) + "  ")
-			used += widths[i] + 2
-		}
-		text := strings.TrimRight(line.String(), " ")
-		if r == 0 {
-			text = s.Dim(text)
-		}
-		if _, err := fmt.Fprintln(w, text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// ago says how long ago something was, in the largest unit that fits.
-func ago(at, now time.Time) string {
-	d := now.Sub(at)
-	switch {
-	case d < time.Minute:
-		return "just now"
-	case d < time.Hour:
-		return fmt.Sprintf("%d min ago", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return count(int(d.Hours()), "hour") + " ago"
-	case d < 60*24*time.Hour:
-		return count(int(d.Hours()/24), "day") + " ago"
-	}
-	return at.Local().Format(time.DateOnly)
-}
-
-// short is the end of an id: enough to name it, and random, where its beginning is a time.
-func short[T ~string](id T) string {
-	s := string(id)
-	return s[max(0, len(s)-8):]
-}

@@ -3,13 +3,11 @@ package main
 import (
 	"errors"
 	"io"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel/config"
-	"github.com/perlica/perlica/kernel/project"
 )
 
 func (a *app) initCommand() *cobra.Command {
@@ -37,7 +35,7 @@ func (a *app) init() error {
 	}
 	path, err := config.Init(p.Workspace)
 	if errors.Is(err, config.ErrExists) {
-		return withHint(&exitError{1, err}, "nothing was changed; 'perlica config show' says what counts")
+		return withHint(exitFailure.with(err), "nothing was changed; 'perlica config show' says what counts")
 	}
 	if err != nil {
 		return err
@@ -53,13 +51,4 @@ Next:
 `)
 		return err
 	})
-}
-
-// shownPath is a path as a person in the working directory would write it.
-func shownPath(p *project.Project, path string) string {
-	rel, err := filepath.Rel(p.Dir, path)
-	if err != nil || !filepath.IsLocal(rel) {
-		return path
-	}
-	return rel
 }

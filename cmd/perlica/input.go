@@ -9,13 +9,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel"
 )
 
 const (
-	// maxInput is the longest text that is taken.
-	maxInput = 32 << 20
 	// silentInput is how long standard input may say nothing before the user is told
 	// that it is being waited for.
 	silentInput = 2 * time.Second
@@ -57,12 +54,6 @@ func (a *app) text(f runFlags, args []string, stop <-chan kernel.Stop) (string, 
 		return "", fmt.Errorf("the text has %d bytes; the limit is %d", len(text), maxInput)
 	}
 	return text, nil
-}
-
-// piped reports whether standard input is something to read: a pipe, a socket or a file.
-func (a *app) piped() bool {
-	info, err := a.stdin.Stat()
-	return err == nil && !term.IsTerminal(a.stdin) && info.Mode()&os.ModeCharDevice == 0
 }
 
 // readStdin reads all of standard input. A pipe that nobody ever closes looks like a hang,

@@ -97,7 +97,7 @@ func (a *app) logExport(ctx context.Context, log *eventlog.Reader, p *project.Pr
 	if err != nil {
 		return err
 	}
-	job := exportJob{log: log, opt: eventlog.ExportOptions{
+	job := exportJob{log: log, version: a.version, opt: eventlog.ExportOptions{
 		Selection: eventlog.Selection{Run: q.Run, Session: q.Session, Since: q.Since, Before: q.Before},
 	}}
 	if !f.raw {

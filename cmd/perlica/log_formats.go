@@ -11,9 +11,10 @@ import (
 
 // exportJob is what is to be exported, and how.
 type exportJob struct {
-	log  *eventlog.Reader
-	opt  eventlog.ExportOptions
-	mask func(string) string // nil: nothing is masked
+	log     *eventlog.Reader
+	opt     eventlog.ExportOptions
+	mask    func(string) string // nil: nothing is masked
+	version string              // of Perlica
 }
 
 // exportFormat writes what is selected of a log in one of the formats of log export, and says
@@ -38,6 +39,6 @@ func reported(write func(context.Context, io.Writer, *eventlog.Reader, event.Que
 	return func(ctx context.Context, w io.Writer, job exportJob) (*eventlog.Exported, error) {
 		s := job.opt.Selection
 		q := event.Query{Run: s.Run, Session: s.Session, Since: s.Since, Before: s.Before}
-		return nil, write(ctx, w, job.log, q, report.FormatOptions{Mask: job.mask, Version: version})
+		return nil, write(ctx, w, job.log, q, report.FormatOptions{Mask: job.mask, Version: job.version})
 	}
 }

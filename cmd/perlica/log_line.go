@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/mattn/go-runewidth"
 
@@ -51,15 +50,4 @@ func lineRefs(e event.Event) string {
 		return "session " + oneLine(short(e.Session))
 	}
 	return "-"
-}
-
-// took is a duration as people read it.
-func took(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < time.Minute:
-		return d.Round(10 * time.Millisecond).String()
-	}
-	return d.Round(time.Second).String()
 }

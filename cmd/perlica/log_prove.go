@@ -217,7 +217,7 @@ func (a *app) verifyProof(_ context.Context, file string, keys []string, asJSON 
 		err = a.write(func(w io.Writer) error { return v.write(w, a.styles(a.stdout)) })
 	}
 	if err == nil && !v.OK {
-		err = &exitError{code: 1}
+		err = exitFailure.with(nil)
 	}
 	return err
 }

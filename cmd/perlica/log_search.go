@@ -65,7 +65,7 @@ Exit codes: 0 something was found; 1 nothing was, or the log cannot be read; 2 u
 		},
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return withHint(&exitError{2, err}, "words that begin with - go behind --, or into one argument with others: 'rm -rf'; see '%s --help'", cmd.CommandPath())
+		return withHint(exitUsage.with(err), "words that begin with - go behind --, or into one argument with others: 'rm -rf'; see '%s --help'", cmd.CommandPath())
 	})
 	fl := cmd.Flags()
 	fl.StringVar(&f.since, "since", "", "only what happened since then: 7d, 2h, 2026-11-21, or RFC 3339 (a `time`)")
@@ -136,7 +136,7 @@ func (a *app) logSearch(ctx context.Context, phrases []string, f searchFlags) er
 		}
 		if err == nil && found == 0 {
 			a.note("nothing was found")
-			return &exitError{code: 1} // as grep has it
+			return exitFailure.with(nil) // as grep has it
 		}
 		return quiet(err)
 	})

@@ -111,11 +111,6 @@ func (a *app) tailReader(ctx context.Context, p *project.Project, follow bool) (
 	}
 }
 
-// note prints a line on standard error that is no error.
-func (a *app) note(text string) {
-	_, _ = io.WriteString(a.stderr, a.styles(a.stderr).Dim("perlica: "+term.Sanitize(text))+"\n") // nobody to tell
-}
-
 // tailTo writes the newest n events that q selects and, if it is to follow, those that are
 // added, until ctx ends.
 func (a *app) tailTo(ctx context.Context, w io.Writer, log *eventlog.Reader, q event.Query, asJSON bool, n int, follow bool) error {

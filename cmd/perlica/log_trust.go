@@ -8,17 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/logtrust"
-	"github.com/perlica/perlica/kernel/project"
 )
 
 // trustFlags are those of log trust.
@@ -90,7 +86,7 @@ func (a *app) logTrust(ctx context.Context, f trustFlags, args []string) error {
 		}
 	}
 	if refused > 0 {
-		return withHint(&exitError{1, errors.New("not trusted")}, "what is not trusted can be read; nothing of it is used")
+		return withHint(exitFailure.with(errors.New("not trusted")), "what is not trusted can be read; nothing of it is used")
 	}
 	return nil
 }
@@ -158,44 +154,4 @@ func (a *app) trustLog(ctx context.Context, store logtrust.Store, path string, f
 		return false, err
 	}
 	return true, a.say("Trusted.")
-}
-
-// writeLog shows what a person is to trust.
-func writeLog(w io.Writer, l logtrust.Log, s term.Styles) error {
-	keys := "no checkpoint: nothing of it is signed"
-	if len(l.Keys) > 0 {
-		keys = strings.Join(l.Keys, ", ")
-	}
-	at := func(t time.Time) string { return t.Local().Format(time.DateTime) }
-	for _, row := range [][2]string{
-		{"log   ", l.Path}, {"name  ", l.Origin}, {"made  ", at(l.Made)},
-		{"newest", fmt.Sprintf("%s, event %d", at(l.Newest), l.Events)}, {"key   ", keys},
-	} {
-		if _, err := fmt.Fprintln(w, s.Dim(row[0]), oneLine(row[1])); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// askToTrust asks once, at a terminal, whether the log that keeps a command from working is to be
-// trusted. It returns the error as it is where nothing can be asked.
-func (a *app) askToTrust(ctx context.Context, p *project.Project, unknown *logtrust.UnknownError, err error) error {
-	err = withHint(err, "read it: perlica log tail; check it: perlica log verify; use it: perlica log trust")
-	if !term.IsTerminal(a.stdin) || !term.IsTerminal(a.stderr) || !a.attended() {
-		return err
-	}
-	fmt.Fprintln(a.stderr, "perlica: "+term.Sanitize(unknown.Error()))
-	if werr := writeLog(a.stderr, unknown.Log, a.styles(a.stderr)); werr != nil {
-		return errors.Join(err, werr)
-	}
-	yes, cerr := a.confirm(ctx, "Trust this log?")
-	if cerr != nil || !yes {
-		return errors.Join(err, cerr)
-	}
-	log, rerr := eventlog.OpenReader(ctx, unknown.Log.Path)
-	if rerr != nil {
-		return rerr
-	}
-	return errors.Join(kernel.KnownLogs(p.Dirs, a.environ).Trust(ctx, log, ""), log.Close())
 }

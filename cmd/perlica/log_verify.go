@@ -109,7 +109,7 @@ func (a *app) logVerify(ctx context.Context, args []string, f verifyFlags) error
 		err = a.write(func(w io.Writer) error { return v.write(w, a.styles(a.stdout)) })
 	}
 	if err == nil && !v.OK {
-		err = &exitError{code: 1}
+		err = exitFailure.with(nil)
 	}
 	return err
 }

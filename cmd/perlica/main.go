@@ -10,4 +10,4 @@ import "os"
 // version is set by the release build.
 var version = "devel"
 
-func main() { os.Exit(newApp().main(os.Args[1:])) }
+func main() { os.Exit(newApp(version).main(os.Args[1:])) }

@@ -29,13 +29,13 @@ func TestMain(m *testing.M) {
 	testscript.Main(withoutAgents{m}, map[string]func(){
 		"perlica": func() {
 			leaveAtOnce()
-			a := newApp()
+			a := newApp(version)
 			a.system = cmp.Or(os.Getenv("TEST_SYSTEM"), a.system)
 			os.Exit(a.main(os.Args[1:]))
 		},
 		"imsg": func() { os.Exit(imsg(os.Args[1:])) },
 		"answers": func() {
-			if err := answerOften(newApp(), os.Args[1], os.Args[2], os.Args[3], os.Args[4]); err != nil {
+			if err := answerOften(newApp(version), os.Args[1], os.Args[2], os.Args[3], os.Args[4]); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}

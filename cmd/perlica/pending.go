@@ -222,9 +222,6 @@ func (a *app) describeQuestion(ctx context.Context, log *eventlog.Reader, p *pro
 	return shown, nil
 }
 
-// unknownWidth is how wide a question is where nobody says how wide the reader's screen is.
-const unknownWidth = 80
-
 // cardWidth is how wide a question is printed to standard output.
 func (a *app) cardWidth() int {
 	if w := term.Width(a.stdout); w > 0 {

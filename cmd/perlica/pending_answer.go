@@ -163,7 +163,7 @@ func (a *app) answerErr(q interaction.Question, o interaction.Option, err error)
 	case errors.As(err, &taken):
 		return withHint(fmt.Errorf("your answer does not count: %w", taken), "perlica log show %s", short(q.Refs.Run))
 	case errors.Is(err, interaction.ErrAgent):
-		return withHint(&exitError{2, err}, "answer in a terminal of your own, which no agent has started")
+		return withHint(exitUsage.with(err), "answer in a terminal of your own, which no agent has started")
 	case errors.Is(err, interaction.ErrWord):
 		return withHint(fmt.Errorf("%w: %s", err, q.Word), "read it first: perlica pending show %s; then add --word", shortID(q.ID))
 	case errors.Is(err, interaction.ErrAlways):

@@ -299,11 +299,6 @@ func (p *printer) closedLine(n kernel.Closed) {
 	}
 }
 
-// oneLine makes a text fit for a place within a line: what cannot be seen in it is spelled out.
-func oneLine(s string) string {
-	return card.Line(s, 0)
-}
-
 // finish ends the output: the rest of the answer, the result, and what went wrong.
 func (p *printer) finish(res kernel.Result, err error) {
 	defer func() { _ = p.status.Close() }() // errors of the terminal are nobody's business
@@ -386,13 +381,6 @@ func (p *printer) explain(res kernel.Result) {
 	}
 }
 
-func message(e *provider.Error) string {
-	if e == nil {
-		return "no more is known"
-	}
-	return e.Error()
-}
-
 // errorHint says what to do about a provider's error.
 func (p *printer) errorHint(res kernel.Result, show string) string {
 	switch res.Err.Type {
@@ -413,20 +401,6 @@ func (p *printer) errorHint(res kernel.Result, show string) string {
 		return "nothing was sent. The record: " + show
 	}
 	return "the record: " + show
-}
-
-func loginHint(id string) string {
-	if k, ok := provider.Lookup(id); ok && k.Login != "" && id != kernel.Predictable {
-		return k.Login
-	}
-	return "log in with the agent's own command, then try again"
-}
-
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // json prints one object on a line of its own.

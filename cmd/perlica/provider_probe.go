@@ -84,7 +84,7 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 	if err != nil {
 		return err
 	}
-	ctx, stop := a.signals(ctx, 0)
+	ctx, stop := catchSignals(ctx, 0)
 	defer stop.release()
 	go func() {
 		select {
@@ -94,7 +94,7 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 		}
 	}()
 	r := kernel.Probe(ctx, agent, kernel.ProbeOptions{
-		Dir: dir, Environ: a.environ, Servers: p.Servers(), Version: version, Redactor: redactor,
+		Dir: dir, Environ: a.environ, Servers: p.Servers(), Version: a.version, Redactor: redactor,
 	})
 	if err := a.printProbe(r, f.json); err != nil {
 		return err
@@ -103,9 +103,9 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 	case r.Err == nil:
 		return nil
 	case f.json:
-		return &exitError{code: 1}
+		return exitFailure.with(nil)
 	}
-	return &exitError{1, withHint(r.Err, "%s", probeHint(r))}
+	return exitFailure.with(withHint(r.Err, "%s", probeHint(r)))
 }
 
 // testedAgent finds the agent that is to be tested.

@@ -4,45 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/user"
-	"path/filepath"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/perlica/perlica/eventlog"
-	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
-
-// runFlags are the flags of run.
-type runFlags struct {
-	provider, agent  string
-	env              []string
-	session          string
-	cont             bool
-	inputID          string
-	file             string
-	attach           []string
-	cwd, model, mode string
-	permissions      string
-	waitPermissions  time.Duration
-	format           string
-	json, quiet      bool
-	thoughts         bool
-	timeout          time.Duration
-	wait, strict     bool
-
-	program string // the command, as it was typed
-	empty   string // a flag that was given the empty string
-}
 
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
@@ -91,7 +63,7 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 	cmd.MarkFlagsMutuallyExclusive("provider", "agent")
 	cmd.MarkFlagsMutuallyExclusive("session", "continue")
 	cmd.MarkFlagsMutuallyExclusive("json", "output-format")
-	a.completeRunFlags(cmd)
+	completeFlags(a, cmd)
 	return cmd
 }
 
@@ -110,22 +82,22 @@ func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
 	if err := f.checkFormat(); err != nil {
 		return err
 	}
-	ctx, stop := a.signals(cmd.Context(), f.timeout)
+	ctx, stop := catchSignals(cmd.Context(), f.timeout)
 	defer stop.release()
 	say := newPrinter(ctx, a, f, stop)
 	stop.tell(say.stopping)
 	res, err := a.answer(ctx, f, args, stop, say)
 	say.finish(res, err)
 	if err != nil {
-		return &exitError{runErrorCode(err), err}
+		return codeOfRefusal(err).with(err)
 	}
-	code := exitCode(res, f.strict)
+	code := codeOfRun(res, f.strict)
 	if say.failed != nil {
-		return &exitError{max(code, 1), withHint(fmt.Errorf("standard output: %w", say.failed),
-			"the call was made, and its answer is on record: perlica log show %s", res.Run)}
+		return max(code, exitFailure).with(withHint(fmt.Errorf("standard output: %w", say.failed),
+			"the call was made, and its answer is on record: perlica log show %s", res.Run))
 	}
 	if code != 0 {
-		return &exitError{code: code}
+		return code.with(nil)
 	}
 	return nil
 }
@@ -142,7 +114,7 @@ func (a *app) answer(ctx context.Context, f runFlags, args []string, stop *stopp
 	}
 	p, limit, err := a.limited(f.configFlags())
 	if err != nil {
-		return kernel.Result{}, &exitError{2, err}
+		return kernel.Result{}, exitUsage.with(err)
 	}
 	if limit != "" {
 		say.note("warning: " + limit)
@@ -153,7 +125,7 @@ func (a *app) answer(ctx context.Context, f runFlags, args []string, stop *stopp
 		if errors.As(err, &stopped) {
 			return kernel.Result{}, err
 		}
-		return kernel.Result{}, &exitError{2, err}
+		return kernel.Result{}, exitUsage.with(err)
 	}
 	if w := p.Config.Withheld; len(w) > 0 {
 		say.note("not trusted yet, left aside: " + strings.Join(w, "; ") + " (perlica config trust)")
@@ -163,59 +135,17 @@ func (a *app) answer(ctx context.Context, f runFlags, args []string, stop *stopp
 	}
 	r, done, err := a.open(ctx, p)
 	if err != nil {
-		return kernel.Result{}, &exitError{7, err}
+		return kernel.Result{}, exitLog.with(err)
 	}
 	res, err := a.runTurn(ctx, p, r, f, text, stop, say)
 	cerr := done()
 	if errors.Is(cerr, eventlog.ErrMoved) && err == nil && res.Err == nil { // what is on record may not be found again
-		return res, &exitError{7, cerr}
+		return res, exitLog.with(cerr)
 	}
 	if cerr != nil && err == nil && (res.Err == nil || res.Err.Type != provider.TypeRecord) {
 		say.note("warning: closing the log: " + cerr.Error()) // the outcome is on disk
 	}
 	return res, err
-}
-
-// checkFormat refuses an output format that there is none of.
-func (f runFlags) checkFormat() error {
-	switch f.format {
-	case "text", "json", "stream-json":
-		return nil
-	}
-	return usageErr("--output-format is text, json or stream-json, not %q", f.format)
-}
-
-// check refuses values that no later step would.
-func (f runFlags) check() error {
-	if f.empty != "" { // a variable that is not set: without an id, for one, a second run would call again
-		return usageErr("--%s is empty", f.empty)
-	}
-	switch policy.Mode(f.permissions) {
-	case "", policy.ModeAsk, policy.ModeReads, policy.ModeDeny, policy.ModeAllow:
-	default:
-		return usageErr("--permissions is ask, reads, deny or allow, not %q", f.permissions)
-	}
-	if f.timeout < 0 {
-		return usageErr("--timeout is negative: %s", f.timeout)
-	}
-	if f.waitPermissions < 0 {
-		return usageErr("--wait-permissions is negative: %s", f.waitPermissions)
-	}
-	if len(f.inputID) > 200 || !utf8.ValidString(f.inputID) || strings.ContainsFunc(f.inputID, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return usageErr("--input-id is at most 200 bytes of UTF-8 without control characters")
-	}
-	if _, err := provider.Environ(nil, f.env); err != nil {
-		return usageErr("--env: %w", err)
-	}
-	return nil
-}
-
-func (f runFlags) configFlags() map[string]string {
-	flags := map[string]string{}
-	if f.permissions != "" {
-		flags["permissions.mode"] = f.permissions
-	}
-	return flags
 }
 
 // runTurn recovers what earlier processes left, chooses session and agent, and runs.
@@ -224,19 +154,19 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 	if r.Unfinished() {
 		var err error
 		if recovered, err = r.Recover(ctx); err != nil {
-			return kernel.Result{}, &logError{err}
+			return kernel.Result{}, inLog(err)
 		}
 	}
 	for _, res := range recovered {
 		// Also with -q: somebody has to decide what became of it.
 		say.line(fmt.Sprintf("perlica: an earlier run did not end in order; its outcome is unknown and nothing was sent again: perlica log show %s", res.Run))
 	}
-	session, err := a.session(ctx, r, f)
+	session, err := f.find(ctx, r)
 	if err != nil {
 		return kernel.Result{}, err
 	}
 	c, badDir := f.choice()
-	agent, err := a.chooseAgent(ctx, p, r, f, c, session)
+	agent, err := f.chooseAgent(ctx, p, r, c, session)
 	if err != nil {
 		return kernel.Result{}, err
 	}
@@ -265,88 +195,4 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 		err = withHint(err, "another input takes another --input-id; what was called: perlica log show %s", short(other.Run))
 	}
 	return res, err
-}
-
-// choice is what the flags say of the agent.
-func (f runFlags) choice() (c project.Choice, err error) {
-	c = project.Choice{Provider: f.provider, Command: f.agent, Env: f.env, Model: f.model, Mode: f.mode}
-	if f.cwd != "" {
-		if c.Dir, err = filepath.Abs(f.cwd); err != nil {
-			return c, err
-		}
-		if info, err := os.Stat(c.Dir); err != nil || !info.IsDir() {
-			return c, usageErr("--cwd %s: no such directory", f.cwd)
-		}
-	}
-	return c, nil
-}
-
-// input is a text as what is to be answered.
-func (f runFlags) input(a *app, text string) kernel.Input {
-	return kernel.Input{ID: event.InputID(f.inputID), Text: text, Attachments: f.attach, Source: "run", Sender: userName(a.getenv)}
-}
-
-// session finds the session that -s or -c names; without either it is a new one.
-func (a *app) session(ctx context.Context, r *kernel.Runner, f runFlags) (s kernel.Session, err error) {
-	if f.session == "" && !f.cont {
-		return kernel.Session{}, nil
-	}
-	view, err := r.Sessions(ctx)
-	if err != nil {
-		return kernel.Session{}, &logError{err}
-	}
-	defer func() { err = errors.Join(err, view.Close()) }()
-	if f.cont {
-		s, err := view.Latest(ctx)
-		if errors.Is(err, kernel.ErrNoSession) {
-			err = withHint(fmt.Errorf("%w: nothing was run here yet", err), "leave out -c for a first session, or choose another log with --context")
-		}
-		return s, err
-	}
-	return view.Find(ctx, f.session)
-}
-
-// chooseAgent finds the agent that answers in a session.
-func (a *app) chooseAgent(ctx context.Context, p *project.Project, r *kernel.Runner, f runFlags, c project.Choice, s kernel.Session) (kernel.Agent, error) {
-	agent, err := p.Agent(c, s)
-	var gone *project.GoneError
-	var other *project.OtherAgentError
-	switch {
-	case errors.As(err, &gone):
-		err = &exitError{2, goneHint(ctx, r, f, s, err)}
-	case errors.As(err, &other):
-		err = withHint(&exitError{2, err}, "leave out -s and -c for a new session")
-	case err != nil:
-		err = &exitError{2, err}
-	}
-	return agent, err
-}
-
-// goneHint says how to go on with a session whose agent no configuration knows: it was
-// named with --agent. The record has its command line; only a person may start it again.
-func goneHint(ctx context.Context, r *kernel.Runner, f runFlags, s kernel.Session, err error) error {
-	command, rerr := r.AgentCommand(ctx, s.ID)
-	switch {
-	case rerr != nil:
-		return errors.Join(err, rerr)
-	case len(command) == 0:
-		return withHint(err, "if it was begun with --agent, say --agent again")
-	case filepath.Base(command[0]) != s.Provider:
-		return withHint(err, "it was in the configuration: put it back there; its last command line was: %s", kernel.CommandLine(command))
-	}
-	return withHint(err, "it was begun with --agent; to go on with the same agent: %s",
-		kernel.CommandLine(append(strings.Fields(f.program), "-s", shortSession(s), "--agent", kernel.CommandLine(command))))
-}
-
-// userName names who answers and who asks.
-func userName(getenv func(string) string) string {
-	if u, err := user.Current(); err == nil && u.Username != "" {
-		return u.Username
-	}
-	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
-		if s := getenv(name); s != "" {
-			return s
-		}
-	}
-	return "user"
 }

@@ -70,7 +70,7 @@ func (a *app) serve(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, closeChannels()) }()
 	screen := newServiceScreen(a)
 	b, err = service.Open(ctx, service.Options{
-		Runner: runner, Context: p.Config.ContextID, Version: version,
+		Runner: runner, Context: p.Config.ContextID, Version: a.version,
 		View: paths.Bridge, Lock: paths.Lock, Files: paths.Files, Channels: list, Settings: serviceSettings(p),
 		Setup: func(id event.SessionID, provider string) (kernel.Setup, error) {
 			return p.Conversation(context.Background(), runner, id, provider)

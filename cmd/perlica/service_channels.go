@@ -31,7 +31,7 @@ var errNoChannel = errors.New("no channel is enabled")
 func servedChannels(p *project.Project) (names []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(p.Config.Service.Channels)) {
 		if channels[name] == nil {
-			return nil, &exitError{2, withHint(fmt.Errorf("service.channels: there is no channel %q", name), "see 'perlica service channel list'")}
+			return nil, exitUsage.with(withHint(fmt.Errorf("service.channels: there is no channel %q", name), "see 'perlica service channel list'"))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(channels)) {
@@ -40,7 +40,7 @@ func servedChannels(p *project.Project) (names []string, err error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, withHint(&exitError{2, errNoChannel}, "'perlica service channel enable local'")
+		return nil, withHint(exitUsage.with(errNoChannel), "'perlica service channel enable local'")
 	}
 	return names, nil
 }
@@ -65,7 +65,7 @@ func (a *app) openChannels(p *project.Project, paired func(channel, contact stri
 	for _, name := range names { // all are looked at before the first one listens
 		open, err := channels[name](a, p, func(contact string) bool { return paired(name, contact) })
 		if err != nil {
-			return nil, done, &exitError{2, fmt.Errorf("channel %s: %w", name, err)}
+			return nil, done, exitUsage.with(fmt.Errorf("channel %s: %w", name, err))
 		}
 		opens = append(opens, open)
 	}
@@ -176,7 +176,7 @@ func (a *app) testChannel(ctx context.Context, name string) error {
 	}
 	open, err := channels[name](a, p, nil)
 	if err != nil {
-		return &exitError{2, err}
+		return exitUsage.with(err)
 	}
 	c, err := open()
 	if err != nil {

@@ -141,7 +141,7 @@ admin changes what stays and, with approve, answers everybody's questions.`,
 			}
 			rs, err := service.ParseRights(rights)
 			if err != nil {
-				return &exitError{2, err}
+				return exitUsage.with(err)
 			}
 			p, err := a.locate(nil)
 			if err != nil {

@@ -134,12 +134,3 @@ func (a *app) setups(p *project.Project) (list []service.Setup) {
 	}
 	return list
 }
-
-// hintIn is what to do about an error, as far as the error says it.
-func hintIn(err error) string {
-	var h *hinted
-	if errors.As(err, &h) {
-		return h.hint
-	}
-	return ""
-}

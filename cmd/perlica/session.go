@@ -26,50 +26,6 @@ without -s or -c makes a session of its own, which is listed with --all only.`,
 		a.sessionShowCommand(), a.sessionRenameCommand(), a.sessionDeleteCommand(), a.sessionExportCommand())
 }
 
-// completeSessions gives shells the sessions that are listed.
-func (a *app) completeSessions(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	var names []string
-	err := a.viewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *eventlog.Reader) error {
-		list, err := view.List(cmd.Context(), false)
-		for _, s := range list {
-			names = append(names, sessionName(s, string(s.ID))+"\t"+oneLine(s.Title))
-		}
-		return err
-	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-}
-
-// sessionName is a session's name, or else the given part of its id.
-func sessionName(s kernel.Session, id string) string {
-	if s.Name != "" {
-		return s.Name
-	}
-	return id
-}
-
-// viewingSessions calls f with the view of the context's sessions and its log, both open
-// for reading.
-func (a *app) viewingSessions(ctx context.Context, f func(view *kernel.Sessions, log *eventlog.Reader) error) error {
-	return a.reading(ctx, func(log *eventlog.Reader, p *project.Project) (err error) {
-		paths, err := p.Workspace.Context(p.Config.ContextID)
-		if err != nil {
-			return err
-		}
-		view, remove, err := openView(paths.Sessions, func(path string) (*kernel.Sessions, error) {
-			return kernel.OpenSessions(ctx, log, path)
-		})
-		if err != nil {
-			return err
-		}
-		defer remove()
-		defer func() { err = errors.Join(err, view.Close()) }()
-		return f(view, log)
-	})
-}
-
 // changingSession finds a session and calls f with the context open for writing. A
 // context without a log is not made for that.
 func (a *app) changingSession(ctx context.Context, ref string, f func(r *kernel.Runner, s kernel.Session) error) error {
@@ -82,19 +38,6 @@ func (a *app) changingSession(ctx context.Context, ref string, f func(r *kernel.
 		return err
 	}
 	return a.writing(ctx, func(r *kernel.Runner, _ *project.Project) error { return f(r, s) })
-}
-
-// writing calls f with the context open for writing.
-func (a *app) writing(ctx context.Context, f func(r *kernel.Runner, p *project.Project) error) error {
-	p, err := a.locate(nil)
-	if err != nil {
-		return err
-	}
-	r, done, err := a.open(ctx, p)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f(r, p), done())
 }
 
 func (a *app) sessionListCommand() *cobra.Command {
@@ -183,7 +126,7 @@ func (a *app) sessionNew(ctx context.Context, r *kernel.Runner, p *project.Proje
 		agent, err = p.Resolver().Named(provider)
 	}
 	if err != nil {
-		return &exitError{2, err}
+		return exitUsage.with(err)
 	}
 	if agent.Why != "" {
 		a.note("it is " + agent.ID + "'s: " + agent.Why)
@@ -213,14 +156,6 @@ func (a *app) sessionUseCommand() *cobra.Command {
 			})
 		},
 	}
-}
-
-// describeSession names a session so that it can be told from others.
-func describeSession(s kernel.Session) string {
-	if s.Name == "" {
-		return string(s.ID)
-	}
-	return fmt.Sprintf("%s (%s)", s.Name, s.ID)
 }
 
 func (a *app) sessionCurrentCommand() *cobra.Command {

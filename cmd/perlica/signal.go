@@ -23,9 +23,9 @@ type stopper struct {
 	onStop func() // called at the first step
 }
 
-// signals makes Ctrl-C, SIGTERM, SIGHUP and the timeout stop the run. A closed pipe must
+// catchSignals makes Ctrl-C, SIGTERM, SIGHUP and the timeout stop the run. A closed pipe must
 // not kill Perlica in the middle of a turn: writing to it fails instead.
-func (a *app) signals(ctx context.Context, timeout time.Duration) (context.Context, *stopper) {
+func catchSignals(ctx context.Context, timeout time.Duration) (context.Context, *stopper) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s := newStopper(cancel)
 	ch := make(chan os.Signal, 2)

@@ -42,9 +42,6 @@ func newTurnView(a *app, say *printer) *turnView {
 	return v
 }
 
-// isDumb reports whether the terminal is one that cannot be drawn on.
-func isDumb(a *app) bool { return a.getenv("TERM") == "dumb" }
-
 func (v *turnView) update(n kernel.Updated) {
 	if n.Kind != provider.AgentThoughtChunk {
 		v.endThought()

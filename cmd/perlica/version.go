@@ -16,7 +16,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Short: "Print the version",
 		Args:  exactly(),
 		RunE: func(*cobra.Command, []string) error {
-			v := version
+			v := a.version
 			if info, ok := debug.ReadBuildInfo(); ok && v == "devel" && info.Main.Version != "" && info.Main.Version != "(devel)" {
 				v = info.Main.Version
 			}
