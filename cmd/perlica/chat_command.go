@@ -126,7 +126,7 @@ func (c *chat) export(path string) {
 		c.a.complain(withHint(fmt.Errorf("%s is there already", path), "choose another name; 'perlica session export -o' replaces files"))
 		return
 	}
-	if err := c.a.logExport(c.ctx, &c.r.Log().Reader, c.p, f); err != nil {
+	if err := writeExport(c.ctx, c.a, &c.r.Log().Reader, c.p, f); err != nil {
 		c.a.complain(err)
 	}
 }

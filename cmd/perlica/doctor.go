@@ -19,7 +19,7 @@ import (
 	"github.com/perlica/perlica/service"
 )
 
-func (a *app) doctorCommand() *cobra.Command {
+func (a *app) doctorCommand(setups func(*project.Project) []service.Setup) *cobra.Command {
 	var format string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -41,7 +41,7 @@ and what is made to try whether a folder can be written is removed again.`,
 			if format != "text" && format != "json" {
 				return usageErr("--format is text or json, not %q", format)
 			}
-			return a.doctor(cmd.Context(), format == "json")
+			return a.doctor(cmd.Context(), setups, format == "json")
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "text", "the `format`: text or json")
@@ -61,7 +61,7 @@ type doctorReport struct {
 	Checks  []checkup.Check `json:"checks"`
 }
 
-func (a *app) doctor(ctx context.Context, asJSON bool) error {
+func (a *app) doctor(ctx context.Context, setups func(*project.Project) []service.Setup, asJSON bool) error {
 	p, err := a.locate(nil)
 	rep := doctorReport{Schema: streamjson.Schema, Version: a.version, Checks: []checkup.Check{}}
 	var failed error
@@ -81,7 +81,7 @@ func (a *app) doctor(ctx context.Context, asJSON bool) error {
 		Dirs: p.Dirs, Workspace: p.Workspace, Config: p.Config, Broken: err, Agents: p.Resolver(), Auditor: report.NewAuditor,
 	}.Run(ctx, take)
 	if err == nil {
-		a.checkBridge(ctx, p, take)
+		a.checkBridge(ctx, p, setups(p), take)
 	}
 	rep.OK = rep.Failed == 0
 	if asJSON {
@@ -100,8 +100,8 @@ func (a *app) doctor(ctx context.Context, asJSON bool) error {
 
 // checkBridge looks at the messaging bridge. Its view is built in a temporary folder: nothing
 // in the project is changed.
-func (a *app) checkBridge(ctx context.Context, p *project.Project, report func(checkup.Check)) {
-	c := service.Checkup{Lock: p.Workspace.Service().Lock, Setups: a.setups(p)}
+func (a *app) checkBridge(ctx context.Context, p *project.Project, setups []service.Setup, report func(checkup.Check)) {
+	c := service.Checkup{Lock: p.Workspace.Service().Lock, Setups: setups}
 	if log, _, err := a.reader(ctx, p); err == nil { // else the log's own checks say why
 		defer func() { _ = log.Close() }() // read from only
 		if dir, err := os.MkdirTemp("", "perlica-view-"); err == nil {

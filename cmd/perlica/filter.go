@@ -26,8 +26,8 @@ type logFilter struct {
 	json          bool
 }
 
-func (a *app) addLogFilter(cmd *cobra.Command, f *logFilter) {
-	a.addReferences(cmd, f)
+func addLogFilter(a *app, cmd *cobra.Command, f *logFilter) {
+	addReferences(a, cmd, f)
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.types, "type", nil, "only events of this `type`; may be repeated, and a glob such as 'llm.*'")
 	fl.BoolVar(&f.facts, "facts", false, "only facts, without the lines of the protocol")
@@ -36,13 +36,13 @@ func (a *app) addLogFilter(cmd *cobra.Command, f *logFilter) {
 }
 
 // addReferences adds the flags that say which run, which session and which time.
-func (a *app) addReferences(cmd *cobra.Command, f *logFilter) {
+func addReferences(a *app, cmd *cobra.Command, f *logFilter) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.run, "run", "", "only events of this `run`: its id, the beginning or end of it, or its input's id")
 	fl.StringVarP(&f.session, "session", "s", "", "only events of this `session`: its id, the beginning or end of it, or its name")
 	fl.StringVar(&f.since, "since", "", "only events since then: 7d, 2h, 2026-11-21, or RFC 3339 (a `time`)")
 	fl.StringVar(&f.before, "before", "", "only events before then (a `time`)")
-	completeFlag(cmd, "run", a.completeRuns)
+	completeFlag(cmd, "run", completeRuns(a))
 	completeFlag(cmd, "session", a.completeSessions)
 }
 
@@ -142,21 +142,23 @@ func completeTypes(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 }
 
 // completeRuns gives shells the newest runs.
-func (a *app) completeRuns(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	const newest = 20
-	var names []string
-	err := a.reading(cmd.Context(), func(log *eventlog.Reader, _ *project.Project) error {
-		q := event.Query{Types: []event.Type{event.MessageReceived}, Newest: true, Limit: newest}
-		for e, err := range log.Events(cmd.Context(), q) {
-			if err != nil {
-				return err
+func completeRuns(a *app) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		const newest = 20
+		var names []string
+		err := a.reading(cmd.Context(), func(log *eventlog.Reader, _ *project.Project) error {
+			q := event.Query{Types: []event.Type{event.MessageReceived}, Newest: true, Limit: newest}
+			for e, err := range log.Events(cmd.Context(), q) {
+				if err != nil {
+					return err
+				}
+				names = append(names, string(e.Run)+"\t"+oneLine(report.Summarize(e)))
 			}
-			names = append(names, string(e.Run)+"\t"+oneLine(report.Summarize(e)))
+			return nil
+		})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }

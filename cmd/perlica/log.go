@@ -12,5 +12,5 @@ It is append-only: nothing on it is changed or reordered. These commands read it
 prune takes something away, and says so on the log. See docs/log.md and docs/evidence.md.`,
 		a.logTailCommand(), a.logShowCommand(), a.logSearchCommand(), a.logVerifyCommand(),
 		a.logCheckpointCommand(), a.logProveCommand(), a.logKeyCommand(), a.logOpenCommand(), a.logResolveCommand(),
-		a.logStatsCommand(), a.logExportCommand(), a.logImportCommand(), a.logPruneCommand(), a.logTrustCommand())
+		a.logStatsCommand(), exportCommand(a), a.logImportCommand(), a.logPruneCommand(), a.logTrustCommand())
 }

@@ -8,11 +8,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,7 +31,8 @@ type exportFlags struct {
 	format    string
 }
 
-func (a *app) logExportCommand() *cobra.Command {
+// exportCommand is log export.
+func exportCommand(a *app) *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
 		Use: "export", Annotations: reads.on(),
@@ -60,10 +58,10 @@ Exit codes: 0 it was written; 1 it was not, or the log is damaged.`,
   perlica log export --session my-session --since 7d | gzip > week.jsonl.gz`,
 		Args: exactly(), ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.export(cmd.Context(), f)
+			return runExport(cmd.Context(), a, f)
 		},
 	}
-	a.addReferences(cmd, &f.logFilter)
+	addReferences(a, cmd, &f.logFilter)
 	addExportFlags(cmd, &f)
 	return cmd
 }
@@ -77,8 +75,8 @@ func addExportFlags(cmd *cobra.Command, f *exportFlags) {
 	completeFlag(cmd, "format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// export is log export and session export.
-func (a *app) export(ctx context.Context, f exportFlags) error {
+// runExport is log export and session export.
+func runExport(ctx context.Context, a *app, f exportFlags) error {
 	if _, ok := exportFormats()[f.format]; !ok {
 		return withHint(usageErr("there is no format %q", f.format), "there is %s", strings.Join(formatNames(), ", "))
 	}
@@ -87,11 +85,12 @@ func (a *app) export(ctx context.Context, f exportFlags) error {
 		left = "what was written has no end"
 	}
 	return interruptible(ctx, left, func(ctx context.Context) error {
-		return a.reading(ctx, func(log *eventlog.Reader, p *project.Project) error { return a.logExport(ctx, log, p, f) })
+		return a.reading(ctx, func(log *eventlog.Reader, p *project.Project) error { return writeExport(ctx, a, log, p, f) })
 	})
 }
 
-func (a *app) logExport(ctx context.Context, log *eventlog.Reader, p *project.Project, f exportFlags) error {
+// writeExport writes a part of a log that is open.
+func writeExport(ctx context.Context, a *app, log *eventlog.Reader, p *project.Project, f exportFlags) error {
 	write := exportFormats()[f.format]
 	q, err := f.query(ctx, log, time.Now())
 	if err != nil {
@@ -163,31 +162,4 @@ func masked(redactor *redact.Redactor, payload []byte) bool {
 	}
 	text := string(line.Head)
 	return redactor.Text(text) != text
-}
-
-// interruptible calls f with a context that Ctrl-C ends; a second one ends the process. left
-// says what that leaves behind.
-func interruptible(ctx context.Context, left string, f func(ctx context.Context) error) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	defer context.AfterFunc(ctx, stop)()
-	err := f(ctx)
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return errors.New("interrupted; " + left)
-	}
-	return err
-}
-
-// progress shows on a terminal how far into a log something is, which may be one of which
-// nothing is known yet. done takes the line away; it may be called again.
-func (a *app) progress(ctx context.Context, doing string, log *eventlog.Reader) (f func(int64), done func()) {
-	of := ""
-	if log != nil {
-		if size, _, err := log.Head(ctx); err == nil {
-			of = fmt.Sprintf(" of %d", size)
-		}
-	}
-	status := term.NewStatus(a.stderr, term.StatusWidth(a.stderr, a.getenv), a.styles(a.stderr), term.SystemClock())
-	return func(seq int64) { status.Set(fmt.Sprintf("%s: event %d%s", doing, seq, of)) },
-		func() { _ = status.Close() } // errors of the terminal are nobody's business
 }

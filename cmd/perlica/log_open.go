@@ -160,7 +160,7 @@ input's id stays used. A later judgement takes the place of an earlier one; both
 the log. RUN is named as for 'perlica log show'.`,
 		Example: `  perlica log resolve 1a2b3c4d --sent --note "the commit it made is there"
   perlica log resolve job-17 --not-sent --note "the provider's list of requests has none"`,
-		Args: exactly("RUN"), ValidArgsFunction: completeFirst(a.completeRuns),
+		Args: exactly("RUN"), ValidArgsFunction: completeFirst(completeRuns(a)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case sent == notSent:

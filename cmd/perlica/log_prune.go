@@ -53,7 +53,7 @@ logs/ are not touched. See docs/retention.md.`,
 	fl.StringVar(&f.why, "why", "", "a `text` for the record")
 	fl.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	fl.BoolVarP(&f.dryRun, "dry-run", "n", false, "say what would be removed, and remove nothing")
-	completeFlag(cmd, "run", a.completeRuns)
+	completeFlag(cmd, "run", completeRuns(a))
 	completeFlag(cmd, "session", a.completeSessions)
 	completeFlag(cmd, "keep", cobra.FixedCompletions([]string{"facts"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd

@@ -40,14 +40,14 @@ With --type or --json the events themselves are listed.`,
   perlica log show 1a2b3c4d --type 'interaction.*'
   perlica log show my-session --since 2h
   perlica log show 1a2b3c4d --json > run.ndjson`,
-		Args: exactly("RUN, SESSION, SEQ or EVENT-ID"), ValidArgsFunction: completeFirst(a.completeRuns),
+		Args: exactly("RUN, SESSION, SEQ or EVENT-ID"), ValidArgsFunction: completeFirst(completeRuns(a)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.reading(cmd.Context(), func(log *eventlog.Reader, _ *project.Project) error {
 				return quiet(a.logShow(cmd.Context(), log, args[0], f))
 			})
 		},
 	}
-	a.addLogFilter(cmd, &f)
+	addLogFilter(a, cmd, &f)
 	return cmd
 }
 

@@ -60,7 +60,7 @@ all events that match are shown, unless -n says how many.`,
 	}
 	cmd.Flags().IntVarP(&n, "lines", "n", tailDefault, "how many events; -1 for all")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is added, until Ctrl-C")
-	a.addLogFilter(cmd, &f)
+	addLogFilter(a, cmd, &f)
 	return cmd
 }
 
@@ -230,12 +230,4 @@ func outputErr(err error) error {
 		return nil
 	}
 	return fmt.Errorf("standard output: %w", err)
-}
-
-// quiet drops the error of a pipe that its reader closed: whoever did that has had enough.
-func quiet(err error) error {
-	if isClosedPipe(err) {
-		return nil
-	}
-	return err
 }

@@ -85,9 +85,9 @@ retried, and every step is on an append-only log.`,
 	root.PersistentFlags().StringVar(&a.contextFlag, "context", "", "use another set of databases, by its `name`")
 	root.Flags().BoolVar(&a.serviceFlag, "service", false, "run the messaging bridge in the foreground: the same as 'perlica service'")
 	commands := map[string]func() *cobra.Command{
-		"agent": a.agentCommand, "chat": a.chatCommand, "config": a.configCommand, "doctor": a.doctorCommand, "init": a.initCommand,
+		"agent": a.agentCommand, "chat": a.chatCommand, "config": a.configCommand, "doctor": func() *cobra.Command { return a.doctorCommand(a.setups) }, "init": a.initCommand,
 		"log": a.logCommand, "pending": a.pendingCommand, "phone": a.phoneCommand, "policy": a.policyCommand, "provider": a.providerCommand,
-		"run": a.runCommand, "service": a.serviceCommand, "session": a.sessionCommand, "version": a.versionCommand, "watch": a.watchCommand,
+		"run": a.runCommand, "service": func() *cobra.Command { return a.serviceCommand(a.logTailCommand()) }, "session": a.sessionCommand, "version": a.versionCommand, "watch": a.watchCommand,
 	}
 	if len(args) > 0 && commands[args[0]] != nil { // the others would be built for nothing
 		root.AddCommand(commands[args[0]]())

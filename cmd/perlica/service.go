@@ -20,7 +20,7 @@ import (
 	"github.com/perlica/perlica/service"
 )
 
-func (a *app) serviceCommand() *cobra.Command {
+func (a *app) serviceCommand(tail *cobra.Command) *cobra.Command {
 	cmd := group("service", "Let people drive the agent from a phone",
 		`Run the messaging bridge in the foreground: it takes messages from its channels,
 acknowledges them, answers them one after the other, and asks its questions there.
@@ -31,7 +31,7 @@ the code that is shown into the phone.
 SIGTERM and Ctrl-C let the turn under way end, for a while, and then cancel it; a second one
 ends at once, and the next start tells what is known. SIGHUP reads the configuration again.`,
 		a.serviceStatusCommand(), a.servicePairCommand(), a.serviceUnpairCommand(), a.serviceContactsCommand(),
-		a.serviceChannelCommand(), a.serviceLogsCommand())
+		a.serviceChannelCommand(), serviceLogsCommand(tail))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) }
 	cmd.Annotations = acts.on()
 	return cmd

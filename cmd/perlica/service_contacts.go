@@ -293,8 +293,8 @@ func (a *app) confirmContact(ctx context.Context, ref string) error {
 	})
 }
 
-func (a *app) serviceLogsCommand() *cobra.Command {
-	cmd := a.logTailCommand()
+// serviceLogsCommand makes of a command that shows the log one that shows what the bridge recorded.
+func serviceLogsCommand(cmd *cobra.Command) *cobra.Command {
 	cmd.Use, cmd.Short = "logs", "Show what the bridge recorded: 'perlica log tail' with its events"
 	cmd.Long, cmd.Example = "", "  perlica service logs -f"
 	run := cmd.RunE

@@ -95,7 +95,7 @@ func (a *app) sessionExportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.export(cmd.Context(), f)
+			return runExport(cmd.Context(), a, f)
 		},
 	}
 	addExportFlags(cmd, &f)

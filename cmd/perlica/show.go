@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 )
@@ -141,3 +142,17 @@ func (a *app) aside(c *config.Config) {
 
 // maxInput is the longest text that is taken.
 const maxInput = 32 << 20
+
+// progress shows on a terminal how far into a log something is, which may be one of which
+// nothing is known yet. done takes the line away; it may be called again.
+func (a *app) progress(ctx context.Context, doing string, log *eventlog.Reader) (f func(int64), done func()) {
+	of := ""
+	if log != nil {
+		if size, _, err := log.Head(ctx); err == nil {
+			of = fmt.Sprintf(" of %d", size)
+		}
+	}
+	status := term.NewStatus(a.stderr, term.StatusWidth(a.stderr, a.getenv), a.styles(a.stderr), term.SystemClock())
+	return func(seq int64) { status.Set(fmt.Sprintf("%s: event %d%s", doing, seq, of)) },
+		func() { _ = status.Close() } // errors of the terminal are nobody's business
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"sync"
@@ -107,3 +108,24 @@ func (s *stopper) tell(f func()) {
 
 // release gives the signals back.
 func (s *stopper) release() { s.end(nil) }
+
+// interruptible calls f with a context that Ctrl-C ends; a second one ends the process. left
+// says what that leaves behind.
+func interruptible(ctx context.Context, left string, f func(ctx context.Context) error) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	defer context.AfterFunc(ctx, stop)()
+	err := f(ctx)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return errors.New("interrupted; " + left)
+	}
+	return err
+}
+
+// quiet drops the error of a pipe that its reader closed: whoever did that has had enough.
+func quiet(err error) error {
+	if isClosedPipe(err) {
+		return nil
+	}
+	return err
+}
