@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		"perlica": func() {
 			leaveAtOnce()
 			a := newApp(version)
-			a.system = cmp.Or(os.Getenv("TEST_SYSTEM"), a.system)
+			a.System = cmp.Or(os.Getenv("TEST_SYSTEM"), a.System)
 			os.Exit(a.main(os.Args[1:]))
 		},
 		"imsg": func() { os.Exit(imsg(os.Args[1:])) },
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 // answerOften answers a question several times at once, when a line comes, and prints what came
 // of each.
 func answerOften(a *app, id, option, by, times string) error {
-	return a.writing(context.Background(), func(r *kernel.Runner, _ *project.Project) error {
+	return a.Writing(context.Background(), func(r *kernel.Runner, _ *project.Project) error {
 		q, err := report.FindQuestion(context.Background(), &r.Log().Reader, id)
 		if err != nil {
 			return err

@@ -1,0 +1,14 @@
+package dialog
+
+import (
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/streamjson"
+)
+
+// emit prints a notice as one line of stream-json.
+func (p *Printer) emit(n kernel.Notice) {
+	line := streamjson.NewLine(n)
+	p.n++
+	line["n"] = p.n
+	p.json(line)
+}
