@@ -61,12 +61,25 @@ var mayImport = map[string][]string{
 	"cmd/bench/bare":       {},
 
 	"service/telegram/telegramtest": {},
-	"cmd/perlica": {
-		"cmd/perlica/term", "cmd/perlica/editor", "cmd/perlica/markdown", "service", "service/local", "service/telegram", "service/webhook",
-		"service/imessage", "kernel", "kernel/checkup", "kernel/command", "kernel/config",
-		"kernel/fact", "kernel/logtrust", "kernel/project", "kernel/report", "kernel/streamjson", "provider", "provider/descent", "provider/predictable", "policy", "interaction", "interaction/card", "eventlog", "eventlog/event", "eventlog/evidence",
-		"eventlog/redact", "eventlog/trail", "eventlog/witness",
-	},
+	"cmd/perlica/exitcode":          {"eventlog", "eventlog/evidence", "kernel", "kernel/config", "kernel/streamjson", "provider"},
+	"cmd/perlica/printing":          {"cmd/perlica/term", "eventlog/event", "interaction", "interaction/card", "kernel", "provider"},
+	"cmd/perlica/signals":           {"kernel", "kernel/streamjson"},
+	"cmd/perlica/cli":               {"cmd/perlica/exitcode", "cmd/perlica/printing", "cmd/perlica/signals", "cmd/perlica/term", "eventlog", "interaction", "kernel", "kernel/config", "kernel/logtrust", "kernel/project", "policy", "provider", "provider/descent"},
+	"cmd/perlica/selection":         {"cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/printing", "eventlog", "eventlog/event", "kernel/project", "kernel/report"},
+	"cmd/perlica/export":            {"cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/printing", "cmd/perlica/selection", "cmd/perlica/signals", "cmd/perlica/term", "eventlog", "eventlog/event", "eventlog/redact", "kernel/fact", "kernel/project", "kernel/report"},
+	"cmd/perlica/dialog":            {"cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/markdown", "cmd/perlica/printing", "cmd/perlica/signals", "cmd/perlica/term", "eventlog/event", "interaction", "interaction/card", "kernel", "kernel/project", "kernel/streamjson", "policy", "provider"},
+	"cmd/perlica/run":               {"cmd/perlica/cli", "cmd/perlica/dialog", "cmd/perlica/exitcode", "cmd/perlica/printing", "cmd/perlica/signals", "eventlog", "kernel", "kernel/project", "policy", "provider"},
+	"cmd/perlica/chat":              {"cmd/perlica/cli", "cmd/perlica/dialog", "cmd/perlica/editor", "cmd/perlica/exitcode", "cmd/perlica/export", "cmd/perlica/markdown", "cmd/perlica/printing", "cmd/perlica/selection", "cmd/perlica/signals", "cmd/perlica/term", "eventlog", "eventlog/event", "interaction/card", "kernel", "kernel/command", "kernel/project", "kernel/streamjson", "policy"},
+	"cmd/perlica/watch":             {"cmd/perlica/cli", "cmd/perlica/dialog", "cmd/perlica/printing", "cmd/perlica/signals", "cmd/perlica/term", "eventlog", "interaction", "kernel", "kernel/project"},
+	"cmd/perlica/log":               {"cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/export", "cmd/perlica/printing", "cmd/perlica/selection", "cmd/perlica/signals", "cmd/perlica/term", "eventlog", "eventlog/event", "eventlog/evidence", "eventlog/witness", "interaction/card", "kernel", "kernel/config", "kernel/fact", "kernel/logtrust", "kernel/project", "kernel/report"},
+	"cmd/perlica/pending":           {"cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/printing", "cmd/perlica/term", "eventlog", "interaction", "interaction/card", "kernel", "kernel/project", "kernel/report"},
+	"cmd/perlica/service":           {"cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/printing", "cmd/perlica/signals", "cmd/perlica/term", "eventlog", "eventlog/event", "kernel", "kernel/command", "kernel/config", "kernel/project", "service", "service/imessage", "service/local", "service/telegram", "service/webhook"},
+	"cmd/perlica/session":           {"cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/export", "cmd/perlica/printing", "cmd/perlica/term", "eventlog", "eventlog/event", "kernel", "kernel/fact", "kernel/project", "kernel/report"},
+	"cmd/perlica/policy":            {"cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/printing", "cmd/perlica/term", "eventlog", "kernel", "kernel/project", "kernel/report", "policy"},
+	"cmd/perlica/provider":          {"cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/printing", "cmd/perlica/signals", "cmd/perlica/term", "eventlog/redact", "kernel", "kernel/config", "kernel/project", "provider"},
+	"cmd/perlica/config":            {"cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/term", "kernel/config", "kernel/project"},
+	"cmd/perlica/doctor":            {"cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/printing", "cmd/perlica/term", "kernel/checkup", "kernel/project", "kernel/report", "kernel/streamjson", "service"},
+	"cmd/perlica":                   {"cmd/perlica/chat", "cmd/perlica/cli", "cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/exitcode", "cmd/perlica/log", "cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/term", "cmd/perlica/watch", "kernel/project", "provider/predictable", "service"},
 }
 
 // mayImportInTests is what tests need beside that.
@@ -80,35 +93,35 @@ var mayImportInTests = map[string][]string{
 	"service":        {"provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
 
 	"service/telegram": {"service/telegram/telegramtest"},
-	"cmd/perlica":      {"service/telegram/telegramtest"},
+	"cmd/perlica":      {"eventlog", "eventlog/event", "eventlog/evidence", "interaction", "kernel", "kernel/command", "kernel/report", "kernel/streamjson", "policy", "provider", "service/telegram/telegramtest", "service/webhook"},
 }
 
 // only lists who may import what is not ours: who starts processes, listens to signals,
 // opens a socket, speaks SQL, is a command line.
 var only = map[string][]string{
-	"os/exec":                          {"provider", "provider/predictable", "kernel/project", "service", "service/imessage", "cmd/perlica", "cmd/bench"}, // of service see onlyName
-	"os/signal":                        {"cmd/perlica"},
-	"net":                              {"interaction", "service/local", "service/webhook", "cmd/perlica"},                                     // of cmd/perlica see onlyName
+	"os/exec":                          {"provider", "provider/predictable", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/bench"}, // of service see onlyName
+	"os/signal":                        {"cmd/perlica", "cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/signals", "cmd/perlica/watch"},
+	"net":                              {"interaction", "service/local", "service/webhook", "cmd/perlica/service"},                             // of cmd/perlica/service see onlyName
 	"net/http":                         {"eventlog/witness", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
 	"plugin":                           {},
-	"github.com/spf13/cobra":           {"cmd/perlica"},
+	"github.com/spf13/cobra":           {"cmd/perlica", "cmd/perlica/chat", "cmd/perlica/cli", "cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/log", "cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/selection", "cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/watch"},
 	"github.com/chzyer/readline":       {"cmd/perlica/editor"},
 	"golang.org/x/term":                {"cmd/perlica/term"},
 	"modernc.org/sqlite":               {"eventlog", "cmd/bench/bare"},
 	"zombiezen.com/go/sqlite":          {"eventlog"},
 	"golang.org/x/mod/sumdb/tlog":      {"eventlog", "eventlog/event", "eventlog/evidence"},
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
-	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica"},
+	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica/config"},
 	"mvdan.cc/sh/v3/syntax":            {"policy", "kernel"}, // of kernel see onlyName
 }
 
 // onlyName is finer: of these packages, a folder uses nothing but the names listed.
 var onlyName = map[string]map[string][]string{
-	"os/exec":                         {"cmd/perlica": {"LookPath", "Command"}, "kernel/project": {"LookPath"}, "service": {}}, // the user's own editor
-	"net":                             {"cmd/perlica": {"Dial"}},
+	"os/exec":                         {"cmd/perlica/chat": {"LookPath", "Command"}, "kernel/project": {"LookPath"}, "service": {}}, // the user's own editor
+	"net":                             {"cmd/perlica/service": {"Dial"}},
 	"net/http":                        {"kernel": {"DetectContentType"}},
 	"mvdan.cc/sh/v3/syntax":           {"kernel": {"Quote", "LangBash"}},
-	"github.com/pelletier/go-toml/v2": {"cmd/perlica": {"Unmarshal"}},
+	"github.com/pelletier/go-toml/v2": {"cmd/perlica/config": {"Unmarshal"}},
 }
 
 // saysNothing are names of folders that tell a reader nothing.

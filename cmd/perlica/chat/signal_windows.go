@@ -3,6 +3,8 @@ package chat
 import (
 	"os"
 	"os/signal"
+
+	"github.com/perlica/perlica/cmd/perlica/signals"
 )
 
 const canSuspend = false
@@ -16,8 +18,8 @@ func (c *chat) signals() (release func()) {
 		for {
 			select {
 			case sig := <-ch:
-				if !c.cancelTurn(stopOf(sig)) {
-					c.quit(stopOf(sig))
+				if !c.cancelTurn(signals.StopOf(sig)) {
+					c.quit(signals.StopOf(sig))
 				}
 			case <-done:
 				signal.Stop(ch)
