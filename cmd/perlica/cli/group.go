@@ -66,7 +66,7 @@ func Between(least int, names ...string) cobra.PositionalArgs {
 	}
 }
 
-// complete gives a shell the values of a command's first argument.
+// CompleteFirst gives a shell the values of a command's first argument.
 func CompleteFirst(f cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {

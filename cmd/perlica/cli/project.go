@@ -73,6 +73,7 @@ func (a *App) askToTrust(ctx context.Context, p *project.Project, unknown *logtr
 	return errors.Join(kernel.KnownLogs(p.Dirs, a.Environ).Trust(ctx, log, ""), log.Close())
 }
 
+// CompleteProviders gives shells the names of agents.
 func (a *App) CompleteProviders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	for _, k := range provider.Registry() {

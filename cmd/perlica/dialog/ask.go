@@ -82,8 +82,10 @@ func NewAskerAt(a *cli.App, r *kernel.Runner, say *Printer, tty keyboard, where 
 	return k
 }
 
+// Available reports whether there is a terminal to ask at.
 func (k *Asker) Available() bool { return k.tty != nil }
 
+// Close ends the asking; a question that is shown is left open.
 func (k *Asker) Close() {
 	k.cancel()
 	k.wg.Wait()

@@ -78,6 +78,7 @@ func (f Flags) Check() error {
 	return nil
 }
 
+// ConfigFlags are the settings that the flags replace.
 func (f Flags) ConfigFlags() map[string]string {
 	flags := map[string]string{}
 	if f.Permissions != "" {

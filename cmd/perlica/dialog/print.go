@@ -57,6 +57,7 @@ type Printer struct {
 	typed    string     // what the chat's user has typed meanwhile
 }
 
+// NewPrinter returns a printer for one run; a closed standard output stops it through stop.
 func NewPrinter(ctx context.Context, a *cli.App, f Flags, stop *signals.Stopper) *Printer {
 	p := &Printer{
 		a: a, format: f.Format, quiet: f.IgnoreClosedPipe, thoughts: f.Thoughts, stop: stop, adHoc: f.Agent != "", strict: f.Strict,

@@ -34,6 +34,7 @@ type TurnView struct {
 	used    *acp.UsageUpdate
 }
 
+// NewTurnView returns the view of one turn, which prints through say.
 func NewTurnView(a *cli.App, say *Printer) *TurnView {
 	v := &TurnView{A: a, Say: say, diffs: map[acp.ToolCallId]string{}, named: map[acp.ToolCallId]bool{}}
 	v.quick = term.StatusWidth(a.Stderr, a.Getenv) != nil
@@ -44,6 +45,7 @@ func NewTurnView(a *cli.App, say *Printer) *TurnView {
 	return v
 }
 
+// Update shows what the agent said.
 func (v *TurnView) Update(n kernel.Updated) {
 	if n.Kind != provider.AgentThoughtChunk {
 		v.endThought()

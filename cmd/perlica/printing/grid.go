@@ -17,6 +17,7 @@ type Grid struct {
 	rows [][]string
 }
 
+// Add adds a row.
 func (g *Grid) Add(cells ...string) { g.rows = append(g.rows, cells) }
 
 // Write prints the table. width is the terminal's, or 0 for no limit.

@@ -20,6 +20,7 @@ func OneLine(s string) string {
 	return card.Line(s, 0)
 }
 
+// Message is what went wrong with an agent, in a line.
 func Message(e *provider.Error) string {
 	if e == nil {
 		return "no more is known"
@@ -27,6 +28,7 @@ func Message(e *provider.Error) string {
 	return e.Error()
 }
 
+// LoginHint is how to log in to an agent.
 func LoginHint(id string) string {
 	if k, ok := provider.Lookup(id); ok && k.Login != "" && id != kernel.Predictable {
 		return k.Login
@@ -34,6 +36,7 @@ func LoginHint(id string) string {
 	return "log in with the agent's own command, then try again"
 }
 
+// Count is a number with its noun, in the plural where that is due.
 func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -44,6 +47,7 @@ func Count(n int, thing string) string {
 // UnknownWidth is how wide a question is where nobody says how wide the reader's screen is.
 const UnknownWidth = 80
 
+// QuestionTitle is a question in a line.
 func QuestionTitle(q interaction.Question) string {
 	title := q.Title
 	if title == "" {

@@ -30,6 +30,7 @@ type Filter struct {
 	Json          bool
 }
 
+// AddFlags adds all flags of a filter.
 func AddFlags(a *cli.App, cmd *cobra.Command, f *Filter) {
 	AddReferences(a, cmd, f)
 	fl := cmd.Flags()

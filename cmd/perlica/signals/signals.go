@@ -62,6 +62,7 @@ func Catch(ctx context.Context, timeout time.Duration) (context.Context, *Stoppe
 // HungUp is why a turn is stopped when its terminal is gone.
 const HungUp = "the terminal was closed"
 
+// StopOf is what a signal means to a turn.
 func StopOf(sig os.Signal) kernel.Stop {
 	switch sig {
 	case os.Interrupt:

@@ -14,6 +14,7 @@ import (
 // ignored: agents would inherit that.
 func SurviveBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
+// IsClosedPipe reports whether the reader of a pipe is gone.
 func IsClosedPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
 // resumeWait is how long a stop may take to come about. Where nobody could resume the process

@@ -8,8 +8,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// SurviveBrokenPipes does nothing: no signal comes of a closed pipe.
 func SurviveBrokenPipes() {}
 
+// IsClosedPipe reports whether the reader of a pipe is gone.
 func IsClosedPipe(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, windows.ERROR_BROKEN_PIPE) || errors.Is(err, windows.ERROR_NO_DATA)
 }
