@@ -38,7 +38,7 @@ type (
 	// Held says who holds the session: its agent, and the right to run turns in it.
 	Held struct{ *BusyError }
 	// Freed says that no process holds the session. Where a turn was under way Run names it: its
-	// process is gone, and the next start that may spend calls records its outcome.
+	// process is gone, and the next start that may make calls records its outcome.
 	Freed struct{ Run event.RunID }
 )
 

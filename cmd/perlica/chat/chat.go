@@ -247,9 +247,9 @@ func (c *chat) greet(s kernel.Session) {
 }
 
 // note prints a line about the chat, not of it.
-func (c *chat) note(text string) { fmt.Fprint(c.a.Stderr, c.noted(text)) }
+func (c *chat) note(text string) { fmt.Fprint(c.a.Stderr, c.inset(text)) }
 
-func (c *chat) noted(text string) string {
+func (c *chat) inset(text string) string {
 	return c.styles.Dim(card.Marked("perlica: "+text, term.Width(c.a.Stderr))) + "\n"
 }
 
@@ -262,7 +262,7 @@ func (c *chat) above(text string) {
 		c.note(text)
 		return
 	}
-	edit.Above(c.noted(text))
+	edit.Above(c.inset(text))
 }
 
 // talk reads and answers lines with the terminal in raw mode.

@@ -46,7 +46,7 @@ var (
 	})
 )
 
-// paths completes a path behind a mark: @, @" or none. Hidden files are offered to whoever begins with their dot.
+// paths completes a path behind a mark: @, @" or none. Hidden files are offered where the word begins with their dot.
 func (c *chat) paths(path, mark string) (words []string) {
 	dir, base := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {

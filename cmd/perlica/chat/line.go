@@ -27,13 +27,13 @@ func (c *chat) newEditor(keys *term.Keys) (*editor.Editor, error) {
 	if err != nil {
 		c.note("warning: the history of this project cannot be read: " + err.Error())
 	}
-	told := false
+	warned := false
 	o := editor.Options{
 		Out: c.a.Stderr, Dumb: c.dumb, Styles: c.styles, Past: past,
 		Size: func() (int, int) { return term.Width(c.a.Stderr), term.Height(c.a.Stderr) },
 		Keep: func(entry string) {
-			if err := history.Add(entry); err != nil && !told {
-				told = true
+			if err := history.Add(entry); err != nil && !warned {
+				warned = true
 				c.note("warning: the history of this project cannot be written: " + err.Error())
 			}
 		},
@@ -175,7 +175,7 @@ func (k *chatKeys) calm(ctx context.Context) {
 }
 
 // Session gives the keys to a question. What was typed for the next line stays; what is typed
-// between line and question is nobody's.
+// between line and question belongs to neither.
 func (k *chatKeys) Session(f func(*term.Keys) error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

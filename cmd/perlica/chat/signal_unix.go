@@ -47,7 +47,7 @@ func (c *chat) signal(sig os.Signal) {
 		if c.resumed() {
 			return
 		}
-		_ = c.tty.Again() // whoever continued the process may have changed the mode
+		_ = c.tty.Again() // the shell that continued the process may have changed the mode
 		c.paste(true)
 		c.redraw(true)
 	case syscall.SIGWINCH:
@@ -71,7 +71,7 @@ func (c *chat) suspend() {
 
 func (c *chat) stopped() {
 	c.paste(false)
-	_ = c.tty.Aside(func() error { // a terminal that is gone says so to whoever reads it
+	_ = c.tty.Aside(func() error { // a terminal that is gone says so to its reader
 		again := make(chan struct{})
 		c.mu.Lock()
 		c.suspended = again

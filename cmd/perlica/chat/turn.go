@@ -74,12 +74,12 @@ func (c *chat) send(line, text string) {
 	c.under(nil, nil)
 	view.finish(res, err)
 	fmt.Fprintln(c.a.Stderr) // room before the next prompt
-	c.told(line, res, err)
+	c.keep(line, res, err)
 }
 
-// told keeps in mind the line that was sent, as it was typed: what stands behind two slashes is
+// keep keeps in mind the line that was sent, as it was typed: what stands behind two slashes is
 // no command when it comes back either. What was refused comes back into the line.
-func (c *chat) told(line string, res kernel.Result, err error) {
+func (c *chat) keep(line string, res kernel.Result, err error) {
 	if err != nil {
 		c.a.Complain(err)
 		var record *eventlog.WriteError
@@ -147,7 +147,7 @@ func causeOf(ctx context.Context) kernel.Stop {
 	return kernel.Stop{By: streamjson.ByTerminated, Why: "the chat ended"}
 }
 
-// notify calls whoever may be looking elsewhere.
+// notify calls a person who may be looking elsewhere.
 func (c *chat) notify(text string) {
 	switch c.p.Config.Chat.Notify {
 	case "bell":

@@ -7,7 +7,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 )
 
-// chatView shows a turn of the chat, and tells what only its own terminal is told.
+// chatView shows a turn of the chat, and shows what only its own terminal shows.
 type chatView struct {
 	*dialog.TurnView
 	c     *chat

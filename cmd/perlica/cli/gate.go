@@ -112,7 +112,7 @@ func (a *App) agentAbove() (agent descent.Agent, ok bool, err error) {
 const startSlack = 20 * time.Millisecond
 
 // existedBefore reports whether something of the user's state or of the project's record is as old
-// as that. What cannot be told is.
+// as that. What cannot be seen is.
 func (a *App) existedBefore(start time.Time) bool {
 	p, err := a.Locate(nil)
 	var problems config.Problems

@@ -223,8 +223,8 @@ func (a *App) Reader(ctx context.Context, p *project.Project) (*eventlog.Reader,
 	return r, paths, MayNotRead(err, paths.EventLog)
 }
 
-// MayNotRead says of an error that the system does not let this user read the log: nobody wanted
-// to write.
+// MayNotRead says of an error that the system does not let this user read the log: no write
+// was asked for.
 func MayNotRead(err error, path string) error {
 	if !errors.Is(err, eventlog.ErrReadOnly) && !errors.Is(err, fs.ErrPermission) {
 		return err

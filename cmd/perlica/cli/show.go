@@ -92,7 +92,7 @@ func (a *App) Styles(f *os.File) term.Styles { return term.NewStyles(a.Getenv, t
 
 // Note prints a line on standard error that is no error.
 func (a *App) Note(text string) {
-	_, _ = io.WriteString(a.Stderr, a.Styles(a.Stderr).Dim("perlica: "+term.Sanitize(text))+"\n") // nobody to tell
+	_, _ = io.WriteString(a.Stderr, a.Styles(a.Stderr).Dim("perlica: "+term.Sanitize(text))+"\n") // there is no other place to say so
 }
 
 // IsDumb reports whether the terminal is one that cannot be drawn on.
@@ -156,5 +156,5 @@ func (a *App) Progress(ctx context.Context, doing string, log *eventlog.Reader) 
 	}
 	status := term.NewStatus(a.Stderr, term.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), term.SystemClock())
 	return func(seq int64) { status.Set(fmt.Sprintf("%s: event %d%s", doing, seq, of)) },
-		func() { _ = status.Close() } // errors of the terminal are nobody's business
+		func() { _ = status.Close() } // a terminal that is gone shows nothing
 }

@@ -67,7 +67,7 @@ func (a *app) trust(ctx context.Context, yes bool) error {
 	if !yes {
 		return exitcode.WithHint(exitcode.Failure.With(errors.New("not trusted")), "nothing was changed")
 	}
-	// What was shown is what is trusted: had the files changed meanwhile, their digest
+	// What was shown is what is trusted: had the files changed in between, their digest
 	// would be another.
 	if err := config.Trust(p.Dirs, p.Workspace, p.Config.Project.Digest); err != nil {
 		return err

@@ -20,12 +20,12 @@ type Asker struct {
 	r    *kernel.Runner
 	say  *Printer
 	Stop *signals.Stopper
-	tty  keyboard // nil: nobody sits here
+	tty  keyboard // nil: no person sits here
 
 	done func() error // closes what newAsker opened
 
 	Suspend func()                // stops the process until somebody continues it
-	Calm    func(context.Context) // waits until nobody is typing something else; nil: nobody can be
+	Calm    func(context.Context) // waits until no other text is being typed; nil: none can be
 
 	where string // what answers given here say of their place
 
@@ -67,7 +67,7 @@ func NewAsker(a *cli.App, r *kernel.Runner, say *Printer) *Asker {
 	k := NewAskerAt(a, r, say, tty, "terminal")
 	k.done = tty.Close
 	k.Suspend = func() {
-		say.Status.Aside(func() { _ = tty.Aside(signals.Suspend) }) // a terminal that is gone says so to whoever reads it
+		say.Status.Aside(func() { _ = tty.Aside(signals.Suspend) }) // a terminal that is gone says so to its reader
 	}
 	return k
 }

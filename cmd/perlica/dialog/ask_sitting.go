@@ -78,7 +78,7 @@ func (s *sitting) draw(first bool) error {
 	rows := s.pager.Draw()
 	s.k.say.Status.Print(func(w io.Writer) {
 		if first && len(rows) < s.height-1 {
-			_, _ = io.WriteString(w, "\n") // a terminal that is gone says so to whoever reads it
+			_, _ = io.WriteString(w, "\n") // a terminal that is gone says so to its reader
 		}
 		_, _ = io.WriteString(w, printing.Drawn(rows, s.k.say.Styles))
 	})
@@ -201,7 +201,7 @@ func (s *sitting) give(ctx context.Context, o interaction.Option) (done bool, er
 			fmt.Fprintf(w, "  Type %s and Enter to go on, Esc to go back: ", s.k.say.Styles.Bold(card.Line(s.q.Word, 0)))
 		})
 		answer.Text, err = s.keys.Line(ctx)
-		s.k.say.Status.Print(func(io.Writer) {}) // ends the line, if nobody has meanwhile
+		s.k.say.Status.Print(func(io.Writer) {}) // ends the line, if that has not happened yet
 		if errors.Is(err, term.ErrEscaped) || errors.Is(err, term.ErrInterrupted) {
 			return false, nil
 		}

@@ -1,10 +1,7 @@
 package dialog
 
 import (
-	"bufio"
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +13,6 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
@@ -36,7 +32,7 @@ type Printer struct {
 	thoughts bool
 	Styles   term.Styles
 	Status   *term.Status
-	stop     *signals.Stopper // told when standard output is closed
+	stop     *signals.Stopper // stopped when standard output is closed
 
 	raw    io.Writer    // standard output
 	out    io.Writer    // of the answer; sanitized if it is a terminal
@@ -54,7 +50,7 @@ type Printer struct {
 	statusMu sync.Mutex // guards what follows, and which text comes last
 	stopped  bool       // the turn was asked to end
 	doing    string     // what the status line says
-	typed    string     // what the chat's user has typed meanwhile
+	typed    string     // what the chat's user has typed since the turn began
 }
 
 // NewPrinter returns a printer for one run; a closed standard output stops it through stop.
@@ -78,7 +74,7 @@ func NewPrinter(ctx context.Context, a *cli.App, f Flags, stop *signals.Stopper)
 	return p
 }
 
-// patientWriter waits for whoever reads standard output, until its context ends: a reader
+// patientWriter waits for the reader of standard output, until its context ends: a reader
 // that has stopped must not keep a run from ending.
 type patientWriter struct {
 	ctx context.Context
@@ -99,7 +95,7 @@ func (w patientWriter) Write(b []byte) (int, error) {
 		err error
 	}
 	done := make(chan written, 1)
-	go func() { // ends with the process, if nobody ever reads
+	go func() { // ends with the process, if there is never a reader
 		n, err := w.f.Write(b)
 		done <- written{n, err}
 	}()
@@ -112,14 +108,14 @@ func (w patientWriter) Write(b []byte) (int, error) {
 	case r := <-done:
 		return r.n, r.err
 	case <-time.After(abortWait):
-		return 0, errNobodyReads
+		return 0, errNoReader
 	}
 }
 
 // abortWait is how long a reader may take when the run is being ended.
 const abortWait = 500 * time.Millisecond
 
-var errNobodyReads = errors.New("nobody reads it")
+var errNoReader = errors.New("nobody reads it")
 
 // Note prints a line about the run, not of it.
 func (p *Printer) Note(text string) {
@@ -195,7 +191,7 @@ func (p *Printer) text(s string) {
 	}
 }
 
-// outputFailed stops the turn: nobody reads the answer any more.
+// outputFailed stops the turn: the answer has no reader any more.
 func (p *Printer) outputFailed(err error) {
 	p.Closed = true
 	if signals.IsClosedPipe(err) {
@@ -301,126 +297,5 @@ func (p *Printer) closedLine(n kernel.Closed) {
 			sign, word := card.Kind(o)
 			p.Note(fmt.Sprintf("%s %s, %s: %s (%s, %s)", sign, word, card.Line(o.Label, 40), title, n.Answer.By, where))
 		}
-	}
-}
-
-// Finish ends the output: the rest of the answer, the result, and what went wrong.
-func (p *Printer) Finish(res kernel.Result, err error) {
-	defer func() { _ = p.Status.Close() }() // errors of the terminal are nobody's business
-	if p.format != "text" {
-		rec := streamjson.NewResult(res, err, exitcode.ErrorType(err))
-		if p.format == "stream-json" {
-			p.n++
-			rec.N = &p.n
-		}
-		p.json(rec)
-	} else if err == nil {
-		if res.Replayed {
-			p.text(res.Text)
-		}
-		if p.Answer != nil && !p.Closed {
-			_ = p.Answer.Close() // writes the final newline; the terminal may be gone
-		}
-	}
-	p.Status.Clear()
-	if err == nil {
-		p.Explain(res)
-	}
-}
-
-// Explain says on standard error what is not a plain answer, and what to do.
-func (p *Printer) Explain(res kernel.Result) {
-	say := func(text, hint string) {
-		rows := card.Marked("perlica: "+text, term.Width(p.a.Stderr))
-		p.Line(p.Styles.Red("perlica:") + strings.TrimPrefix(rows, "perlica:"))
-		if hint != "" {
-			p.Line(p.Styles.Dim("hint: " + term.Sanitize(hint))) // commands to be copied, and no words of an agent
-		}
-	}
-	show := "perlica log show " + string(res.Run)
-	switch {
-	case res.Outcome == kernel.OutcomeUnknown:
-		say("the outcome is unknown: "+printing.Message(res.Err), "the prompt may have been carried out; nothing is sent again by itself. What is known: "+show)
-	case res.Err != nil && res.Err.Type == provider.TypeAuth:
-		say(printing.Message(res.Err), printing.LoginHint(res.Provider))
-	case res.Err != nil:
-		say(printing.Message(res.Err), p.errorHint(res, show))
-	case res.Outcome == kernel.OutcomeProviderError:
-		say("the call failed; how is no longer on record", show)
-	case res.Stopped != nil && (res.Stopped.By == streamjson.ByPipe || res.Stopped.By == streamjson.ByOutput):
-		// A closed pipe ends quietly; any other fault is the run's error.
-	case res.Stopped != nil && res.Stopped.By == streamjson.ByTimeout:
-		say("stopped: "+res.Stopped.Why, "")
-	case res.Stopped != nil:
-		p.Note("stopped: " + res.Stopped.Why)
-	case res.StopReason == "refusal":
-		say(res.Provider+" refused to answer", "")
-	case res.StopReason == "max_tokens", res.StopReason == "max_turn_requests":
-		say("the answer is cut off: "+res.Provider+" reached its limit ("+res.StopReason+")", "")
-	}
-	if n := res.Permissions.Unanswered; n > 0 && res.Stopped == nil && res.Err == nil {
-		say(fmt.Sprintf("%s went unanswered for want of anybody to ask; the answer was no", printing.Count(n, "question")),
-			"--wait-permissions 10m leaves questions open for 'perlica pending'; --permissions or a [[policy.rule]] answers them")
-	}
-	for _, u := range res.Unasked {
-		text := fmt.Sprintf("%s (%s): %s", printing.OneLine(u.Title), cmp.Or(u.Kind, "of no kind"), printing.OneLine(u.Why))
-		if u.FreedBy != "" {
-			text += " (question " + printing.Short(string(u.FreedBy)) + ")"
-		}
-		if p.strict && u.FreedBy == "" {
-			say(text, "")
-		} else {
-			p.Note("warning: " + text)
-		}
-	}
-	if res.Replayed { // those of a turn were shown as they came
-		for _, w := range res.Warnings {
-			p.Note("warning: " + strings.Replace(w, "_", " ", 2))
-		}
-	}
-	switch {
-	case res.Replayed && res.Pruned:
-		p.Note("this input was called before, and no call was made; the recorded result was pruned")
-	case res.Replayed:
-		p.Note("this input was called before; this is the recorded result, and no call was made")
-	}
-}
-
-// errorHint says what to do about a provider's error.
-func (p *Printer) errorHint(res kernel.Result, show string) string {
-	switch res.Err.Type {
-	case provider.TypeStart:
-		if p.adHoc {
-			return "--agent takes a program, by its path or as it is found on PATH, and its arguments"
-		}
-		return "see 'perlica provider show " + res.Provider + "'"
-	case provider.TypeTimeout:
-		if p.adHoc {
-			return "an agent that the configuration names can have other timeouts: see docs/agents.md"
-		}
-		return "providers." + res.Provider + ".acp.request_timeout and connect_timeout set how long to wait; 'perlica provider test " + res.Provider + "' tries it"
-	case provider.TypeRecord:
-		return "nothing more was sent; 'perlica doctor' says what is wrong with the log"
-	}
-	if res.Calls == 0 {
-		return "nothing was sent. The record: " + show
-	}
-	return "the record: " + show
-}
-
-// json prints one object on a line of its own.
-func (p *Printer) json(v any) {
-	if p.Closed {
-		return
-	}
-	w := bufio.NewWriter(p.raw)
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	if err == nil {
-		err = w.Flush()
-	}
-	if err != nil {
-		p.outputFailed(err)
 	}
 }

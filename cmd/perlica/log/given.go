@@ -46,7 +46,7 @@ func (a *app) given(name string, most int64) ([]byte, error) {
 }
 
 // readGiven reads a file that the command line names, if it has not more than most bytes. A pipe
-// that nobody writes to is empty, and does not keep anybody waiting.
+// without a writer is empty, and is not waited for.
 func readGiven(name string, most int64) ([]byte, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -158,7 +158,7 @@ func (a *app) openSearch(ctx context.Context, log *eventlog.Reader, p *project.P
 		return nil, nil, err
 	}
 	status := term.NewStatus(a.Stderr, term.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), term.SystemClock())
-	defer func() { _ = status.Close() }() // errors of the terminal are nobody's business
+	defer func() { _ = status.Close() }() // a terminal that is gone shows nothing
 	used := ""
 	s, remove, err := cli.OpenView(paths.Search, func(path string) (*report.Search, error) {
 		used = path

@@ -13,14 +13,14 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// storyteller writes a run's steps for people. Its writer's error is told by Flush.
+// storyteller writes a run's steps for people. Flush returns its writer's error.
 type storyteller struct {
 	w *bufio.Writer
 	s term.Styles
 
 	start time.Time
 	begun bool
-	ended bool // the outcome was told
+	ended bool // the outcome was written
 }
 
 // indent sets text off from the column of times.

@@ -97,14 +97,14 @@ func (a *app) logTail(ctx context.Context, f selection.Filter, n int, follow boo
 
 // tailReader opens the log; if it is to be followed it may not be there yet.
 func (a *app) tailReader(ctx context.Context, p *project.Project, follow bool) (*eventlog.Reader, error) {
-	told := false
+	warned := false
 	for {
 		log, _, err := a.Reader(ctx, p)
 		if !follow || !errors.Is(err, fs.ErrNotExist) {
 			return log, err
 		}
-		if !told {
-			told = true
+		if !warned {
+			warned = true
 			a.Note("there is no event log yet; waiting for the first run")
 		}
 		select {

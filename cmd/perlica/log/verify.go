@@ -278,7 +278,7 @@ func (a *app) verifyWithProgress(ctx context.Context, log *eventlog.Reader, opt 
 		size = 0 // Verify says what is wrong
 	}
 	status := term.NewStatus(a.Stderr, term.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), term.SystemClock())
-	defer func() { _ = status.Close() }() // errors of the terminal are nobody's business
+	defer func() { _ = status.Close() }() // a terminal that is gone shows nothing
 	shown := int64(0)
 	opt.Progress = func(n int64) {
 		if n-shown >= 10_000 {

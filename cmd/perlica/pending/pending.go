@@ -30,7 +30,7 @@ type app struct{ *cli.App }
 // Command returns the command with those below it.
 func Command(a *cli.App) *cobra.Command { return (&app{a}).pendingCommand() }
 
-// pendingCommand lists what waits where nothing more is said: whoever is called to answer types
+// pendingCommand lists what waits where nothing more is said: a person who is called to answer types
 // no more than that.
 func (a *app) pendingCommand() *cobra.Command {
 	list := a.pendingListCommand()

@@ -44,7 +44,7 @@ func Count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// UnknownWidth is how wide a question is where nobody says how wide the reader's screen is.
+// UnknownWidth is how wide a question is where the width of the reader's screen is not known.
 const UnknownWidth = 80
 
 // QuestionTitle is a question in a line.
@@ -151,7 +151,7 @@ func SessionName(s kernel.Session, id string) string {
 	return id
 }
 
-// DescribeSession names a session so that it can be told from others.
+// DescribeSession names a session so that it differs from others.
 func DescribeSession(s kernel.Session) string {
 	if s.Name == "" {
 		return string(s.ID)

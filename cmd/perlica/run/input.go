@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// silentInput is how long standard input may say nothing before the user is told
+	// silentInput is how long standard input may say nothing before the user learns
 	// that it is being waited for.
 	silentInput = 2 * time.Second
 )
@@ -59,7 +59,7 @@ func (a *app) text(f dialog.Flags, args []string, stop <-chan kernel.Stop) (stri
 	return text, nil
 }
 
-// readStdin reads all of standard input. A pipe that nobody ever closes looks like a hang,
+// readStdin reads all of standard input. A pipe that is never closed looks like a hang,
 // so it is said when it takes a while.
 func (a *app) readStdin(stop <-chan kernel.Stop) (string, error) {
 	notice := time.AfterFunc(silentInput, func() {
@@ -71,7 +71,7 @@ func (a *app) readStdin(stop <-chan kernel.Stop) (string, error) {
 		err  error
 	}
 	done := make(chan read, 1)
-	go func() { // ends with the process, if nobody ever ends the input
+	go func() { // ends with the process, if the input never ends
 		b, err := io.ReadAll(io.LimitReader(a.Stdin, cli.MaxInput+1))
 		done <- read{b, err}
 	}()

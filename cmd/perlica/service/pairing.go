@@ -14,7 +14,7 @@ import (
 // is always open could be guessed in the end.
 const invitations = 12
 
-// invitation is the code that a bridge shows as long as nobody is paired.
+// invitation is the code that a bridge shows as long as no contact is paired.
 type invitation struct {
 	a       *app
 	log     *eventlog.Log
@@ -27,7 +27,7 @@ type invitation struct {
 
 func newInvitation(a *app, log *eventlog.Log, records *service.Records, screen *serviceScreen) *invitation {
 	i := &invitation{a: a, log: log, records: records, screen: screen, left: invitations}
-	// Whoever may read the system's journal is not meant to pair.
+	// A reader of the system's journal is not meant to pair.
 	if !term.IsTerminal(a.Stderr) && a.Getenv("JOURNAL_STREAM") != "" {
 		i.left = 0
 	}

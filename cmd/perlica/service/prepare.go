@@ -17,8 +17,8 @@ import (
 )
 
 // prepareChannel looks whether all is there that a channel needs, and returns what opens it.
-// It contacts nobody. The error says what is missing and, as a hint, what to do. paired says
-// whose files are fetched; nil: nobody's.
+// It contacts no platform. The error says what is missing and, as a hint, what to do. paired says
+// whose files are fetched; nil: no files are.
 type prepareChannel func(a *app, p *project.Project, paired func(contact string) bool) (openChannel, error)
 
 // openChannel opens a channel for the bridge, or to try it. A channel that is an io.Closer is
@@ -124,7 +124,7 @@ func (a *app) secret(p *project.Project, what string, s config.Secret, name, how
 func (a *app) setups(p *project.Project) (list []service.Setup) {
 	names, err := servedChannels(p)
 	if errors.Is(err, errNoChannel) {
-		return nil // which is nobody's mistake unless the bridge is started
+		return nil // which is no mistake unless the bridge is started
 	}
 	if err != nil {
 		return []service.Setup{{Name: "names", Err: err, Hint: exitcode.HintIn(err)}}

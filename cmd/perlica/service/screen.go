@@ -33,35 +33,35 @@ const (
 // serviceScreen shows what a bridge does: on a terminal as a view that is painted over, else
 // as lines.
 type serviceScreen struct {
-	a     *app
-	log   *slog.Logger
-	live  bool
-	shown string
-	noted chan struct{} // capacity 1: the bridge did something
+	a        *app
+	log      *slog.Logger
+	live     bool
+	shown    string
+	happened chan struct{} // capacity 1: the bridge did something
 
 	stopping bool
 }
 
-// noting is what a bridge notes, where it is shown as a view.
-type noting struct {
+// observing learns that a bridge did something, where it is shown as a view.
+type observing struct {
 	slog.Handler
-	noted chan struct{}
+	happened chan struct{}
 }
 
-func (noting) Enabled(context.Context, slog.Level) bool { return true }
+func (observing) Enabled(context.Context, slog.Level) bool { return true }
 
-func (n noting) Handle(context.Context, slog.Record) error {
+func (n observing) Handle(context.Context, slog.Record) error {
 	select {
-	case n.noted <- struct{}{}:
+	case n.happened <- struct{}{}:
 	default:
 	}
 	return nil
 }
 
 func newServiceScreen(a *app) *serviceScreen {
-	s := &serviceScreen{a: a, live: term.IsTerminal(a.Stderr) && !cli.IsDumb(a.App), noted: make(chan struct{}, 1)}
+	s := &serviceScreen{a: a, live: term.IsTerminal(a.Stderr) && !cli.IsDumb(a.App), happened: make(chan struct{}, 1)}
 	if s.log = slog.New(printed{a}); s.live {
-		s.log = slog.New(noting{slog.DiscardHandler, s.noted})
+		s.log = slog.New(observing{slog.DiscardHandler, s.happened})
 	}
 	return s
 }
@@ -200,7 +200,7 @@ func (n notifier) send(state string) {
 	if err != nil {
 		return // systemd finds out by itself
 	}
-	if conn.SetWriteDeadline(time.Now().Add(noticeTime)) == nil { // whoever does not read holds up nobody
+	if conn.SetWriteDeadline(time.Now().Add(noticeTime)) == nil { // a reader that is slow holds up no bridge
 		_, _ = conn.Write([]byte(state)) // likewise
 	}
 	_ = conn.Close()

@@ -74,7 +74,7 @@ func (a *app) serve(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// The lock comes first: a second bridge is told of the first, not of its sockets.
+	// The lock comes first: a second bridge learns of the first, not of its sockets.
 	if held, err := service.Holder(paths.Lock); err == nil && held != nil {
 		return exitcode.WithHint(held, "see 'perlica service status'")
 	}
@@ -102,7 +102,7 @@ func (a *app) serve(ctx context.Context) (err error) {
 	return a.serveOpen(ctx, stop, b, runner, screen)
 }
 
-// serviceSignals are what the bridge's process is told.
+// serviceSignals are the signals that the bridge's process gets.
 type serviceSignals struct {
 	reload   chan os.Signal
 	stopping <-chan struct{} // closed when it is to stop
@@ -143,7 +143,7 @@ func (a *app) beside(ctx context.Context, b *service.Bridge, runner *kernel.Runn
 		wait.Reset(min(screen.every(live), notify.every))
 		select {
 		case <-wait.C:
-		case <-screen.noted: // what the bridge notes it has not done yet
+		case <-screen.happened: // what the bridge records it has not done yet
 			select {
 			case <-time.After(screenSoon):
 			case <-ctx.Done():

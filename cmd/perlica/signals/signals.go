@@ -91,7 +91,7 @@ func (s *Stopper) Stop(why kernel.Stop) {
 		}
 		return
 	}
-	// Of a terminal that is closed Perlica hears in several ways: by a signal, and by whoever
+	// Of a terminal that is closed Perlica hears in several ways: by a signal, and by what
 	// reads from it or writes to it. Only a person, or somebody else's signal, says it twice.
 	if why.By == streamjson.ByUser || why.By == streamjson.ByTerminated && why.Why != HungUp {
 		s.End(&kernel.StoppedError{Stop: why})
@@ -125,7 +125,7 @@ func Interruptible(ctx context.Context, left string, f func(ctx context.Context)
 	return err
 }
 
-// IgnoreClosedPipe drops the error of a pipe that its reader closed: whoever did that has had enough.
+// IgnoreClosedPipe drops the error of a pipe that its reader closed: that reader has had enough.
 func IgnoreClosedPipe(err error) error {
 	if IsClosedPipe(err) {
 		return nil

@@ -17,7 +17,7 @@ func SurviveBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPI
 // IsClosedPipe reports whether the reader of a pipe is gone.
 func IsClosedPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
-// resumeWait is how long a stop may take to come about. Where nobody could resume the process
+// resumeWait is how long a stop may take to come about. Where no shell could resume the process
 // the system does not stop it.
 const resumeWait = 500 * time.Millisecond
 
@@ -36,7 +36,7 @@ func StopProcess[T any](again <-chan T) {
 	}
 }
 
-// Suspend is stopProcess where nobody else looks out for SIGCONT. It returns nil.
+// Suspend is stopProcess where no other code looks out for SIGCONT. It returns nil.
 func Suspend() error {
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, syscall.SIGCONT)

@@ -141,7 +141,7 @@ func newWatcher(ctx context.Context, a *app, thoughts bool, end context.CancelFu
 func (w *watcher) close() {
 	w.end()
 	w.asker.Close()
-	_ = w.say.Status.Close() // errors of the terminal are nobody's business
+	_ = w.say.Status.Close() // a terminal that is gone shows nothing
 }
 
 func (w *watcher) note(format string, args ...any) { w.say.Note(fmt.Sprintf(format, args...)) }
