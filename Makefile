@@ -42,7 +42,7 @@ golden: ## rewrite golden files and what the documents take from the code
 	go test ./eventlog -run TestFormatPage -update
 	go test ./kernel/config -update
 	go test ./kernel/report -update
-	go test ./provider -run TestAgentsTable -update-agents
+	go test ./provider/registry -run TestAgentsTable -update-agents
 	go test ./provider/predictable -run TestDocs -update
 	git diff --stat
 

@@ -10,6 +10,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -36,24 +37,27 @@ var mayImport = map[string][]string{
 	"interaction/card":     {"interaction"},
 	"policy":               {"eventlog", "eventlog/event"},
 	"policy/toolcall":      {"policy"},
-	"provider":             {"provider/descent"},
+	"provider":             {"provider/process"},
+	"provider/process":     {"provider/descent"},
+	"provider/registry":    {"provider"},
 	"provider/descent":     {},
 	"provider/predictable": {},
 	"kernel/config":        {"policy", "eventlog/redact"},
 	"kernel/fact":          {"eventlog/event", "interaction", "provider"},
 	"kernel/logtrust":      {"eventlog", "eventlog/event", "eventlog/evidence"},
-	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/toolcall", "provider", "kernel/config", "kernel/fact", "kernel/logtrust"},
+	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/toolcall", "provider", "provider/registry", "kernel/config", "kernel/fact", "kernel/logtrust"},
 	"kernel/report":        {"eventlog", "eventlog/event", "interaction", "policy", "provider", "kernel", "kernel/fact"},
-	"kernel/project":       {"eventlog", "eventlog/event", "eventlog/redact", "eventlog/trail", "policy", "kernel", "kernel/config"},
+	"kernel/project":       {"kernel/logtrust", "eventlog", "eventlog/event", "eventlog/redact", "eventlog/trail", "policy", "kernel", "kernel/config"},
 	"kernel/streamjson":    {"provider", "kernel", "kernel/fact"},
-	"kernel/checkup":       {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "kernel", "kernel/config"},
+	"kernel/checkup":       {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "provider/process", "kernel", "kernel/config"},
 	"kernel/command":       {"eventlog", "eventlog/event", "eventlog/evidence", "interaction", "interaction/card", "kernel", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report"},
-	"service":              {"interaction/card", "kernel", "kernel/checkup", "kernel/command", "kernel/config", "kernel/fact", "eventlog", "eventlog/event", "eventlog/trail", "interaction", "policy"},
-	"service/local":        {"provider/descent", "service"},
+	"service":              {"service/channel", "interaction/card", "kernel", "kernel/checkup", "kernel/command", "kernel/config", "kernel/fact", "eventlog", "eventlog/event", "eventlog/trail", "interaction", "policy"},
+	"service/channel":      {},
+	"service/local":        {"provider/descent", "service/channel"},
 	"service/attachment":   {},
-	"service/telegram":     {"service", "service/attachment"},
-	"service/webhook":      {"provider/descent", "service", "service/attachment"},
-	"service/imessage":     {"service"},
+	"service/telegram":     {"service/attachment", "service/channel"},
+	"service/webhook":      {"provider/descent", "service/attachment", "service/channel"},
+	"service/imessage":     {"service/channel"},
 	"cmd/perlica/term":     {},
 	"cmd/perlica/markdown": {"cmd/perlica/term"},
 	"cmd/perlica/editor":   {"cmd/perlica/term"},
@@ -61,45 +65,26 @@ var mayImport = map[string][]string{
 	"cmd/bench/bare":       {},
 
 	"service/telegram/telegramtest": {},
-	"cmd/perlica/exitcode":          {"eventlog", "eventlog/evidence", "kernel", "kernel/config", "kernel/streamjson", "provider"},
-	"cmd/perlica/printing":          {"cmd/perlica/term", "eventlog/event", "interaction", "interaction/card", "kernel", "provider"},
-	"cmd/perlica/signals":           {"kernel", "kernel/streamjson"},
-	"cmd/perlica/cli":               {"cmd/perlica/exitcode", "cmd/perlica/printing", "cmd/perlica/signals", "cmd/perlica/term", "eventlog", "interaction", "kernel", "kernel/config", "kernel/logtrust", "kernel/project", "policy", "provider", "provider/descent"},
-	"cmd/perlica/selection":         {"cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/printing", "eventlog", "eventlog/event", "kernel/project", "kernel/report"},
-	"cmd/perlica/export":            {"cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/printing", "cmd/perlica/selection", "cmd/perlica/signals", "cmd/perlica/term", "eventlog", "eventlog/event", "eventlog/redact", "kernel/fact", "kernel/project", "kernel/report"},
-	"cmd/perlica/dialog":            {"kernel/fact", "cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/markdown", "cmd/perlica/printing", "cmd/perlica/signals", "cmd/perlica/term", "eventlog/event", "interaction", "interaction/card", "kernel", "kernel/project", "kernel/streamjson", "policy", "provider"},
-	"cmd/perlica/run":               {"cmd/perlica/cli", "cmd/perlica/dialog", "cmd/perlica/exitcode", "cmd/perlica/printing", "cmd/perlica/signals", "eventlog", "kernel", "kernel/project", "policy", "provider"},
-	"cmd/perlica/chat":              {"cmd/perlica/cli", "cmd/perlica/dialog", "cmd/perlica/editor", "cmd/perlica/exitcode", "cmd/perlica/export", "cmd/perlica/markdown", "cmd/perlica/printing", "cmd/perlica/selection", "cmd/perlica/signals", "cmd/perlica/term", "eventlog", "eventlog/event", "interaction/card", "kernel", "kernel/command", "kernel/project", "kernel/streamjson", "policy"},
-	"cmd/perlica/watch":             {"cmd/perlica/cli", "cmd/perlica/dialog", "cmd/perlica/printing", "cmd/perlica/signals", "cmd/perlica/term", "eventlog", "interaction", "kernel", "kernel/project"},
-	"cmd/perlica/log":               {"cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/export", "cmd/perlica/printing", "cmd/perlica/selection", "cmd/perlica/signals", "cmd/perlica/term", "eventlog", "eventlog/event", "eventlog/evidence", "eventlog/witness", "interaction/card", "kernel", "kernel/config", "kernel/fact", "kernel/logtrust", "kernel/project", "kernel/report"},
-	"cmd/perlica/pending":           {"cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/printing", "cmd/perlica/term", "eventlog", "interaction", "interaction/card", "kernel", "kernel/project", "kernel/report"},
-	"cmd/perlica/service":           {"cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/printing", "cmd/perlica/signals", "cmd/perlica/term", "eventlog", "eventlog/event", "kernel", "kernel/command", "kernel/config", "kernel/project", "service", "service/imessage", "service/local", "service/telegram", "service/webhook"},
-	"cmd/perlica/session":           {"cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/export", "cmd/perlica/printing", "cmd/perlica/term", "eventlog", "eventlog/event", "kernel", "kernel/fact", "kernel/project", "kernel/report"},
-	"cmd/perlica/policy":            {"cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/printing", "cmd/perlica/term", "eventlog", "kernel", "kernel/project", "kernel/report", "policy"},
-	"cmd/perlica/provider":          {"cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/printing", "cmd/perlica/signals", "cmd/perlica/term", "eventlog/redact", "kernel", "kernel/config", "kernel/project", "provider"},
-	"cmd/perlica/config":            {"cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/term", "kernel/config", "kernel/project"},
-	"cmd/perlica/doctor":            {"cmd/perlica/cli", "cmd/perlica/exitcode", "cmd/perlica/printing", "cmd/perlica/term", "kernel/checkup", "kernel/project", "kernel/report", "kernel/streamjson", "service"},
-	"cmd/perlica":                   {"cmd/perlica/chat", "cmd/perlica/cli", "cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/exitcode", "cmd/perlica/log", "cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/term", "cmd/perlica/watch", "kernel/project", "provider/predictable", "service"},
 }
 
 // mayImportInTests is what tests need beside that.
 var mayImportInTests = map[string][]string{
 	"kernel/report": {"eventlog/evidence"},
 
-	"provider": {"provider/predictable"},
-	"kernel":   {"provider/predictable"},
-
-	"kernel/project": {"interaction", "kernel/streamjson", "provider/predictable"},
-	"service":        {"provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
+	"provider":          {"provider/predictable"},
+	"provider/registry": {"provider/process"},
+	"kernel":            {"provider/predictable", "kernel/project"},
+	"kernel/project":    {"interaction", "kernel/streamjson", "provider/predictable"},
+	"service":           {"provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
 
 	"service/telegram": {"service/telegram/telegramtest"},
-	"cmd/perlica":      {"eventlog", "eventlog/event", "eventlog/evidence", "interaction", "kernel", "kernel/command", "kernel/report", "kernel/streamjson", "policy", "provider", "service/telegram/telegramtest", "service/webhook"},
+	"cmd/perlica":      {"eventlog", "eventlog/event", "eventlog/evidence", "interaction", "kernel", "kernel/command", "kernel/report", "kernel/streamjson", "policy", "provider/registry", "service/telegram/telegramtest", "service/webhook"},
 }
 
 // only lists who may import what is not ours: who starts processes, listens to signals,
 // opens a socket, speaks SQL, is a command line.
 var only = map[string][]string{
-	"os/exec":                          {"provider", "provider/predictable", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/bench"}, // of service see onlyName
+	"os/exec":                          {"provider/process", "provider/predictable", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/bench"}, // of service see onlyName
 	"os/signal":                        {"cmd/perlica", "cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/signals", "cmd/perlica/watch"},
 	"net":                              {"interaction", "service/local", "service/webhook", "cmd/perlica/service"},                             // of cmd/perlica/service see onlyName
 	"net/http":                         {"eventlog/witness", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
@@ -127,14 +112,11 @@ var onlyName = map[string]map[string][]string{
 // saysNothing are names of folders that tell a reader nothing.
 var saysNothing = []string{"util", "utils", "common", "types", "models", "errors", "helpers", "misc", "base", "shared", "internal"}
 
-// maxLines is where a file is too big to hold in the head.
-const maxLines = 500
-
 // maySleep are tests with a child process that does nothing until it is ended, or that
 // look again and again, for a bounded time, at what other processes do. No other test
 // waits for time to pass.
 var maySleep = []string{
-	"provider/process_test.go", "provider/process_linux_test.go", "provider/harness_test.go",
+	"provider/process/process_test.go", "provider/process/process_linux_test.go", "provider/harness_test.go",
 	"cmd/perlica/script_poll_test.go", "cmd/perlica/run_world_test.go",
 }
 
@@ -225,17 +207,19 @@ func (s source) uses(name string) (used []string) {
 
 // TestImports holds every import against the tables.
 func TestImports(t *testing.T) {
+	folders := maps.Clone(mayImport)
+	maps.Copy(folders, commandMayImport)
 	for _, s := range sources(t) {
 		if s.dir == "." {
 			continue
 		}
-		if _, ok := mayImport[s.dir]; !ok {
+		if _, ok := folders[s.dir]; !ok {
 			t.Errorf("%s: the folder %s is not in the table of layout_test.go", s.name, s.dir)
 			continue
 		}
 		for name, p := range s.imports(t) {
 			if ours, ok := strings.CutPrefix(p, module+"/"); ok {
-				allowed := ours == s.dir && s.test || slices.Contains(mayImport[s.dir], ours) ||
+				allowed := ours == s.dir && s.test || slices.Contains(folders[s.dir], ours) ||
 					s.test && slices.Contains(mayImportInTests[s.dir], ours)
 				if !allowed {
 					t.Errorf("%s: %s may not import %s", s.name, s.dir, ours)
@@ -283,16 +267,6 @@ func TestFolders(t *testing.T) {
 
 // generated is the line by which Go knows a generated file.
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
-
-// TestFileLength refuses files that are too long to be held in the head.
-func TestFileLength(t *testing.T) {
-	for _, s := range sources(t) {
-		lines := bytes.Count(s.text, []byte("\n"))
-		if lines > maxLines && !generated.Match(s.text) {
-			t.Errorf("%s has %d lines; more than %d are too many", s.name, lines, maxLines)
-		}
-	}
-}
 
 // TestNoSleep keeps tests from waiting for time instead of for what they wait for.
 func TestNoSleep(t *testing.T) {

@@ -89,7 +89,11 @@ func (w *writable) close() error {
 // date. It refuses files that are not an event log, come from a newer version or had their
 // schema changed.
 func openWritable(ctx context.Context, path string) (*writable, error) {
-	if err := checkPlaces(path); err != nil {
+	err := checkPlaces(path)
+	if err == nil {
+		err = checkJournal(path)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
 	file, err := makeFile(path)
@@ -133,10 +137,6 @@ func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*wr
 	// SQLite does not wait for its lock where it changes a fresh file's journal mode, and others
 	// may be the first as well.
 	for errors.Is(explain(err), ErrBusy) && time.Now().Before(end) {
-		if hasNoLocks(filepath.Dir(path)) { // SQLite says the same of it
-			err = fmt.Errorf("%w: %v", ErrNoLocks, err)
-			break
-		}
 		time.Sleep(pollTimeout / 10)
 		err = migrate(ctx, db)
 	}

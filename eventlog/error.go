@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"modernc.org/sqlite"
@@ -115,6 +116,18 @@ func explain(err error) error {
 		kind = ErrManyOpen
 	}
 	return fmt.Errorf("%w: %w", kind, err)
+}
+
+// explainDisk names the file system as the reason why the file at path cannot be written or locked, if
+// it is that: SQLite says the same of other reasons.
+func explainDisk(path string, err error) error {
+	switch dir := filepath.Dir(path); {
+	case errors.Is(err, ErrReadOnly) && isReadOnlyDisk(dir):
+		return fmt.Errorf("%w: %w", ErrReadOnly, syscall.EROFS)
+	case errors.Is(err, ErrBusy) && hasNoLocks(dir):
+		return fmt.Errorf("%w: %w", ErrNoLocks, syscall.ENOLCK)
+	}
+	return err
 }
 
 // codeOf returns SQLite's code of an error, whichever way led to SQLite; 0 if it is none of

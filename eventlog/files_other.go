@@ -36,3 +36,5 @@ func (f *files) inPlace() error {
 }
 
 func hasNoLocks(string) bool { return false }
+
+func isReadOnlyDisk(string) bool { return false }

@@ -230,6 +230,10 @@ func (f *files) putBack(size int64) (err error) {
 	return syncDir(filepath.Dir(f.path))
 }
 
+// isReadOnlyDisk reports whether the file system on which dir lies takes no writes from anybody: of its
+// files SQLite says no more than that they cannot be opened.
+func isReadOnlyDisk(dir string) bool { return errors.Is(unix.Access(dir, unix.W_OK), unix.EROFS) }
+
 // hasNoLocks reports whether no file in dir can be locked, which SQLite takes for a lock of another.
 func hasNoLocks(dir string) bool {
 	f, err := os.CreateTemp(dir, ".perlica-lock-")

@@ -132,7 +132,7 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 	}
 	w, err := openWritable(ctx, path)
 	if err != nil {
-		return nil, fmt.Errorf("eventlog: open %s: %w", path, err)
+		return nil, fmt.Errorf("eventlog: open %s: %w", path, explainDisk(path, err))
 	}
 	if opt.Now == nil {
 		opt.Now = time.Now

@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +14,7 @@ import (
 // it, and a link there leads to files of the user's that are nobody else's business.
 const projectFolder = ".perlica_config"
 
-// A PlaceError says that a link, a pipe or a device lies in the place of a file.
+// A PlaceError says that a link, a pipe, a device or a file of another kind lies in the place of a file.
 type PlaceError struct{ Path, What string }
 
 func (e *PlaceError) Error() string {
@@ -69,4 +70,37 @@ func checkPlaces(path string) error {
 		}
 	}
 	return nil
+}
+
+// Where a rollback journal says how many pages the database had when it was begun:
+// https://www.sqlite.org/fileformat.html#the_rollback_journal
+const (
+	journalPages  = 16
+	journalHeader = 20
+	pageSize      = 8192 // of a database that was just made
+)
+
+// checkJournal returns a *PlaceError if SQLite would put the pages of a rollback journal into the
+// log at path, or cut it. A log leaves none: it is in write-ahead mode from its first page on. Only
+// that of a file that was being made may lie there; it holds no page.
+func checkJournal(path string) error {
+	f, err := os.Open(path + "-journal")
+	if err != nil {
+		return nil // there is none, or SQLite cannot read it either
+	}
+	defer func() { _ = f.Close() }() // it was read from only
+	var head [journalHeader]byte
+	if _, err := f.ReadAt(head[:], 0); err != nil || head[0] == 0 {
+		return nil // it was not begun, or is over
+	}
+	size := func(name string) int64 {
+		if fi, err := os.Stat(name); err == nil {
+			return fi.Size()
+		}
+		return 0
+	}
+	if binary.BigEndian.Uint32(head[journalPages:]) == 0 && size(path) <= pageSize && size(path+"-wal") == 0 {
+		return nil
+	}
+	return &PlaceError{path + "-journal", "the rollback journal of another program"}
 }

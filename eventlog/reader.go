@@ -51,7 +51,7 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("eventlog: open %s: %w", path, err)
+		return nil, fmt.Errorf("eventlog: open %s: %w", path, explainDisk(path, err))
 	}
 	return r, nil
 }
@@ -115,7 +115,7 @@ func (r *Reader) FindRuns(ctx context.Context, part string) ([]event.RunID, erro
 		FROM (
 			SELECT run_id
 			FROM events
-			WHERE ` + isOutcome + `
+			WHERE `+isOutcome+`
 			UNION
 			SELECT run_id
 			FROM open_runs

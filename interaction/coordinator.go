@@ -41,7 +41,8 @@ func New(log *eventlog.Log, dir string, now func() time.Time) *Coordinator {
 	return &Coordinator{log: log, dir: dir, now: now}
 }
 
-// Ticket is a question that waits.
+// Ticket is a question that waits. It is without its Subject, which the log holds: many large
+// ones may wait at once.
 type Ticket struct {
 	Question
 
@@ -79,6 +80,7 @@ func (c *Coordinator) Ask(ctx context.Context, q Question) (*Ticket, error) {
 	q.Refs.Interaction = q.ID
 	q.Asked, q.Writer = c.now(), c.log.Writer()
 	t := &Ticket{Question: q, c: c, done: make(chan struct{})}
+	t.Subject = Subject{}
 	c.mu.Lock()
 	c.open = append(c.open, t)
 	c.mu.Unlock()
@@ -89,7 +91,8 @@ func (c *Coordinator) Ask(ctx context.Context, q Question) (*Ticket, error) {
 	return t, nil
 }
 
-// Open returns the questions of this process that wait for an answer, oldest first.
+// Open returns the questions of this process that wait for an answer, oldest first, without
+// their Subjects.
 func (c *Coordinator) Open() []Question {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -298,8 +301,8 @@ func taken(ctx context.Context, r *eventlog.Reader, id event.InteractionID) erro
 	return errors.Join(&TakenError{Answer: &a, At: e.Time}, err)
 }
 
-// Bury closes a question whose asker died, as far as it is open, and resolves it.
-func (c *Coordinator) Bury(ctx context.Context, q Question, why Reason) error {
+// Abandon closes a question whose asker died, as far as it is open, and resolves it.
+func (c *Coordinator) Abandon(ctx context.Context, q Question, why Reason) error {
 	_, err := c.log.Append(ctx, event.NewFact(event.InteractionLapsed, "perlica", q.Refs, lapse{why}))
 	var conflict *eventlog.ConflictError
 	if err != nil && !errors.As(err, &conflict) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/registry"
 )
 
 // Agent is an agent together with what the configuration says of it.
@@ -48,7 +49,7 @@ type Resolver struct {
 
 // Find finds a program; Perlica's own name in the registry is its own executable.
 func (r Resolver) Find(name string) (string, error) {
-	if name == provider.Self {
+	if name == registry.Self {
 		return r.Self, nil
 	}
 	return r.LookPath(name)
@@ -60,7 +61,7 @@ func (r Resolver) Default() (Agent, error) {
 	if id := r.Config.DefaultProvider; id != "" {
 		return r.Named(id)
 	}
-	for _, k := range provider.Registry() {
+	for _, k := range registry.All() {
 		if a, ok := r.installed(k); ok {
 			a.Why = k.Name + " is the first installed agent that Perlica knows"
 			if k.ID == Predictable {
@@ -72,7 +73,7 @@ func (r Resolver) Default() (Agent, error) {
 	return Agent{}, &AgentError{Why: "every agent is disabled by the configuration", Hint: "see 'perlica config show'"}
 }
 
-func (r Resolver) installed(k provider.Known) (Agent, bool) {
+func (r Resolver) installed(k registry.Known) (Agent, bool) {
 	c := r.Config.Provider(k.ID)
 	if !c.Enabled {
 		return Agent{}, false
@@ -84,7 +85,7 @@ func (r Resolver) installed(k provider.Known) (Agent, bool) {
 // Named returns the provider with this id, from the configuration or the registry.
 func (r Resolver) Named(id string) (Agent, error) {
 	c := r.Config.Provider(id)
-	known, isKnown := provider.Lookup(id)
+	known, isKnown := registry.Lookup(id)
 	if !c.Enabled {
 		return Agent{}, &AgentError{ID: id, Why: fmt.Sprintf("the provider %q is disabled by the configuration", id), Hint: "set providers." + id + ".enabled = true"}
 	}
@@ -114,7 +115,7 @@ func (r Resolver) Named(id string) (Agent, error) {
 		for name := range r.Config.Providers {
 			configured = append(configured, name)
 		}
-		if near := provider.Nearest(id, configured...); near != "" {
+		if near := registry.Nearest(id, configured...); near != "" {
 			e.Hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		return Agent{}, e

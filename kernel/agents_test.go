@@ -79,7 +79,9 @@ func TestAgentsFrames(t *testing.T) {
 			}
 			announced := c.toolCall(tool.ID)
 			s := c.noteTool(*tool)
-			req := startsWhere(toolcall.Read(callOf(agent, s.call), place).Request, toolcall.Read(callOf(agent, announced), place).Request)
+			a := asking{PermissionRequest: &provider.PermissionRequest{Tool: s.call}, place: place}
+			a.dirs = startsWhere(c.reading(a).Request, c.read(announced, nil, place).Request)
+			req := c.reading(a).Request
 			if !asks {
 				s.report(agent)
 				ran++
@@ -89,7 +91,7 @@ func TestAgentsFrames(t *testing.T) {
 				continue
 			}
 			asked++
-			s.asked, s.approved = true, append(s.approved, req)
+			s.asked, s.approved = true, append(s.approved, a)
 			if why := unreadable(req); why != "" {
 				t.Errorf("%s: %s: %s", name, line, why)
 			}

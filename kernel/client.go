@@ -62,7 +62,7 @@ func newClient(run *run) *client {
 		run: run, now: run.r.opt.Now,
 		active:    make(chan struct{}, 1),
 		ready:     make(chan struct{}),
-		asks:      make(chan *provider.PermissionRequest, 64),
+		asks:      make(chan *provider.PermissionRequest, 4),
 		toolOf:    map[acp.ToolCallId]*toolSeen{},
 		agreed:    map[string]bool{},
 		cancelled: make(chan struct{}),

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/kernel/config"
-	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/registry"
 )
 
 // AgentState says whether an agent can be used.
@@ -72,7 +72,7 @@ func (r Resolver) List() []Listing {
 		def = a.ID
 	}
 	var ids []string
-	for _, k := range provider.Registry() {
+	for _, k := range registry.All() {
 		ids = append(ids, k.ID)
 	}
 	for _, id := range sortedIDs(r.Config) {
@@ -125,7 +125,7 @@ func (r Resolver) Warnings() []string {
 // near asks whether another id was meant.
 func (r Resolver) near(id string) string {
 	others := slices.DeleteFunc(sortedIDs(r.Config), func(other string) bool { return other == id })
-	if n := provider.Nearest(id, others...); n != "" {
+	if n := registry.Nearest(id, others...); n != "" {
 		return fmt.Sprintf("; did you mean %q?", n)
 	}
 	return ""
@@ -133,7 +133,7 @@ func (r Resolver) near(id string) string {
 
 func (r Resolver) describe(id string) Listing {
 	c := r.Config.Provider(id)
-	k, known := provider.Lookup(id)
+	k, known := registry.Lookup(id)
 	_, configured := r.Config.Providers[id]
 	l := Listing{
 		ID: id, Name: id, Known: known, Configured: configured, State: Installed,
@@ -156,7 +156,7 @@ func (r Resolver) commandOf(id string) (argv []string, origin string) {
 	if c.Command != "" {
 		return append([]string{c.Command}, c.Args...), r.origin("providers." + id + ".adapter.command")
 	}
-	k, known := provider.Lookup(id)
+	k, known := registry.Lookup(id)
 	if !known {
 		return []string{}, ""
 	}

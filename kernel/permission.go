@@ -46,16 +46,15 @@ func (c *client) judge(p *provider.PermissionRequest) {
 	announced := c.toolCall(p.Tool.ID)
 	tool := c.noteTool(p.Tool)
 	tool.asked = true
-	call := tool.call
+	p.Tool = tool.call
 	live := c.live
 	c.mu.Unlock()
-	options := unambiguous(p.Options)
-	if n := len(p.Options) - len(options); n > 0 {
-		c.warn("ambiguous_options", fmt.Sprintf("%d of the agent's options share an id with another and cannot be chosen: %s", n, call.Title))
+	if n := len(p.Options) - len(unambiguous(p.Options)); n > 0 {
+		c.warn("ambiguous_options", fmt.Sprintf("%d of the agent's options share an id with another and cannot be chosen: %s", n, p.Tool.Title))
 	}
-	place := c.place()
-	read := c.read(call, options, place)
-	read.Request = startsWhere(read.Request, c.read(announced, nil, place).Request)
+	a := asking{PermissionRequest: p, place: c.place()}
+	a.dirs = startsWhere(c.reading(a).Request, c.read(announced, nil, a.place).Request)
+	read := c.reading(a)
 	req := read.Request
 	for {
 		asOf, err := c.lastSeq()
@@ -65,18 +64,18 @@ func (c *client) judge(p *provider.PermissionRequest) {
 		}
 		d := c.run.r.policy.Decide(req, c.run.t.Permissions)
 		if c.needsPerson(d) || !live || c.isCancelled() {
-			c.put(p, call, options, read, d)
+			c.put(a, read, d)
 			return
 		}
-		if c.decided(p, req, d, asOf) {
+		if c.decided(a, req, d, asOf) {
 			return
 		}
 	}
 }
 
 // put has a person answer.
-func (c *client) put(p *provider.PermissionRequest, call provider.ToolCall, options []acp.PermissionOption, read toolcall.Reading, d policy.Decision) {
-	q, req := c.question(call, options, read, d), read.Request
+func (c *client) put(a asking, read toolcall.Reading, d policy.Decision) {
+	q := c.question(a.Tool, unambiguous(a.Options), read, d)
 	if c.run.t.AnswerIn > 0 {
 		if err := c.run.r.questions.Reachable(); err != nil {
 			c.warn("unreachable", "other processes cannot answer this question: "+err.Error())
@@ -87,8 +86,11 @@ func (c *client) put(p *provider.PermissionRequest, call provider.ToolCall, opti
 		c.kill()
 		return
 	}
-	c.show.add(Asked{ticket.Question, c.run.t.AnswerIn > 0 && c.isLive()}) // before its end can be
-	c.open.Go(func() { c.await(ticket, p, req) })
+	subject := q.Subject
+	q = ticket.Question
+	q.Subject = subject
+	c.show.add(Asked{q, c.run.t.AnswerIn > 0 && c.isLive()}) // before its end can be
+	c.open.Go(func() { c.await(ticket, a) })
 }
 
 // unambiguous returns the options whose id says which of them is meant. An id that stands for
@@ -128,7 +130,7 @@ func (c *client) lastSeq() (event.Seq, error) {
 // decided answers for a rule, a standing approval or a mode. It returns false, and nothing was
 // recorded or answered, if an approval was revoked since the log ended with asOf: what was
 // decided may rest on it.
-func (c *client) decided(p *provider.PermissionRequest, req policy.Request, d policy.Decision, asOf event.Seq) bool {
+func (c *client) decided(a asking, req policy.Request, d policy.Decision, asOf event.Seq) bool {
 	ruling := event.NewFact(event.PolicyDecided, "policy", c.refs(), fact.PolicyDecided{
 		Title: req.Title, Effect: string(d.Effect), By: string(d.By), Rule: d.Rule, Approval: d.ApprovalID(), Why: d.Why, Option: d.OptionID,
 	})
@@ -145,24 +147,24 @@ func (c *client) decided(p *provider.PermissionRequest, req policy.Request, d po
 		c.kill()
 		return true
 	}
-	c.count(p.Tool.ID, req, d.Effect == policy.Allow)
+	c.count(a, d.Effect == policy.Allow)
 	c.show.add(Decided{Title: req.Title, Effect: string(d.Effect), By: string(d.By), Why: d.Why})
-	reply(c.run.r, p, d.OptionID, "policy", c.refs())
+	reply(c.run.r, a.PermissionRequest, d.OptionID, "policy", c.refs())
 	return true
 }
 
 // count adds a yes or a no to the run's numbers, and to what is known of the tool.
-func (c *client) count(tool acp.ToolCallId, req policy.Request, yes bool) {
+func (c *client) count(a asking, yes bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.noteTool(provider.ToolCall{ID: tool})
+	s := c.noteTool(provider.ToolCall{ID: a.Tool.ID})
 	if !yes {
 		c.perms.Denied++
 		s.refused = true
 		return
 	}
 	c.perms.Allowed++
-	s.approved = append(s.approved, req)
+	s.approved = append(s.approved, a)
 }
 
 // question makes what a person is asked of what the agent asked.
@@ -222,7 +224,8 @@ const (
 )
 
 // await waits for the end of a question and tells the agent.
-func (c *client) await(t *interaction.Ticket, p *provider.PermissionRequest, req policy.Request) {
+func (c *client) await(t *interaction.Ticket, a asking) {
+	p := a.PermissionRequest
 	ctx := context.Background() // what has been asked gets an end on the log, whatever else ends
 	if why := c.wait(t, p); why != "" {
 		// An error of the log is in the ticket's outcome.
@@ -235,7 +238,7 @@ func (c *client) await(t *interaction.Ticket, p *provider.PermissionRequest, req
 	}
 	res := interaction.Resolution{Reason: lapsed}
 	if answer != nil {
-		if res.Option, err = c.obey(ctx, t, *answer, p, req); err != nil {
+		if res.Option, err = c.obey(ctx, t, *answer, a); err != nil {
 			c.kill()
 			return
 		}
@@ -291,16 +294,17 @@ func (c *client) isCancelled() bool {
 }
 
 // obey carries out a person's answer and returns the agent's option that says it.
-func (c *client) obey(ctx context.Context, t *interaction.Ticket, a interaction.Answer, p *provider.PermissionRequest, req policy.Request) (string, error) {
-	i := slices.IndexFunc(t.Options, func(o interaction.Option) bool { return o.ID == a.Option })
+func (c *client) obey(ctx context.Context, t *interaction.Ticket, said interaction.Answer, a asking) (string, error) {
+	i := slices.IndexFunc(t.Options, func(o interaction.Option) bool { return o.ID == said.Option })
 	if i < 0 {
 		// The coordinator lets nothing else through, but others write this log, too.
-		c.warn("no_such_option", fmt.Sprintf("the answer of %s is none of the options, so the agent was told cancelled", a.By))
-		c.count(p.Tool.ID, req, false)
+		c.warn("no_such_option", fmt.Sprintf("the answer of %s is none of the options, so the agent was told cancelled", said.By))
+		c.count(a, false)
 		return "", nil
 	}
 	o := t.Options[i]
-	c.count(p.Tool.ID, req, o.Allows())
+	c.count(a, o.Allows())
+	req := c.reading(a).Request
 	if o.Allows() && req.Kind == string(acp.ToolKindSwitchMode) {
 		c.mu.Lock()
 		c.agreed[o.ID], c.agreed[req.Mode] = true, true
@@ -308,16 +312,13 @@ func (c *client) obey(ctx context.Context, t *interaction.Ticket, a interaction.
 	}
 	switch {
 	case o.ID == interaction.DenyID:
-		return "", nil
+		return "", nil // which is sent as cancelled
 	case !o.Offer:
 		return o.ID, nil
 	}
-	if o.ID == interaction.DenyID {
-		return "", nil // which is sent as cancelled
-	}
 	for _, offer := range policy.Remember(req) {
 		if offerPrefix+string(offer.Approval.Scope) == o.ID {
-			if err := c.run.r.remember(ctx, offer.Approval, a.By, t.Refs); err != nil {
+			if err := c.run.r.remember(ctx, offer.Approval, said.By, t.Refs); err != nil {
 				return "", err
 			}
 		}

@@ -164,7 +164,7 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 		return false, err
 	}
 	for _, q := range questions {
-		if err := r.questions.Bury(ctx, q, interaction.Crashed); err != nil {
+		if err := r.questions.Abandon(ctx, q, interaction.Crashed); err != nil {
 			return false, err
 		}
 	}

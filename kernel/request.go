@@ -22,20 +22,40 @@ func (c *client) read(call provider.ToolCall, options []acp.PermissionOption, pl
 	return read
 }
 
-// startsWhere adds where the commands of a request start, if only the call that announced
+// asking is a question of the agent and what its reading follows from. The reading, which
+// repeats most of the question's bytes, is made anew when it is needed.
+type asking struct {
+	*provider.PermissionRequest // Tool is the whole call, as far as it was known
+	place                       policy.Place
+	dirs                        []string // where each command starts, if only the announcement said so
+}
+
+// reading is the same each time: it looks at nothing but what a holds and at the agent's name.
+func (c *client) reading(a asking) toolcall.Reading {
+	read := c.read(a.Tool, unambiguous(a.Options), a.place)
+	for i, dir := range a.dirs {
+		if dir != "" {
+			read.Request.Commands[i].Dir = dir
+			read.Request.Paths = append(read.Request.Paths, dir)
+		}
+	}
+	return read
+}
+
+// startsWhere returns where each command of a request starts, if only the call that announced
 // them said so.
-func startsWhere(req, announced policy.Request) policy.Request {
+func startsWhere(req, announced policy.Request) []string {
+	dirs := make([]string, len(req.Commands))
 	for i, cmd := range req.Commands {
 		for _, before := range announced.Commands {
 			dir := before.Dir
 			if before.Dir = ""; cmd.Dir == "" && dir != "" && before.Same(cmd, req.Place) {
-				req.Commands[i].Dir = dir
-				req.Paths = append(req.Paths, dir)
+				dirs[i] = dir
 				break
 			}
 		}
 	}
-	return req
+	return dirs
 }
 
 // toolCall is what is known of a tool call. The caller holds mu.

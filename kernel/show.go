@@ -27,7 +27,7 @@ type (
 		interaction.Question
 		Answerable bool
 	}
-	// Closed says how a question ended.
+	// Closed says how a question ended. The question is without its Subject.
 	Closed struct {
 		Question interaction.Question
 		Answer   *interaction.Answer // nil if there was none
@@ -96,8 +96,11 @@ func (s *shower) add(n Notice) {
 // nothing is shown any more.
 func (s *shower) hold(n Notice) {
 	size := 0
-	if u, ok := n.(Updated); ok {
-		size = len(u.Raw)
+	switch n := n.(type) {
+	case Updated:
+		size = len(n.Raw)
+	case Asked:
+		size = len(n.Subject.RawInput)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,9 +23,9 @@ type toolSeen struct {
 	call     provider.ToolCall
 	asked    bool
 	refused  bool
-	approved []policy.Request // what was asked for and allowed
-	ran      []toolcall.Call  // the different forms in which it was reported to run
-	crowded  bool             // there were more than are kept
+	approved []asking        // what was asked for and allowed
+	ran      []toolcall.Call // the different forms in which it was reported to run
+	crowded  bool            // there were more than are kept
 }
 
 // maxForms is how many forms of one tool call are compared with what was approved.
@@ -49,7 +49,7 @@ func (c *client) noteTool(t provider.ToolCall) *toolSeen {
 	if t.Status != "" {
 		s.Status = string(t.Status)
 	}
-	if len(t.RawInput) > 0 && string(t.RawInput) != "{}" {
+	if len(t.RawInput) > 0 && string(t.RawInput) != "{}" && !bytes.Equal(t.RawInput, s.call.RawInput) { // what is the same is kept once
 		s.call.RawInput = t.RawInput
 	}
 	if len(t.Content) > 0 {
@@ -155,8 +155,12 @@ func (c *client) unasked(t toolSeen, place policy.Place) string {
 	case t.crowded:
 		return fmt.Sprintf("it was reported in more than %d forms", maxForms)
 	case t.asked && len(t.approved) > 0:
+		var approved []policy.Request
+		for _, a := range t.approved {
+			approved = append(approved, c.reading(a).Request)
+		}
 		for _, form := range t.ran {
-			if what := toolcall.Differs(t.approved, form, place); what != "" {
+			if what := toolcall.Differs(approved, form, place); what != "" {
 				return "not what was allowed: " + what
 			}
 		}

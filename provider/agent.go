@@ -1,5 +1,11 @@
 package provider
 
+import (
+	"strings"
+
+	"github.com/perlica/perlica/provider/process"
+)
+
 // Agent says how one ACP agent is started and prepared.
 type Agent struct {
 	ID      string   // the provider's id: "claude"
@@ -17,4 +23,29 @@ type Asking struct {
 	Option string   // a config option's id for session/set_config_option
 	Value  string   // the value of Option
 	Env    []string // NAME=value, added to the agent's environment by Agent.Environ
+}
+
+// Environ returns the environment of an agent: what process.Environ passes with a.Env, and
+// the settings that make it ask, unless a.Env names one that parent sets.
+func (a Agent) Environ(parent []string) ([]string, error) {
+	env, err := process.Environ(parent, a.Env)
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range a.Asking.Env {
+		name, _, _ := strings.Cut(kv, "=")
+		if !isSet(env, name) {
+			env = append(env, kv)
+		}
+	}
+	return env, nil
+}
+
+func isSet(env []string, name string) bool {
+	for _, kv := range env {
+		if strings.HasPrefix(kv, name+"=") {
+			return true
+		}
+	}
+	return false
 }

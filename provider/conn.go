@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/provider/process"
 )
 
 // Options of Start. Recorder, Client and Dir are required.
@@ -57,7 +60,8 @@ func (o *Options) defaults() {
 type Conn struct {
 	agent Agent
 	opt   Options
-	proc  *process
+	proc  *process.Process
+	in    *os.File       // its standard input
 	wg    sync.WaitGroup // reader and writer
 	out   chan *sending  // to the writer
 
@@ -101,7 +105,7 @@ func Start(a Agent, opt Options) (*Conn, error) {
 	if err != nil {
 		return nil, &Error{Provider: a.ID, Type: TypeStart, Message: err.Error(), cause: err}
 	}
-	proc, err := startProcess(processSpec{
+	proc, err := process.Start(process.Spec{
 		Agent:  a.ID,
 		Argv:   a.Command,
 		Env:    environ,
@@ -115,7 +119,7 @@ func Start(a Agent, opt Options) (*Conn, error) {
 		return nil, &Error{Provider: a.ID, Type: TypeStart, Message: err.Error(), cause: err}
 	}
 	c := &Conn{
-		agent: a, opt: opt, proc: proc,
+		agent: a, opt: opt, proc: proc, in: proc.Stdin(),
 		out:      make(chan *sending, 256),
 		gone:     make(chan struct{}),
 		quiet:    make(chan struct{}),
@@ -175,7 +179,7 @@ func (c *Conn) fail(e *Error) {
 		c.err = e
 		c.mu.Unlock()
 		close(c.gone)
-		_ = c.proc.Stdin().SetWriteDeadline(time.Now()) // a line half written stays half written
+		_ = c.in.SetWriteDeadline(time.Now()) // a line half written stays half written
 	})
 }
 

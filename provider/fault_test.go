@@ -138,7 +138,7 @@ func TestLastWordsAreRecorded(t *testing.T) {
 	}
 }
 
-// Kill ends a prompt at once, whatever the agent does.
+// TestKill: Kill ends a prompt at once, whatever the agent does.
 func TestKill(t *testing.T) {
 	w := &watcher{}
 	c := start(t, lies(lieSay("x"), "hang"), w, func(o *Options) { o.Grace = time.Hour })

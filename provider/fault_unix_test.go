@@ -26,8 +26,8 @@ func mustPipe(t *testing.T) (r, w *os.File) {
 func tapInput(t *testing.T, c *Conn) (r *os.File, waiting func() bool) {
 	t.Helper()
 	r, w := mustPipe(t)
-	c.proc.stdin.Close() // the agent leaves by itself
-	c.proc.stdin = w
+	c.in.Close() // the agent leaves by itself
+	c.in = w
 	t.Cleanup(func() { r.Close() })
 	return r, func() bool {
 		fds := []unix.PollFd{{Fd: int32(r.Fd()), Events: unix.POLLIN}}
@@ -97,7 +97,7 @@ func TestDeafFromTheFirstByte(t *testing.T) {
 	c := start(t, child("liar", "hang"), w)
 	tapInput(t, c)
 	deafSoon(c)
-	in := c.proc.Stdin()
+	in := c.in
 	for full := 0; full < 3; { // once may be a deadline that was over before writing began
 		in.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)) // not of the whole: to fill it may take long
 		if _, err := in.Write(make([]byte, 1)); err == nil {
@@ -113,43 +113,4 @@ func TestDeafFromTheFirstByte(t *testing.T) {
 	if call.MayHaveLeft() || w.prompts() != 1 {
 		t.Errorf("may have left: %v", call.MayHaveLeft())
 	}
-}
-
-// A child that writes on where the agent has gone does not keep the connection open.
-func TestOutputEndsWithTheAgent(t *testing.T) {
-	r, w := mustPipe(t)
-	defer w.Close()
-	o := &output{f: r}
-	exited := make(chan struct{})
-	ended := make(chan struct{})
-	defer close(ended)
-	go o.endAfter(exited, ended)
-	go func() {
-		b := make([]byte, 4096)
-		for {
-			if _, err := w.Write(b); err != nil {
-				return
-			}
-		}
-	}()
-	b := make([]byte, 1000)
-	if n, err := o.Read(b); n != 1000 || err != nil {
-		t.Fatalf("%d, %v", n, err)
-	}
-	close(exited)
-	read := 0
-	for {
-		n, err := o.Read(b)
-		read += n
-		if err != nil {
-			break
-		}
-		if o.rest > restLimit+len(b) {
-			t.Fatalf("read %d bytes after the agent had gone", o.rest)
-		}
-	}
-	if o.rest < restLimit {
-		t.Errorf("ended after %d bytes", o.rest)
-	}
-	r.Close()
 }

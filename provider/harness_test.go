@@ -324,8 +324,8 @@ func nothingLeft(t *testing.T) {
 	var stacks string
 	for late := time.Now().Add(time.Minute); time.Now().Before(late); runtime.Gosched() {
 		stacks = string(buf[:runtime.Stack(buf, true)])
-		if !slices.ContainsFunc([]string{"(*Conn)", "(*process)", "(*stderrTail)", "(*output)"}, func(s string) bool {
-			return strings.Contains(stacks, "provider."+s)
+		if !slices.ContainsFunc([]string{"provider.(*Conn)", "process.(*Process)", "process.(*stderrTail)", "process.(*Output)"}, func(s string) bool {
+			return strings.Contains(stacks, s)
 		}) {
 			return
 		}

@@ -4,61 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 )
 
-// restLimit is more than any pipe holds.
-const restLimit = 1 << 20
-
-// output is the agent's standard output. It ends when nobody holds it open any more, or
-// when the agent has left and what it wrote has been read: a child that it left behind
-// may hold it open for ever.
-type output struct {
-	f    *os.File
-	left bool // the agent has left
-	rest int  // bytes read since then
-}
-
-// endAfter lets Read know that the agent has left.
-func (o *output) endAfter(exited, ended <-chan struct{}) {
-	select {
-	case <-exited:
-		_ = o.f.SetReadDeadline(time.Now()) // Windows has none: there the job ends the children, too
-	case <-ended:
-	}
-}
-
-func (o *output) Read(b []byte) (int, error) {
-	if !o.left {
-		n, err := o.f.Read(b)
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			return n, err
-		}
-		o.left = true
-	}
-	if o.rest >= restLimit {
-		return 0, io.EOF
-	}
-	for range drainSlices { // a deadline that is over before reading begins hides what is there
-		_ = o.f.SetReadDeadline(time.Now().Add(drainWait / drainSlices))
-		n, err := o.f.Read(b)
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			o.rest += n
-			return n, err
-		}
-	}
-	return 0, io.EOF
-}
-
 // read is the one reader of the agent's output.
 func (c *Conn) read() {
-	out := &output{f: c.proc.Stdout()}
-	defer out.f.Close()
+	out := c.proc.Output()
+	defer out.Close()
 	ended := make(chan struct{})
 	defer close(ended)
-	c.wg.Go(func() { out.endAfter(c.proc.Exited(), ended) })
+	c.wg.Go(func() { out.EndWithAgent(ended) })
 	lines := newLineReader(out, c.opt.MaxLine)
 	for {
 		f, err := lines.next()

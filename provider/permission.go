@@ -19,7 +19,6 @@ type PermissionRequest struct {
 	ID      string // the JSON-RPC id as it was written
 	Tool    ToolCall
 	Options []acp.PermissionOption
-	Params  json.RawMessage // as they were written
 
 	conn    *Conn
 	replied atomic.Bool
@@ -94,7 +93,7 @@ func (c *Conn) requestPermission(env envelope) {
 		return
 	}
 	p := &PermissionRequest{
-		ID: env.ID, Tool: v.ToolCall, Options: v.Options, Params: env.params,
+		ID: env.ID, Tool: v.ToolCall, Options: v.Options,
 		conn: c, done: make(chan struct{}),
 	}
 	c.mu.Lock()

@@ -117,7 +117,7 @@ func (c *Conn) writeLine(o *sending) error {
 		o.call.left.Store(true)
 	}
 	late := time.AfterFunc(c.opt.WriteTimeout, func() { c.broken(deaf()) })
-	n, err := c.proc.Stdin().Write(append(o.line, '\n')) // fail and Kill end it
+	n, err := c.in.Write(append(o.line, '\n')) // fail and Kill end it
 	late.Stop()
 	if err == nil {
 		return nil

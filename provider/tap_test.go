@@ -347,7 +347,7 @@ func TestRecordFails(t *testing.T) {
 	})
 }
 
-// Kill and End may come together and again.
+// TestKillAndEnd: Kill and End may come together and again.
 func TestKillAndEnd(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("ok"), w)

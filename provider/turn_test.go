@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coder/acp-go-sdk"
 	"time"
+
+	"github.com/coder/acp-go-sdk"
 )
 
 // TestDrained: behind what an agent writes at once it is told once that no more is at hand, and

@@ -86,7 +86,7 @@ type ToolContent struct {
 	Path    string // of a diff, as are the next two
 	OldText string
 	NewText string
-	Raw     json.RawMessage
+	Raw     json.RawMessage // of a piece that is neither text nor a diff
 }
 
 // UnmarshalJSON decodes the pieces it knows and keeps the others raw.
@@ -101,10 +101,12 @@ func (c *ToolContent) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &v); err != nil {
 		return err
 	}
-	*c = ToolContent{Type: v.Type, Path: v.Path, OldText: v.OldText, NewText: v.NewText, Raw: append([]byte(nil), b...)}
+	*c = ToolContent{Type: v.Type, Path: v.Path, OldText: v.OldText, NewText: v.NewText}
 	var block struct{ Type, Text string }
 	if len(v.Content) > 0 && json.Unmarshal(v.Content, &block) == nil && block.Type == "text" {
 		c.Text = block.Text
+	} else if c.Type != "diff" {
+		c.Raw = append([]byte(nil), b...)
 	}
 	return nil
 }

@@ -32,8 +32,8 @@ func TestParseUpdate(t *testing.T) {
 				ID: "t", Title: "T", Kind: acp.ToolKindEdit, Status: acp.ToolCallStatusPending, RawInput: json.RawMessage(`{"n":9007199254740993}`),
 				Locations: []acp.ToolCallLocation{{Path: "/a", Line: acp.Ptr(3)}},
 				Content: []ToolContent{
-					{Type: "diff", Path: "/a", NewText: "b", Raw: json.RawMessage(`{"type":"diff","path":"/a","oldText":null,"newText":"b"}`)},
-					{Type: "content", Text: "out", Raw: json.RawMessage(`{"type":"content","content":{"type":"text","text":"out"}}`)},
+					{Type: "diff", Path: "/a", NewText: "b"},
+					{Type: "content", Text: "out"},
 					{Type: "terminal", Raw: json.RawMessage(`{"type":"terminal","terminalId":"x"}`)},
 				},
 			}}},

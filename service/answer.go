@@ -11,19 +11,20 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // reading is a message that is looked at for an answer to one of the questions that are open to
 // its sender.
 type reading struct {
 	b    *Bridge
-	ch   Channel
+	ch   channel.Channel
 	who  contactFact
-	m    Inbound
+	m    channel.Inbound
 	open []*asked
 }
 
-func (b *Bridge) reading(ch Channel, who contactFact, m Inbound) *reading {
+func (b *Bridge) reading(ch channel.Channel, who contactFact, m channel.Inbound) *reading {
 	return &reading{b, ch, who, m, b.openTo(who)}
 }
 
@@ -186,7 +187,7 @@ func (r *reading) bare(ctx context.Context, text string) *asked {
 	return a
 }
 
-// only returns the question whose card is the only one that waits in this chat, whoever else it
+// only returns the question whose card is the only one that waits in this chat, anybody else it
 // was put to, if it was put there to the sender.
 func (r *reading) only() *asked {
 	r.b.mu.Lock()
@@ -223,7 +224,7 @@ func (r *reading) card(id string) (*asked, *card) {
 	return nil, nil
 }
 
-// seen reports whether whoever answers a message of the card can have seen all of it: it is the
+// seen reports whether the person who answers a message of the card can have seen all of it: it is the
 // last one, or the answer came behind that.
 func (r *reading) seen(c *card) bool {
 	return c.whole() && (r.m.ReplyTo == c.last() || r.after(c))
@@ -235,7 +236,7 @@ func (r *reading) after(c *card) bool {
 }
 
 // landed waits until the cards that are on their way to this chat have arrived, or have failed:
-// who answers one may be quicker than the platform's word, which has its id. After a while nobody
+// who answers one may be quicker than the platform's word, which has its id. After a while no one
 // waits.
 func (r *reading) landed(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, landing)

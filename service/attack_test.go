@@ -10,6 +10,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/local"
 )
 
@@ -49,7 +50,7 @@ type busy struct {
 	word  chan error    // nil: it arrives
 }
 
-func (b *busy) Send(ctx context.Context, m service.Outbound) (id string, err error) {
+func (b *busy) Send(ctx context.Context, m channel.Outbound) (id string, err error) {
 	if !strings.Contains(m.Text, "May I") || len(m.Text) < 60 { // the question, not what became of it
 		return b.Channel.Send(ctx, m)
 	}
@@ -165,7 +166,7 @@ func (w *world) repair(s *serving, p *person, rights ...service.Right) {
 	w.pair(s, p, rights...)
 }
 
-// TestRightsAreThoseOfTheMoment: whoever had more when a question was asked may not answer it
+// TestRightsAreThoseOfTheMoment: anyone who had more when a question was asked may not answer it
 // with less.
 func TestRightsAreThoseOfTheMoment(t *testing.T) {
 	w := newWorld(t)
@@ -207,7 +208,7 @@ func TestWhoeverIsPairedAgainBeginsAnew(t *testing.T) {
 // forwarding is a channel on which whatever begins with "Fwd: " was handed on.
 type forwarding struct{ *local.Channel }
 
-func (f forwarding) Poll(ctx context.Context, cursor string) ([]service.Inbound, string, error) {
+func (f forwarding) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
 	list, next, err := f.Channel.Poll(ctx, cursor)
 	for i := range list {
 		list[i].Text, list[i].Quoted = strings.CutPrefix(list[i].Text, "Fwd: ")
@@ -215,7 +216,7 @@ func (f forwarding) Poll(ctx context.Context, cursor string) ([]service.Inbound,
 	return list, next, err
 }
 
-// TestAnothersWordsSayNothing: what is handed on pairs nobody, answers nothing and commands
+// TestAnothersWordsSayNothing: what is handed on pairs no one, answers nothing and commands
 // nothing.
 func TestAnothersWordsSayNothing(t *testing.T) {
 	w := newWorld(t)

@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // Settings are what may change while the bridge runs.
@@ -37,7 +38,7 @@ type Options struct {
 	View     string // the file of the view
 	Lock     string // the file of the lock
 	Files    string // a private folder
-	Channels []Channel
+	Channels []channel.Channel
 	Settings Settings
 	// Setup returns what answers in a session, or, if it is empty or not there, in a new one:
 	// with that provider, or with the default one.
@@ -45,7 +46,7 @@ type Options struct {
 	// Host carries out slash commands; Conversation, By, Where, May, Cancel and Only are the
 	// bridge's to set.
 	Host    command.Host
-	Log     *slog.Logger // what happens, for whoever looks; nil: nobody
+	Log     *slog.Logger // what happens, for the operator; nil: nowhere
 	Serving func()       // called when Run has taken up what an earlier bridge left; may be nil
 	Now     func() time.Time
 	Backoff time.Duration // before the first further attempt to poll or send; doubled each time
@@ -54,7 +55,7 @@ type Options struct {
 // Bridge is the messaging bridge of a project. The caller must Close it, before the Runner.
 type Bridge struct {
 	opt      Options
-	channels map[string]Channel
+	channels map[string]channel.Channel
 	records  *Records
 	lock     *flock.Flock
 	lanes    sync.WaitGroup
@@ -105,7 +106,7 @@ func Open(ctx context.Context, opt Options) (*Bridge, error) {
 		return nil, errors.Join(err, held.Close())
 	}
 	b := &Bridge{
-		opt: opt, channels: map[string]Channel{}, records: records, lock: held, settings: opt.Settings,
+		opt: opt, channels: map[string]channel.Channel{}, records: records, lock: held, settings: opt.Settings,
 		slots: make(chan struct{}, opt.Settings.Agents),
 		desk:  map[contactFact]*desk{}, lane: map[contactFact]*lane{}, asked: map[event.InteractionID]*asked{},
 		faults: map[string]fault{},
@@ -135,8 +136,8 @@ func (b *Bridge) set() Settings {
 	return b.settings
 }
 
-// note tells whoever looks what happened.
-func (b *Bridge) note(what string, args ...any) { b.opt.Log.Info(what, args...) }
+// info reports what happened to the log of the bridge.
+func (b *Bridge) info(what string, args ...any) { b.opt.Log.Info(what, args...) }
 
 // warn is note for what went wrong; the last ones are shown in the state.
 func (b *Bridge) warn(what string, args ...any) {
@@ -175,7 +176,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	for _, c := range b.opt.Channels {
 		polls.Go(func() { b.poll(work, c) })
 	}
-	b.note("serving", "channels", len(b.opt.Channels))
+	b.info("serving", "channels", len(b.opt.Channels))
 	if b.opt.Serving != nil {
 		b.opt.Serving()
 	}
@@ -218,7 +219,7 @@ func (b *Bridge) start(ctx context.Context) error {
 	for _, c := range unconfirmed {
 		b.warn("the log names a contact that was not paired by you here, or by an earlier version: it has no rights", "contact", c.Label(), "hint", Confirming(c))
 	}
-	if err := b.buryCards(ctx); err != nil {
+	if err := b.closeOrphans(ctx); err != nil {
 		return err
 	}
 	unsent, err := b.records.unsent(ctx)
@@ -315,6 +316,6 @@ func (b *Bridge) Close(ctx context.Context) error {
 		wg.Go(func() { d.close(ctx) })
 	}
 	wg.Wait()
-	_ = b.records.view.CatchUp(ctx) // whoever opens it next does it otherwise
+	_ = b.records.view.CatchUp(ctx) // anyone who opens it next does it otherwise
 	return errors.Join(b.records.Close(), b.lock.Close())
 }

@@ -47,7 +47,7 @@ func TestAMessageIsAnsweredInOrder(t *testing.T) {
 	}
 }
 
-// TestAQuestionIsAnsweredFromThePhone: the run that asks goes on, and what comes meanwhile is
+// TestAQuestionIsAnsweredFromThePhone: the run that asks goes on, and what comes in the meantime is
 // acknowledged at once.
 func TestAQuestionIsAnsweredFromThePhone(t *testing.T) {
 	w := newWorld(t)
@@ -221,7 +221,7 @@ func TestRightsAreKept(t *testing.T) {
 	alice.expect("permission: reject")
 }
 
-// TestUnknownIsSaid: a call of which nobody knows what became is not made again.
+// TestUnknownIsSaid: a call of which it is not known what became is not made again.
 func TestUnknownIsSaid(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -332,7 +332,7 @@ func TestCommandsFromAPhone(t *testing.T) {
 	}
 }
 
-// TestAHundredContacts: all are acknowledged, while the first are being answered and nobody else
+// TestAHundredContacts: all are acknowledged, while the first are being answered and no one else
 // can be.
 func TestAHundredContacts(t *testing.T) {
 	w := newWorld(t)

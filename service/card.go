@@ -15,6 +15,7 @@ import (
 	layout "github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // asked is a question of one of the bridge's runs that waits for an answer.
@@ -145,13 +146,13 @@ func (b *Bridge) ask(d *desk, q interaction.Question) {
 		}
 	}
 	if a.cards[d.key] == nil {
-		events = append(events, b.queueEvent(d.input(), queuedFact{contactFact: d.key, Chat: d.chat(), Kind: outNote,
+		events = append(events, b.queueEvent(d.input(), queuedFact{contactFact: d.key, Chat: d.chat(), Kind: outNotice,
 			Text: b.render(d.key.Channel, "The agent asks something that you may not answer: it waits for somebody who may, or for `perlica pending`.")}))
 	}
 	b.mu.Lock()
 	b.asked[q.ID] = a
 	b.mu.Unlock()
-	b.note("question", "id", shortID(q.ID), "title", q.Title)
+	b.info("question", "id", shortID(q.ID), "title", q.Title)
 	_ = b.commit(b.hard, events...) // it ends the bridge
 }
 
@@ -182,11 +183,11 @@ const buttonPrefix = "q:"
 // buttonWidth is how many columns of an option a button shows; the card has all of it.
 const buttonWidth = 40
 
-func buttons(q interaction.Question) (list []Button) {
+func buttons(q interaction.Question) (list []channel.Button) {
 	for i, o := range q.Options {
 		data := fmt.Sprintf("%s%s:%d", buttonPrefix, q.ID, i+1)
 		if len(data) <= 64 { // else it is answered by its number
-			list = append(list, Button{Label: layout.Label(o, buttonWidth), Data: data})
+			list = append(list, channel.Button{Label: layout.Label(o, buttonWidth), Data: data})
 		}
 	}
 	return list
@@ -232,7 +233,7 @@ func (b *Bridge) closeCards(q interaction.Question, a *interaction.Answer, why i
 		return
 	}
 	how := closedHow(q, &interaction.TakenError{Answer: a, At: b.opt.Now(), Lapsed: why})
-	b.note("question closed", "id", shortID(q.ID), "how", how)
+	b.info("question closed", "id", shortID(q.ID), "how", how)
 	events := []event.Event{cardClosed(q.ID, how)}
 	for who, c := range open.cards {
 		events = append(events, b.closing(who, c.chat, c.parts[len(c.parts)-1], q, how))
@@ -264,15 +265,15 @@ func cardClosed(id event.InteractionID, how string) event.Event {
 // closing edits a card where the platform can, and else sends a note.
 func (b *Bridge) closing(who contactFact, chat, target string, q interaction.Question, how string) event.Event {
 	text := fmt.Sprintf("**%s** `#%s`\n\n%s", literal(cmp.Or(q.Title, "use a tool")), shortID(q.ID), literal(how))
-	f := queuedFact{contactFact: who, Chat: chat, Kind: outNote, Text: b.cut(who.Channel, text)[0], Question: q.ID}
-	if _, ok := b.channels[who.Channel].(Editor); ok {
+	f := queuedFact{contactFact: who, Chat: chat, Kind: outNotice, Text: b.cut(who.Channel, text)[0], Question: q.ID}
+	if _, ok := b.channels[who.Channel].(channel.Editor); ok {
 		f.Kind, f.Target = outEdit, target
 	}
 	return b.queueEvent("", f)
 }
 
-// buryCards closes what an earlier bridge asked: nobody waits for an answer any more.
-func (b *Bridge) buryCards(ctx context.Context) error {
+// closeOrphans closes what an earlier bridge asked: no one waits for an answer any more.
+func (b *Bridge) closeOrphans(ctx context.Context) error {
 	cards, err := b.records.orphans(ctx)
 	if err != nil {
 		return err
@@ -312,7 +313,7 @@ func (b *Bridge) buryCards(ctx context.Context) error {
 		if k.state != "sent" { // whether there is a card to edit is not known
 			f := queuedFact{}
 			_ = e.Decode(&f) // as it was encoded
-			f.Kind, f.Target = outNote, ""
+			f.Kind, f.Target = outNotice, ""
 			e = b.queueEvent("", f)
 		}
 		events = append(events, e)

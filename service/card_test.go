@@ -6,6 +6,7 @@ import (
 
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // TestCardShowsWordsAsTheyAre: an agent's words keep every sign, and mark up nothing.
@@ -16,11 +17,11 @@ func TestCardShowsWordsAsTheyAre(t *testing.T) {
 		ID: "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", Title: words, Subject: interaction.Subject{Provider: "claude"},
 		Options: []interaction.Option{{ID: "y", Label: words}},
 	})
-	plain := Cut(b.String(), Limits{Format: Plain})[0]
+	plain := channel.Cut(b.String(), channel.Limits{Format: channel.Plain})[0]
 	if strings.Count(plain, words) != 2 {
 		t.Errorf("plain: %s", plain)
 	}
-	rich := Cut(b.String(), Limits{Format: HTML})[0]
+	rich := channel.Cut(b.String(), channel.Limits{Format: channel.HTML})[0]
 	shown := strings.NewReplacer("&lt;", "<", "&gt;", ">").Replace(rich)
 	if strings.Count(shown, words) != 2 || !strings.HasPrefix(shown, "<b>"+words+"</b>") {
 		t.Errorf("HTML: %s", rich)

@@ -26,7 +26,7 @@ type Contact struct {
 // longestName is how much of a name is shown, in characters.
 const longestName = 48
 
-// visible is a text in one line without the signs that nobody sees, some of which turn text around.
+// visible is a text in one line without the signs that no one sees, some of which turn text around.
 func visible(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {

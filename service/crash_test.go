@@ -14,6 +14,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/local"
 )
 
@@ -43,7 +44,7 @@ type mortal struct {
 	keyless bool
 }
 
-func (m *mortal) Limits() service.Limits {
+func (m *mortal) Limits() channel.Limits {
 	l := m.full.Limits()
 	l.Dedupes = !m.isKeyless()
 	return l
@@ -51,7 +52,7 @@ func (m *mortal) Limits() service.Limits {
 
 func (m *mortal) isKeyless() bool { return m.keyless || os.Getenv(keylessVar) != "" }
 
-func (m *mortal) Send(ctx context.Context, out service.Outbound) (string, error) {
+func (m *mortal) Send(ctx context.Context, out channel.Outbound) (string, error) {
 	what := "reply"
 	switch {
 	case isAck(local.Arrived{Text: out.Text}):

@@ -99,7 +99,7 @@ func (d *desk) do(m received) {
 	switch {
 	case err != nil:
 		d.b.fail(err)
-	case !paired: // it was taken away meanwhile; nobody else gets an answer
+	case !paired: // it was taken away in the meantime; no one else gets an answer
 		d.finish(m, event.Refs{}, finishedFact{endRefused, "the contact is not paired any more"}, "")
 	case m.Kind == kindRefused:
 		d.finish(m, event.Refs{}, finishedFact{How: endRefused}, m.Word)
@@ -120,7 +120,7 @@ const mostParts = 20
 func (d *desk) finish(m received, refs event.Refs, f finishedFact, text string, more ...queuedFact) {
 	refs.Input = m.input
 	events := []event.Event{event.NewFact(event.BridgeFinished, "perlica", refs, f)}
-	kind := outNote
+	kind := outNotice
 	if f.How == endAnswered || f.How == endFailed || f.How == endUnknown {
 		kind = outReply
 	}
@@ -140,7 +140,7 @@ func (d *desk) finish(m received, refs event.Refs, f finishedFact, text string, 
 	for _, q := range more {
 		events = append(events, d.b.queueEvent(m.input, q))
 	}
-	d.b.note("finished", "from", d.key.Channel+":"+d.key.Contact, "how", string(f.How), "id", m.Message)
+	d.b.info("finished", "from", d.key.Channel+":"+d.key.Contact, "how", string(f.How), "id", m.Message)
 	_ = d.b.commit(d.b.hard, events...) // it ends the bridge
 }
 
@@ -188,7 +188,7 @@ func (d *desk) conversation(ctx context.Context, c Contact) (*kernel.Conversatio
 	if conv == nil {
 		return d.open(ctx, c.Session, "")
 	}
-	// Whoever was unpaired and paired again meanwhile begins anew. What c says may be older than
+	// Anyone who was unpaired and paired again in the meantime begins anew. What c says may be older than
 	// the conversation.
 	c, paired, err := d.b.records.contact(ctx, d.key.Channel, d.key.Contact)
 	if err != nil || busy || !paired || c.Session == conv.Session() {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // The payloads of the events service.*. Everything that the bridge knows follows from them.
@@ -81,7 +82,7 @@ type (
 		Chat     string              `json:"chat"`
 		Kind     outKind             `json:"kind"`
 		Text     string              `json:"text"` // in the channel's format
-		Buttons  []Button            `json:"buttons,omitempty"`
+		Buttons  []channel.Button    `json:"buttons,omitempty"`
 		ReplyTo  string              `json:"reply_to,omitempty"`
 		File     string              `json:"file,omitempty"`   // the whole answer under this name
 		Target   string              `json:"target,omitempty"` // the id of the queued message that this one edits
@@ -116,7 +117,7 @@ type ending string
 const (
 	endAnswered ending = "answered"
 	endFailed   ending = "failed"
-	endUnknown  ending = "unknown" // nobody knows what became of its call
+	endUnknown  ending = "unknown" // it is not known what became of its call
 	endDone     ending = "done"    // of a command, of an answer that counts
 	endRefused  ending = "refused"
 )
@@ -128,7 +129,7 @@ const (
 	outAck    outKind = "ack"
 	outReply  outKind = "reply"
 	outCard   outKind = "card"
-	outNote   outKind = "note"
+	outNotice outKind = "note"
 	outStatus outKind = "status"
 	outEdit   outKind = "edit" // of a message that was sent
 )

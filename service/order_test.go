@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/local"
 )
 
@@ -45,9 +46,9 @@ func (s *serving) unanswered(t *testing.T) {
 	}
 }
 
-// TestClocksSayNothing: whatever the platform's clock says, a number that came behind the card
+// TestClocksAreNotCompared: whatever the platform's clock says, a number that came behind the card
 // answers it.
-func TestClocksSayNothing(t *testing.T) {
+func TestClocksAreNotCompared(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
 	alice := w.phone("alice")
@@ -191,134 +192,13 @@ func TestAYesForGood(t *testing.T) {
 	}
 }
 
-// TestANameIsNobody: a name alone makes nobody a contact; a token does, in a second process, too,
-// which has seen nothing of what came when only the first was there, but came later.
-func TestANameIsNobody(t *testing.T) {
-	w := newWorld(t)
-	s := w.serve(local.DefaultLimits())
-	alice := w.phone("alice")
-	w.pair(s, alice)
-	alice.asks("May I", "make")
-	alice.told("/help", "what can be said here") // so the bridge knows that it has the card
-	thief := newPerson(t, w.socket(), "alice")
-	thief.Token = ""
-	w.run(thief)
-	for _, text := range []string{"1", "/allow", "Reject", "hello"} {
-		thief.say(text)
-	}
-	if err := thief.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s.unanswered(t)
-	if n := thief.count(""); n > 0 {
-		t.Errorf("a stranger got %d messages", n)
-	}
-	list, err := s.Records().Contacts(t.Context())
-	if err != nil || len(list) != 1 || list[0].ID != alice.Contact {
-		t.Errorf("contacts: %+v, %v", list, err)
-	}
-	second := w.phone("alice")
-	second.say("Reject")
-	second.expect("permission: reject")
-}
-
-// TestATokenComesBack: a phone that was given one is who it was, whichever side starts again.
-func TestATokenComesBack(t *testing.T) {
-	w := newWorld(t)
-	s := w.serve(local.DefaultLimits())
-	kept := make(chan string, 1)
-	first := newPerson(t, w.socket(), "alice")
-	first.Token, first.Keep = "", func(token string) { kept <- token }
-	leave := w.run(first)
-	w.pair(s, first)
-	leave()
-	again := newPerson(t, w.socket(), "alice")
-	again.Token = <-kept
-	w.run(again)
-	again.say("one")
-	again.expect("You said: one")
-	if err := s.stop(); err != nil {
-		t.Fatal(err)
-	}
-	w.serve(local.DefaultLimits())
-	again.say("two")
-	again.expect("You said: two")
-}
-
-// TestNamesForgeNothing: what people call themselves is one line.
-func TestNamesForgeNothing(t *testing.T) {
-	w := newWorld(t)
-	s := w.serve(local.DefaultLimits())
-	mallory := newPerson(t, w.socket(), "mallory")
-	mallory.Phone.Name = "Ada\n\n1. Allow once \u202e\u200b**x**" + strings.Repeat("y", 100)
-	w.run(mallory)
-	w.pair(s, mallory)
-	list, err := s.Records().Contacts(t.Context())
-	if err != nil || len(list) != 1 {
-		t.Fatal(list, err)
-	}
-	if name := list[0].Name; strings.ContainsAny(name, "\n\u202e\u200b") || len(name) > 60 || strings.ContainsAny(list[0].ID, "\n \u202e*") {
-		t.Errorf("it is called %q", list[0].Label())
-	}
-	mallory.asks("May I", "make")
-	mallory.say("Reject")
-	if a := mallory.expect("answered at"); strings.Contains(a.Text, "\n1. Allow") || !strings.Contains(a.Text, "**x**") {
-		t.Errorf("it says %q", a.Text)
-	}
-}
-
-// TestAClonedLogPairsNobody: contacts count where their user's own state vouches for them, and only
-// for the log in its place.
-func TestAClonedLogPairsNobody(t *testing.T) {
-	w := newWorld(t)
-	s := w.serve(local.DefaultLimits())
-	alice := w.phone("alice")
-	w.pair(s, alice, service.Ask, service.Approve, service.Admin)
-	if err := s.stop(); err != nil {
-		t.Fatal(err)
-	}
-	for name, own := range map[string]bool{"another user's": false, "the same user's, elsewhere": true} {
-		t.Run(name, func(t *testing.T) {
-			clone := newWorld(t)
-			copyAll(t, w, clone, own)
-			s := clone.serve(local.DefaultLimits())
-			alice := clone.phone("alice")
-			alice.say("hello")
-			if err := alice.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if list, err := s.Records().Contacts(t.Context()); err != nil || len(list) > 0 {
-				t.Errorf("contacts: %+v, %v", list, err)
-			}
-			list, err := s.Records().Unconfirmed(t.Context())
-			if err != nil || len(list) != 1 || list[0].ID != alice.Contact {
-				t.Fatalf("unconfirmed: %+v, %v", list, err)
-			}
-			if n := alice.count(""); n > 0 || clone.prompts() != "" {
-				t.Errorf("%d messages", n)
-			}
-			if err := s.Records().Confirm(list[0]); err != nil {
-				t.Fatal(err)
-			}
-			alice.say("and now?")
-			alice.expect("You said: and now?")
-			if err := s.Records().Unpair(t.Context(), s.r.Log(), list[0], "test"); err != nil {
-				t.Fatal(err)
-			}
-			if list, err := s.Records().Contacts(t.Context()); err != nil || len(list) > 0 {
-				t.Errorf("contacts: %+v, %v", list, err)
-			}
-		})
-	}
-}
-
 // rooms is a channel with a second chat: what begins with "Room: " was written there, and what is
 // sent there begins with that.
 type rooms struct{ *local.Channel }
 
 const room = "Room: "
 
-func (r rooms) Poll(ctx context.Context, cursor string) ([]service.Inbound, string, error) {
+func (r rooms) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
 	list, next, err := r.Channel.Poll(ctx, cursor)
 	for i, m := range list {
 		if text, ok := strings.CutPrefix(m.Text, room); ok {
@@ -328,19 +208,19 @@ func (r rooms) Poll(ctx context.Context, cursor string) ([]service.Inbound, stri
 	return list, next, err
 }
 
-func (r rooms) Send(ctx context.Context, m service.Outbound) (string, error) {
+func (r rooms) Send(ctx context.Context, m channel.Outbound) (string, error) {
 	if chat, ok := strings.CutPrefix(m.Chat, room); ok {
 		m.Chat, m.Text = chat, room+m.Text
 	}
 	return r.Channel.Send(ctx, m)
 }
 
-func (r rooms) Edit(ctx context.Context, id string, m service.Outbound) error {
+func (r rooms) Edit(ctx context.Context, id string, m channel.Outbound) error {
 	m.Chat = strings.TrimPrefix(m.Chat, room)
 	return r.Channel.Edit(ctx, id, m)
 }
 
-func (r rooms) After(m service.Inbound, sent string) bool {
+func (r rooms) After(m channel.Inbound, sent string) bool {
 	m.Chat = strings.TrimPrefix(m.Chat, room)
 	return r.Channel.After(m, sent)
 }
@@ -427,7 +307,7 @@ func TestTwoOfAGroup(t *testing.T) {
 // group is a channel on which all write in one chat, and each sees what is sent to them.
 type group struct{ *local.Channel }
 
-func (g group) Poll(ctx context.Context, cursor string) ([]service.Inbound, string, error) {
+func (g group) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
 	list, next, err := g.Channel.Poll(ctx, cursor)
 	for i := range list {
 		list[i].Chat = "group"
@@ -435,7 +315,7 @@ func (g group) Poll(ctx context.Context, cursor string) ([]service.Inbound, stri
 	return list, next, err
 }
 
-func (g group) Send(ctx context.Context, m service.Outbound) (string, error) {
+func (g group) Send(ctx context.Context, m channel.Outbound) (string, error) {
 	for _, name := range []string{"bob", "alice"} {
 		m.Chat = contactOf(name)
 		if _, err := g.Channel.Send(ctx, m); err != nil {
@@ -445,9 +325,9 @@ func (g group) Send(ctx context.Context, m service.Outbound) (string, error) {
 	return m.Key, nil
 }
 
-func (g group) Edit(context.Context, string, service.Outbound) error { return nil }
+func (g group) Edit(context.Context, string, channel.Outbound) error { return nil }
 
-func (g group) After(m service.Inbound, sent string) bool {
+func (g group) After(m channel.Inbound, sent string) bool {
 	m.Chat = m.Contact
 	return g.Channel.After(m, sent)
 }
@@ -455,14 +335,14 @@ func (g group) After(m service.Inbound, sent string) bool {
 // torn is a channel whose platform refuses a message in the middle of a card.
 type torn struct{ *local.Channel }
 
-func (c torn) Send(ctx context.Context, m service.Outbound) (string, error) {
+func (c torn) Send(ctx context.Context, m channel.Outbound) (string, error) {
 	if strings.HasPrefix(m.Text, "(2/") {
-		return "", &service.RejectedError{Why: "it does not like it"}
+		return "", &channel.RejectedError{Why: "it does not like it"}
 	}
 	return c.Channel.Send(ctx, m)
 }
 
-// TestATornCard: what nobody was shown as a whole is not allowed where it was shown.
+// TestATornCard: what no one was shown as a whole is not allowed where it was shown.
 func TestATornCard(t *testing.T) {
 	limits := local.DefaultLimits()
 	limits.Buttons, limits.Text = true, 200

@@ -11,10 +11,20 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/service/channel"
 )
 
-// repeatedMark goes ahead of a message that the platform may have taken before.
-const repeatedMark = "(possibly repeated)\n"
+// render is a short text in a channel's format.
+func (b *Bridge) render(name, text string) string { return b.cut(name, text)[0] }
+
+// cut is a text in a channel's format and within its limit. There is at least one part.
+func (b *Bridge) cut(name, text string) []string {
+	ch := b.channels[name]
+	if ch == nil {
+		return []string{text}
+	}
+	return channel.Cut(text, ch.Limits())
+}
 
 // maxBackoff is the longest wait before a further attempt.
 const maxBackoff = 5 * time.Minute
@@ -135,50 +145,14 @@ func (b *Bridge) deliver(ctx context.Context, q *queued) bool {
 			return ok
 		}
 	}
-	for wait := b.opt.Backoff; ; wait = min(2*wait, maxBackoff) {
-		if ctx.Err() != nil {
-			return false
+	for wait := b.opt.Backoff; ctx.Err() == nil; wait = min(2*wait, maxBackoff) {
+		decided, ok, err := b.try(ctx, ch, q)
+		if decided || !ok {
+			return ok
 		}
-		// Whoever was unpaired meanwhile is a stranger, and is told nothing.
-		if _, paired, err := b.records.contact(ctx, q.Channel, q.Contact); err == nil && !paired {
-			return b.record(q, event.SendFailed, sendFact{ID: q.ID, Error: "the contact is not paired any more", Final: true}) == nil
-		} else if err != nil {
-			if ctx.Err() == nil {
-				b.fail(err)
-			}
-			return false
-		}
-		q.attempts++
-		// If we die behind this, whether it was sent is not known.
-		if b.record(q, event.SendStarted, sendFact{ID: q.ID, Attempt: q.attempts}) != nil {
-			return false
-		}
-		lands := b.leaves(q)
-		id, err := b.attempt(ctx, ch, q)
-		lands(id, err == nil)
-		var limit *RateLimitError
-		var rejected *RejectedError
-		switch {
-		case err == nil:
-			q.platform = id
-			return b.record(q, event.BridgeSent, sendFact{ID: q.ID, Platform: id}) == nil
-		case errors.As(err, &rejected):
-			b.warn("the platform refuses a message", "channel", q.Channel, "error", err.Error())
-			return b.record(q, event.SendFailed, sendFact{ID: q.ID, Error: err.Error(), Final: true}) == nil
-		case errors.Is(err, ErrNotSent):
-			if b.record(q, event.SendFailed, sendFact{ID: q.ID, Error: err.Error()}) != nil {
-				return false
-			}
-			if errors.As(err, &limit) {
-				wait = max(wait, limit.After)
-			}
-		default:
-			if ctx.Err() != nil {
-				return false // what is on record says that nobody knows
-			}
-			if done, ok := b.undecided(ctx, ch, q, err); done || !ok {
-				return ok
-			}
+		var limit *channel.RateLimitError
+		if errors.As(err, &limit) {
+			wait = max(wait, limit.After)
 		}
 		if ctx.Err() == nil {
 			b.warn("a message could not be sent", "channel", q.Channel, "error", err.Error())
@@ -187,11 +161,49 @@ func (b *Bridge) deliver(ctx context.Context, q *queued) bool {
 			return false
 		}
 	}
+	return false
 }
 
-// undecided takes in that nobody knows whether a message was sent. done: it is given up,
-// because it is better lost than sent twice.
-func (b *Bridge) undecided(_ context.Context, ch Channel, q *queued, why error) (done, ok bool) {
+// try sends a message once and records the attempt. It is decided when there is nothing left to
+// send; else err says why it was not sent. ok is false where the bridge ends.
+func (b *Bridge) try(ctx context.Context, ch channel.Channel, q *queued) (decided, ok bool, err error) {
+	// A contact that was unpaired since is a stranger, to whom nothing is sent.
+	if _, paired, err := b.records.contact(ctx, q.Channel, q.Contact); err != nil {
+		if ctx.Err() == nil {
+			b.fail(err)
+		}
+		return false, false, err
+	} else if !paired {
+		return true, b.record(q, event.SendFailed, sendFact{ID: q.ID, Error: "the contact is not paired any more", Final: true}) == nil, nil
+	}
+	q.attempts++
+	// After a crash between this event and the next, whether it was sent is not known.
+	if err := b.record(q, event.SendStarted, sendFact{ID: q.ID, Attempt: q.attempts}); err != nil {
+		return false, false, err
+	}
+	lands := b.leaves(q)
+	id, err := b.attempt(ctx, ch, q)
+	lands(id, err == nil)
+	var rejected *channel.RejectedError
+	switch {
+	case err == nil:
+		q.platform = id
+		return true, b.record(q, event.BridgeSent, sendFact{ID: q.ID, Platform: id}) == nil, nil
+	case errors.As(err, &rejected):
+		b.warn("the platform refuses a message", "channel", q.Channel, "error", err.Error())
+		return true, b.record(q, event.SendFailed, sendFact{ID: q.ID, Error: err.Error(), Final: true}) == nil, nil
+	case errors.Is(err, channel.ErrNotSent):
+		return false, b.record(q, event.SendFailed, sendFact{ID: q.ID, Error: err.Error()}) == nil, err
+	case ctx.Err() != nil:
+		return false, false, err // the record says that it may have been sent
+	}
+	decided, ok = b.undecided(ctx, ch, q, err)
+	return decided, ok, err
+}
+
+// undecided records that a message may have been sent. done: it is given up, because it is better
+// lost than sent twice.
+func (b *Bridge) undecided(_ context.Context, ch channel.Channel, q *queued, why error) (done, ok bool) {
 	f := sendFact{ID: q.ID, Error: why.Error(), Unknown: true}
 	if ch.Limits().Dedupes || q.Kind == outEdit { // once more changes nothing
 		f.Unknown = false
@@ -211,23 +223,23 @@ func (b *Bridge) record(q *queued, t event.Type, f sendFact) error {
 }
 
 // attempt sends a message, or edits one.
-func (b *Bridge) attempt(ctx context.Context, ch Channel, q *queued) (id string, err error) {
-	m := Outbound{Chat: q.Chat, Text: q.Text, Buttons: q.Buttons, ReplyTo: q.ReplyTo, Key: q.ID}
+func (b *Bridge) attempt(ctx context.Context, ch channel.Channel, q *queued) (id string, err error) {
+	m := channel.Outbound{Chat: q.Chat, Text: q.Text, Buttons: q.Buttons, ReplyTo: q.ReplyTo, Key: q.ID}
 	if q.repeated && q.Kind != outEdit {
-		m.Text = repeatedMark + m.Text
+		m.Text = channel.RepeatedMark + m.Text
 	}
 	if q.Kind == outEdit {
-		editor, ok := ch.(Editor)
+		editor, ok := ch.(channel.Editor)
 		target, err := b.records.byID(ctx, q.Target)
 		if err != nil || !ok || target == nil || target.platform == "" {
-			return "", &RejectedError{Why: "there is nothing to edit"}
+			return "", &channel.RejectedError{Why: "there is nothing to edit"}
 		}
 		return "", editor.Edit(ctx, target.platform, m)
 	}
 	if q.File != "" {
 		m.File, err = b.writeFile(ctx, q)
 		if err != nil {
-			return "", errors.Join(ErrNotSent, err)
+			return "", errors.Join(channel.ErrNotSent, err)
 		}
 		defer func() { _ = os.Remove(m.File.Path) }() // it is made anew for another attempt
 	}
@@ -235,7 +247,7 @@ func (b *Bridge) attempt(ctx context.Context, ch Channel, q *queued) (id string,
 }
 
 // writeFile puts the whole answer into a file of its own: on the log it is there once.
-func (b *Bridge) writeFile(ctx context.Context, q *queued) (*File, error) {
+func (b *Bridge) writeFile(ctx context.Context, q *queued) (*channel.File, error) {
 	res, _, err := b.opt.Runner.Recorded(ctx, q.input)
 	if err != nil {
 		return nil, err
@@ -244,7 +256,7 @@ func (b *Bridge) writeFile(ctx context.Context, q *queued) (*File, error) {
 	if err := os.WriteFile(path, []byte(res.Text), 0o600); err != nil {
 		return nil, err
 	}
-	return &File{Name: q.File, Path: path, MIME: "text/markdown"}, nil
+	return &channel.File{Name: q.File, Path: path, MIME: "text/markdown"}, nil
 }
 
 // sleep waits, and reports whether ctx is still alive.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // How long a code counts, and how many guesses it stands.
@@ -25,7 +26,7 @@ const (
 	firstDelay      = 2 * time.Second // of a sender that guessed wrong; doubled each time
 )
 
-// OpenPairing makes a new code, which replaces the one before. Whoever sends it to a channel
+// OpenPairing makes a new code, which replaces the one before. Anyone who sends it to a channel
 // within PairingTime is paired with the given rights. The code itself is not on the log.
 func OpenPairing(ctx context.Context, log *eventlog.Log, rights Rights, by string, now time.Time) (code string, err error) {
 	n, err := rand.Int(rand.Reader, big.NewInt(1_000_000))
@@ -42,7 +43,7 @@ func OpenPairing(ctx context.Context, log *eventlog.Log, rights Rights, by strin
 	return code, err
 }
 
-// hashCode keeps a code from being read off the log by a glance. Whoever has the log and some
+// hashCode keeps a code from being read off the log by a glance. Anyone who has the log and some
 // seconds finds it; it counts for five minutes.
 func hashCode(salt []byte, code string) []byte {
 	sum := sha256.Sum256(append(append([]byte(nil), salt...), code...))
@@ -99,9 +100,9 @@ func (r *Records) mayTry(ctx context.Context, who contactFact, now time.Time) (b
 	return now.Sub(time.Unix(0, last)) >= delay, err
 }
 
-// stranger takes in what somebody says who is not paired: the code, or nothing. Nobody else
+// stranger takes in what somebody says who is not paired: the code, or nothing. No one else
 // gets an answer. The caller appends the events.
-func (b *Bridge) stranger(ctx context.Context, channel string, m Inbound) ([]event.Event, error) {
+func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound) ([]event.Event, error) {
 	who, now := contactFact{channel, m.Contact}, b.opt.Now()
 	code := strings.Join(strings.Fields(m.Text), "") // it is shown in two groups
 	p, open, err := b.records.openPairing(ctx, now)
@@ -111,7 +112,7 @@ func (b *Bridge) stranger(ctx context.Context, channel string, m Inbound) ([]eve
 	if may, err := b.records.mayTry(ctx, who, now); err != nil || !may {
 		return b.ignore(who, now), err
 	}
-	// The attempt is counted before it is judged: a crash between gives nobody another one.
+	// The attempt is counted before it is judged: a crash between gives no one another one.
 	if _, err := b.log().Append(ctx, event.NewFact(event.PairingAttempted, "user", event.Refs{}, attemptFact{p.id, who})); err != nil {
 		return nil, err
 	}
@@ -124,10 +125,10 @@ func (b *Bridge) stranger(ctx context.Context, channel string, m Inbound) ([]eve
 		b.warn("nobody can be paired: the user's own state cannot be written", "error", err.Error())
 		return nil, nil
 	}
-	b.note("paired", "contact", who.Channel+":"+who.Contact, "name", paired.Name, "rights", p.rights.text())
+	b.info("paired", "contact", who.Channel+":"+who.Contact, "name", paired.Name, "rights", p.rights.text())
 	return []event.Event{
 		event.NewFact(event.ContactPaired, "user", event.Refs{}, paired),
-		b.queueEvent("", queuedFact{contactFact: who, Chat: m.Chat, Kind: outNote,
+		b.queueEvent("", queuedFact{contactFact: who, Chat: m.Chat, Kind: outNotice,
 			Text: b.render(channel, "You are paired. Write to the agent; `/help` says what else can be said here.")}),
 	}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // How often a platform is told that the agent works.
@@ -36,7 +37,7 @@ func newStatus(d *desk, m received) *status {
 	ctx, cancel := context.WithCancel(d.b.hard)
 	s := &status{d: d, m: m, cancel: cancel, dirty: make(chan struct{}, 1), seen: map[string]bool{}}
 	ch := d.b.channels[d.key.Channel]
-	if t, ok := ch.(Typist); ok {
+	if t, ok := ch.(channel.Typist); ok {
 		s.wg.Go(func() {
 			for ok := true; ok; ok = sleep(ctx, typingEvery) {
 				once, done := context.WithTimeout(ctx, typingEvery)
@@ -45,14 +46,14 @@ func newStatus(d *desk, m received) *status {
 			}
 		})
 	}
-	if e, ok := ch.(Editor); ok {
+	if e, ok := ch.(channel.Editor); ok {
 		s.wg.Go(func() { s.keep(ctx, e) })
 	}
 	return s
 }
 
 // keep makes the message once the turn has gone on for a while, and edits it now and then.
-func (s *status) keep(ctx context.Context, e Editor) {
+func (s *status) keep(ctx context.Context, e channel.Editor) {
 	for sleep(ctx, statusEvery) {
 		select {
 		case <-s.dirty:
@@ -89,7 +90,7 @@ func (s *status) text() string {
 	return fmt.Sprintf("%d tool calls, the last: %s", s.tools, s.title)
 }
 
-func (s *status) edit(ctx context.Context, e Editor, text string) {
+func (s *status) edit(ctx context.Context, e channel.Editor, text string) {
 	if s.id == "" {
 		return
 	}
@@ -97,7 +98,7 @@ func (s *status) edit(ctx context.Context, e Editor, text string) {
 	if err != nil || q == nil || q.platform == "" {
 		return
 	}
-	_ = e.Edit(ctx, q.platform, Outbound{Chat: s.m.Chat, Text: s.d.b.cut(s.d.key.Channel, text)[0], Key: s.id}) // only a sign
+	_ = e.Edit(ctx, q.platform, channel.Outbound{Chat: s.m.Chat, Text: s.d.b.cut(s.d.key.Channel, text)[0], Key: s.id}) // only a sign
 }
 
 // tool takes note of a tool call.

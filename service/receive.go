@@ -11,6 +11,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // fault is why a channel cannot be polled.
@@ -30,7 +31,7 @@ func InputID(channel, message string) event.InputID {
 }
 
 // poll takes messages from a channel until ctx ends.
-func (b *Bridge) poll(ctx context.Context, ch Channel) {
+func (b *Bridge) poll(ctx context.Context, ch channel.Channel) {
 	wait := b.opt.Backoff
 	cursor, err := b.records.cursor(ctx, ch.Name())
 	if err != nil {
@@ -55,7 +56,7 @@ func (b *Bridge) poll(ctx context.Context, ch Channel) {
 			return
 		}
 		b.ill(ctx, ch.Name(), err)
-		var limit *RateLimitError
+		var limit *channel.RateLimitError
 		if errors.As(err, &limit) {
 			wait = max(wait, limit.After)
 		}
@@ -84,14 +85,14 @@ func (b *Bridge) healthy(ctx context.Context, name string) {
 	delete(b.faults, name)
 	b.mu.Unlock()
 	if ill {
-		b.note("the channel can be read again", "channel", name)
+		b.info("the channel can be read again", "channel", name)
 		_ = b.commit(ctx, event.NewFact(event.ChannelRestored, "perlica", event.Refs{}, channelFact{Channel: name})) // likewise
 	}
 }
 
 // receive puts what came on disk, and the cursor behind it: a message that is not on record
 // when the bridge dies is fetched again.
-func (b *Bridge) receive(ctx context.Context, ch Channel, messages []Inbound, cursor, next string) error {
+func (b *Bridge) receive(ctx context.Context, ch channel.Channel, messages []channel.Inbound, cursor, next string) error {
 	for i, m := range messages {
 		var events []event.Event
 		if !m.Own {
@@ -114,7 +115,7 @@ func (b *Bridge) receive(ctx context.Context, ch Channel, messages []Inbound, cu
 }
 
 // judge makes the events of one message.
-func (b *Bridge) judge(ctx context.Context, ch Channel, m Inbound) ([]event.Event, error) {
+func (b *Bridge) judge(ctx context.Context, ch channel.Channel, m channel.Inbound) ([]event.Event, error) {
 	name := ch.Name()
 	// This also brings the view up to date, with all that was committed before.
 	c, paired, err := b.records.contact(ctx, name, m.Contact)
@@ -122,8 +123,11 @@ func (b *Bridge) judge(ctx context.Context, ch Channel, m Inbound) ([]event.Even
 		return nil, err
 	}
 	input := InputID(name, m.ID)
-	if known, recorded, err := b.records.known(ctx, input, name, m.ID); known || err != nil {
+	received, sent, recorded, err := b.records.known(ctx, input, name, m.ID)
+	if received {
 		b.repeated(ch, m, recorded)
+	}
+	if received || sent || err != nil {
 		return nil, err
 	}
 	if !paired {
@@ -140,7 +144,7 @@ func (b *Bridge) judge(ctx context.Context, ch Channel, m Inbound) ([]event.Even
 	} else if err := b.classify(ctx, ch, c, m, &f); err != nil {
 		return nil, err
 	}
-	b.note("message", "from", c.Label(), "kind", string(f.Kind), "id", m.ID)
+	b.info("message", "from", c.Label(), "kind", string(f.Kind), "id", m.ID)
 	events := []event.Event{event.NewFact(event.BridgeReceived, "user", event.Refs{Input: input, Interaction: f.Question}, f)}
 	if f.Kind != kindInput {
 		return events, nil
@@ -152,30 +156,34 @@ func (b *Bridge) judge(ctx context.Context, ch Channel, m Inbound) ([]event.Even
 	}
 	if n := len(b.openTo(c.key())); n > 0 {
 		events = append(events, b.queueEvent(input, queuedFact{
-			contactFact: c.key(), Chat: m.Chat, Kind: outNote, Text: b.render(name, hint(n)), ReplyTo: m.ID,
+			contactFact: c.key(), Chat: m.Chat, Kind: outNotice, Text: b.render(name, hint(n)), ReplyTo: m.ID,
 		}))
 	}
 	return events, nil
 }
 
-// repeated refuses a message whose id is on record with another digest, where its sender can be told.
-// What cannot be compared, because an earlier version recorded it or its payload was pruned, is taken
-// for the same.
-func (b *Bridge) repeated(ch Channel, m Inbound, recorded string) {
+// repeated refuses a message whose id is on record with another digest, and says so to its sender
+// where that waits for an answer. What cannot be compared, because an earlier version recorded it or its
+// payload was pruned, is taken for the same with a warning.
+func (b *Bridge) repeated(ch channel.Channel, m channel.Inbound, recorded string) {
 	given := b.digest(m)
-	if recorded == "" || given == "" || recorded == given {
+	if given == "" || recorded == given {
 		return
 	}
-	conflict := &ConflictError{m.ID, recorded, given}
-	b.warn("a message was not taken", "channel", ch.Name(), "error", conflict.Error())
-	if r, ok := ch.(Refuser); ok {
+	conflict := &channel.ConflictError{ID: m.ID, Recorded: recorded, Given: given}
+	what := "a message was not taken"
+	if recorded == "" {
+		what = "a message was not compared"
+	}
+	b.warn(what, "channel", ch.Name(), "error", conflict.Error())
+	if r, ok := ch.(channel.Refuser); ok {
 		r.Refuse(m, conflict)
 	}
 }
 
 // digest identifies what a message says: the digest of the input that its text, or its text and the
 // data of its button on a line of its own, and its files are. It is empty where a file cannot be read.
-func (b *Bridge) digest(m Inbound) string {
+func (b *Bridge) digest(m channel.Inbound) string {
 	in := kernel.Input{Text: m.Text}
 	if m.Button != "" {
 		in.Text += "\n" + m.Button

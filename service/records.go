@@ -110,14 +110,13 @@ func (r *Records) cursor(ctx context.Context, channel string) (string, error) {
 }
 
 // known reports whether a message was received before, or is one that was sent; of one that was
-// received it returns the digest that is on record.
-func (r *Records) known(ctx context.Context, input event.InputID, channel, platform string) (ok bool, digest string, err error) {
-	var n int
+// received it returns the digest, empty where none is on record.
+func (r *Records) known(ctx context.Context, input event.InputID, channel, platform string) (received, sent bool, digest string, err error) {
 	err = r.view.DB().QueryRowxContext(ctx, `
-		SELECT (SELECT count(*) FROM inbox WHERE input = ?1) + (SELECT count(*) FROM outbox WHERE channel = ?2 AND platform = ?3),
+		SELECT EXISTS (SELECT 1 FROM inbox WHERE input = ?1), EXISTS (SELECT 1 FROM outbox WHERE channel = ?2 AND platform = ?3),
 			coalesce((SELECT iif(json_valid(fact), fact ->> 'input_sha256', NULL) FROM inbox WHERE input = ?1), '')`,
-		string(input), channel, platform).Scan(&n, &digest)
-	return n > 0, digest, err
+		string(input), channel, platform).Scan(&received, &sent, &digest)
+	return received, sent, digest, err
 }
 
 // cardOf returns the question to which a message that was sent into a chat belongs: platforms may
@@ -180,7 +179,7 @@ func (r *Records) unsent(ctx context.Context) ([]*queued, error) {
 	return r.outbox(ctx, selectQueued+`WHERE state IN ('queued', 'started') ORDER BY seq`)
 }
 
-// orphans returns the cards of questions of which nobody was told how they ended.
+// orphans returns the cards of questions whose end no contact was told.
 func (r *Records) orphans(ctx context.Context) ([]*queued, error) {
 	return r.outbox(ctx, selectQueued+`
 		WHERE kind = 'card' AND question IN (SELECT id FROM questions WHERE how = '')

@@ -6,5 +6,5 @@
 // sending, never a call.
 //
 // The one idea: everything that the bridge knows is an event, and its database a view of them.
-// A [Channel] carries messages and knows nothing else.
+// A [channel.Channel] carries messages and knows nothing else.
 package service

@@ -10,6 +10,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // immediate are the commands that do not wait for the turn under way.
@@ -21,7 +22,7 @@ func isImmediate(text string) bool {
 }
 
 // classify finds out what a message is: an answer, a command, or an input.
-func (b *Bridge) classify(ctx context.Context, ch Channel, c Contact, m Inbound, f *receivedFact) error {
+func (b *Bridge) classify(ctx context.Context, ch channel.Channel, c Contact, m channel.Inbound, f *receivedFact) error {
 	if m.Quoted {
 		f.Kind = kindInput
 		return nil

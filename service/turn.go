@@ -38,7 +38,7 @@ func (d *desk) turn(c Contact, m received) {
 	b.makeRoom(d)
 	stop := make(chan kernel.Stop, 1)
 	end := d.begin(m, stop)
-	b.note("turn", "from", c.Label(), "id", m.Message)
+	b.info("turn", "from", c.Label(), "id", m.Message)
 	res, err := conv.Run(b.hard, kernel.Turn{
 		Input: kernel.Input{ID: m.input, Text: m.Text, Attachments: m.Files, Source: d.key.Channel, Sender: c.Label()},
 		Wait:  true, Permissions: b.set().Permissions, AnswerIn: b.set().AnswerIn,

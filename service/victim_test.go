@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/local"
 	"github.com/perlica/perlica/service/telegram"
 	"github.com/perlica/perlica/service/telegram/telegramtest"
@@ -43,13 +44,13 @@ type flaky struct {
 	full
 	mu  sync.Mutex // guards what follows
 	rng *rand.Rand
-	old []service.Inbound
+	old []channel.Inbound
 }
 
 type full interface {
-	service.Channel
-	service.Editor
-	service.Typist
+	channel.Channel
+	channel.Editor
+	channel.Typist
 }
 
 func (f *flaky) chance(percent int) bool {
@@ -58,7 +59,7 @@ func (f *flaky) chance(percent int) bool {
 	return f.rng.IntN(100) < percent
 }
 
-func (f *flaky) Poll(ctx context.Context, cursor string) ([]service.Inbound, string, error) {
+func (f *flaky) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
 	if f.chance(10) {
 		return nil, "", errors.New("the platform is down")
 	}
@@ -69,18 +70,18 @@ func (f *flaky) Poll(ctx context.Context, cursor string) ([]service.Inbound, str
 	for _, m := range f.old {
 		if f.rng.IntN(100) < 20 {
 			at := f.rng.IntN(len(list) + 1)
-			list = append(list[:at:at], append([]service.Inbound{m}, list[at:]...)...)
+			list = append(list[:at:at], append([]channel.Inbound{m}, list[at:]...)...)
 		}
 	}
 	return list, next, err
 }
 
-func (f *flaky) Send(ctx context.Context, m service.Outbound) (string, error) {
+func (f *flaky) Send(ctx context.Context, m channel.Outbound) (string, error) {
 	switch {
 	case f.chance(10):
-		return "", errors.Join(service.ErrNotSent, errors.New("no connection"))
+		return "", errors.Join(channel.ErrNotSent, errors.New("no connection"))
 	case f.chance(5):
-		return "", &service.RateLimitError{After: 10 * time.Millisecond}
+		return "", &channel.RateLimitError{After: 10 * time.Millisecond}
 	case f.chance(20):
 		t := time.NewTimer(30 * time.Millisecond)
 		<-t.C
@@ -274,7 +275,7 @@ func (p *telegramPeople) sent(w http.ResponseWriter, r *http.Request) {
 		line, _, _ := strings.Cut(said[m.ReplyTo], "\n")
 		list = append(list, utterance{m.Chat, m.Text, line})
 	}
-	_ = json.NewEncoder(w).Encode(list) // whoever left asks again
+	_ = json.NewEncoder(w).Encode(list) // a client that left asks again
 }
 
 // platform is the test's end of a platform process, whichever lives.

@@ -34,7 +34,7 @@ var byToken = sync.OnceValue(func() *regexp.Regexp {
 // nameOnly reports whether a contact was paired when a local phone was anybody who used its name.
 func nameOnly(c Contact) bool { return c.Channel == "local" && !byToken().MatchString(c.ID) }
 
-// ErrNameOnly says that a contact cannot be confirmed: it is nobody in particular.
+// ErrNameOnly says that a contact cannot be confirmed: it is no one in particular.
 var ErrNameOnly = errors.New("that phone was paired by its name alone, which anybody can use")
 
 // Confirm vouches for a contact that Unconfirmed has returned. When it returns nil the contact

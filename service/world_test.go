@@ -21,6 +21,7 @@ import (
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/predictable"
 	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/local"
 )
 
@@ -105,7 +106,7 @@ func (w *world) openRunner(ctx context.Context) (*kernel.Runner, error) {
 	})
 }
 
-func (w *world) options(r *kernel.Runner, channels ...service.Channel) service.Options {
+func (w *world) options(r *kernel.Runner, channels ...channel.Channel) service.Options {
 	self, _ := os.Executable() // it runs
 	return service.Options{
 		Runner: r, Context: "default", View: w.path("service_bridge.db"), Lock: w.path("service.lock"), Files: w.path("files"),
@@ -134,7 +135,7 @@ type serving struct {
 }
 
 // serve runs a bridge until the test ends or stop is called.
-func (w *world) serve(limits service.Limits, change ...func(*service.Options)) *serving {
+func (w *world) serve(limits channel.Limits, change ...func(*service.Options)) *serving {
 	t := w.t
 	t.Helper()
 	r, err := w.openRunner(t.Context())

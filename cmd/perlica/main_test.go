@@ -20,7 +20,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
-	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/registry"
 )
 
 // TestMain makes this binary the perlica command for the scripts, so that they drive real
@@ -102,9 +102,9 @@ func (w withoutAgents) Run() int {
 }
 
 func holdsAgent(dir string) bool {
-	for _, k := range provider.Registry() {
+	for _, k := range registry.All() {
 		for _, command := range k.Commands {
-			if command[0] == provider.Self {
+			if command[0] == registry.Self {
 				continue
 			}
 			if found, _ := filepath.Glob(filepath.Join(dir, command[0]+"*")); slices.ContainsFunc(found, func(path string) bool {

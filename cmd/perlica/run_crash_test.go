@@ -281,7 +281,7 @@ func TestDisk(t *testing.T) {
 		w.refuses("no room on the disk", "hint: see that the disk has room")
 		remove(t, fill)
 		remount("ro,size=2m")
-		w.refuses("the event log cannot be written", "hint: make the folder writable")
+		w.refuses("the event log cannot be written: read-only file system", "hint: mount the file system for writing")
 		remount("rw,size=2m")
 		w.run("run", "hello").exits(0)
 		w.audit()

@@ -92,3 +92,29 @@ func cmdResend(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Check(log.Close())
 }
+
+// cmdForge puts on a log that an input was called and answered, and makes a copy of the write-ahead
+// log in which that stands:
+//
+//	forge LOG INPUT WAL
+func cmdForge(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: forge LOG INPUT WAL")
+	}
+	ctx := context.Background()
+	log, err := eventlog.Open(ctx, ts.MkAbs(args[0]), eventlog.Options{Context: "default"})
+	ts.Check(err)
+	refs := event.Refs{Run: "01900000-0000-7000-8000-000000000001", Session: "01900000-0000-7000-8000-00000000aaaa"}
+	input := refs
+	input.Input = event.InputID(args[1])
+	_, err = log.Append(ctx,
+		event.NewFact(event.MessageReceived, "user", input, map[string]string{"text": "hello"}),
+		event.NewFact(event.Requested, "perlica", input, map[string]any{"provider": "predictable", "llm_call_index": 1}),
+		event.NewFact(event.Responded, "agent", refs, map[string]string{"text": "forged", "stop_reason": "end_turn"}),
+		event.NewFact(event.CallEnforced, "perlica", refs, map[string]int{"calls": 1}))
+	ts.Check(err)
+	frames, err := os.ReadFile(ts.MkAbs(args[0]) + "-wal")
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), frames, 0o600))
+	ts.Check(log.Close())
+}

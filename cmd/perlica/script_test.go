@@ -18,6 +18,7 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"capture":  cmdCapture,
 	"race":     cmdRace,
 	"replace":  cmdReplace,
+	"forge":    cmdForge,
 }
 
 // cmdExitCode runs a command and checks its exit code:

@@ -8,7 +8,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/process"
 )
 
 func (e *examination) defaultAgent() {
@@ -57,7 +57,7 @@ func (e *examination) agents() {
 
 // survivors lists what is left of agents whose Perlica is gone.
 func (e *examination) survivors() {
-	left := provider.Survivors()
+	left := process.Survivors()
 	if len(left) == 0 {
 		e.ok("none")
 		return

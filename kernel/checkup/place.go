@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
@@ -137,7 +138,11 @@ func (e *examination) logWritable() {
 	case errors.As(err, &setting):
 		e.fail("this build's SQLite does not do what it is told: use another build of Perlica", "%v", err)
 	case errors.Is(err, eventlog.ErrReadOnly), errors.Is(err, fs.ErrPermission):
-		e.fail("make the folder writable, or run in another one", "%s cannot be written: %v", dir, err)
+		hint := "make the folder writable, or run in another one"
+		if errors.Is(err, syscall.EROFS) {
+			hint = "mount the file system for writing, or run in a folder on another one"
+		}
+		e.fail(hint, "%s cannot be written: %v", dir, err)
 	default:
 		e.fail("a log needs a local disk with working locks; --context does not help here, another folder may", "no log can be written in %s: %v", dir, err)
 	}

@@ -2,7 +2,7 @@
 //
 // A log answers for an agent: an input that it holds is not called again. One that came with a
 // clone could hold answers that nobody gave, and a harmless run in it would sign them. So a log is
-// known if it was made here, if a key of this machine or one that the user trusts signed all
+// known if it was made here (its database, and the write-ahead log beside it), if a key of this machine or one that the user trusts signed all
 // its outcomes, or if the user trusted it. The package keeps that in a folder of the user's own state,
 // one file for each log; it changes no log.
 package logtrust
@@ -64,8 +64,8 @@ type Log struct {
 type entry struct {
 	Path   string `json:"path"`
 	Origin string `json:"origin,omitempty"` // empty: the log was empty
-	File   string `json:"file,omitempty"`   // the file's identity; empty: the system tells none
-	Keys   []Key  `json:"keys,omitempty"`   // that were trusted with it
+	files
+	Keys []Key `json:"keys,omitempty"` // that were trusted with it
 }
 
 // Key is an Ed25519 public key in base64.
@@ -94,8 +94,8 @@ func (k Key) verifier(origin string) (note.Verifier, error) {
 }
 
 // Check returns nil if the log at path may be appended to, or if there is none yet; else an
-// *UnknownError. It opens the log for reading only, and not at all where the file is the one that
-// was known at the last start. Of a file that it sees for the first time it verifies all hashes, which
+// *UnknownError. It opens the log for reading only, and not at all where its files are those that
+// were known at the last start. Of files that it sees for the first time it verifies all hashes, which
 // takes some two seconds for a million events.
 func (s Store) Check(ctx context.Context, path string) error {
 	_, err := s.check(ctx, path)
@@ -119,32 +119,30 @@ func (s Store) Open(ctx context.Context, path string, opt eventlog.Options) (log
 	return log, s.add(ctx, &log.Reader, nil), nil
 }
 
-// admit returns nil if the file at path is the one that was let pass before, or passes itself.
-func (s Store) admit(ctx context.Context, path, before string) error {
-	if now, err := identity(path); err != nil || before != "" && before == now {
+// admit returns nil if the files at path are those that were let pass before, or pass themselves.
+// An empty write-ahead log, or one where none with frames was, is what opening the log made.
+func (s Store) admit(ctx context.Context, path string, before files) error {
+	now, err := look(path)
+	if err != nil || before.File != "" && before.File == now.File && (!before.frames || !now.frames || before.WAL == now.WAL) {
 		return err
 	}
 	return s.Check(ctx, path)
 }
 
-// check is Check; it returns which file it let pass, or nothing if there is none.
-func (s Store) check(ctx context.Context, path string) (now string, err error) {
+// check is Check; it returns which files it let pass, or nothing if there is none.
+func (s Store) check(ctx context.Context, path string) (now files, err error) {
 	if s.Dir == "" {
-		return "", nil
-	}
-	now, err = identity(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	old, ok := s.read(path)
-	if ok && old.File != "" && old.File == now {
 		return now, nil
 	}
-	if now != "" && slices.ContainsFunc(s.entries(), func(e entry) bool { return e.File == now }) {
-		return now, nil // it was moved
+	now, err = look(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return now, nil
+	}
+	if err != nil {
+		return now, err
+	}
+	if s.knows(path, now) {
+		return now, nil
 	}
 	r, err := eventlog.OpenReader(ctx, path)
 	if err != nil {
@@ -155,10 +153,30 @@ func (s Store) check(ctx context.Context, path string) (now string, err error) {
 	if err != nil || origin == "" {
 		return now, err
 	}
-	if ok && old.File == "" && now == "" && old.Origin == origin {
+	if old, ok := s.read(path); ok && old.File == "" && now.File == "" && old.Origin == origin {
 		return now, nil // the system does not tell files apart
 	}
-	return now, s.verify(ctx, r, origin)
+	err = s.verify(ctx, r, origin)
+	if s.knows(path, now) {
+		return now, nil // another process has just made it
+	}
+	var unknown *UnknownError
+	if errors.As(err, &unknown) && s.knows(path, files{File: now.File}) {
+		unknown.Why = "its write-ahead log (-wal) is not the one that was made here, and " + unknown.Why
+	}
+	return now, err
+}
+
+// knows reports whether the files are those of a log that was known at the last start, here or
+// where they were moved from.
+func (s Store) knows(path string, now files) bool {
+	if now.File == "" {
+		return false
+	}
+	if e, ok := s.read(path); ok && e.hold(now) {
+		return true
+	}
+	return slices.ContainsFunc(s.entries(), func(e entry) bool { return e.hold(now) })
 }
 
 // verify looks whether keys that are known here signed all outcomes that the log holds.
@@ -288,23 +306,26 @@ func (s Store) Trust(ctx context.Context, r *eventlog.Reader, vkey string) error
 	return s.add(ctx, r, []Key{key})
 }
 
-func (s Store) add(ctx context.Context, r *eventlog.Reader, keys []Key) error {
-	file, err := identity(r.Path())
+func (s Store) add(ctx context.Context, r *eventlog.Reader, keys []Key) (err error) {
+	now, err := look(r.Path())
 	if err != nil {
 		return err
 	}
 	e, ok := s.read(r.Path())
-	if ok && file != "" && e.File == file && len(keys) == 0 {
+	same := ok && now.File != "" && e.File == now.File && len(keys) == 0
+	if same && e.WAL == now.WAL {
 		return nil
 	}
-	origin, err := r.Origin(ctx)
-	if err != nil {
-		return err
+	origin := e.Origin
+	if !same {
+		if origin, err = r.Origin(ctx); err != nil {
+			return err
+		}
 	}
 	if e.Origin != origin {
 		e.Keys = nil
 	}
-	e = entry{Path: real(r.Path()), Origin: origin, File: file, Keys: append(e.Keys, keys...)}
+	e = entry{Path: real(r.Path()), Origin: origin, files: now, Keys: append(e.Keys, keys...)}
 	b, err := json.Marshal(e)
 	if err != nil {
 		return err

@@ -53,16 +53,13 @@ func (p *Project) getenv(name string) string {
 	return ""
 }
 
-// Vouchers are the user's own record of the standing approvals given here.
-func (p *Project) Vouchers() kernel.Vouchers { return kernel.UserVouchers(p.Dirs) }
-
 // Redactor masks what looks like a secret, and what the configuration names.
 func (p *Project) Redactor() (*redact.Redactor, error) { return redact.New(p.Config.Redact...) }
 
 // Open opens the context's log for work, making it if need be. It fails as kernel.Open does. The
 // caller must call done, which closes the Runner and the debug trail.
 func (p *Project) Open(ctx context.Context, version string) (r *kernel.Runner, done func() error, err error) {
-	opt, err := kernel.NewOptions(p.Config, p.Workspace, p.Dirs, p.Environ)
+	opt, err := p.options()
 	if err != nil {
 		return nil, nil, err
 	}

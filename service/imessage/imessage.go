@@ -23,7 +23,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // ErrSystem says that this is not macOS.
@@ -37,7 +37,7 @@ const (
 	defaultEvery   = 2 * time.Second
 	defaultTimeout = 30 * time.Second
 	defaultSettle  = 500 * time.Millisecond
-	maxText        = 10_000 // Messages names no limit; nobody reads more in a bubble
+	maxText        = 10_000 // Messages names no limit; no one reads more in a bubble
 	maxMine        = 256
 	maxRows        = 4096
 )
@@ -68,7 +68,7 @@ type Channel struct {
 	old  []string         // the keys of rows, the oldest first
 }
 
-var _ service.Channel = (*Channel)(nil)
+var _ channel.Channel = (*Channel)(nil)
 
 // New returns the channel. It looks for imsg and runs nothing yet.
 func New(opt Options) (*Channel, error) {
@@ -115,6 +115,6 @@ func (c *Channel) Probe(ctx context.Context) (string, error) {
 }
 
 // Limits are those of Messages: no buttons, no formatting.
-func (c *Channel) Limits() service.Limits {
-	return service.Limits{Text: maxText, Files: true, Format: service.Plain}
+func (c *Channel) Limits() channel.Limits {
+	return channel.Limits{Text: maxText, Files: true, Format: channel.Plain}
 }

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // world is a stand-in's folder and a channel that runs it.
@@ -69,7 +69,7 @@ func (w *world) log(t *testing.T) string {
 	return string(b)
 }
 
-func (w *world) poll(t *testing.T, cursor string) ([]service.Inbound, string) {
+func (w *world) poll(t *testing.T, cursor string) ([]channel.Inbound, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // for a message that never comes
 	defer cancel()
@@ -87,7 +87,7 @@ func said(row, chat int64, text string) message {
 	return message{ID: row, Chat: chat, GUID: fmt.Sprintf("G%d", row), Sender: "ada@example.com", SenderName: "Ada", Text: text, Created: noon.Add(time.Duration(row) * time.Minute)}
 }
 
-func texts(list []service.Inbound) string {
+func texts(list []channel.Inbound) string {
 	var all []string
 	for _, m := range list {
 		all = append(all, m.Text)
@@ -132,7 +132,7 @@ func TestPoll(t *testing.T) {
 	if m := list[1]; !m.Own {
 		t.Errorf("an own message is not: %+v", m)
 	}
-	if m := list[2]; m.ReplyTo != "G4" || m.Text != "see\n\n[b.png is not on this Mac]" || len(m.Files) != 1 || m.Files[0] != (service.File{Name: "a.png", Path: "/x/a.png", MIME: "image/png"}) {
+	if m := list[2]; m.ReplyTo != "G4" || m.Text != "see\n\n[b.png is not on this Mac]" || len(m.Files) != 1 || m.Files[0] != (channel.File{Name: "a.png", Path: "/x/a.png", MIME: "image/png"}) {
 		t.Errorf("got %+v", m)
 	}
 	d = append(d, said(9, 2, "last"))
@@ -175,7 +175,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	w.write(t, d)
 	list, next := w.poll(t, fmt.Sprintf("1@%d", noon.Unix()))
-	if len(list) != 419 || !strings.HasPrefix(next, "420@") || !slices.IsSortedFunc(list, func(a, b service.Inbound) int { return a.Sent.Compare(b.Sent) }) {
+	if len(list) != 419 || !strings.HasPrefix(next, "420@") || !slices.IsSortedFunc(list, func(a, b channel.Inbound) int { return a.Sent.Compare(b.Sent) }) {
 		t.Errorf("%d messages, %q", len(list), next)
 	}
 }
@@ -194,7 +194,7 @@ func TestStoredWhileRead(t *testing.T) {
 	}
 	var got []string
 	for len(got) < 3 {
-		var list []service.Inbound
+		var list []channel.Inbound
 		list, cursor = w.poll(t, cursor)
 		for _, m := range list {
 			got = append(got, m.Text)
@@ -227,7 +227,7 @@ func TestSend(t *testing.T) {
 	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	id, err := w.Send(t.Context(), service.Outbound{Chat: "42", Text: "a secret text\nof two lines", File: &service.File{Path: file}})
+	id, err := w.Send(t.Context(), channel.Outbound{Chat: "42", Text: "a secret text\nof two lines", File: &channel.File{Path: file}})
 	if err != nil || id != "SENT" {
 		t.Fatalf("%q, %v", id, err)
 	}
@@ -268,14 +268,14 @@ func TestSendFaults(t *testing.T) {
 				}
 			})
 			w.mode(t, mode)
-			_, err := w.Send(t.Context(), service.Outbound{Chat: "42", Text: "private words"})
+			_, err := w.Send(t.Context(), channel.Outbound{Chat: "42", Text: "private words"})
 			if got := kind(err); err == nil || got != want || strings.Contains(err.Error(), "private words") {
 				t.Errorf("%s: %v", got, err)
 			}
 		})
 	}
 	w := start(t)
-	for _, m := range []service.Outbound{{Chat: "ada", Text: "x"}, {Chat: "1", Text: strings.Repeat("x", 10_001)}, {Chat: "1", File: &service.File{Path: t.TempDir()}}, {Chat: "1", File: &service.File{Path: ""}}} {
+	for _, m := range []channel.Outbound{{Chat: "ada", Text: "x"}, {Chat: "1", Text: strings.Repeat("x", 10_001)}, {Chat: "1", File: &channel.File{Path: t.TempDir()}}, {Chat: "1", File: &channel.File{Path: ""}}} {
 		if _, err := w.Send(t.Context(), m); kind(err) != refused {
 			t.Errorf("%+v: %v", m, err)
 		}
@@ -287,17 +287,17 @@ func TestSendFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.opt.Command = filepath.Join(w.dir, "gone")
-	if _, err := w.Send(t.Context(), service.Outbound{Chat: "1", Text: "x"}); kind(err) != notSent {
+	if _, err := w.Send(t.Context(), channel.Outbound{Chat: "1", Text: "x"}); kind(err) != notSent {
 		t.Errorf("without imsg: %v", err)
 	}
 }
 
 func kind(err error) string {
-	var rejected *service.RejectedError
+	var rejected *channel.RejectedError
 	switch {
 	case errors.As(err, &rejected):
 		return "refused"
-	case errors.Is(err, service.ErrNotSent):
+	case errors.Is(err, channel.ErrNotSent):
 		return "not sent"
 	}
 	return "unknown"
@@ -335,7 +335,7 @@ func TestOneAtATime(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 5 {
-				if _, err := w.Send(t.Context(), service.Outbound{Chat: "1", Text: "x"}); err != nil {
+				if _, err := w.Send(t.Context(), channel.Outbound{Chat: "1", Text: "x"}); err != nil {
 					t.Error(err)
 				}
 			}

@@ -3,7 +3,7 @@ package imessage
 import (
 	"testing"
 
-	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // TestAfter: rows are the order. What was sent has the row that imsg names, or the one in which it is
@@ -12,7 +12,7 @@ func TestAfter(t *testing.T) {
 	w := start(t)
 	w.write(t, db{said(5, 1, "old")})
 	_, cursor := w.poll(t, "")
-	sent, err := w.Send(t.Context(), service.Outbound{Chat: "1", Text: "card"})
+	sent, err := w.Send(t.Context(), channel.Outbound{Chat: "1", Text: "card"})
 	if err != nil || sent != "SENT" { // in row 7
 		t.Fatal(sent, err)
 	}
@@ -28,7 +28,7 @@ func TestAfter(t *testing.T) {
 			t.Errorf("%s is behind the card: %t", list[i].Text, got)
 		}
 	}
-	if w.After(list[1], "G9") || !w.After(list[3], "G9") || w.After(list[3], "") || w.After(list[3], "unknown") || w.After(service.Inbound{ID: "G99"}, sent) {
+	if w.After(list[1], "G9") || !w.After(list[3], "G9") || w.After(list[3], "") || w.After(list[3], "unknown") || w.After(channel.Inbound{ID: "G99"}, sent) {
 		t.Error("the other card, or what is not known, has another place")
 	}
 }

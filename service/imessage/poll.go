@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // Which chats are looked at: those that changed, and whatever moves at all when one did. A
@@ -59,7 +59,7 @@ type attachment struct {
 
 // Poll returns what was written behind the cursor, when there is something. The empty cursor is
 // now, not the beginning: what people wrote for years was not written to the bridge.
-func (c *Channel) Poll(ctx context.Context, cursor string) ([]service.Inbound, string, error) {
+func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
 	row, since, err := parse(cursor)
 	if err != nil {
 		return nil, cursor, fmt.Errorf("imessage: %w", err)
@@ -221,9 +221,9 @@ func nameOf(guid string, row int64) string {
 }
 
 // inbound is what the bridge gets of messages.
-func (c *Channel) inbound(list []message) (in []service.Inbound) {
+func (c *Channel) inbound(list []message) (in []channel.Inbound) {
 	for _, m := range list {
-		one := service.Inbound{
+		one := channel.Inbound{
 			ID: m.GUID, Chat: strconv.FormatInt(m.Chat, 10), Contact: m.Sender, Name: m.SenderName, ReplyTo: cmp.Or(m.ReplyTo, m.Thread),
 			Text: strings.TrimSpace(strings.ReplaceAll(m.Text, "\ufffc", "")), // which stands where a file is shown
 			Sent: m.Created, Own: m.FromMe || c.isMine(m.GUID),
@@ -236,7 +236,7 @@ func (c *Channel) inbound(list []message) (in []service.Inbound) {
 				one.Text = strings.TrimSpace(fmt.Sprintf("%s\n\n[%s is not on this Mac]", one.Text, cmp.Or(a.Name, "a file")))
 				continue
 			}
-			one.Files = append(one.Files, service.File{Name: a.Name, Path: path, MIME: a.MIME})
+			one.Files = append(one.Files, channel.File{Name: a.Name, Path: path, MIME: a.MIME})
 		}
 		if m.Reaction || m.Sender == "" && !one.Own || one.Text == "" && len(one.Files) == 0 {
 			continue // a thumb, a group's new name

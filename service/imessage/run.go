@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 )
 
 const (
@@ -32,13 +32,13 @@ func environment() (env []string) {
 }
 
 // run runs imsg, when it is this call's turn, and returns what it prints. An error wraps
-// service.ErrNotSent if it was not started.
+// channel.ErrNotSent if it was not started.
 func (c *Channel) run(ctx context.Context, input []byte, args ...string) ([]byte, error) {
 	select {
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: %w", service.ErrNotSent, ctx.Err())
+		return nil, fmt.Errorf("%w: %w", channel.ErrNotSent, ctx.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
@@ -46,7 +46,7 @@ func (c *Channel) run(ctx context.Context, input []byte, args ...string) ([]byte
 	cmd := exec.CommandContext(ctx, c.opt.Command, args...)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = c.env, bytes.NewReader(input), out, words, grace
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%w: imsg does not start: %w", service.ErrNotSent, err)
+		return nil, fmt.Errorf("%w: imsg does not start: %w", channel.ErrNotSent, err)
 	}
 	err := cmd.Wait()
 	switch {

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"unicode/utf16"
 
-	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // What imsg rpc says of itself: codes of JSON-RPC.
@@ -24,13 +24,13 @@ const (
 
 // Send sends a text, a file, or both. Its id is Messages' own, or empty: imsg cannot always tell.
 // Buttons and ReplyTo are left out, Messages has neither.
-func (c *Channel) Send(ctx context.Context, m service.Outbound) (string, error) {
+func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) {
 	chat, err := strconv.ParseInt(m.Chat, 10, 64)
 	if err != nil {
-		return "", &service.RejectedError{Why: fmt.Sprintf("%.40q is no chat of Messages", m.Chat)}
+		return "", &channel.RejectedError{Why: fmt.Sprintf("%.40q is no chat of Messages", m.Chat)}
 	}
 	if n := len(utf16.Encode([]rune(m.Text))); n > maxText {
-		return "", &service.RejectedError{Why: fmt.Sprintf("its text has %d characters, and %d are allowed", n, maxText)}
+		return "", &channel.RejectedError{Why: fmt.Sprintf("its text has %d characters, and %d are allowed", n, maxText)}
 	}
 	params := map[string]any{"chat_id": chat, "text": m.Text}
 	if m.File != nil {
@@ -39,7 +39,7 @@ func (c *Channel) Send(ctx context.Context, m service.Outbound) (string, error) 
 			err = fs.ErrInvalid
 		}
 		if err != nil {
-			return "", &service.RejectedError{Why: "its file cannot be read: " + err.Error()}
+			return "", &channel.RejectedError{Why: "its file cannot be read: " + err.Error()}
 		}
 		params["file"] = m.File.Path
 	}
@@ -55,7 +55,7 @@ func (c *Channel) Send(ctx context.Context, m service.Outbound) (string, error) 
 func (c *Channel) call(ctx context.Context, params any) (id string, err error) {
 	request, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": "1", "method": "send", "params": params})
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", service.ErrNotSent, err)
+		return "", fmt.Errorf("%w: %w", channel.ErrNotSent, err)
 	}
 	out, runErr := c.run(ctx, append(request, '\n'), "rpc")
 	type response struct {
@@ -93,9 +93,9 @@ func (c *Channel) call(ctx context.Context, params any) (id string, err error) {
 func judge(code int, said string) error {
 	switch code {
 	case invalidParams:
-		return &service.RejectedError{Why: said}
+		return &channel.RejectedError{Why: said}
 	case parseError, invalidRequest, noSuchMethod:
-		return fmt.Errorf("%w: this imsg does not understand it (%s)", service.ErrNotSent, said)
+		return fmt.Errorf("%w: this imsg does not understand it (%s)", channel.ErrNotSent, said)
 	}
 	return fmt.Errorf("imsg says %s", said)
 }
@@ -136,7 +136,7 @@ func (c *Channel) place(id string, row int64) {
 
 // After reports whether a message was stored behind one that was sent. Of what imsg gives no id,
 // and Messages has not shown yet, that is not known.
-func (c *Channel) After(m service.Inbound, sent string) bool {
+func (c *Channel) After(m channel.Inbound, sent string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.rows[sent] > 0 && c.rows[m.ID] > c.rows[sent]

@@ -1,7 +1,7 @@
 // Package local is the bridge's own channel: a Unix socket, and phones that connect to it.
 //
-// It promises that a message is accepted only once the bridge has it on disk, that nobody but
-// the user can connect, that what is sent twice arrives once, and that a contact is whoever has its
+// It promises that a message is accepted only once the bridge has it on disk, that no one but
+// the user can connect, that what is sent twice arrives once, and that a contact is anyone who has its
 // token, whatever names others give themselves. It refuses nothing else: who may do what is the
 // bridge's to judge.
 //
@@ -11,12 +11,10 @@
 package local
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -28,8 +26,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/perlica/perlica/provider/descent"
-	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // Name is the channel's name.
@@ -49,28 +46,11 @@ type Message struct {
 type Arrived struct {
 	Key     string           `json:"key"` // its id
 	Text    string           `json:"text"`
-	Buttons []service.Button `json:"buttons,omitempty"`
+	Buttons []channel.Button `json:"buttons,omitempty"`
 	ReplyTo string           `json:"reply_to,omitempty"`
 	File    string           `json:"file,omitempty"` // its name
 	Content []byte           `json:"content,omitempty"`
 	Edits   string           `json:"edits,omitempty"` // the key of the message that it replaces
-}
-
-// line is one line in either direction; one field of it is set.
-type line struct {
-	Hello    *hello   `json:"hello,omitempty"`
-	Message  *Message `json:"message,omitempty"`
-	Accepted string   `json:"accepted,omitempty"`
-	Refused  *Refusal `json:"refused,omitempty"`
-	Send     *Arrived `json:"send,omitempty"`
-	Got      string   `json:"got,omitempty"`
-	Typing   bool     `json:"typing,omitempty"`
-	Token    string   `json:"token,omitempty"` // for a phone that has none
-}
-
-type hello struct {
-	Name  string `json:"name"`
-	Token string `json:"token,omitempty"`
 }
 
 // maxLine is the longest line that is read.
@@ -114,7 +94,7 @@ func hashed(s string) string {
 
 // Channel is the channel. The caller must Close it, after the bridge.
 type Channel struct {
-	limits   service.Limits
+	limits   channel.Limits
 	instance string // of the cursor: messages are numbered anew by each process
 	listener net.Listener
 	wg       sync.WaitGroup
@@ -130,15 +110,6 @@ type Channel struct {
 	order   []string         // the keys of places, the oldest first
 }
 
-// place is when, and by which connection, a phone said that it has a message.
-type place struct {
-	n  int
-	by *phone
-}
-
-// maxPlaces is of how many messages it is known when they were got.
-const maxPlaces = 4096
-
 // numbered is a message that the bridge has not confirmed.
 type numbered struct {
 	n    int
@@ -146,28 +117,17 @@ type numbered struct {
 	Message
 }
 
-// phone is one connection.
-type phone struct {
-	contact string // empty: it has not said who it is
-	name    string
-	since   int // counted as messages are
-	conn    net.Conn
-	gone    chan struct{}
-
-	writing sync.Mutex
-}
-
 // DefaultLimits are those of a phone in a terminal.
-func DefaultLimits() service.Limits {
-	return service.Limits{Text: 16_000, Format: service.Plain, Dedupes: true}
+func DefaultLimits() channel.Limits {
+	return channel.Limits{Text: 16_000, Format: channel.Plain, Dedupes: true}
 }
 
 // dying is how long a socket may be held behind its process's death: by a child that was just being
 // started, and has not closed yet what is not its own.
 const dying = 500 * time.Millisecond
 
-// Listen opens the socket. Nobody but the user can enter its folder.
-func Listen(path string, limits service.Limits) (*Channel, error) {
+// Listen opens the socket. No one but the user can enter its folder.
+func Listen(path string, limits channel.Limits) (*Channel, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("local: the folder for sockets: %w", err)
@@ -218,122 +178,17 @@ func (c *Channel) Close() error {
 func (c *Channel) Name() string { return Name }
 
 // Limits are those given to Listen.
-func (c *Channel) Limits() service.Limits { return c.limits }
+func (c *Channel) Limits() channel.Limits { return c.limits }
 
-// changed wakes whoever waits. The caller holds mu.
+// changed wakes the goroutines that wait. The caller holds mu.
 func (c *Channel) changed() {
 	close(c.change)
 	c.change = make(chan struct{})
 }
 
-func (c *Channel) accept() {
-	for {
-		conn, err := c.listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			time.Sleep(50 * time.Millisecond) // too many open files
-			continue
-		}
-		p := &phone{conn: conn, gone: make(chan struct{})}
-		c.mu.Lock()
-		c.conns[p] = true
-		c.mu.Unlock()
-		c.wg.Go(func() { c.serve(p) })
-	}
-}
-
-// serve reads from one phone until it is gone.
-func (c *Channel) serve(p *phone) {
-	defer func() {
-		_ = p.conn.Close() // it may be closed already
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.conns, p)
-		if c.phones[p.contact] == p {
-			delete(c.phones, p.contact)
-			for other := range c.conns { // one that was there before goes on
-				if other.contact == p.contact {
-					c.phones[p.contact] = other
-					c.changed()
-				}
-			}
-		}
-		close(p.gone)
-	}()
-	if c, ok := p.conn.(*net.UnixConn); ok && descent.CheckUnix(c) != nil {
-		return // a process of an agent, or one that is gone
-	}
-	in := bufio.NewScanner(p.conn)
-	in.Buffer(nil, maxLine)
-	for in.Scan() {
-		var l line
-		if json.Unmarshal(in.Bytes(), &l) != nil {
-			return
-		}
-		if !c.hear(p, l) {
-			return
-		}
-	}
-}
-
-// hear takes one line of a phone, and reports whether it may go on.
-func (c *Channel) hear(p *phone, l line) bool {
-	if l.Hello != nil && p.contact == "" {
-		token := l.Hello.Token
-		if len(token) < leastToken {
-			// Ahead of all else, so that the phone has it before it is anybody.
-			token = rand.Text()
-			if p.write(line{Token: token}) != nil {
-				return false
-			}
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		p.contact, p.name = ContactID(l.Hello.Name, token), l.Hello.Name
-		c.count++
-		p.since = c.count
-		c.phones[p.contact] = p
-		c.changed()
-		return true
-	}
-	if p.contact == "" || l.Hello != nil { // it has to say who it is, once
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.count++
-	switch {
-	case l.Message != nil:
-		c.waiting = append(c.waiting, numbered{c.count, p, *l.Message})
-		c.changed()
-	case l.Got != "":
-		key := p.contact + "/" + l.Got
-		if done := c.got[key]; done != nil {
-			close(done)
-			delete(c.got, key)
-			c.arrived(key, place{c.count, p})
-		}
-	}
-	return true
-}
-
-// arrived takes note of when a phone had a message. The caller holds mu.
-func (c *Channel) arrived(key string, at place) {
-	if _, known := c.places[key]; !known {
-		c.order = append(c.order, key)
-	}
-	c.places[key] = at
-	if len(c.order) > maxPlaces {
-		delete(c.places, c.order[0])
-		c.order = c.order[1:]
-	}
-}
-
 // After reports whether a message that waits came behind one that was sent: its phone had said that
 // it has that, or connected when another of the same contact had said so.
-func (c *Channel) After(m service.Inbound, sent string) bool {
+func (c *Channel) After(m channel.Inbound, sent string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at, ok := c.places[m.Chat+"/"+sent]
@@ -345,29 +200,14 @@ func (c *Channel) After(m service.Inbound, sent string) bool {
 	return false
 }
 
-// write sends a line to a phone, or loses it.
-func (p *phone) write(l line) error {
-	b, err := json.Marshal(l)
-	if err != nil {
-		return err
-	}
-	p.writing.Lock()
-	defer p.writing.Unlock()
-	if err := p.conn.SetWriteDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		return err
-	}
-	_, err = p.conn.Write(append(b, '\n'))
-	return err
-}
-
 // Poll confirms the messages up to the cursor to their phones: the bridge has them. Then it
 // waits for others.
-func (c *Channel) Poll(ctx context.Context, cursor string) ([]service.Inbound, string, error) {
+func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
 	c.confirm(cursor)
 	for {
 		c.mu.Lock()
 		change := c.change
-		var list []service.Inbound
+		var list []channel.Inbound
 		for _, m := range c.waiting {
 			list = append(list, m.inbound())
 		}
@@ -404,25 +244,25 @@ func (c *Channel) confirm(cursor string) {
 
 func (m numbered) id() string { return m.from.contact + "/" + m.ID }
 
-func (m numbered) inbound() service.Inbound {
-	in := service.Inbound{
+func (m numbered) inbound() channel.Inbound {
+	in := channel.Inbound{
 		ID: m.id(), Chat: m.from.contact, Contact: m.from.contact, Name: m.from.name,
 		Text: m.Text, Sent: m.Sent, ReplyTo: m.ReplyTo, Button: m.Button,
 	}
 	for _, path := range m.Files {
-		in.Files = append(in.Files, service.File{Name: filepath.Base(path), Path: path})
+		in.Files = append(in.Files, channel.File{Name: filepath.Base(path), Path: path})
 	}
 	return in
 }
 
 // Send waits for the contact's phone, however long that takes, and until it has the message.
 // The message's id is its key.
-func (c *Channel) Send(ctx context.Context, m service.Outbound) (string, error) {
+func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) {
 	a := Arrived{Key: m.Key, Text: m.Text, Buttons: m.Buttons, ReplyTo: m.ReplyTo}
 	if m.File != nil {
 		b, err := os.ReadFile(m.File.Path)
 		if err != nil {
-			return "", errors.Join(service.ErrNotSent, err)
+			return "", errors.Join(channel.ErrNotSent, err)
 		}
 		a.File, a.Content = m.File.Name, b
 	}
@@ -430,7 +270,7 @@ func (c *Channel) Send(ctx context.Context, m service.Outbound) (string, error) 
 }
 
 // Edit replaces the text of a message.
-func (c *Channel) Edit(ctx context.Context, id string, m service.Outbound) error {
+func (c *Channel) Edit(ctx context.Context, id string, m channel.Outbound) error {
 	return c.hand(ctx, m.Chat, Arrived{Key: m.Key + "/edit/" + hashed(m.Text), Text: m.Text, Edits: id})
 }
 
@@ -440,7 +280,7 @@ func (c *Channel) Typing(_ context.Context, chat string) error {
 	p := c.phones[chat]
 	c.mu.Unlock()
 	if p == nil {
-		return service.ErrNotSent
+		return channel.ErrNotSent
 	}
 	return p.write(line{Typing: true})
 }
@@ -465,7 +305,7 @@ func (c *Channel) hand(ctx context.Context, chat string, a Arrived) error {
 				continue
 			case <-ctx.Done():
 				if !written {
-					return errors.Join(service.ErrNotSent, ctx.Err())
+					return errors.Join(channel.ErrNotSent, ctx.Err())
 				}
 				return ctx.Err()
 			}

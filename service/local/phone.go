@@ -50,7 +50,7 @@ func (p *Phone) Say(m Message) string {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.got() // whoever answers what is being shown has seen it
+	p.got() // the person who answers what is being shown has seen it
 	p.out = append(p.out, m)
 	if p.idle == nil {
 		p.idle = make(chan struct{})
@@ -114,7 +114,7 @@ func (p *Phone) serve(ctx context.Context, conn net.Conn) {
 	}
 	p.conn = conn
 	p.write(line{Hello: &hello{p.Name, p.Token}})
-	if p.Token != "" { // else what it says would be said by nobody that it could be again
+	if p.Token != "" { // else what it says would be said by no one that it could be again
 		p.sayAll()
 	}
 	p.mu.Unlock()

@@ -102,7 +102,7 @@ type outgoing struct {
 
 type reply struct {
 	Message int64 `json:"message_id"`
-	// A message that was deleted meanwhile is answered all the same.
+	// A message that was deleted in the meantime is answered all the same.
 	Anyway bool `json:"allow_sending_without_reply"`
 }
 

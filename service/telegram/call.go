@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // maxAnswer is more than the server has to say: a hundred updates.
@@ -23,18 +23,18 @@ const maxAnswer = 16 << 20
 
 // badRequest is an answer 400: the server has understood and will not do it.
 type badRequest struct {
-	*service.RejectedError
+	*channel.RejectedError
 }
 
-// Unwrap makes it a *service.RejectedError.
+// Unwrap makes it a *channel.RejectedError.
 func (e *badRequest) Unwrap() error { return e.RejectedError }
 
 // call makes one request with JSON parameters and decodes its result into result, unless that
-// is nil. Its errors are of the kinds that service.Channel names.
+// is nil. Its errors are of the kinds that channel.Channel names.
 func (c *Channel) call(ctx context.Context, method string, params, result any) error {
 	body, err := json.Marshal(params)
 	if err != nil {
-		return fmt.Errorf("telegram: %s: %w: %w", method, service.ErrNotSent, err)
+		return fmt.Errorf("telegram: %s: %w: %w", method, channel.ErrNotSent, err)
 	}
 	return c.post(ctx, method, "application/json", bytes.NewReader(body), int64(len(body)), result)
 }
@@ -53,7 +53,7 @@ func (c *Channel) try(ctx context.Context, method, kind string, body io.Reader, 
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/bot"+string(c.opt.Token)+"/"+method, body)
 	if err != nil {
-		return fmt.Errorf("%w: %w", service.ErrNotSent, withoutURL(err))
+		return fmt.Errorf("%w: %w", channel.ErrNotSent, withoutURL(err))
 	}
 	req.ContentLength = size
 	req.Header.Set("Content-Type", kind)
@@ -61,7 +61,7 @@ func (c *Channel) try(ctx context.Context, method, kind string, body io.Reader, 
 	if err != nil {
 		err = withoutURL(err)
 		if !connected.Load() {
-			err = fmt.Errorf("%w: %w", service.ErrNotSent, err)
+			err = fmt.Errorf("%w: %w", channel.ErrNotSent, err)
 		}
 		return err
 	}
@@ -100,20 +100,20 @@ func refusal(resp *http.Response, a answer) error {
 	}
 	switch {
 	case code == http.StatusTooManyRequests:
-		return &service.RateLimitError{After: retryAfter(resp, a)}
+		return &channel.RateLimitError{After: retryAfter(resp, a)}
 	case code == http.StatusUnauthorized, code == http.StatusNotFound:
-		return fmt.Errorf("%w: the server does not accept the token (%s)", service.ErrNotSent, said)
+		return fmt.Errorf("%w: the server does not accept the token (%s)", channel.ErrNotSent, said)
 	case code == http.StatusConflict:
-		return fmt.Errorf("%w: another program polls with this token, or a webhook is set (%s)", service.ErrNotSent, said)
+		return fmt.Errorf("%w: another program polls with this token, or a webhook is set (%s)", channel.ErrNotSent, said)
 	case code == http.StatusBadRequest:
 		if a.Parameters.MigrateTo != 0 {
 			said += fmt.Sprintf("; the group is now %d", a.Parameters.MigrateTo)
 		}
-		return &badRequest{&service.RejectedError{Why: said}}
+		return &badRequest{&channel.RejectedError{Why: said}}
 	case code == http.StatusForbidden, code == http.StatusRequestEntityTooLarge:
-		return &service.RejectedError{Why: said}
+		return &channel.RejectedError{Why: said}
 	case code >= 300 && code < 400:
-		return fmt.Errorf("%w: the server redirects, which is not followed (%s)", service.ErrNotSent, said)
+		return fmt.Errorf("%w: the server redirects, which is not followed (%s)", channel.ErrNotSent, said)
 	}
 	return fmt.Errorf("the server answers %s", said)
 }
@@ -143,20 +143,20 @@ func (c *Channel) clean(err error) error {
 	}
 	text := c.hide(err.Error())
 	var bad *badRequest
-	var rejected *service.RejectedError
+	var rejected *channel.RejectedError
 	var kind error
 	switch {
 	case errors.As(err, &bad):
-		return &badRequest{&service.RejectedError{Why: c.hide(bad.Why)}}
+		return &badRequest{&channel.RejectedError{Why: c.hide(bad.Why)}}
 	case errors.As(err, &rejected):
-		return &service.RejectedError{Why: c.hide(rejected.Why)}
+		return &channel.RejectedError{Why: c.hide(rejected.Why)}
 	case errors.Is(err, context.Canceled):
 		kind = context.Canceled
 	case errors.Is(err, context.DeadlineExceeded):
 		kind = context.DeadlineExceeded
 	}
-	if errors.Is(err, service.ErrNotSent) {
-		kind = errors.Join(kind, service.ErrNotSent)
+	if errors.Is(err, channel.ErrNotSent) {
+		kind = errors.Join(kind, channel.ErrNotSent)
 	}
 	return &cleaned{text, kind}
 }

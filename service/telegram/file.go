@@ -13,8 +13,8 @@ import (
 	"path"
 	"strings"
 
-	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/attachment"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // files are what a message brings, a picture in its largest size only.
@@ -52,7 +52,7 @@ func (m *message) largest() *file {
 
 // final reports whether a file will not be had by trying again.
 func final(err error) bool {
-	var refused *service.RejectedError
+	var refused *channel.RejectedError
 	return errors.Is(err, attachment.ErrTooLarge) || errors.As(err, &refused)
 }
 
@@ -61,7 +61,7 @@ func why(err error) string {
 	if errors.Is(err, attachment.ErrTooLarge) {
 		return "it is too large"
 	}
-	var refused *service.RejectedError
+	var refused *channel.RejectedError
 	if errors.As(err, &refused) {
 		return refused.Why
 	}
@@ -82,7 +82,7 @@ func (c *Channel) fetch(ctx context.Context, message string, n int, f file) (str
 	// A server in local mode names a file of its own disk. What a server says is no reason to
 	// open a file of ours.
 	if at.Path == "" || path.IsAbs(at.Path) || strings.Contains(at.Path, "..") || strings.ContainsAny(at.Path, `\:`) {
-		return "", &service.RejectedError{Why: "the server does not hand it out over HTTP"}
+		return "", &channel.RejectedError{Why: "the server does not hand it out over HTTP"}
 	}
 	saved, err := c.download(ctx, message, n, f.Name, at.Path)
 	if err != nil {
@@ -112,15 +112,15 @@ func (c *Channel) download(ctx context.Context, message string, n int, name, at 
 }
 
 // sendDocument sends m's file with a caption.
-func (c *Channel) sendDocument(ctx context.Context, m service.Outbound, o outgoing) (id string, err error) {
+func (c *Channel) sendDocument(ctx context.Context, m channel.Outbound, o outgoing) (id string, err error) {
 	f, err := os.Open(m.File.Path)
 	if err != nil {
-		return "", &service.RejectedError{Why: "its file cannot be read: " + err.Error()}
+		return "", &channel.RejectedError{Why: "its file cannot be read: " + err.Error()}
 	}
 	defer func() { _ = f.Close() }() // only read
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return "", &service.RejectedError{Why: "its file is none"}
+		return "", &channel.RejectedError{Why: "its file is none"}
 	}
 	// All but the file is made first, so that the length is known and nothing has to be
 	// written by another goroutine.
@@ -135,7 +135,7 @@ func (c *Channel) sendDocument(ctx context.Context, m service.Outbound, o outgoi
 	_, werr := w.CreateFormFile("document", attachment.Name(m.File.Name))
 	head := form.Len()
 	if err := errors.Join(err, werr, w.Close()); err != nil {
-		return "", fmt.Errorf("telegram: sendDocument: %w: %w", service.ErrNotSent, err)
+		return "", fmt.Errorf("telegram: sendDocument: %w: %w", channel.ErrNotSent, err)
 	}
 	b := form.Bytes()
 	body := io.MultiReader(bytes.NewReader(b[:head]), io.LimitReader(f, info.Size()), bytes.NewReader(b[head:]))

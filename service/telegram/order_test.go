@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // TestAfter: the numbers of a chat are its order, whatever the clocks say. Chats have nothing to do
@@ -12,7 +12,7 @@ import (
 func TestAfter(t *testing.T) {
 	w := start(t, nil)
 	w.SayMore(42, 7, "Ada", map[string]any{"text": "before", "date": 4_000_000_000})
-	sent, err := w.bot.Send(t.Context(), service.Outbound{Chat: "42", Text: "card"})
+	sent, err := w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: "card"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestAfter(t *testing.T) {
 		t.Errorf("%+v behind %s", list, sent)
 	}
 	for _, id := range []string{"", "press:1", "42:", "42:0", "42:x", "elsewhere"} {
-		if w.bot.After(list[1], id) || w.bot.After(service.Inbound{ID: id}, sent) {
+		if w.bot.After(list[1], id) || w.bot.After(channel.Inbound{ID: id}, sent) {
 			t.Errorf("%q has a place", id)
 		}
 	}
@@ -56,7 +56,7 @@ func TestRepliesElsewhere(t *testing.T) {
 }
 
 // TestAnothersWords: those that a bot has written, and those that were written long before they
-// were sent, are not said now by a person. Bots are nobody.
+// were sent, are not said now by a person. Bots are no one.
 func TestAnothersWords(t *testing.T) {
 	w := start(t, nil)
 	w.SayMore(42, 7, "Ada", map[string]any{"text": "1", "via_bot": map[string]any{"id": 3, "is_bot": true}})

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // staleAfter is when an offset is not used any more: a week without an update, and Telegram
-// numbers them anew. An offset from before could confirm what nobody has seen.
+// numbers them anew. An offset from before could confirm what no one has seen.
 const staleAfter = 6 * 24 * time.Hour
 
 // pollSlack is how much later than the server promises its answer may come.
@@ -33,7 +33,7 @@ type press struct {
 // Poll returns what people wrote and pressed. It confirms to the server what lies before the
 // cursor and nothing else. Their files have been fetched when it returns; one that cannot be had
 // is named in the text instead.
-func (c *Channel) Poll(ctx context.Context, cursor string) (list []service.Inbound, next string, err error) {
+func (c *Channel) Poll(ctx context.Context, cursor string) (list []channel.Inbound, next string, err error) {
 	offset, err := c.offset(cursor)
 	if err != nil {
 		return nil, cursor, err
@@ -110,7 +110,7 @@ func (c *Channel) answerPresses(ctx context.Context, offset int64) (release func
 	wg.Go(func() {
 		for _, p := range taken {
 			params := map[string]string{"callback_query_id": p.id}
-			var refused *service.RejectedError // too old, which is as good
+			var refused *channel.RejectedError // too old, which is as good
 			if err := c.call(ctx, "answerCallbackQuery", params, nil); err != nil && !errors.As(err, &refused) {
 				left = append(left, p)
 			}
@@ -124,7 +124,7 @@ func (c *Channel) answerPresses(ctx context.Context, offset int64) (release func
 }
 
 // inbound is what an update says, if it is a message of a person.
-func (c *Channel) inbound(ctx context.Context, raw json.RawMessage, id int64) (m service.Inbound, ok bool, err error) {
+func (c *Channel) inbound(ctx context.Context, raw json.RawMessage, id int64) (m channel.Inbound, ok bool, err error) {
 	var u update
 	if json.Unmarshal(raw, &u) != nil {
 		return m, false, nil // of a form that is not known: it must not stop those behind it
@@ -141,8 +141,8 @@ func (c *Channel) inbound(ctx context.Context, raw json.RawMessage, id int64) (m
 	return m, false, nil
 }
 
-func (c *Channel) pressed(b *callback) service.Inbound {
-	m := service.Inbound{
+func (c *Channel) pressed(b *callback) channel.Inbound {
+	m := channel.Inbound{
 		ID: "press:" + b.ID, Chat: decimal(b.Message.Chat.ID), Contact: decimal(b.From.ID), Name: name(&b.From),
 		Sent: c.now(), Own: decimal(b.From.ID) == c.self, ReplyTo: messageID(b.Message), Button: b.Data,
 	}
@@ -158,8 +158,8 @@ func (c *Channel) pressed(b *callback) service.Inbound {
 	return m
 }
 
-func (c *Channel) written(ctx context.Context, msg *message, id int64) (service.Inbound, bool, error) {
-	m := service.Inbound{
+func (c *Channel) written(ctx context.Context, msg *message, id int64) (channel.Inbound, bool, error) {
+	m := channel.Inbound{
 		ID: messageID(msg), Chat: decimal(msg.Chat.ID), Contact: decimal(msg.From.ID), Name: name(msg.From),
 		Text: msg.Text + msg.Caption, Sent: time.Unix(msg.Date, 0), Own: decimal(msg.From.ID) == c.self,
 	}
@@ -193,7 +193,7 @@ func (c *Channel) written(ctx context.Context, msg *message, id int64) (service.
 			m.Text = strings.TrimSpace(fmt.Sprintf("%s\n\n[%s could not be fetched: %s]", m.Text, f.Name, why(err)))
 			continue
 		}
-		m.Files = append(m.Files, service.File{Name: f.Name, Path: path, MIME: f.MIME})
+		m.Files = append(m.Files, channel.File{Name: f.Name, Path: path, MIME: f.MIME})
 	}
 	delete(c.failures, id)
 	return m, true, nil
@@ -204,7 +204,7 @@ const elsewhere = "elsewhere"
 
 // After reports whether a message came behind one that was sent: Telegram numbers the messages of a
 // chat in their order.
-func (c *Channel) After(m service.Inbound, sent string) bool {
+func (c *Channel) After(m channel.Inbound, sent string) bool {
 	chat, number, err := parseID(m.ID)
 	chat2, number2, err2 := parseID(sent)
 	return err == nil && err2 == nil && chat == chat2 && number2 > 0 && number > number2
@@ -218,7 +218,7 @@ func parseID(id string) (chat string, number int64, err error) {
 	chat, n, ok := strings.Cut(id, ":")
 	number, err = strconv.ParseInt(n, 10, 64)
 	if _, cerr := strconv.ParseInt(chat, 10, 64); !ok || err != nil || cerr != nil {
-		return "", 0, &service.RejectedError{Why: fmt.Sprintf("%.40q is no id of a message", id)}
+		return "", 0, &channel.RejectedError{Why: fmt.Sprintf("%.40q is no id of a message", id)}
 	}
 	return chat, number, nil
 }

@@ -12,13 +12,13 @@ import (
 	"sync"
 	"unicode/utf16"
 
-	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // Send sends a text with buttons, a file, or a file with a text. A text that is too long for a
 // caption goes ahead of its file; where only the text arrives, the error is of no kind that says
 // that nothing was sent.
-func (c *Channel) Send(ctx context.Context, m service.Outbound) (string, error) {
+func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) {
 	o, err := compose(m)
 	if err != nil {
 		return "", err
@@ -41,7 +41,7 @@ func (c *Channel) Send(ctx context.Context, m service.Outbound) (string, error) 
 }
 
 // Edit changes the text and the buttons of a message that Send has returned the id of.
-func (c *Channel) Edit(ctx context.Context, id string, m service.Outbound) error {
+func (c *Channel) Edit(ctx context.Context, id string, m channel.Outbound) error {
 	chat, number, err := parseID(id)
 	if err != nil {
 		return err
@@ -70,12 +70,12 @@ func (c *Channel) Typing(ctx context.Context, chat string) error {
 }
 
 // compose checks what can be checked without the server.
-func compose(m service.Outbound) (o outgoing, err error) {
+func compose(m channel.Outbound) (o outgoing, err error) {
 	if _, err := strconv.ParseInt(m.Chat, 10, 64); err != nil {
-		return o, &service.RejectedError{Why: fmt.Sprintf("%.40q is no chat", m.Chat)}
+		return o, &channel.RejectedError{Why: fmt.Sprintf("%.40q is no chat", m.Chat)}
 	}
 	if units(m.Text) > maxText {
-		return o, &service.RejectedError{Why: fmt.Sprintf("its text is longer than %d", maxText)}
+		return o, &channel.RejectedError{Why: fmt.Sprintf("its text is longer than %d", maxText)}
 	}
 	o = outgoing{Chat: m.Chat, Text: m.Text, ParseMode: "HTML", Preview: preview{true}}
 	if m.ReplyTo != "" {
@@ -86,7 +86,7 @@ func compose(m service.Outbound) (o outgoing, err error) {
 	}
 	for _, b := range m.Buttons {
 		if len(b.Data) > maxData || b.Data == "" || b.Label == "" {
-			return o, &service.RejectedError{Why: fmt.Sprintf("the button %.40q has no label, or not 1 to %d bytes of data", b.Label, maxData)}
+			return o, &channel.RejectedError{Why: fmt.Sprintf("the button %.40q has no label, or not 1 to %d bytes of data", b.Label, maxData)}
 		}
 		if o.Keyboard == nil {
 			o.Keyboard = &keyboard{}
@@ -111,7 +111,7 @@ func (c *Channel) formatted(ctx context.Context, o outgoing, method string) (str
 	return messageID(&sent), nil
 }
 
-func (c *Channel) document(ctx context.Context, m service.Outbound, o outgoing) (string, error) {
+func (c *Channel) document(ctx context.Context, m channel.Outbound, o outgoing) (string, error) {
 	id, err := c.sendDocument(ctx, m, o)
 	if said(err, "can't parse") {
 		return c.sendDocument(ctx, m, o.plain())

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/telegram"
 	"github.com/perlica/perlica/service/telegram/telegramtest"
 )
@@ -21,8 +21,8 @@ import (
 func TestSendAndEdit(t *testing.T) {
 	w := start(t, nil)
 	n := w.Say(42, 7, "Ada", "hello")
-	id, err := w.bot.Send(t.Context(), service.Outbound{
-		Chat: "42", Text: "<b>May I?</b>\n<pre>rm &lt;x&gt;</pre>", ReplyTo: "42:1", Buttons: []service.Button{{Label: "Yes", Data: strings.Repeat("x", 64)}},
+	id, err := w.bot.Send(t.Context(), channel.Outbound{
+		Chat: "42", Text: "<b>May I?</b>\n<pre>rm &lt;x&gt;</pre>", ReplyTo: "42:1", Buttons: []channel.Button{{Label: "Yes", Data: strings.Repeat("x", 64)}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func TestSendAndEdit(t *testing.T) {
 		t.Errorf("%q: %+v", id, m)
 	}
 	for range 2 { // the second time it is not modified, which is what was wanted
-		if err := w.bot.Edit(t.Context(), id, service.Outbound{Chat: "42", Text: "<b>Ada</b> said yes"}); err != nil {
+		if err := w.bot.Edit(t.Context(), id, channel.Outbound{Chat: "42", Text: "<b>Ada</b> said yes"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -46,15 +46,15 @@ func TestSendAndEdit(t *testing.T) {
 
 func TestFormattingFallsBack(t *testing.T) {
 	w := start(t, nil)
-	for _, m := range []service.Outbound{
+	for _, m := range []channel.Outbound{
 		{Chat: "42", Text: "<b>a < b</b> &amp; <x>"},
-		{Chat: "42", Text: "<b>a < b</b> &amp; <x>", File: &service.File{Name: "a.txt", Path: temp(t, "x")}},
+		{Chat: "42", Text: "<b>a < b</b> &amp; <x>", File: &channel.File{Name: "a.txt", Path: temp(t, "x")}},
 	} {
 		if _, err := w.bot.Send(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.bot.Edit(t.Context(), "42:1", service.Outbound{Text: "<i>open"}); err != nil {
+	if err := w.bot.Edit(t.Context(), "42:1", channel.Outbound{Text: "<i>open"}); err != nil {
 		t.Fatal(err)
 	}
 	sent := w.Messages()
@@ -64,8 +64,8 @@ func TestFormattingFallsBack(t *testing.T) {
 }
 
 func TestSendFaults(t *testing.T) {
-	var limit *service.RateLimitError
-	var rejected *service.RejectedError
+	var limit *channel.RateLimitError
+	var rejected *channel.RejectedError
 	const notSent, refused, unknown = "not sent", "refused", "unknown"
 	for _, c := range []struct {
 		name  string
@@ -88,9 +88,9 @@ func TestSendFaults(t *testing.T) {
 		{"cut amid", telegramtest.Fault{Half: true}, unknown, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for method, m := range map[string]service.Outbound{
+			for method, m := range map[string]channel.Outbound{
 				"sendMessage":  {Chat: "42", Text: "hi"},
-				"sendDocument": {Chat: "42", Text: "hi", File: &service.File{Name: "a.txt", Path: temp(t, "x")}},
+				"sendDocument": {Chat: "42", Text: "hi", File: &channel.File{Name: "a.txt", Path: temp(t, "x")}},
 			} {
 				w := start(t, only(method, c.fault))
 				_, err := w.bot.Send(t.Context(), m)
@@ -98,7 +98,7 @@ func TestSendFaults(t *testing.T) {
 				switch {
 				case errors.As(err, &rejected):
 					kind = refused
-				case errors.Is(err, service.ErrNotSent):
+				case errors.Is(err, channel.ErrNotSent):
 					kind = notSent
 				}
 				if err == nil || kind != c.want || len(w.Messages()) != c.sent || w.Calls(method) != 1 {
@@ -116,21 +116,21 @@ func TestSendFaults(t *testing.T) {
 // TestRefusedHere: what Telegram would refuse does not leave.
 func TestRefusedHere(t *testing.T) {
 	w := start(t, nil)
-	for name, m := range map[string]service.Outbound{
+	for name, m := range map[string]channel.Outbound{
 		"chat":     {Chat: "@ada", Text: "x"},
 		"length":   {Chat: "42", Text: strings.Repeat("😀", 2049)},
-		"data":     {Chat: "42", Text: "x", Buttons: []service.Button{{Label: "x", Data: strings.Repeat("x", 65)}}},
-		"no label": {Chat: "42", Text: "x", Buttons: []service.Button{{Data: "x"}}},
-		"no file":  {Chat: "42", Text: "x", File: &service.File{Path: filepath.Join(t.TempDir(), "none")}},
-		"folder":   {Chat: "42", Text: "x", File: &service.File{Path: t.TempDir()}},
+		"data":     {Chat: "42", Text: "x", Buttons: []channel.Button{{Label: "x", Data: strings.Repeat("x", 65)}}},
+		"no label": {Chat: "42", Text: "x", Buttons: []channel.Button{{Data: "x"}}},
+		"no file":  {Chat: "42", Text: "x", File: &channel.File{Path: filepath.Join(t.TempDir(), "none")}},
+		"folder":   {Chat: "42", Text: "x", File: &channel.File{Path: t.TempDir()}},
 	} {
-		var rejected *service.RejectedError
+		var rejected *channel.RejectedError
 		if _, err := w.bot.Send(t.Context(), m); !errors.As(err, &rejected) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	var rejected *service.RejectedError
-	if err := w.bot.Edit(t.Context(), "42", service.Outbound{Text: "x"}); !errors.As(err, &rejected) {
+	var rejected *channel.RejectedError
+	if err := w.bot.Edit(t.Context(), "42", channel.Outbound{Text: "x"}); !errors.As(err, &rejected) {
 		t.Errorf("editing what is no message: %v", err)
 	}
 	if w.Calls("sendMessage")+w.Calls("sendDocument")+w.Calls("editMessageText") != 0 {
@@ -139,9 +139,9 @@ func TestRefusedHere(t *testing.T) {
 }
 
 func TestNobodyThere(t *testing.T) {
-	w := start(t, nil, func(o *telegram.Options) { o.BaseURL = "http://127.0.0.1:1" }) // a port that nobody else can get meanwhile
-	_, err := w.bot.Send(t.Context(), service.Outbound{Chat: "42", Text: "x"})
-	if !errors.Is(err, service.ErrNotSent) {
+	w := start(t, nil, func(o *telegram.Options) { o.BaseURL = "http://127.0.0.1:1" }) // a port that no one else can get in the meantime
+	_, err := w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: "x"})
+	if !errors.Is(err, channel.ErrNotSent) {
 		t.Errorf("a refused connection: %v", err)
 	}
 	holdsToken(t, err)
@@ -152,7 +152,7 @@ func TestNobodyThere(t *testing.T) {
 	holdsToken(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err = w.bot.Send(ctx, service.Outbound{Chat: "42", Text: "x"}); !errors.Is(err, service.ErrNotSent) || !errors.Is(err, context.Canceled) {
+	if _, err = w.bot.Send(ctx, channel.Outbound{Chat: "42", Text: "x"}); !errors.Is(err, channel.ErrNotSent) || !errors.Is(err, context.Canceled) {
 		t.Errorf("given up before it began: %v", err)
 	}
 	holdsToken(t, err)
@@ -168,15 +168,15 @@ func (l leaky) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestATransportThatTells(t *testing.T) {
 	for _, kind := range []error{context.Canceled, context.DeadlineExceeded, os.ErrClosed} {
 		w := start(t, nil, func(o *telegram.Options) { o.Client = &http.Client{Transport: leaky{kind}} })
-		_, err := w.bot.Send(t.Context(), service.Outbound{Chat: "42", Text: "x"})
-		if !errors.Is(err, service.ErrNotSent) || kind != os.ErrClosed && !errors.Is(err, kind) {
+		_, err := w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: "x"})
+		if !errors.Is(err, channel.ErrNotSent) || kind != os.ErrClosed && !errors.Is(err, kind) {
 			t.Errorf("%v lost its kind: %v", kind, err)
 		}
 		holdsToken(t, err)
 	}
 }
 
-// TestRedirectIsNotFollowed: whoever is redirected to would get the address, and with it the
+// TestRedirectIsNotFollowed: the server that is redirected to would get the address, and with it the
 // token.
 func TestRedirectIsNotFollowed(t *testing.T) {
 	var seen atomic.Int32
@@ -185,7 +185,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	here := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
 	defer here.Close()
 	w := start(t, nil, func(o *telegram.Options) { o.BaseURL = here.URL })
-	if _, err := w.bot.Send(t.Context(), service.Outbound{Chat: "42", Text: "x"}); !errors.Is(err, service.ErrNotSent) || seen.Load() != 0 {
+	if _, err := w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: "x"}); !errors.Is(err, channel.ErrNotSent) || seen.Load() != 0 {
 		t.Errorf("%v, and the other server saw %d requests", err, seen.Load())
 	}
 }
@@ -193,7 +193,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 func TestFilesLeave(t *testing.T) {
 	w := start(t, nil)
 	data := strings.Repeat("0123456789", 100_000)
-	id, err := w.bot.Send(t.Context(), service.Outbound{Chat: "42", Text: "<b>see</b>", File: &service.File{Name: "../log.txt", Path: temp(t, data)}, ReplyTo: "42:9", Buttons: []service.Button{{Label: "ok", Data: "1"}}})
+	id, err := w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: "<b>see</b>", File: &channel.File{Name: "../log.txt", Path: temp(t, data)}, ReplyTo: "42:9", Buttons: []channel.Button{{Label: "ok", Data: "1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestFilesLeave(t *testing.T) {
 		t.Errorf("sent %q %+v", id, m.Buttons)
 	}
 	long := strings.Repeat("x", 1025) // longer than a caption
-	id, err = w.bot.Send(t.Context(), service.Outbound{Chat: "42", Text: long, File: &service.File{Name: "a", Path: temp(t, "x")}})
+	id, err = w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: long, File: &channel.File{Name: "a", Path: temp(t, "x")}})
 	if sent := w.Messages(); err != nil || id != "42:2" || len(sent) != 3 || sent[1].Text != long || sent[2].File == nil || sent[2].Text != "" {
 		t.Errorf("a long text with a file: %q, %v", id, err)
 	}
@@ -211,8 +211,8 @@ func TestFilesLeave(t *testing.T) {
 // TestTextWithoutItsFile: where half was sent, no error says that nothing was.
 func TestTextWithoutItsFile(t *testing.T) {
 	w := start(t, only("sendDocument", telegramtest.Fault{Status: 429, RetryAfter: 3}))
-	_, err := w.bot.Send(t.Context(), service.Outbound{Chat: "42", Text: strings.Repeat("x", 1025), File: &service.File{Name: "a", Path: temp(t, "x")}})
-	if err == nil || errors.Is(err, service.ErrNotSent) || len(w.Messages()) != 1 {
+	_, err := w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: strings.Repeat("x", 1025), File: &channel.File{Name: "a", Path: temp(t, "x")}})
+	if err == nil || errors.Is(err, channel.ErrNotSent) || len(w.Messages()) != 1 {
 		t.Errorf("%v", err)
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // DefaultBaseURL is Telegram's own server.
@@ -78,16 +78,16 @@ type Channel struct {
 }
 
 var _ interface {
-	service.Channel
-	service.Editor
-	service.Typist
+	channel.Channel
+	channel.Editor
+	channel.Typist
 } = (*Channel)(nil)
 
 var tokenForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^([0-9]+):([A-Za-z0-9_-]+)$`)
 })
 
-// New returns the channel of a bot. It contacts nobody yet.
+// New returns the channel of a bot. It contacts no one yet.
 func New(opt Options) (*Channel, error) {
 	m := tokenForm().FindStringSubmatch(string(opt.Token))
 	if m == nil {
@@ -136,6 +136,6 @@ func (c *Channel) Probe(ctx context.Context) (string, error) {
 }
 
 // Limits are those of the Bot API.
-func (c *Channel) Limits() service.Limits {
-	return service.Limits{Text: maxText, Buttons: true, Files: true, Format: service.HTML}
+func (c *Channel) Limits() channel.Limits {
+	return channel.Limits{Text: maxText, Buttons: true, Files: true, Format: channel.HTML}
 }

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/telegram"
 	"github.com/perlica/perlica/service/telegram/telegramtest"
 )
@@ -53,7 +53,7 @@ func start(t *testing.T, faults func(method string, n int) telegramtest.Fault, c
 	return &world{s, bot, h.URL}
 }
 
-func (w *world) poll(t *testing.T, cursor string) ([]service.Inbound, string) {
+func (w *world) poll(t *testing.T, cursor string) ([]channel.Inbound, string) {
 	t.Helper()
 	list, next, err := w.bot.Poll(t.Context(), cursor)
 	if err != nil {
@@ -142,9 +142,7 @@ func TestMessagesArrive(t *testing.T) {
 	}
 }
 
-// TestRedelivered: until the cursor is given back, and whenever the server forgets an offset,
-// the same messages come with the same ids.
-// TestForwarded: they are somebody else's words, as every version of the Bot API says it.
+// TestForwarded: they are another person's words, as every version of the Bot API says it.
 func TestForwarded(t *testing.T) {
 	w := start(t, nil)
 	w.SayMore(42, 7, "Ada", map[string]any{"text": "1", "forward_origin": map[string]any{"type": "user", "date": 1}})
@@ -156,6 +154,8 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
+// TestRedelivered: until the cursor is given back, and whenever the server forgets an offset,
+// the same messages come with the same ids.
 func TestRedelivered(t *testing.T) {
 	w := start(t, only("getUpdates", telegramtest.Fault{}, telegramtest.Fault{}, telegramtest.Fault{}, telegramtest.Fault{Forget: true}))
 	w.Say(42, 7, "Ada", "one")
@@ -199,7 +199,7 @@ func TestPollFaults(t *testing.T) {
 		check func(error) bool
 	}{
 		{"429", telegramtest.Fault{Status: 429, Say: "Too Many Requests", RetryAfter: 17}, func(err error) bool {
-			var limit *service.RateLimitError
+			var limit *channel.RateLimitError
 			return errors.As(err, &limit) && limit.After == 17*time.Second
 		}},
 		{"409", telegramtest.Fault{Status: 409, Say: "Conflict"}, func(err error) bool { return strings.Contains(err.Error(), "another program polls") }},
@@ -258,7 +258,7 @@ func TestPress(t *testing.T) {
 	w := start(t, only("answerCallbackQuery", telegramtest.Fault{Status: 500}), func(o *telegram.Options) {
 		o.PollFor, o.Client = 50*time.Second, &http.Client{Transport: listener{"answerCallbackQuery", answers}}
 	})
-	id, err := w.bot.Send(t.Context(), service.Outbound{Chat: "42", Text: "May I?", Buttons: []service.Button{{Label: "Yes", Data: "q1 1"}, {Label: "No", Data: "q1 2"}}})
+	id, err := w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: "May I?", Buttons: []channel.Button{{Label: "Yes", Data: "q1 1"}, {Label: "No", Data: "q1 2"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

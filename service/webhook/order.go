@@ -3,7 +3,7 @@ package webhook
 import (
 	"time"
 
-	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // maxRecent is how many messages the order is known of.
@@ -66,7 +66,7 @@ func (c *Channel) landed(id string) {
 
 // After reports whether a message that waits came behind the answer of the receiver that it has
 // what was sent: for the first time, however often it was repeated.
-func (c *Channel) After(m service.Inbound, sent string) bool {
+func (c *Channel) After(m channel.Inbound, sent string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	card, ok := c.sent.values[sent]

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/webhook"
 )
 
@@ -26,7 +26,7 @@ func TestAfter(t *testing.T) {
 				t.Fatalf("%+v", a)
 			}
 		}
-		card, err := c.Send(t.Context(), service.Outbound{Chat: "desk", Text: "card", Key: "k1"})
+		card, err := c.Send(t.Context(), channel.Outbound{Chat: "desk", Text: "card", Key: "k1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func TestAfter(t *testing.T) {
 		if got := c.After(list[0], card); got != want {
 			t.Errorf("%s is behind the card: %t", id, got)
 		}
-		if c.After(list[0], "k2") || c.After(service.Inbound{ID: "unknown"}, card) {
+		if c.After(list[0], "k2") || c.After(channel.Inbound{ID: "unknown"}, card) {
 			t.Error("what is not known has a place")
 		}
 		accept(t, c, next)
@@ -47,7 +47,7 @@ func TestAfter(t *testing.T) {
 func TestAGatewayThatWasCutOff(t *testing.T) {
 	r := receive(t, func(http.ResponseWriter, int) {})
 	c := open(t, to(r.URL))
-	card, err := c.Send(t.Context(), service.Outbound{Chat: "desk", Text: "card", Key: "k1"})
+	card, err := c.Send(t.Context(), channel.Outbound{Chat: "desk", Text: "card", Key: "k1"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ import (
 	"time"
 	"unicode/utf16"
 
-	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/attachment"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // post is the body of what is posted.
@@ -46,14 +46,14 @@ const (
 )
 
 // Send posts a message. Its id is what the receiver names it, else its key.
-func (c *Channel) Send(ctx context.Context, m service.Outbound) (string, error) {
+func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) {
 	p, err := c.compose("message", m)
 	if err != nil {
 		return "", err
 	}
 	if m.File != nil {
 		if p.File, err = load(m.File); err != nil {
-			return "", &service.RejectedError{Why: err.Error()}
+			return "", &channel.RejectedError{Why: err.Error()}
 		}
 	}
 	id, err := c.post(ctx, p)
@@ -66,7 +66,7 @@ func (c *Channel) Send(ctx context.Context, m service.Outbound) (string, error) 
 }
 
 // Edit posts a message's new text and buttons with its id. A receiver that cannot edit refuses it.
-func (c *Channel) Edit(ctx context.Context, id string, m service.Outbound) error {
+func (c *Channel) Edit(ctx context.Context, id string, m channel.Outbound) error {
 	p, err := c.compose("edit", m)
 	if err != nil {
 		return err
@@ -76,9 +76,9 @@ func (c *Channel) Edit(ctx context.Context, id string, m service.Outbound) error
 	return err
 }
 
-func (c *Channel) compose(kind string, m service.Outbound) (p post, err error) {
+func (c *Channel) compose(kind string, m channel.Outbound) (p post, err error) {
 	if n := len(utf16.Encode([]rune(m.Text))); c.opt.Text > 0 && n > c.opt.Text {
-		return p, &service.RejectedError{Why: fmt.Sprintf("its text has %d characters, and %d are allowed", n, c.opt.Text)}
+		return p, &channel.RejectedError{Why: fmt.Sprintf("its text has %d characters, and %d are allowed", n, c.opt.Text)}
 	}
 	p = post{Type: kind, Chat: m.Chat, Text: m.Text, Format: string(c.opt.Format), ReplyTo: m.ReplyTo, Key: m.Key}
 	for _, b := range m.Buttons {
@@ -88,7 +88,7 @@ func (c *Channel) compose(kind string, m service.Outbound) (p post, err error) {
 }
 
 // load reads a file that is to be posted.
-func load(f *service.File) (*file, error) {
+func load(f *channel.File) (*file, error) {
 	r, err := os.Open(f.Path)
 	if err != nil {
 		return nil, fmt.Errorf("its file cannot be read: %w", err)
@@ -107,7 +107,7 @@ func load(f *service.File) (*file, error) {
 func (c *Channel) post(ctx context.Context, p post) (id string, err error) {
 	body, err := json.Marshal(p)
 	if err != nil {
-		return "", fmt.Errorf("webhook: %w: %w", service.ErrNotSent, err)
+		return "", fmt.Errorf("webhook: %w: %w", channel.ErrNotSent, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
@@ -116,14 +116,14 @@ func (c *Channel) post(ctx context.Context, p post) (id string, err error) {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.opt.ReplyURL, bytes.NewReader(body))
 	if err != nil {
-		return "", fmt.Errorf("webhook: %w: %w", service.ErrNotSent, withoutURL(err))
+		return "", fmt.Errorf("webhook: %w: %w", channel.ErrNotSent, withoutURL(err))
 	}
 	c.sign(req, p, body)
 	resp, err := c.client.Do(req)
 	if err != nil {
 		err = withoutURL(err)
 		if !connected.Load() {
-			err = fmt.Errorf("%w: %w", service.ErrNotSent, err)
+			err = fmt.Errorf("%w: %w", channel.ErrNotSent, err)
 		}
 		return "", fmt.Errorf("webhook: %w", err)
 	}
@@ -155,7 +155,7 @@ func (c *Channel) sign(req *http.Request, p post, body []byte) {
 	req.Close = true
 }
 
-// judge is the error of an answer, of the kinds that service.Channel names.
+// judge is the error of an answer, of the kinds that channel.Channel names.
 func judge(resp *http.Response, text []byte) error {
 	const most = 200
 	code := resp.StatusCode
@@ -164,19 +164,19 @@ func judge(resp *http.Response, text []byte) error {
 	case code >= 200 && code < 300:
 		return nil
 	case code == http.StatusTooManyRequests:
-		return &service.RateLimitError{After: retryAfter(resp, moment)}
+		return &channel.RateLimitError{After: retryAfter(resp, moment)}
 	case code == http.StatusServiceUnavailable && retryAfter(resp, 0) > 0:
 		// One that says when to come again has not taken it. Without that word it may be a
 		// proxy's, whose receiver is busy with the message.
-		return &service.RateLimitError{After: retryAfter(resp, 0)}
+		return &channel.RateLimitError{After: retryAfter(resp, 0)}
 	case code >= 300 && code < 400:
-		return fmt.Errorf("%w: the receiver redirects, which is not followed (%s)", service.ErrNotSent, said)
+		return fmt.Errorf("%w: the receiver redirects, which is not followed (%s)", channel.ErrNotSent, said)
 	case code == http.StatusUnauthorized, code == http.StatusProxyAuthRequired:
-		return fmt.Errorf("%w: the receiver does not accept the signature (%s)", service.ErrNotSent, said)
+		return fmt.Errorf("%w: the receiver does not accept the signature (%s)", channel.ErrNotSent, said)
 	case code == http.StatusRequestTimeout, code == http.StatusConflict:
 		// It gave up reading, or is busy with the same key.
 	case code >= 400 && code < 500, code == http.StatusNotImplemented:
-		return &service.RejectedError{Why: said}
+		return &channel.RejectedError{Why: said}
 	}
 	return fmt.Errorf("the receiver answers %s", said)
 }

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/webhook"
 )
 
@@ -66,18 +66,18 @@ func TestPosts(t *testing.T) {
 	if err := os.WriteFile(name, []byte("data"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m := service.Outbound{
+	m := channel.Outbound{
 		Chat: "desk", Text: "**hi**", ReplyTo: "m1", Key: "k1",
-		Buttons: []service.Button{{Label: "Yes", Data: "q 1"}}, File: &service.File{Name: "/x/f.txt", Path: name, MIME: "text/plain"},
+		Buttons: []channel.Button{{Label: "Yes", Data: "q 1"}}, File: &channel.File{Name: "/x/f.txt", Path: name, MIME: "text/plain"},
 	}
 	id, err := c.Send(t.Context(), m)
 	if err != nil || id != "r1" {
 		t.Fatalf("%q, %v", id, err)
 	}
-	if id, err := c.Send(t.Context(), service.Outbound{Chat: "desk", Text: "x", Key: "k2"}); err != nil || id != "k2" {
+	if id, err := c.Send(t.Context(), channel.Outbound{Chat: "desk", Text: "x", Key: "k2"}); err != nil || id != "k2" {
 		t.Errorf("without a name of its own: %q, %v", id, err)
 	}
-	if err := c.Edit(t.Context(), "r1", service.Outbound{Chat: "desk", Text: "done", Key: "k3"}); err != nil {
+	if err := c.Edit(t.Context(), "r1", channel.Outbound{Chat: "desk", Text: "done", Key: "k3"}); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
@@ -128,16 +128,16 @@ func TestJudgement(t *testing.T) {
 			}
 			w.WriteHeader(x.status)
 		})
-		_, err := open(t, to(r.URL)).Send(t.Context(), service.Outbound{Chat: "a", Text: "x", Key: "k"})
-		var limit *service.RateLimitError
-		var rejected *service.RejectedError
+		_, err := open(t, to(r.URL)).Send(t.Context(), channel.Outbound{Chat: "a", Text: "x", Key: "k"})
+		var limit *channel.RateLimitError
+		var rejected *channel.RejectedError
 		got := unknown
 		switch {
 		case err == nil:
 			got = sent
 		case errors.As(err, &rejected):
 			got = refused
-		case errors.Is(err, service.ErrNotSent):
+		case errors.Is(err, channel.ErrNotSent):
 			got = notSent
 		}
 		if got != x.want || r.count() != 1 || errors.As(err, &limit) != (x.wait > 0) || limit != nil && limit.After != x.wait {
@@ -155,37 +155,37 @@ func TestPostedOnce(t *testing.T) {
 		}
 	})
 	c := open(t, to(r.URL))
-	if _, err := c.Send(t.Context(), service.Outbound{Chat: "a", Text: "x", Key: "k1"}); err != nil {
+	if _, err := c.Send(t.Context(), channel.Outbound{Chat: "a", Text: "x", Key: "k1"}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := c.Send(t.Context(), service.Outbound{Chat: "a", Text: "x", Key: "k2"})
-	if err == nil || errors.Is(err, service.ErrNotSent) || r.count() != 2 {
+	_, err := c.Send(t.Context(), channel.Outbound{Chat: "a", Text: "x", Key: "k2"})
+	if err == nil || errors.Is(err, channel.ErrNotSent) || r.count() != 2 {
 		t.Errorf("%v; posted %d times", err, r.count())
 	}
 }
 
 func TestNobodyTakesReplies(t *testing.T) {
-	c := open(t, to("http://127.0.0.1:1/hook-secret")) // a port that nobody else can get meanwhile
-	_, err := c.Send(t.Context(), service.Outbound{Chat: "a", Text: "x"})
-	if !errors.Is(err, service.ErrNotSent) || strings.Contains(err.Error(), "hook-secret") {
+	c := open(t, to("http://127.0.0.1:1/hook-secret")) // a port that no one else can get in the meantime
+	_, err := c.Send(t.Context(), channel.Outbound{Chat: "a", Text: "x"})
+	if !errors.Is(err, channel.ErrNotSent) || strings.Contains(err.Error(), "hook-secret") {
 		t.Errorf("a refused connection: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := c.Edit(ctx, "1", service.Outbound{Chat: "a", Text: "x"}); !errors.Is(err, service.ErrNotSent) || !errors.Is(err, context.Canceled) {
+	if err := c.Edit(ctx, "1", channel.Outbound{Chat: "a", Text: "x"}); !errors.Is(err, channel.ErrNotSent) || !errors.Is(err, context.Canceled) {
 		t.Errorf("given up before it began: %v", err)
 	}
 }
 
 func TestRefusedHere(t *testing.T) {
 	c := open(t, func(o *webhook.Options) { o.Text = 3 })
-	var rejected *service.RejectedError
-	for _, m := range []service.Outbound{{Text: "1234"}, {Text: "😀😀"}, {File: &service.File{Path: filepath.Join(t.TempDir(), "none")}}} {
+	var rejected *channel.RejectedError
+	for _, m := range []channel.Outbound{{Text: "1234"}, {Text: "😀😀"}, {File: &channel.File{Path: filepath.Join(t.TempDir(), "none")}}} {
 		if _, err := c.Send(t.Context(), m); !errors.As(err, &rejected) {
 			t.Errorf("%+v: %v", m, err)
 		}
 	}
-	if got := c.Limits(); got.Text != 3 || got.Format != service.Markdown || got.Dedupes || got.Buttons {
+	if got := c.Limits(); got.Text != 3 || got.Format != channel.Markdown || got.Dedupes || got.Buttons {
 		t.Errorf("limits %+v", got)
 	}
 }

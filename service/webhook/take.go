@@ -19,8 +19,8 @@ import (
 	"unicode"
 
 	"github.com/perlica/perlica/provider/descent"
-	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/attachment"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // message is the body of a request. Fields that are not listed are refused: that is also why a
@@ -55,8 +55,8 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.why }
 
-// Refuse answers 409 with both digests.
-func (c *Channel) Refuse(m service.Inbound, why *service.ConflictError) {
+// Refuse answers 409 with both digests, or 202 with a warning where none is on record.
+func (c *Channel) Refuse(m channel.Inbound, why *channel.ConflictError) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	rest := c.waiting[:0:0]
@@ -74,7 +74,7 @@ func (c *Channel) Refuse(m service.Inbound, why *service.ConflictError) {
 // take is POST /messages.
 func (c *Channel) take(w http.ResponseWriter, r *http.Request) {
 	came := c.tick() // before its body has come, which may take its time
-	var m service.Inbound
+	var m channel.Inbound
 	err := notAnAgent(r)
 	if err == nil {
 		m, err = c.read(w, r)
@@ -84,14 +84,17 @@ func (c *Channel) take(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	var no *refusal
-	var conflict *service.ConflictError
+	var conflict *channel.ConflictError
 	switch {
+	case errors.As(err, &conflict) && conflict.Recorded == "":
+		w.WriteHeader(http.StatusAccepted)
+		_ = json.NewEncoder(w).Encode(map[string]string{"id": m.ID, "warning": conflict.Error()})
 	case errors.As(err, &conflict):
 		w.WriteHeader(http.StatusConflict)
 		_ = json.NewEncoder(w).Encode(map[string]string{"error": conflict.Error(), "recorded": conflict.Recorded, "given": conflict.Given})
 	case err == nil:
 		w.WriteHeader(http.StatusAccepted)
-		_ = json.NewEncoder(w).Encode(map[string]string{"id": m.ID}) // whoever left repeats
+		_ = json.NewEncoder(w).Encode(map[string]string{"id": m.ID}) // a client that left repeats
 	case errors.As(err, &no):
 		if no.status == http.StatusServiceUnavailable {
 			w.Header().Set("Retry-After", "2")
@@ -127,7 +130,7 @@ func notAnAgent(r *http.Request) error {
 }
 
 // read takes a message from a request: signature first, then what it says.
-func (c *Channel) read(w http.ResponseWriter, r *http.Request) (in service.Inbound, err error) {
+func (c *Channel) read(w http.ResponseWriter, r *http.Request) (in channel.Inbound, err error) {
 	stamp := r.Header.Get(TimestampHeader)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, c.opt.MaxBody))
 	var large *http.MaxBytesError
@@ -157,7 +160,7 @@ func (c *Channel) read(w http.ResponseWriter, r *http.Request) (in service.Inbou
 	if m.Sent.IsZero() {
 		m.Sent = time.Unix(unix, 0)
 	}
-	in = service.Inbound{
+	in = channel.Inbound{
 		ID: m.ID, Chat: m.Chat, Contact: m.Contact, Name: m.Name, Text: m.Text, Sent: m.Sent, ReplyTo: m.ReplyTo, Button: m.Button,
 	}
 	in.Files, err = c.keep(m)
@@ -186,7 +189,7 @@ func (m *message) check() error {
 }
 
 // keep puts a message's files into the private folder.
-func (c *Channel) keep(m message) (list []service.File, err error) {
+func (c *Channel) keep(m message) (list []channel.File, err error) {
 	if len(m.Files) > 0 && c.opt.Files == "" {
 		return nil, &refusal{http.StatusBadRequest, "files are not taken"}
 	}
@@ -200,13 +203,13 @@ func (c *Channel) keep(m message) (list []service.File, err error) {
 		if err != nil {
 			return nil, &refusal{http.StatusServiceUnavailable, "a file could not be kept"} // why is no business of the sender's
 		}
-		list = append(list, service.File{Name: attachment.Name(f.Name), Path: path, MIME: f.MIME})
+		list = append(list, channel.File{Name: attachment.Name(f.Name), Path: path, MIME: f.MIME})
 	}
 	return list, nil
 }
 
 // handOver waits until the caller of Poll has the message.
-func (c *Channel) handOver(ctx context.Context, m service.Inbound, came int64) error {
+func (c *Channel) handOver(ctx context.Context, m channel.Inbound, came int64) error {
 	h, err := c.join(m, came)
 	if err != nil {
 		return err
@@ -228,7 +231,7 @@ func (c *Channel) handOver(ctx context.Context, m service.Inbound, came int64) e
 	return &refusal{http.StatusServiceUnavailable, "the message was not taken in time: send it again"}
 }
 
-func (c *Channel) join(m service.Inbound, came int64) (*handover, error) {
+func (c *Channel) join(m channel.Inbound, came int64) (*handover, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	came = c.cameFirst(m.ID, came)
@@ -257,7 +260,7 @@ func (c *Channel) leave(h *handover) {
 // Poll returns the messages whose senders wait. The cursor that it is given says which of them
 // the caller has: these are accepted, which their senders take for an end. A cursor of another
 // process is like none.
-func (c *Channel) Poll(ctx context.Context, cursor string) ([]service.Inbound, string, error) {
+func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
 	c.accept(c.number(cursor))
 	for {
 		list, next, arrived := c.pending(cursor)
@@ -301,7 +304,7 @@ func (c *Channel) accept(upTo int64) {
 
 // pending are the messages that wait, the cursor behind them, and what is closed when the next
 // one comes.
-func (c *Channel) pending(cursor string) (list []service.Inbound, next string, arrived <-chan struct{}) {
+func (c *Channel) pending(cursor string) (list []channel.Inbound, next string, arrived <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	next = cursor

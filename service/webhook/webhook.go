@@ -29,7 +29,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // ErrClosed says that the channel was closed.
@@ -76,7 +76,7 @@ type Options struct {
 	AllowRemote bool
 	Dedupes     bool           // the receiver of replies knows the keys it has seen
 	Buttons     bool           // the receiver shows buttons
-	Format      service.Format // of replies; empty: Markdown
+	Format      channel.Format // of replies; empty: Markdown
 	Text        int            // the longest text that the receiver takes; 0: any
 	MaxBody     int64          // of a request, in bytes; 0: 1 MiB
 	Files       string         // the private folder for files that come; empty: they are refused
@@ -115,14 +115,14 @@ type Channel struct {
 type handover struct {
 	number  int64
 	came    int64 // the number of its first attempt
-	message service.Inbound
+	message channel.Inbound
 	taken   chan struct{} // closed when the caller has the message, or refuses it
 	refused error         // set before taken is closed
 }
 
 var _ interface {
-	service.Channel
-	service.Editor
+	channel.Channel
+	channel.Editor
 } = (*Channel)(nil)
 
 // Open listens for messages. Close ends that.
@@ -178,7 +178,7 @@ func prepare(opt Options) (*Channel, error) {
 		return nil, errors.New("replies would go to another machine without TLS, which is not allowed")
 	}
 	if opt.Format == "" {
-		opt.Format = service.Markdown
+		opt.Format = channel.Markdown
 	}
 	if opt.MaxBody <= 0 {
 		opt.MaxBody = defaultMaxBody
@@ -212,8 +212,8 @@ func isLoopback(host string) bool {
 func (c *Channel) Name() string { return "webhook" }
 
 // Limits are what the options say of the receiver.
-func (c *Channel) Limits() service.Limits {
-	return service.Limits{Text: c.opt.Text, Buttons: c.opt.Buttons, Files: true, Format: c.opt.Format, Dedupes: c.opt.Dedupes}
+func (c *Channel) Limits() channel.Limits {
+	return channel.Limits{Text: c.opt.Text, Buttons: c.opt.Buttons, Files: true, Format: c.opt.Format, Dedupes: c.opt.Dedupes}
 }
 
 // Addr is where messages are taken.

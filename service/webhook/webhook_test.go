@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/webhook"
 )
 
@@ -86,7 +86,7 @@ func hello(id string) string {
 }
 
 // taken is a Poll that must bring messages.
-func taken(t *testing.T, c *webhook.Channel, cursor string) ([]service.Inbound, string) {
+func taken(t *testing.T, c *webhook.Channel, cursor string) ([]channel.Inbound, string) {
 	t.Helper()
 	list, next, err := c.Poll(t.Context(), cursor)
 	if err != nil || len(list) == 0 {
@@ -110,10 +110,10 @@ func TestAcceptedWhenTaken(t *testing.T) {
 	c := open(t)
 	done := send(t, c, `{"id":"m1","chat":"desk","contact":"ada","name":"Ada","text":"hi","sent":"2024-01-02T03:04:05Z","reply_to":"r1","button":"q1 2"}`)
 	list, next := taken(t, c, "")
-	want := service.Inbound{
+	want := channel.Inbound{
 		ID: "m1", Chat: "desk", Contact: "ada", Name: "Ada", Text: "hi", Sent: time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC), ReplyTo: "r1", Button: "q1 2",
 	}
-	if got := fmt.Sprintf("%+v", list); got != fmt.Sprintf("%+v", []service.Inbound{want}) {
+	if got := fmt.Sprintf("%+v", list); got != fmt.Sprintf("%+v", []channel.Inbound{want}) {
 		t.Errorf("got %s", got)
 	}
 	// A caller that could not keep it asks again from where it was.
@@ -150,7 +150,7 @@ func TestRefuse(t *testing.T) {
 	<-first
 	second := send(t, c, with("two"))
 	list, next = taken(t, c, next)
-	c.Refuse(list[0], &service.ConflictError{ID: "m1", Recorded: "aa", Given: "bb"})
+	c.Refuse(list[0], &channel.ConflictError{ID: "m1", Recorded: "aa", Given: "bb"})
 	a := <-second
 	var said map[string]string
 	if err := json.Unmarshal([]byte(a.body), &said); err != nil || a.status != http.StatusConflict || said["recorded"] != "aa" || said["given"] != "bb" {
@@ -159,6 +159,19 @@ func TestRefuse(t *testing.T) {
 	accept(t, c, next)
 	if b, err := os.ReadFile(kept); string(b) != "one" || err != nil {
 		t.Errorf("the first file is %q, %v", b, err)
+	}
+}
+
+// TestNotCompared: of a message whose digest is not on record the sender learns that it was not compared.
+func TestNotCompared(t *testing.T) {
+	c := open(t)
+	sent := send(t, c, hello("m1"))
+	list, _ := taken(t, c, "")
+	c.Refuse(list[0], &channel.ConflictError{ID: "m1", Given: "bb"})
+	a := <-sent
+	var said map[string]string
+	if err := json.Unmarshal([]byte(a.body), &said); err != nil || a.status != http.StatusAccepted || !strings.Contains(said["warning"], "is not on record any more") {
+		t.Errorf("answered %+v, %v", a, err)
 	}
 }
 
@@ -350,7 +363,7 @@ func TestTheCommandInTheDocs(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		done <- fmt.Sprint(string(out), err)
 	}()
-	polled := make(chan []service.Inbound, 1)
+	polled := make(chan []channel.Inbound, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {

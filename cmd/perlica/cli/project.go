@@ -22,7 +22,7 @@ import (
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/logtrust"
 	"github.com/perlica/perlica/kernel/project"
-	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/registry"
 )
 
 // WithoutTrust is the configuration as it counts by what a person trusted, whatever the
@@ -70,13 +70,13 @@ func (a *App) askToTrust(ctx context.Context, p *project.Project, unknown *logtr
 	if rerr != nil {
 		return rerr
 	}
-	return errors.Join(kernel.KnownLogs(p.Dirs, a.Environ).Trust(ctx, log, ""), log.Close())
+	return errors.Join(p.KnownLogs().Trust(ctx, log, ""), log.Close())
 }
 
 // CompleteProviders gives shells the names of agents.
 func (a *App) CompleteProviders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	for _, k := range provider.Registry() {
+	for _, k := range registry.All() {
 		names = append(names, k.ID+"\t"+k.Name)
 	}
 	if p, err := a.Locate(nil); err == nil {

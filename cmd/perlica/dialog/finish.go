@@ -115,6 +115,9 @@ func (p *Printer) explainEnd(res kernel.Result) {
 func (p *Printer) errorHint(res kernel.Result, show string) string {
 	switch res.Err.Type {
 	case provider.TypeStart:
+		if exitcode.IsManyOpen(res.Err) {
+			return exitcode.HintOf(res.Err)
+		}
 		if p.adHoc {
 			return "--agent takes a program, by its path or as it is found on PATH, and its arguments"
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/policy"
-	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/process"
 )
 
 // Flags are the flags of run.
@@ -72,7 +72,7 @@ func (f Flags) Check() error {
 	if len(f.InputID) > 200 || !utf8.ValidString(f.InputID) || strings.ContainsFunc(f.InputID, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return exitcode.Usagef("--input-id is at most 200 bytes of UTF-8 without control characters")
 	}
-	if _, err := provider.Environ(nil, f.Env); err != nil {
+	if _, err := process.Environ(nil, f.Env); err != nil {
 		return exitcode.Usagef("--env: %w", err)
 	}
 	return nil

@@ -3,6 +3,7 @@
 package exitcode
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -196,11 +197,26 @@ func HintOf(err error) string {
 	if errors.As(err, &agent) {
 		return agent.Hint
 	}
-	return hintOfFault(err)
+	return cmp.Or(hintOfLog(err), hintOfFault(err))
 }
 
 // hintOfFault knows what to do about the faults that any command can meet.
 func hintOfFault(err error) string {
+	switch {
+	case errors.Is(err, evidence.ErrKey):
+		return "'perlica doctor' says what is wrong with the key and what to do"
+	case errors.Is(err, kernel.ErrNoSession):
+		return "see 'perlica session list --all'"
+	case errors.Is(err, kernel.ErrPruning):
+		return "nothing was sent; --wait waits until it is done"
+	case errors.Is(err, kernel.ErrBusy):
+		return "--wait waits until it is free; 'perlica watch' follows it"
+	}
+	return ""
+}
+
+// hintOfLog knows what to do about the faults of a log, and of the disk under it.
+func hintOfLog(err error) string {
 	var linked *eventlog.LinkedError
 	var place *eventlog.PlaceError
 	switch {
@@ -208,7 +224,7 @@ func hintOfFault(err error) string {
 		return "move it away, if it is not yours: it may have come with the project"
 	case errors.Is(err, eventlog.ErrNoLocks):
 		return "a log needs a disk with working locks; on a network disk its lock service may be down"
-	case errors.Is(err, eventlog.ErrManyOpen), errors.Is(err, syscall.EMFILE):
+	case IsManyOpen(err):
 		return "raise the limit of open files (ulimit -n), or end what has so many open"
 	case errors.As(err, &linked):
 		return linked.Hint()
@@ -228,16 +244,10 @@ func hintOfFault(err error) string {
 		return "'perlica log tail' and 'perlica log show' read it; --context NAME chooses another log"
 	case errors.Is(err, eventlog.ErrNewer):
 		return "use the newer version of Perlica that wrote it, or --context NAME for another log"
+	case errors.Is(err, syscall.EROFS):
+		return "mount the file system for writing, or run in a folder on another one; what is on record can be read: perlica log tail"
 	case errors.Is(err, eventlog.ErrReadOnly), errors.Is(err, fs.ErrPermission):
 		return "make the folder writable, or run in another one; 'perlica doctor' says more"
-	case errors.Is(err, evidence.ErrKey):
-		return "'perlica doctor' says what is wrong with the key and what to do"
-	case errors.Is(err, kernel.ErrNoSession):
-		return "see 'perlica session list --all'"
-	case errors.Is(err, kernel.ErrPruning):
-		return "nothing was sent; --wait waits until it is done"
-	case errors.Is(err, kernel.ErrBusy):
-		return "--wait waits until it is free; 'perlica watch' follows it"
 	}
 	return ""
 }
@@ -250,3 +260,8 @@ func (e *logError) Unwrap() error { return e.error }
 
 // InLog marks an error of the event log before anything was sent.
 func InLog(err error) error { return &logError{err} }
+
+// IsManyOpen reports whether this process, or the machine, can open no more files.
+func IsManyOpen(err error) bool {
+	return errors.Is(err, eventlog.ErrManyOpen) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}

@@ -15,7 +15,6 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/logtrust"
 )
 
@@ -75,7 +74,7 @@ func (a *app) logTrust(ctx context.Context, f trustFlags, args []string) error {
 		}
 		paths = []string{context.EventLog}
 	}
-	store := kernel.KnownLogs(p.Dirs, a.Environ)
+	store := p.KnownLogs()
 	store.Keys = evidence.UseKeys(p.Dirs.KeyDir())
 	refused := 0
 	for _, path := range paths {

@@ -160,7 +160,7 @@ func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags
 	}
 	req := policy.Request{
 		Provider: f.provider, Kind: f.kind,
-		Place: policy.Place{Dir: dir, Home: p.Dirs.Home, Temp: project.TempDirs(), Own: kernel.OwnFolders(p.Workspace, p.Dirs)},
+		Place: policy.Place{Dir: dir, Home: p.Dirs.Home, Temp: project.TempDirs(), Own: p.OwnFolders()},
 		// Every real agent offers these two; without a way to say yes once all is a question.
 		Options: []policy.Option{{ID: "allow_once", Kind: "allow_once"}, {ID: "reject_once", Kind: "reject_once"}},
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/registry"
 )
 
 // OneLine makes a text fit for a place within a line: what cannot be seen in it is spelled out.
@@ -30,7 +31,7 @@ func Message(e *provider.Error) string {
 
 // LoginHint is how to log in to an agent.
 func LoginHint(id string) string {
-	if k, ok := provider.Lookup(id); ok && k.Login != "" && id != kernel.Predictable {
+	if k, ok := registry.Lookup(id); ok && k.Login != "" && id != kernel.Predictable {
 		return k.Login
 	}
 	return "log in with the agent's own command, then try again"

@@ -135,6 +135,9 @@ func probeHint(r kernel.ProbeReport) string {
 	case provider.TypeTimeout:
 		return fmt.Sprintf("providers.%s.acp.connect_timeout and request_timeout set how long to wait", r.Provider)
 	case provider.TypeStart:
+		if exitcode.IsManyOpen(r.Err) {
+			return exitcode.HintOf(r.Err)
+		}
 		return "see 'perlica provider show " + r.Provider + "'"
 	}
 	if r.Stderr != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/process"
 )
 
 func (a *app) providerShowCommand() *cobra.Command {
@@ -42,7 +42,7 @@ func (a *app) providerShow(name string, asJSON bool) error {
 		return err
 	}
 	l.Command = redact.Args(l.Command)
-	passed, err := provider.Environ(a.Environ, l.Env)
+	passed, err := process.Environ(a.Environ, l.Env)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/local"
 )
 
@@ -50,7 +51,7 @@ func servedChannels(p *project.Project) (names []string, err error) {
 
 // openChannels opens the channels that are to be served. paired says who is paired, once the
 // bridge is open.
-func (a *app) openChannels(p *project.Project, paired func(channel, contact string) bool) (list []service.Channel, done func() error, err error) {
+func (a *app) openChannels(p *project.Project, paired func(channel, contact string) bool) (list []channel.Channel, done func() error, err error) {
 	done = func() error {
 		var err error
 		for _, c := range list {
@@ -196,7 +197,7 @@ func (a *app) testChannel(ctx context.Context, name string) error {
 }
 
 // tryChannel reads from a channel for a moment, and says who it is there.
-func tryChannel(ctx context.Context, c service.Channel) (who string, err error) {
+func tryChannel(ctx context.Context, c channel.Channel) (who string, err error) {
 	if p, ok := c.(prober); ok {
 		name, err := p.Probe(ctx)
 		if err != nil {

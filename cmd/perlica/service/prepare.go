@@ -10,6 +10,7 @@ import (
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/imessage"
 	"github.com/perlica/perlica/service/local"
 	"github.com/perlica/perlica/service/telegram"
@@ -23,7 +24,7 @@ type prepareChannel func(a *app, p *project.Project, paired func(contact string)
 
 // openChannel opens a channel for the bridge, or to try it. A channel that is an io.Closer is
 // closed behind the bridge.
-type openChannel func() (service.Channel, error)
+type openChannel func() (channel.Channel, error)
 
 // channels are the channels that there are. A new one is a line here.
 var channels = map[string]prepareChannel{
@@ -34,7 +35,7 @@ var channels = map[string]prepareChannel{
 }
 
 func prepareLocal(_ *app, p *project.Project, _ func(string) bool) (openChannel, error) {
-	return func() (service.Channel, error) {
+	return func() (channel.Channel, error) {
 		return local.Listen(local.Path(p.Dirs.Runtime, p.Workspace.Root), local.DefaultLimits())
 	}, nil
 }
@@ -54,7 +55,7 @@ func prepareTelegram(a *app, p *project.Project, paired func(string) bool) (open
 	if err != nil {
 		return nil, exitcode.WithHint(err, "see docs/channel-telegram.md")
 	}
-	return func() (service.Channel, error) { return c, nil }, nil
+	return func() (channel.Channel, error) { return c, nil }, nil
 }
 
 func prepareWebhook(a *app, p *project.Project, paired func(string) bool) (openChannel, error) {
@@ -70,7 +71,7 @@ func prepareWebhook(a *app, p *project.Project, paired func(string) bool) (openC
 	}
 	opt := webhook.Options{
 		Listen: s.Listen, ReplyURL: s.ReplyURL, Secret: webhook.Secret(secret), AllowRemote: s.AllowRemote,
-		Dedupes: s.Dedupes, Buttons: s.Buttons, Format: service.Format(s.Format), Text: s.TextLimit,
+		Dedupes: s.Dedupes, Buttons: s.Buttons, Format: channel.Format(s.Format), Text: s.TextLimit,
 	}
 	if paired != nil {
 		opt.Files, opt.Accept = filesOf(p, "webhook"), paired
@@ -78,7 +79,7 @@ func prepareWebhook(a *app, p *project.Project, paired func(string) bool) (openC
 	if err := webhook.Check(opt); err != nil {
 		return nil, exitcode.WithHint(err, "see docs/channel-webhook.md")
 	}
-	return func() (service.Channel, error) { return webhook.Open(opt) }, nil
+	return func() (channel.Channel, error) { return webhook.Open(opt) }, nil
 }
 
 // filesOf is where a channel keeps files that come: each has a folder of its own, since they are
@@ -98,7 +99,7 @@ func prepareIMessage(a *app, p *project.Project, _ func(string) bool) (openChann
 	case err != nil:
 		return nil, err
 	}
-	return func() (service.Channel, error) { return c, nil }, nil
+	return func() (channel.Channel, error) { return c, nil }, nil
 }
 
 // secret reads a channel's secret. name is its file's where none is configured; how says how

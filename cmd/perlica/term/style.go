@@ -20,13 +20,26 @@ func NewStyles(getenv func(string) string, terminal bool) Styles {
 // On reports whether text is coloured.
 func (s Styles) On() bool { return s.on }
 
-func (s Styles) Bold(text string) string   { return s.wrap("\x1b[1m", text, "\x1b[22m") }
-func (s Styles) Dim(text string) string    { return s.wrap("\x1b[2m", text, "\x1b[22m") }
+// Bold returns text bold, where text is coloured.
+func (s Styles) Bold(text string) string { return s.wrap("\x1b[1m", text, "\x1b[22m") }
+
+// Dim returns text dim, where text is coloured.
+func (s Styles) Dim(text string) string { return s.wrap("\x1b[2m", text, "\x1b[22m") }
+
+// Italic returns text italic, where text is coloured.
 func (s Styles) Italic(text string) string { return s.wrap("\x1b[3m", text, "\x1b[23m") }
-func (s Styles) Red(text string) string    { return s.wrap("\x1b[31m", text, "\x1b[39m") }
-func (s Styles) Green(text string) string  { return s.wrap("\x1b[32m", text, "\x1b[39m") }
+
+// Red returns text red, where text is coloured.
+func (s Styles) Red(text string) string { return s.wrap("\x1b[31m", text, "\x1b[39m") }
+
+// Green returns text green, where text is coloured.
+func (s Styles) Green(text string) string { return s.wrap("\x1b[32m", text, "\x1b[39m") }
+
+// Yellow returns text yellow, where text is coloured.
 func (s Styles) Yellow(text string) string { return s.wrap("\x1b[33m", text, "\x1b[39m") }
-func (s Styles) Cyan(text string) string   { return s.wrap("\x1b[36m", text, "\x1b[39m") }
+
+// Cyan returns text cyan, where text is coloured.
+func (s Styles) Cyan(text string) string { return s.wrap("\x1b[36m", text, "\x1b[39m") }
 
 func (s Styles) wrap(begin, text, end string) string {
 	if !s.on || text == "" {

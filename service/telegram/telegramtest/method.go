@@ -61,7 +61,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case f.Late:
 	case f.Status != 0 && f.Raw:
 		w.WriteHeader(f.Status)
-		_, _ = io.WriteString(w, f.Say) // whoever left does not mind
+		_, _ = io.WriteString(w, f.Say) // a client that left does not mind
 		return
 	case f.Status != 0:
 		answer(w, nil, &problem{f.Status, f.Say}, f.RetryAfter)
@@ -110,12 +110,12 @@ func answer(w http.ResponseWriter, result any, p *problem, retryAfter int) {
 		}
 		w.WriteHeader(p.code)
 	}
-	_ = json.NewEncoder(w).Encode(body) // whoever left does not mind
+	_ = json.NewEncoder(w).Encode(body) // a client that left does not mind
 }
 
 func read(r *http.Request) (req request, err error) {
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
-		b, err := io.ReadAll(r.Body) // to its end, or nobody sees the client leave
+		b, err := io.ReadAll(r.Body) // to its end, or no one sees the client leave
 		if err != nil {
 			return req, err
 		}
@@ -323,5 +323,5 @@ func (s *Server) serveFile(w http.ResponseWriter, at string) {
 		return
 	}
 	w.Header().Set("Content-Length", fmt.Sprint(len(f.Data)))
-	_, _ = w.Write(f.Data) // whoever left does not mind
+	_, _ = w.Write(f.Data) // a client that left does not mind
 }

@@ -95,7 +95,7 @@ func Open(token, journal string) (*Server, error) {
 			s.apply(r)
 		} else if bytes.HasSuffix(line, []byte("\n")) {
 			return nil, fmt.Errorf("telegramtest: %s: %w", journal, err)
-		} // else the last change was cut off by a kill: nobody was told of it
+		} // else the last change was cut off by a kill: no one was told of it
 	}
 	// Half a line must not spoil the next one.
 	whole, err := json.Marshal(s.record)

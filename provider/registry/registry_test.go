@@ -1,4 +1,4 @@
-package provider
+package registry
 
 import (
 	"errors"
@@ -8,13 +8,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/process"
 )
 
 var updateAgents = flag.Bool("update-agents", false, "write the table of agents into docs/agents.md")
 
 func TestRegistryIsSound(t *testing.T) {
 	seen := map[string]bool{}
-	all := Registry()
+	all := All()
 	for _, k := range all {
 		if k.ID == "" || k.ID != strings.ToLower(k.ID) || seen[k.ID] {
 			t.Errorf("id %q: empty, not lower case or twice", k.ID)
@@ -32,7 +35,7 @@ func TestRegistryIsSound(t *testing.T) {
 			t.Errorf("%s asks in two ways", k.ID)
 		}
 		for _, name := range k.Env {
-			if err := checkEnvName(name); err != nil || strings.HasSuffix(name, "*") {
+			if _, err := process.Environ(nil, []string{name}); err != nil || strings.HasSuffix(name, "*") {
 				t.Errorf("%s: variable %q", k.ID, name)
 			}
 		}
@@ -51,7 +54,7 @@ func TestRegistryIsSound(t *testing.T) {
 func TestRegistryIsACopy(t *testing.T) {
 	k, _ := Lookup("goose")
 	k.Commands[0][0], k.Env[0], k.Asking.Env[0] = "x", "x", "x"
-	Registry()[0].Commands[0][0] = "x"
+	All()[0].Commands[0][0] = "x"
 	again, ok := Lookup("goose")
 	if !ok || again.Commands[0][0] == "x" || again.Env[0] == "x" || again.Asking.Env[0] == "x" || known[0].Commands[0][0] == "x" {
 		t.Errorf("the registry was changed: %+v", again)
@@ -103,7 +106,7 @@ func TestNearest(t *testing.T) {
 
 // TestAgentsTable keeps the table of docs/agents.md true to the registry.
 func TestAgentsTable(t *testing.T) {
-	const path, begin, end = "../docs/agents.md", "<!-- agents: begin -->\n", "<!-- agents: end -->\n"
+	const path, begin, end = "../../docs/agents.md", "<!-- agents: begin -->\n", "<!-- agents: end -->\n"
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +124,7 @@ func TestAgentsTable(t *testing.T) {
 		return
 	}
 	if table != want {
-		t.Errorf("the table is stale: go test ./provider -run TestAgentsTable -update-agents")
+		t.Errorf("the table is stale: go test ./provider/registry -run TestAgentsTable -update-agents")
 	}
 }
 
@@ -155,7 +158,7 @@ func agentsTable() string {
 	return b.String()
 }
 
-func askingText(a Asking) string {
+func askingText(a provider.Asking) string {
 	switch {
 	case a.Mode != "":
 		return "mode `" + a.Mode + "`"

@@ -1,14 +1,18 @@
-package provider
+// Package registry knows agents by their ids: their commands, their variables, and how each is made
+// to ask. It holds only what their makers' documents, their source or the agents themselves say.
+package registry
 
 import (
 	"slices"
 	"strings"
 
 	"github.com/agext/levenshtein"
+
+	"github.com/perlica/perlica/provider"
 )
 
 // Self stands for Perlica's own executable as the first word of a command in the
-// registry. Whoever looks commands up answers it with os.Executable.
+// registry. The look-up of commands answers it with os.Executable.
 const Self = "perlica"
 
 // Known is an agent that the registry knows.
@@ -20,16 +24,16 @@ type Known struct {
 	Login    string     // how to log in
 	Env      []string   // names of its own variables that it is given
 	Website  string
-	Asking   Asking // how it is made to ask; zero: nothing to select
-	Orderly  bool   // it says nothing of a turn behind its answer
-	Asks     string // when it asks, in a few words
-	Note     string // what else is worth knowing; may be empty
+	Asking   provider.Asking // how it is made to ask; zero: nothing to select
+	Orderly  bool            // it says nothing of a turn behind its answer
+	Asks     string          // when it asks, in a few words
+	Note     string          // what else is worth knowing; may be empty
 }
 
-// Registry returns the known agents. Their order is that of preference where none
+// All returns the known agents. Their order is that of preference where none
 // was chosen; the built-in predictable agent is the last. The caller may change
 // what it gets.
-func Registry() []Known {
+func All() []Known {
 	out := make([]Known, len(known))
 	for i, k := range known {
 		out[i] = k.clone()
@@ -76,9 +80,9 @@ func (k Known) Find(lookPath func(string) (string, error)) (argv []string, ok bo
 }
 
 // Agent returns what starts k with the command line that was found.
-func (k Known) Agent(argv []string) Agent {
+func (k Known) Agent(argv []string) provider.Agent {
 	k = k.clone()
-	return Agent{ID: k.ID, Command: slices.Clone(argv), Env: k.Env, Asking: k.Asking, Orderly: k.Orderly}
+	return provider.Agent{ID: k.ID, Command: slices.Clone(argv), Env: k.Env, Asking: k.Asking, Orderly: k.Orderly}
 }
 
 func (k Known) clone() Known {

@@ -1,4 +1,4 @@
-package service
+package channel
 
 import (
 	"fmt"
@@ -8,25 +8,13 @@ import (
 )
 
 // reserve is what numbering and the mark of a repeated message may take of a message.
-const reserve = len(repeatedMark) + len("(1000/1000)\n")
+const reserve = len(RepeatedMark) + len("(1000/1000)\n")
 
 // longestLang is the longest name of a language that is kept as one.
 const longestLang = 20
 
 // smallest is the least that a part may be given, whatever a platform says.
 const smallest = 20
-
-// render is a short text in a channel's format.
-func (b *Bridge) render(channel, text string) string { return b.cut(channel, text)[0] }
-
-// cut is a text in a channel's format and within its limit. There is at least one part.
-func (b *Bridge) cut(channel, text string) []string {
-	ch := b.channels[channel]
-	if ch == nil {
-		return []string{text}
-	}
-	return Cut(text, ch.Limits())
-}
 
 // Cut translates Markdown into a platform's format and cuts it into messages that the platform
 // takes: between paragraphs and code blocks where that is possible, else between lines, words

@@ -1,4 +1,12 @@
-package provider
+// Package process starts an agent's process and ends it with all that it started.
+//
+// It promises that no process of an agent is left behind without being named, that a pipe which
+// something else holds open holds up nothing, and that an agent's environment has no variable that
+// was not named for it. It knows no protocol.
+//
+// The one idea: descendants carry a mark in their environment, by which they are found wherever
+// they went.
+package process
 
 import (
 	"cmp"
@@ -28,8 +36,8 @@ const (
 	killWait     = 5 * time.Second        // for the kernel to take down what was killed
 )
 
-// processSpec says how an agent is started.
-type processSpec struct {
+// Spec says how an agent is started.
+type Spec struct {
 	Agent  string              // who it is in Survivors; empty: the command's base name
 	Argv   []string            // see resolve for how the first word is looked up
 	Env    []string            // the whole environment; the mark and PWD are added
@@ -40,12 +48,12 @@ type processSpec struct {
 	Limit  string              // the permission mode of the run, for descendants; empty: "deny"
 }
 
-// process is a running agent and everything it started.
+// Process is a running agent and everything it started.
 //
-// Whoever got one must call End once, also after the agent has left by itself:
+// The caller must call End once, also after the agent has left by itself:
 // only End finds what the agent left behind. All methods may be called at any
 // time by any goroutine.
-type process struct {
+type Process struct {
 	cmd   *exec.Cmd
 	tree  *tree
 	grace time.Duration
@@ -62,19 +70,19 @@ type process struct {
 	hurryOnce sync.Once
 	endOnce   sync.Once
 	endErr    error
-	forced    forced      // written in endOnce
+	forced    Forced      // written in endOnce
 	killed    atomic.Bool // Kill has sent the signal
 }
 
-// forced says what End had to do beyond closing stdin.
-type forced struct {
+// Forced says what End had to do beyond closing stdin.
+type Forced struct {
 	Term, Kill bool       // the agent itself did not leave until it was signalled
 	Rest       []Survivor // what it had left behind, ended too
 }
 
-// startProcess starts an agent in a process group (Windows: a job object) of its
+// Start starts an agent in a process group (Windows: a job object) of its
 // own. The error is a *StartError unless the system ran out of something.
-func startProcess(spec processSpec) (*process, error) {
+func Start(spec Spec) (*Process, error) {
 	path, err := resolve(spec)
 	if err != nil {
 		return nil, err
@@ -83,7 +91,7 @@ func startProcess(spec processSpec) (*process, error) {
 	if name == "" {
 		name = filepath.Base(spec.Argv[0])
 	}
-	p := &process{
+	p := &Process{
 		grace:  spec.Grace,
 		mark:   markOf(name),
 		exited: make(chan struct{}),
@@ -124,7 +132,7 @@ func startProcess(spec processSpec) (*process, error) {
 }
 
 // openPipes makes the three pipes and returns the child's ends.
-func (p *process) openPipes(spec processSpec) (child []*os.File, err error) {
+func (p *Process) openPipes(spec Spec) (child []*os.File, err error) {
 	var ours []*os.File
 	for range 3 {
 		r, w, err := os.Pipe()
@@ -146,7 +154,7 @@ func (p *process) openPipes(spec processSpec) (child []*os.File, err error) {
 // watch starts the child, waits for it and reaps it. It does all three on one
 // thread that it keeps to itself: Linux sends the parent-death signal when the
 // starting thread ends, not the process.
-func (p *process) watch(started chan<- error) {
+func (p *Process) watch(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := p.cmd.Start()
@@ -171,23 +179,21 @@ func (p *process) watch(started chan<- error) {
 }
 
 // Stdin is the agent's standard input. Its Write can be given a deadline.
-func (p *process) Stdin() *os.File { return p.stdin }
+func (p *Process) Stdin() *os.File { return p.stdin }
 
-// Stdout is the agent's standard output; the caller reads it to its end and
-// closes it. After End it ends, or fails with os.ErrDeadlineExceeded where
-// something that survived may still hold it.
-func (p *process) Stdout() *os.File { return p.stdout }
+// Output is the agent's standard output; one caller reads it to its end and closes it.
+func (p *Process) Output() *Output { return &Output{f: p.stdout, exited: p.exited} }
 
 // Pid is the number of the agent itself, which is also its process group's.
-func (p *process) Pid() int { return p.cmd.Process.Pid }
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // Exited is closed once the agent itself has been waited for and what it wrote to
 // stderr has been read.
-func (p *process) Exited() <-chan struct{} { return p.exited }
+func (p *Process) Exited() <-chan struct{} { return p.exited }
 
 // ExitState says how the agent itself ended. code is -1 when a signal ended it,
 // ok false while it runs.
-func (p *process) ExitState() (code int, signal string, ok bool) {
+func (p *Process) ExitState() (code int, signal string, ok bool) {
 	select {
 	case <-p.exited:
 		return p.cmd.ProcessState.ExitCode(), signalName(p.cmd.ProcessState), true
@@ -198,10 +204,10 @@ func (p *process) ExitState() (code int, signal string, ok bool) {
 
 // StderrTail returns the end of what was read from stderr so far, from at most
 // 4 KiB, as valid UTF-8.
-func (p *process) StderrTail() string { return p.stderr.String() }
+func (p *Process) StderrTail() string { return p.stderr.String() }
 
 // Forced says what End had to force. It is complete once End has returned.
-func (p *process) Forced() forced {
+func (p *Process) Forced() Forced {
 	f := p.forced
 	f.Kill = f.Kill || p.killed.Load()
 	return f
@@ -210,7 +216,7 @@ func (p *process) Forced() forced {
 // Kill ends the agent and its process group at once (Windows: its job). It closes
 // stdin without writing to it and does not wait. End is still to be called; it
 // will give no more grace to anything.
-func (p *process) Kill() error {
+func (p *Process) Kill() error {
 	err := p.signal(func() error {
 		p.killed.Store(true)
 		return p.tree.kill()
@@ -226,7 +232,7 @@ func (p *process) Kill() error {
 // gives no more grace, but still ends and waits. The error is a *SurvivedError
 // when something could not be ended. Later and concurrent calls wait for the
 // first and return the same.
-func (p *process) End(ctx context.Context) error {
+func (p *Process) End(ctx context.Context) error {
 	if ctx.Err() != nil {
 		p.hurryUp()
 	}
@@ -236,7 +242,7 @@ func (p *process) End(ctx context.Context) error {
 	return p.endErr
 }
 
-func (p *process) end() error {
+func (p *Process) end() error {
 	defer p.tree.close()
 	p.stdin.Close()
 	if !p.left(p.grace) {
@@ -271,7 +277,7 @@ func (p *process) end() error {
 }
 
 // left waits for the agent itself to leave, unless there is no more grace.
-func (p *process) left(grace time.Duration) bool {
+func (p *Process) left(grace time.Duration) bool {
 	t := time.NewTimer(grace)
 	defer t.Stop()
 	select {
@@ -294,7 +300,7 @@ func (p *process) left(grace time.Duration) bool {
 }
 
 // signal calls send while the process number is certainly still the agent's.
-func (p *process) signal(send func() error) error {
+func (p *Process) signal(send func() error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.reaped {
@@ -303,9 +309,9 @@ func (p *process) signal(send func() error) error {
 	return send()
 }
 
-func (p *process) hurryUp() { p.hurryOnce.Do(func() { close(p.hurry) }) }
+func (p *Process) hurryUp() { p.hurryOnce.Do(func() { close(p.hurry) }) }
 
-// Survivor is a process that an agent started and that nobody ended.
+// Survivor is a process that an agent started and that still runs.
 type Survivor struct {
 	PID     int
 	Command string // its command line as the system shows it
@@ -349,7 +355,7 @@ func agentOf(mark string) string {
 
 // markedEnv is the environment of the child: one mark, after those of the
 // Perlica processes above, the permission mode, and a PWD that is true.
-func markedEnv(spec processSpec, mark string) []string {
+func markedEnv(spec Spec, mark string) []string {
 	env := append([]string(nil), spec.Env...) // of two with one name os/exec passes the later
 	if above := os.Getenv(agentMark); above != "" {
 		mark = above + "/" + mark

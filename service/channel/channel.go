@@ -1,4 +1,8 @@
-package service
+// Package channel is what the bridge asks of a messaging platform: to poll, to send, and to say
+// what it can take. It promises that a text is cut and translated for a platform without a loss.
+//
+// The one idea: a [Channel] carries messages and knows nothing of agents, rights or the log.
+package channel
 
 import (
 	"context"
@@ -11,7 +15,7 @@ import (
 //
 // Errors of Send are judged by their kind: one that wraps ErrNotSent says that the platform has
 // certainly not taken the message, a *RateLimitError besides when to come again, a
-// *RejectedError that it never will. After any other error nobody knows.
+// *RejectedError that it never will. After any other error it is not known.
 type Channel interface {
 	// Name is the channel's id in the configuration and on the log: "telegram".
 	Name() string
@@ -80,7 +84,7 @@ type Inbound struct {
 	Sent    time.Time
 	Own     bool // it came from the bridge itself, or is an echo of what it sent
 	// Quoted says that these are somebody else's words, handed on: they answer no question, are
-	// no command and pair nobody.
+	// no command and pair no one.
 	Quoted bool
 	// ReplyTo is the id of the message that it answers, if it does; of one that cannot be named,
 	// such as a story or a message of another chat, any words that are no id.
@@ -104,6 +108,9 @@ type Outbound struct {
 	ReplyTo string // the id of a message of the person; empty: none
 	Key     string // the same for every attempt to send the same message
 }
+
+// RepeatedMark begins a message that the platform may have taken before.
+const RepeatedMark = "(possibly repeated)\n"
 
 // Button is one answer to a question.
 type Button struct {

@@ -1,4 +1,6 @@
-package provider
+package registry
+
+import "github.com/perlica/perlica/provider"
 
 // known is the registry. An entry holds only what its maker's documentation, its
 // source, the public ACP registry or the agent itself says; what was not found out
@@ -13,7 +15,7 @@ var known = []Known{
 			"CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_EXECUTABLE",
 			"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "MAX_THINKING_TOKENS",
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER"},
-		Asking: Asking{Mode: "default"},
+		Asking: provider.Asking{Mode: "default"},
 		Asks:   "before what it holds dangerous; its own settings can allow more",
 		Note:   "`claude-code-acp` is the adapter's former name. Needs Node 22.",
 	},
@@ -24,7 +26,7 @@ var known = []Known{
 		Login:    "run `codex login`, or set CODEX_API_KEY or OPENAI_API_KEY",
 		Env: []string{"CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_HOME", "CODEX_PATH",
 			"CODEX_CONFIG", "MODEL_PROVIDER", "DEFAULT_AUTH_REQUEST", "NO_BROWSER", "APP_SERVER_LOGS"},
-		Asking: Asking{Mode: "read-only"},
+		Asking: provider.Asking{Mode: "read-only"},
 		Asks:   "before edits and network access; in its own default mode `agent` a model reviews instead",
 		Note:   "`workspace-write` asks only outside the working directory. Often stays when stdin closes.",
 	},
@@ -36,7 +38,7 @@ var known = []Known{
 		Env: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION",
 			"GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_GENAI_USE_VERTEXAI", "GEMINI_MODEL", "GOOGLE_GEMINI_BASE_URL",
 			"GEMINI_CLI_HOME"},
-		Asking: Asking{Mode: "default"},
+		Asking: provider.Asking{Mode: "default"},
 		Asks:   "before edits and commands",
 		Note:   "older versions: `gemini --experimental-acp`",
 	},
@@ -47,7 +49,7 @@ var known = []Known{
 		Login:    "run `opencode auth login`",
 		Env: []string{"OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "OPENCODE_CONFIG_CONTENT", "OPENCODE_API_KEY",
 			"OPENCODE_DISABLE_AUTOUPDATE", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
-		Asking: Asking{Env: []string{`OPENCODE_PERMISSION={"edit":"ask","bash":"ask","webfetch":"ask"}`}},
+		Asking: provider.Asking{Env: []string{`OPENCODE_PERMISSION={"edit":"ask","bash":"ask","webfetch":"ask"}`}},
 		Asks:   "before edits, commands and fetches; left alone it asks for nothing",
 		Note:   "The setting takes the place of its own `permission` rules for these three, denials too.",
 	},
@@ -57,7 +59,7 @@ var known = []Known{
 		Install:  "npm install -g @qwen-code/qwen-code",
 		Login:    "run `qwen` and log in, or set OPENAI_API_KEY",
 		Env:      []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"},
-		Asking:   Asking{Mode: "default"},
+		Asking:   provider.Asking{Mode: "default"},
 		Asks:     "before edits and commands; left alone it edits unasked",
 	},
 	{
@@ -75,7 +77,7 @@ var known = []Known{
 		Login:    "run `goose configure`",
 		Env: []string{"GOOSE_PROVIDER", "GOOSE_MODEL", "GOOSE_PROVIDER__TYPE", "GOOSE_PROVIDER__HOST",
 			"GOOSE_PROVIDER__API_KEY", "GOOSE_DISABLE_KEYRING", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
-		Asking: Asking{Env: []string{"GOOSE_MODE=approve"}},
+		Asking: provider.Asking{Env: []string{"GOOSE_MODE=approve"}},
 		Asks:   "before every tool; left alone it asks for nothing",
 		Note:   "A database migration tool has the same name.",
 	},
@@ -116,7 +118,7 @@ var known = []Known{
 		Install:  "uv tool install mistral-vibe",
 		Login:    "run `vibe --setup`, or set MISTRAL_API_KEY",
 		Env:      []string{"MISTRAL_API_KEY", "VIBE_HOME"},
-		Asking:   Asking{Mode: "default"},
+		Asking:   provider.Asking{Mode: "default"},
 		Asks:     "before tools that need approval",
 	},
 	{

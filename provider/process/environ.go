@@ -1,4 +1,4 @@
-package provider
+package process
 
 import (
 	"errors"
@@ -103,29 +103,4 @@ func checkEnvName(name string) error {
 		return fmt.Errorf("provider: %q: %w", name, ErrEnvName)
 	}
 	return nil
-}
-
-// Environ returns the environment of an agent: what Environ passes with a.Env, and
-// the settings that make it ask, unless a.Env names one that parent sets.
-func (a Agent) Environ(parent []string) ([]string, error) {
-	env, err := Environ(parent, a.Env)
-	if err != nil {
-		return nil, err
-	}
-	for _, kv := range a.Asking.Env {
-		name, _, _ := strings.Cut(kv, "=")
-		if !isSet(env, name) {
-			env = append(env, kv)
-		}
-	}
-	return env, nil
-}
-
-func isSet(env []string, name string) bool {
-	for _, kv := range env {
-		if strings.HasPrefix(kv, name+"=") {
-			return true
-		}
-	}
-	return false
 }

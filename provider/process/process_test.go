@@ -1,6 +1,6 @@
 //go:build unix
 
-package provider
+package process
 
 import (
 	"bufio"
@@ -49,8 +49,8 @@ func init() {
 }
 
 // procSpec starts this binary as the child of that name.
-func procSpec(child string, args ...string) processSpec {
-	return processSpec{
+func procSpec(child string, args ...string) Spec {
+	return Spec{
 		Agent: child,
 		Argv:  append([]string{procSelf()}, args...),
 		Env:   append(procEnv(), testChild+"="+child),
@@ -75,9 +75,9 @@ func procSelf() string {
 	return self
 }
 
-func procStart(t *testing.T, spec processSpec) (*process, *bufio.Reader) {
+func procStart(t *testing.T, spec Spec) (*Process, *bufio.Reader) {
 	t.Helper()
-	p, err := startProcess(spec)
+	p, err := Start(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,10 +86,10 @@ func procStart(t *testing.T, spec processSpec) (*process, *bufio.Reader) {
 		if err := p.End(t.Context()); err != nil {
 			t.Errorf("End: %v", err)
 		}
-		p.Stdout().Close()
+		p.stdout.Close()
 	})
-	p.Stdout().SetReadDeadline(time.Now().Add(2 * time.Minute))
-	return p, bufio.NewReader(p.Stdout())
+	p.stdout.SetReadDeadline(time.Now().Add(2 * time.Minute))
+	return p, bufio.NewReader(p.stdout)
 }
 
 func procLine(t *testing.T, r *bufio.Reader) string {
@@ -101,7 +101,7 @@ func procLine(t *testing.T, r *bufio.Reader) string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-func procEcho(t *testing.T, p *process, r *bufio.Reader) {
+func procEcho(t *testing.T, p *Process, r *bufio.Reader) {
 	t.Helper()
 	if _, err := io.WriteString(p.Stdin(), "hello\n"); err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func procEcho(t *testing.T, p *process, r *bufio.Reader) {
 	}
 }
 
-func procEnd(t *testing.T, p *process) {
+func procEnd(t *testing.T, p *Process) {
 	t.Helper()
 	if err := p.End(context.Background()); err != nil {
 		t.Fatalf("End: %v", err)
@@ -126,7 +126,7 @@ func procEnd(t *testing.T, p *process) {
 // procEndPolite ends a child that has said its first line, and that SIGTERM ends. As long as the
 // machine is too slow to give it the time for that, another one gets more: it would cost that time
 // before SIGTERM, too.
-func procEndPolite(t *testing.T, spec processSpec, before func(*process)) *process {
+func procEndPolite(t *testing.T, spec Spec, before func(*Process)) *Process {
 	t.Helper()
 	for spec.Grace = 100 * time.Millisecond; ; spec.Grace *= 5 {
 		p, r := procStart(t, spec)
@@ -159,7 +159,7 @@ func TestProcessLeavesWhenStdinCloses(t *testing.T) {
 }
 
 func TestProcessIgnoresEOF(t *testing.T) {
-	p := procEndPolite(t, procSpec("proc-deaf"), func(*process) {})
+	p := procEndPolite(t, procSpec("proc-deaf"), func(*Process) {})
 	if _, sig, _ := p.ExitState(); sig != "SIGTERM" {
 		t.Fatalf("ended by %q", sig)
 	}
@@ -169,7 +169,7 @@ func TestProcessIgnoresEOF(t *testing.T) {
 }
 
 func TestProcessStoppedHearsSIGTERM(t *testing.T) {
-	p := procEndPolite(t, procSpec("proc-deaf"), func(p *process) {
+	p := procEndPolite(t, procSpec("proc-deaf"), func(p *Process) {
 		if err := syscall.Kill(-p.Pid(), syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
@@ -316,7 +316,7 @@ func TestProcessStartErrors(t *testing.T) {
 		{"directory is a file", procSelf(), lost, ErrNoDirectory, "lost"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p, err := startProcess(processSpec{Argv: []string{tt.command}, Dir: tt.dir})
+			p, err := Start(Spec{Argv: []string{tt.command}, Dir: tt.dir})
 			if p != nil {
 				p.Kill()
 				p.End(t.Context())
@@ -340,7 +340,7 @@ func TestProcessRefusesTheCurrentDirectoryOnPath(t *testing.T) {
 	if err := os.Symlink(procSelf(), "here"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := startProcess(processSpec{Argv: []string{"here"}}); !errors.Is(err, ErrCommandNotFound) {
+	if _, err := Start(Spec{Argv: []string{"here"}}); !errors.Is(err, ErrCommandNotFound) {
 		t.Fatalf("here: %v", err)
 	}
 	// With a slash it is taken from where Perlica was started, not from Dir.

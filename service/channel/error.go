@@ -1,4 +1,4 @@
-package service
+package channel
 
 import (
 	"errors"
@@ -25,12 +25,16 @@ type RejectedError struct{ Why string }
 func (e *RejectedError) Error() string { return "the platform refuses the message: " + e.Why }
 
 // A ConflictError says that a message came with the id of an earlier one, and with another text,
-// another button or other files. Nothing of it was used.
+// another button or other files, or that this cannot be said because no digest of the earlier one is
+// on record. Nothing of it was used.
 type ConflictError struct {
 	ID              string // the platform's
-	Recorded, Given string // the digests, as kernel.Runner.Digest makes them
+	Recorded, Given string // the digests, as kernel.Runner.Digest makes them; Recorded may be empty
 }
 
 func (e *ConflictError) Error() string {
+	if e.Recorded == "" {
+		return fmt.Sprintf("the message %s was received before; whether with this text and these files is not on record any more", e.ID)
+	}
 	return fmt.Sprintf("the message %s was received before with another text or other files: sha256 %s is recorded, %s was given", e.ID, e.Recorded, e.Given)
 }

@@ -1,4 +1,4 @@
-package provider
+package process
 
 import (
 	"bufio"
@@ -36,11 +36,11 @@ func init() {
 	// proc-middle is a Perlica that is about to be killed: it runs an agent that
 	// ignores everything, and prints the numbers of the agent and its grandchild.
 	testChildren["proc-middle"] = func([]string) {
-		p, err := startProcess(procSpec("proc-agent"))
+		p, err := Start(procSpec("proc-agent"))
 		if err != nil {
 			panic(err)
 		}
-		io.Copy(os.Stdout, p.Stdout())
+		io.Copy(os.Stdout, p.stdout)
 	}
 	testChildren["proc-agent"] = func([]string) {
 		signal.Ignore(syscall.SIGTERM)
@@ -264,7 +264,7 @@ func procSurvivor(pid int) *Survivor {
 }
 
 func TestProcessOutlivesTheThreadThatStartedIt(t *testing.T) {
-	var p *process
+	var p *Process
 	var err error
 	tid := make(chan int)
 	var start func()
@@ -277,7 +277,7 @@ func TestProcessOutlivesTheThreadThatStartedIt(t *testing.T) {
 			<-done
 			return
 		}
-		p, err = startProcess(procSpec("proc-echo"))
+		p, err = Start(procSpec("proc-echo"))
 		tid <- unix.Gettid()
 	}
 	go start()
@@ -293,8 +293,8 @@ func TestProcessOutlivesTheThreadThatStartedIt(t *testing.T) {
 			t.Fatal("the thread did not end")
 		}
 	}
-	defer p.Stdout().Close()
-	procEcho(t, p, bufio.NewReader(p.Stdout()))
+	defer p.stdout.Close()
+	procEcho(t, p, bufio.NewReader(p.stdout))
 	procEnd(t, p)
 }
 

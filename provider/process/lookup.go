@@ -1,4 +1,4 @@
-package provider
+package process
 
 import (
 	"errors"
@@ -57,7 +57,7 @@ func (e *StartError) Unwrap() []error {
 // entry of PATH is refused, as os/exec does. A relative path with a slash is taken
 // from where Perlica was started, as a shell would, not from the agent's working
 // directory.
-func resolve(spec processSpec) (string, error) {
+func resolve(spec Spec) (string, error) {
 	if len(spec.Argv) == 0 || spec.Argv[0] == "" {
 		return "", &StartError{Reason: ErrCommandNotFound, Err: errors.New("the command is empty")}
 	}
@@ -91,7 +91,7 @@ func resolve(spec processSpec) (string, error) {
 }
 
 // startError gives the system's error from starting path a reason.
-func startError(spec processSpec, path string, err error) error {
+func startError(spec Spec, path string, err error) error {
 	e := &StartError{Command: spec.Argv[0], Dir: spec.Dir, Err: err}
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // path was there a moment ago

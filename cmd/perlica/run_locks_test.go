@@ -1,0 +1,33 @@
+//go:build linux
+
+package main
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestNoLocks: a disk that gives no locks is called that, and not another process. A process asks three
+// times for its standard files before it can lock one.
+func TestNoLocks(t *testing.T) {
+	w := newWorld(t)
+	w.run("run", "hello").exits(0)
+	trace := []string{"-f", "-o", filepath.Join(t.TempDir(), "trace"), "-e", "trace=fcntl", "-e", "inject=fcntl:error=ENOLCK:when=4+"}
+	if out, err := exec.Command("strace", append(trace, "true")...).CombinedOutput(); err != nil {
+		t.Skipf("strace is not installed, or may not trace here: %v, %.200s", err, out)
+	}
+	for code, args := range map[int][]string{7: {"run", "hello"}, 1: {"log", "tail"}} {
+		cmd := w.command(args...)
+		path, err := exec.LookPath("strace")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Args = append(append([]string{"strace"}, trace...), append([]string{cmd.Path}, cmd.Args[1:]...)...)
+		cmd.Path = path
+		j := w.startCmd(cmd)
+		j.exits(code)
+		j.says("the disk that the event log lies on gives no locks")
+		j.says("hint: a log needs a disk with working locks")
+	}
+}

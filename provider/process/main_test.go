@@ -1,0 +1,29 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// testChild names the variable that turns the test binary into another program,
+// one of testChildren.
+const testChild = "PERLICA_TEST_CHILD"
+
+// testChildren are the programs that the tests start: this binary again. A file's
+// init adds its own.
+var testChildren = map[string]func(args []string){}
+
+func TestMain(m *testing.M) {
+	name := os.Getenv(testChild)
+	if name == "" {
+		os.Exit(m.Run())
+	}
+	child, ok := testChildren[name]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "no test child %q\n", name)
+		os.Exit(2)
+	}
+	child(os.Args[1:])
+	os.Exit(0)
+}

@@ -1,0 +1,248 @@
+package perlica_test
+
+import (
+	"bufio"
+	"bytes"
+	"go/ast"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The limits of the tree. What is over one of them stands in testdata/ratchet.txt, with its
+// figure and the reason; no line may be added there, and no figure may grow.
+const (
+	maxExported = 30  // names a package exports, without methods
+	maxFiles    = 25  // files of a folder, without tests
+	maxLines    = 400 // lines of a file
+	maxBranches = 15  // if, for, case and select clauses of a function
+)
+
+// ratchet is testdata/ratchet.txt: for every limit, what may be over it by how much.
+type ratchet map[string]map[string]int
+
+func readRatchet(t *testing.T) ratchet {
+	t.Helper()
+	f, err := os.Open("testdata/ratchet.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r := ratchet{}
+	for sc := bufio.NewScanner(f); sc.Scan(); {
+		if sc.Text() == "" || strings.HasPrefix(sc.Text(), "#") {
+			continue
+		}
+		w := strings.Fields(sc.Text())
+		if len(w) < 4 {
+			t.Fatalf("testdata/ratchet.txt: %q is not a limit, a name, a figure and a reason", sc.Text())
+		}
+		n, err := strconv.Atoi(w[2])
+		if err != nil {
+			t.Fatalf("testdata/ratchet.txt: %q: %v", sc.Text(), err)
+		}
+		if r[w[0]] == nil {
+			r[w[0]] = map[string]int{}
+		}
+		r[w[0]][w[1]] = n
+	}
+	return r
+}
+
+// hold compares what was counted with the limit and the exceptions to it.
+func (r ratchet) hold(t *testing.T, limit string, most int, counted map[string]int) {
+	t.Helper()
+	for name, n := range counted {
+		may, listed := r[limit][name]
+		switch {
+		case n <= most && listed:
+			t.Errorf("%s %s: %d are within the limit of %d: take the line out of testdata/ratchet.txt", limit, name, n, most)
+		case listed && n < may:
+			t.Errorf("%s %s: only %d: write this figure into testdata/ratchet.txt", limit, name, n)
+		case n > max(most, may):
+			t.Errorf("%s %s: %d are more than %d", limit, name, n, max(most, may))
+		}
+	}
+	for name := range r[limit] {
+		if _, ok := counted[name]; !ok {
+			t.Errorf("%s %s is gone: take the line out of testdata/ratchet.txt", limit, name)
+		}
+	}
+}
+
+// TestRatchet holds the tree below its limits.
+func TestRatchet(t *testing.T) {
+	r := readRatchet(t)
+	names, files, lines, branches := map[string]map[string]bool{}, map[string]int{}, map[string]int{}, map[string]int{}
+	for _, s := range sources(t) {
+		if generated.Match(s.text) {
+			continue
+		}
+		lines[s.name] = bytes.Count(s.text, []byte("\n"))
+		if s.test {
+			continue
+		}
+		files[s.dir]++
+		if names[s.dir] == nil {
+			names[s.dir] = map[string]bool{}
+		}
+		for _, name := range exported(s.ast) {
+			if w := strings.Fields(name); !strings.Contains(w[len(w)-1], ".") && s.ast.Name.Name != "main" {
+				names[s.dir][name] = true // once, however many systems it is written for
+			}
+		}
+		for _, d := range s.ast.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok {
+				branches[s.name+":"+symbol(f)] = countBranches(f)
+			}
+		}
+	}
+	exports := map[string]int{}
+	for dir, set := range names {
+		exports[dir] = len(set)
+	}
+	r.hold(t, "exported", maxExported, exports)
+	r.hold(t, "files", maxFiles, files)
+	r.hold(t, "lines", maxLines, lines)
+	r.hold(t, "branches", maxBranches, branches)
+}
+
+// symbol is a function's name, behind its receiver's.
+func symbol(f *ast.FuncDecl) string {
+	if recv := receiver(f); recv != "" {
+		return recv + "." + f.Name.Name
+	}
+	return f.Name.Name
+}
+
+func countBranches(f *ast.FuncDecl) (n int) {
+	ast.Inspect(f, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt:
+			n++
+		case *ast.CaseClause:
+			if node.List != nil {
+				n++
+			}
+		case *ast.CommClause:
+			if node.Comm != nil {
+				n++
+			}
+		}
+		return true
+	})
+	return n
+}
+
+// TestCommentsNameTheirSymbol refuses a doc comment that begins with another symbol of its package
+// than the one that it stands on, and one of an exported symbol that does not begin with it.
+func TestCommentsNameTheirSymbol(t *testing.T) {
+	declared := map[string]map[string]bool{}
+	for _, s := range sources(t) {
+		if declared[s.dir] == nil {
+			declared[s.dir] = map[string]bool{}
+		}
+		for _, d := range s.ast.Decls {
+			for _, n := range symbols(d) {
+				declared[s.dir][n.name] = true
+			}
+		}
+	}
+	for _, s := range sources(t) {
+		for _, d := range s.ast.Decls {
+			for _, n := range symbols(d) {
+				first := firstWord(n.doc)
+				switch {
+				case first == n.name || n.doc == "" && (s.test || !ast.IsExported(n.name)) || n.grouped:
+				case n.doc == "":
+					t.Errorf("%s: %s has no comment", s.name, n.name)
+				case declared[s.dir][first] && strings.ToLower(first) != first:
+					t.Errorf("%s: the comment on %s is on %s", s.name, n.name, first)
+				case ast.IsExported(n.name) && !s.test:
+					t.Errorf("%s: the comment on %s begins with %q", s.name, n.name, first)
+				}
+			}
+		}
+	}
+}
+
+// declaration is a symbol with its comment.
+type declaration struct {
+	name, doc string
+	grouped   bool // one of several, for which one comment may stand
+}
+
+// ofInterfaces are methods of which the interface says what they promise.
+var ofInterfaces = []string{"Error", "Unwrap", "Is", "String", "MarshalJSON", "UnmarshalJSON"}
+
+func symbols(d ast.Decl) (list []declaration) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Recv != nil && d.Doc == nil && (!ast.IsExported(receiver(d)) || slices.Contains(ofInterfaces, d.Name.Name)) {
+			return nil
+		}
+		list = append(list, declaration{name: d.Name.Name, doc: d.Doc.Text()})
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch spec := spec.(type) {
+			case *ast.TypeSpec:
+				doc := spec.Doc.Text()
+				if doc == "" {
+					doc = d.Doc.Text()
+				}
+				list = append(list, declaration{name: spec.Name.Name, doc: doc, grouped: d.Lparen.IsValid()})
+			case *ast.ValueSpec:
+				grouped := d.Lparen.IsValid() || len(spec.Names) > 1
+				list = append(list, declaration{name: spec.Names[0].Name, doc: d.Doc.Text(), grouped: grouped})
+			}
+		}
+	}
+	return list
+}
+
+// article stands before a symbol in a comment.
+var article = regexp.MustCompile(`^(?:A|An|The) `)
+
+func firstWord(doc string) string {
+	word, _, _ := strings.Cut(strings.TrimSpace(article.ReplaceAllString(doc, "")), " ")
+	return strings.Trim(strings.TrimSuffix(strings.Split(word+"\n", "\n")[0], "'s"), ",.:;()")
+}
+
+// TestDependencies: what ARCHITECTURE.md says is required is what go.mod requires directly.
+func TestDependencies(t *testing.T) {
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var direct []string
+	for l := range strings.SplitSeq(string(mod), "\n") {
+		l = strings.TrimPrefix(strings.TrimSpace(l), "require ")
+		if w := strings.Fields(l); len(w) == 2 && strings.HasPrefix(w[1], "v") && strings.Contains(w[0], ".") {
+			direct = append(direct, strings.TrimPrefix(w[0], "github.com/"))
+		}
+	}
+	if len(direct) < 10 {
+		t.Fatalf("only %v are required", direct)
+	}
+	_, table, _ := strings.Cut(string(text), "\n## 9 Dependencies\n")
+	var said []string
+	for l := range strings.SplitSeq(table, "\n") {
+		if row := strings.Split(l, "|"); len(row) > 3 {
+			for _, m := range backticked.FindAllStringSubmatch(row[1], -1) {
+				said = append(said, m[1])
+			}
+		}
+	}
+	slices.Sort(direct)
+	slices.Sort(said)
+	if !slices.Equal(direct, said) {
+		t.Errorf("go.mod requires\n%s\nand ARCHITECTURE.md says\n%s", strings.Join(direct, "\n"), strings.Join(said, "\n"))
+	}
+}

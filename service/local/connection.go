@@ -1,0 +1,170 @@
+package local
+
+import (
+	"bufio"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/perlica/perlica/provider/descent"
+)
+
+// line is one line in either direction; one field of it is set.
+type line struct {
+	Hello    *hello   `json:"hello,omitempty"`
+	Message  *Message `json:"message,omitempty"`
+	Accepted string   `json:"accepted,omitempty"`
+	Refused  *Refusal `json:"refused,omitempty"`
+	Send     *Arrived `json:"send,omitempty"`
+	Got      string   `json:"got,omitempty"`
+	Typing   bool     `json:"typing,omitempty"`
+	Token    string   `json:"token,omitempty"` // for a phone that has none
+}
+
+type hello struct {
+	Name  string `json:"name"`
+	Token string `json:"token,omitempty"`
+}
+
+// place is when, and by which connection, a phone said that it has a message.
+type place struct {
+	n  int
+	by *phone
+}
+
+// maxPlaces is of how many messages it is known when they were got.
+const maxPlaces = 4096
+
+// phone is one connection.
+type phone struct {
+	contact string // empty: it has not said who it is
+	name    string
+	since   int // counted as messages are
+	conn    net.Conn
+	gone    chan struct{}
+
+	writing sync.Mutex
+}
+
+func (c *Channel) accept() {
+	for {
+		conn, err := c.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			time.Sleep(50 * time.Millisecond) // too many open files
+			continue
+		}
+		p := &phone{conn: conn, gone: make(chan struct{})}
+		c.mu.Lock()
+		c.conns[p] = true
+		c.mu.Unlock()
+		c.wg.Go(func() { c.serve(p) })
+	}
+}
+
+// serve reads from one phone until it is gone.
+func (c *Channel) serve(p *phone) {
+	defer func() {
+		_ = p.conn.Close() // it may be closed already
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.conns, p)
+		if c.phones[p.contact] == p {
+			delete(c.phones, p.contact)
+			for other := range c.conns { // one that was there before goes on
+				if other.contact == p.contact {
+					c.phones[p.contact] = other
+					c.changed()
+				}
+			}
+		}
+		close(p.gone)
+	}()
+	if c, ok := p.conn.(*net.UnixConn); ok && descent.CheckUnix(c) != nil {
+		return // a process of an agent, or one that is gone
+	}
+	in := bufio.NewScanner(p.conn)
+	in.Buffer(nil, maxLine)
+	for in.Scan() {
+		var l line
+		if json.Unmarshal(in.Bytes(), &l) != nil {
+			return
+		}
+		if !c.hear(p, l) {
+			return
+		}
+	}
+}
+
+// hear takes one line of a phone, and reports whether it may go on.
+func (c *Channel) hear(p *phone, l line) bool {
+	if l.Hello != nil && p.contact == "" {
+		token := l.Hello.Token
+		if len(token) < leastToken {
+			// Ahead of all else, so that the phone has it before it is anybody.
+			token = rand.Text()
+			if p.write(line{Token: token}) != nil {
+				return false
+			}
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		p.contact, p.name = ContactID(l.Hello.Name, token), l.Hello.Name
+		c.count++
+		p.since = c.count
+		c.phones[p.contact] = p
+		c.changed()
+		return true
+	}
+	if p.contact == "" || l.Hello != nil { // it has to say who it is, once
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.count++
+	switch {
+	case l.Message != nil:
+		c.waiting = append(c.waiting, numbered{c.count, p, *l.Message})
+		c.changed()
+	case l.Got != "":
+		key := p.contact + "/" + l.Got
+		if done := c.got[key]; done != nil {
+			close(done)
+			delete(c.got, key)
+			c.arrived(key, place{c.count, p})
+		}
+	}
+	return true
+}
+
+// arrived takes note of when a phone had a message. The caller holds mu.
+func (c *Channel) arrived(key string, at place) {
+	if _, known := c.places[key]; !known {
+		c.order = append(c.order, key)
+	}
+	c.places[key] = at
+	if len(c.order) > maxPlaces {
+		delete(c.places, c.order[0])
+		c.order = c.order[1:]
+	}
+}
+
+// write sends a line to a phone, or loses it.
+func (p *phone) write(l line) error {
+	b, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	if err := p.conn.SetWriteDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return err
+	}
+	_, err = p.conn.Write(append(b, '\n'))
+	return err
+}
