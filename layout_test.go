@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -45,6 +46,8 @@ var mayImport = map[string][]string{
 	"kernel/logtrust":      {"eventlog", "eventlog/event", "eventlog/evidence"},
 	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/shell", "policy/standing", "policy/toolcall", "provider", "provider/registry", "kernel/config", "kernel/fact", "kernel/logtrust"},
 	"kernel/report":        {"eventlog", "eventlog/event", "interaction", "policy", "provider", "kernel", "kernel/fact"},
+	"kernel/project":       {"kernel/logtrust", "eventlog", "eventlog/event", "eventlog/redact", "eventlog/trail", "policy", "kernel", "kernel/config"},
+	"kernel/streamjson":    {"provider", "kernel", "kernel/fact"},
 	"kernel/checkup":       {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "provider/process", "kernel", "kernel/config"},
 	"kernel/command":       {"eventlog", "eventlog/event", "eventlog/evidence", "interaction", "interaction/card", "kernel", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report"},
 	"service":              {"service/channel", "interaction/card", "kernel", "kernel/checkup", "kernel/command", "kernel/config", "kernel/fact", "eventlog", "eventlog/event", "eventlog/trail", "interaction", "policy"},
@@ -62,12 +65,6 @@ var mayImport = map[string][]string{
 	"cmd/bench/bare":       {},
 
 	"service/telegram/telegramtest": {},
-	"cmd/perlica": {
-		"cmd/perlica/builtin", "cmd/perlica/term", "cmd/perlica/editor", "cmd/perlica/markdown", "service", "service/channel", "service/local", "service/telegram", "service/webhook",
-		"service/imessage", "kernel", "kernel/checkup", "kernel/command", "kernel/config",
-		"kernel/fact", "kernel/logtrust", "kernel/report", "provider", "provider/descent", "provider/predictable", "provider/process", "provider/registry", "policy", "policy/shell", "policy/standing", "interaction", "interaction/card", "eventlog", "eventlog/event", "eventlog/evidence",
-		"eventlog/redact", "eventlog/trail", "eventlog/witness",
-	},
 }
 
 // mayImportInTests is what tests need beside that.
@@ -75,38 +72,39 @@ var mayImportInTests = map[string][]string{
 	"kernel/report":     {"eventlog/evidence"},
 	"provider":          {"provider/predictable"},
 	"provider/registry": {"provider/process"},
-	"kernel":            {"provider/predictable"},
+	"kernel":            {"provider/predictable", "kernel/project"},
+	"kernel/project":    {"interaction", "kernel/streamjson", "provider/predictable"},
 	"service":           {"provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
 	"service/telegram":  {"service/telegram/telegramtest"},
-	"cmd/perlica":       {"service/telegram/telegramtest"},
+	"cmd/perlica":       {"policy/shell", "eventlog", "eventlog/event", "eventlog/evidence", "interaction", "kernel", "kernel/command", "kernel/report", "kernel/streamjson", "policy", "provider/registry", "service/telegram/telegramtest", "service/webhook"},
 }
 
 // only lists who may import what is not ours: who starts processes, listens to signals,
 // opens a socket, speaks SQL, is a command line.
 var only = map[string][]string{
-	"os/exec":                          {"provider/process", "provider/predictable", "service", "service/imessage", "cmd/perlica", "cmd/bench"}, // of service see onlyName
-	"os/signal":                        {"cmd/perlica", "cmd/perlica/builtin"},
-	"net":                              {"interaction", "service/local", "service/webhook", "cmd/perlica"},                                     // of cmd/perlica see onlyName
+	"os/exec":                          {"provider/process", "provider/predictable", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/bench"}, // of service see onlyName
+	"os/signal":                        {"cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/signals", "cmd/perlica/watch", "cmd/perlica/builtin"},
+	"net":                              {"interaction", "service/local", "service/webhook", "cmd/perlica/service"},
 	"net/http":                         {"eventlog/witness", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
 	"plugin":                           {},
-	"github.com/spf13/cobra":           {"cmd/perlica"},
+	"github.com/spf13/cobra":           {"cmd/perlica", "cmd/perlica/chat", "cmd/perlica/cli", "cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/log", "cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/selection", "cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/watch"},
 	"github.com/chzyer/readline":       {"cmd/perlica/editor"},
 	"golang.org/x/term":                {"cmd/perlica/term"},
 	"modernc.org/sqlite":               {"eventlog", "cmd/bench/bare"},
 	"zombiezen.com/go/sqlite":          {"eventlog"},
 	"golang.org/x/mod/sumdb/tlog":      {"eventlog", "eventlog/event", "eventlog/evidence"},
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
-	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica"},
-	"mvdan.cc/sh/v3/syntax":            {"policy/shell", "kernel"}, // of kernel see onlyName
+	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica/config"},
+	"mvdan.cc/sh/v3/syntax":            {"policy/shell", "kernel"},
 }
 
 // onlyName is finer: of these packages, a folder uses nothing but the names listed.
 var onlyName = map[string]map[string][]string{
-	"os/exec":                         {"cmd/perlica": {"LookPath", "Command"}, "service": {}}, // the user's own editor
-	"net":                             {"cmd/perlica": {"Dial"}},
+	"os/exec":                         {"cmd/perlica/chat": {"LookPath", "Command"}, "kernel/project": {"LookPath"}, "service": {}}, // the user's own editor
+	"net":                             {"cmd/perlica/service": {"Dial"}},
 	"net/http":                        {"kernel": {"DetectContentType"}},
 	"mvdan.cc/sh/v3/syntax":           {"kernel": {"Quote", "LangBash"}},
-	"github.com/pelletier/go-toml/v2": {"cmd/perlica": {"Unmarshal"}},
+	"github.com/pelletier/go-toml/v2": {"cmd/perlica/config": {"Unmarshal"}},
 }
 
 // saysNothing are names of folders that tell a reader nothing.
@@ -207,17 +205,19 @@ func (s source) uses(name string) (used []string) {
 
 // TestImports holds every import against the tables.
 func TestImports(t *testing.T) {
+	folders := maps.Clone(mayImport)
+	maps.Copy(folders, commandMayImport)
 	for _, s := range sources(t) {
 		if s.dir == "." {
 			continue
 		}
-		if _, ok := mayImport[s.dir]; !ok {
+		if _, ok := folders[s.dir]; !ok {
 			t.Errorf("%s: the folder %s is not in the table of layout_test.go", s.name, s.dir)
 			continue
 		}
 		for name, p := range s.imports(t) {
 			if ours, ok := strings.CutPrefix(p, module+"/"); ok {
-				allowed := ours == s.dir && s.test || slices.Contains(mayImport[s.dir], ours) ||
+				allowed := ours == s.dir && s.test || slices.Contains(folders[s.dir], ours) ||
 					s.test && slices.Contains(mayImportInTests[s.dir], ours)
 				if !allowed {
 					t.Errorf("%s: %s may not import %s", s.name, s.dir, ours)

@@ -11,32 +11,26 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
 
 // Example opens a session, streams an answer, says yes to a question and reads the record.
 func Example() {
-	home, project, environ, agent := exampleWorld() // see below
+	home, dir, environ, agent := exampleWorld() // see below
 	defer os.RemoveAll(home)
 
 	ctx := context.Background()
-	dirs, err := config.UserDirs(func(name string) string { return map[string]string{"PERLICA_HOME": home}[name] }) // os.Getenv
+	p, err := project.Find(dir, environ, nil) // os.Environ
 	check(err)
-	ws, err := config.Find(project, dirs.Home)
+	r, done, err := p.Open(ctx, "example")
 	check(err)
-	cfg, err := config.Load(ws, dirs, environ, nil)
-	check(err)
-	opt, err := kernel.NewOptions(cfg, ws, dirs, environ)
-	check(err)
-	r, err := kernel.Open(ctx, opt)
-	check(err)
-	defer r.Close()
+	defer done()
 	_, err = r.Recover(ctx) // the outcomes of runs whose process was killed
 	check(err)
 
-	chat, err := r.Converse(ctx, kernel.Setup{Agent: agent, Dir: project}, 10*time.Minute, "example")
+	chat, err := r.Converse(ctx, kernel.Setup{Agent: agent, Dir: dir}, 10*time.Minute, "example")
 	check(err)
 	defer chat.Close(ctx)
 	chat.Warm() // the agent starts while the person still types
@@ -82,14 +76,14 @@ func check(err error) {
 
 // exampleWorld is a home, a project and an agent for the example: this test's own binary, which
 // does what its prompt says. A program takes kernel.Resolver{…}.Default or Named instead.
-func exampleWorld() (home, project string, environ []string, agent kernel.Agent) {
+func exampleWorld() (home, dir string, environ []string, agent kernel.Agent) {
 	home, err := os.MkdirTemp("", "perlica-example")
 	check(err)
-	project = filepath.Join(home, "project")
-	check(os.Mkdir(project, 0o700))
+	dir = filepath.Join(home, "project")
+	check(os.Mkdir(dir, 0o700))
 	self, err := os.Executable()
 	check(err)
-	return home, project, append(os.Environ(), "KERNEL_TEST_SCENARIO=#"), kernel.Agent{Agent: provider.Agent{
+	return home, dir, append(os.Environ(), "PERLICA_HOME="+home, "KERNEL_TEST_SCENARIO=#"), kernel.Agent{Agent: provider.Agent{
 		ID: "example", Command: []string{self, "-test.run=^TestAgentProcess$"}, Env: []string{"KERNEL_TEST_SCENARIO"},
 	}}
 }

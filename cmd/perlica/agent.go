@@ -4,27 +4,28 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/builtin"
+	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/provider/predictable"
 )
 
-func (a *app) agentCommand() *cobra.Command {
+func agentCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "agent", Annotations: reads.on(),
+		Use: "agent", Annotations: cli.Reads.On(),
 		Short: "Be an ACP agent on standard input and output",
-		Args:  exactly(),
+		Args:  cli.Exactly(),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var opt predictable.Options
 	pred := &cobra.Command{
-		Use: "predictable", Annotations: reads.on(),
+		Use: "predictable", Annotations: cli.Reads.On(),
 		Short: "The built-in agent: does what the prompt says, byte for byte",
 		Long: `An ACP agent that calls no model. It echoes what it is sent, and does what lines
 that begin with @ tell it: stream, ask, fail, fall silent, crash. See docs/predictable.md
 for all of them. Made for trying Perlica, and any other ACP client.`,
-		Args: exactly(),
+		Args: cli.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opt.Scenario == "" {
-				opt.Scenario = a.getenv(predictable.EnvScenario)
+				opt.Scenario = a.Getenv(predictable.EnvScenario)
 			}
 			return builtin.Serve(cmd.Context(), opt)
 		},

@@ -9,12 +9,12 @@ import (
 // TestCommandAlone checks that a command is what it is among the others when it alone is built.
 func TestCommandAlone(t *testing.T) {
 	built := map[string]bool{}
-	for _, want := range newApp().root(nil).Commands() {
+	for _, want := range newApp(version).root(nil).Commands() {
 		if built[want.Name()] {
 			t.Errorf("%s is built under two names", want.Name())
 		}
 		built[want.Name()] = true
-		root := newApp().root([]string{want.Name()})
+		root := newApp(version).root([]string{want.Name()})
 		if n := len(root.Commands()); n != 1 {
 			t.Errorf("%s: %d commands were built", want.Name(), n)
 		}

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/perlica/perlica/cmd/perlica/chat"
 )
 
 // TestChatNotifies: a question and the end of a long turn are announced as the configuration
@@ -32,11 +34,11 @@ func TestChatNotifies(t *testing.T) {
 			s.press("n")
 			s.expect("permission: reject-once")
 			s.prompt("")
-			if time.Since(begun) >= longTurn {
+			if time.Since(begun) >= chat.LongTurn {
 				t.Skip("the machine stood still: this turn was a long one, too")
 			}
 			asked := len(s.text())
-			s.send(fmt.Sprintf("@sleep %s", longTurn+100*time.Millisecond), "\r\n")
+			s.send(fmt.Sprintf("@sleep %s", chat.LongTurn+100*time.Millisecond), "\r\n")
 			s.bye()
 			for part, want := range map[string]string{s.text()[:asked]: c.question, s.text()[asked:]: c.turn} {
 				if want != "" && strings.Count(part, want) != 1 || strings.Count(part, "\a") != strings.Count(want, "\a") {

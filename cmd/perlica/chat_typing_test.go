@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perlica/perlica/cmd/perlica/chat"
 )
 
 // TestChatTypingIsNoAnswer: a question waits until whoever writes the next line pauses, and none
@@ -26,7 +28,7 @@ func TestChatTypingIsNoAnswer(t *testing.T) {
 		s.press(keys)
 		w.eventually("what is typed is shown", func() error {
 			shown := strings.Contains(s.text()[before:], keys)
-			if time.Since(last) > calmAfter/2 { // two such would be a pause
+			if time.Since(last) > chat.CalmAfter/2 { // two such would be a pause
 				t.Skip("the machine stood still between two keys")
 			}
 			if !shown {

@@ -20,6 +20,9 @@ import (
 	"github.com/creack/pty"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/run"
 )
 
 var update = flag.Bool("update", false, "write the table of flags into docs/run.md")
@@ -60,7 +63,7 @@ func TestFlagsInDocs(t *testing.T) {
 	if !ok || !ok2 {
 		t.Fatal("no markers")
 	}
-	run := newApp().runCommand()
+	run := run.Command(cli.New(version))
 	table := "| flag | meaning |\n|---|---|\n"
 	run.Flags().VisitAll(func(f *pflag.Flag) {
 		name, usage := pflag.UnquoteUsage(f)
@@ -87,7 +90,7 @@ func TestFlagsInDocs(t *testing.T) {
 func TestExitCodesInDocs(t *testing.T) {
 	_, rest, ok := strings.Cut(documents(t)["docs/run.md"], "\n## Exit codes\n")
 	section, _, _ := strings.Cut(rest, "\n## ")
-	help := newApp().runCommand().Long
+	help := run.Command(cli.New(version)).Long
 	_, codes, ok2 := strings.Cut(help, "Exit codes:")
 	if !ok || !ok2 {
 		t.Fatal("no exit codes")
@@ -162,7 +165,7 @@ func isFormat(words []string) bool {
 func TestCommandsInDocs(t *testing.T) {
 	for name, page := range documents(t) {
 		for _, args := range shownCommands(page) {
-			root := newApp().root(nil)
+			root := newApp(version).root(nil)
 			root.InitDefaultCompletionCmd()
 			root.InitDefaultHelpCmd()
 			if err := lookUp(root, args); err != nil {

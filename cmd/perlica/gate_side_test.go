@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/policy/shell"
 )
 
@@ -20,7 +21,7 @@ func everyCommand(t *testing.T, f func(cmd *cobra.Command, words []string)) {
 			walk(c, append(words[:len(words):len(words)], c.Name()))
 		}
 	}
-	root := newApp().root(nil)
+	root := newApp(version).root(nil)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	walk(root, nil)
@@ -32,8 +33,8 @@ func everyCommand(t *testing.T, f func(cmd *cobra.Command, words []string)) {
 // TestEveryCommandHasASide holds that whoever adds a command says what an agent may do with it.
 func TestEveryCommandHasASide(t *testing.T) {
 	everyCommand(t, func(cmd *cobra.Command, _ []string) {
-		switch sideOf(cmd) {
-		case reads, acts, answers, runs:
+		switch cli.SideOf(cmd) {
+		case cli.Reads, cli.Acts, cli.Answers, cli.Runs:
 		default:
 			t.Errorf("'%s' is on no side: annotate it with reads, acts, answers or runs", cmd.CommandPath())
 		}
@@ -42,19 +43,19 @@ func TestEveryCommandHasASide(t *testing.T) {
 
 // TestSidesOfPersons holds what an agent must never do.
 func TestSidesOfPersons(t *testing.T) {
-	persons := map[string]side{
-		"perlica chat": acts, "perlica phone": acts, "perlica init": acts, "perlica config trust": acts, "perlica provider default": acts,
-		"perlica pending allow": answers, "perlica pending deny": answers, "perlica pending choose": answers,
-		"perlica policy approvals revoke": acts, "perlica log prune": acts, "perlica log resolve": acts, "perlica log open": acts,
-		"perlica log import": acts, "perlica log checkpoint": acts, "perlica log key rotate": acts,
-		"perlica service": acts, "perlica service pair": acts, "perlica service unpair": acts, "perlica service channel enable": acts,
-		"perlica service channel disable": acts, "perlica session new": acts, "perlica session use": acts,
-		"perlica session rename": acts, "perlica session delete": acts,
+	persons := map[string]cli.Side{
+		"perlica chat": cli.Acts, "perlica phone": cli.Acts, "perlica init": cli.Acts, "perlica config trust": cli.Acts, "perlica provider default": cli.Acts,
+		"perlica pending allow": cli.Answers, "perlica pending deny": cli.Answers, "perlica pending choose": cli.Answers,
+		"perlica policy approvals revoke": cli.Acts, "perlica log prune": cli.Acts, "perlica log resolve": cli.Acts, "perlica log open": cli.Acts,
+		"perlica log import": cli.Acts, "perlica log checkpoint": cli.Acts, "perlica log key rotate": cli.Acts,
+		"perlica service": cli.Acts, "perlica service pair": cli.Acts, "perlica service unpair": cli.Acts, "perlica service channel enable": cli.Acts,
+		"perlica service channel disable": cli.Acts, "perlica session new": cli.Acts, "perlica session use": cli.Acts,
+		"perlica session rename": cli.Acts, "perlica session delete": cli.Acts,
 	}
 	everyCommand(t, func(cmd *cobra.Command, _ []string) {
 		if want, ok := persons[cmd.CommandPath()]; ok {
 			delete(persons, cmd.CommandPath())
-			if got := sideOf(cmd); got != want {
+			if got := cli.SideOf(cmd); got != want {
 				t.Errorf("'%s' is on the side %q, not %q", cmd.CommandPath(), got, want)
 			}
 		}
@@ -71,11 +72,11 @@ func TestSidesAgreeWithThePolicy(t *testing.T) {
 		if len(words) == 0 {
 			return // the chat, the bridge or a run, as the terminal has it
 		}
-		person := sideOf(cmd) == acts || sideOf(cmd) == answers
+		person := cli.SideOf(cmd) == cli.Acts || cli.SideOf(cmd) == cli.Answers
 		for _, name := range append([]string{cmd.Name()}, cmd.Aliases...) {
 			words[len(words)-1] = name
 			if shell.OwnCommand(words) != person {
-				t.Errorf("%q is on the side %q; shell.OwnCommand says %v", words, sideOf(cmd), !person)
+				t.Errorf("%q is on the side %q; shell.OwnCommand says %v", words, cli.SideOf(cmd), !person)
 			}
 		}
 	})

@@ -21,5 +21,5 @@ func main() {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(softLimit)
 	}
-	os.Exit(newApp().main(os.Args[1:]))
+	os.Exit(newApp(version).main(os.Args[1:]))
 }

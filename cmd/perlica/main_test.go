@@ -18,6 +18,7 @@ import (
 
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/provider/registry"
 )
@@ -28,13 +29,13 @@ func TestMain(m *testing.M) {
 	testscript.Main(withoutAgents{m}, map[string]func(){
 		"perlica": func() {
 			leaveAtOnce()
-			a := newApp()
-			a.system = cmp.Or(os.Getenv("TEST_SYSTEM"), a.system)
+			a := newApp(version)
+			a.System = cmp.Or(os.Getenv("TEST_SYSTEM"), a.System)
 			os.Exit(a.main(os.Args[1:]))
 		},
 		"imsg": func() { os.Exit(imsg(os.Args[1:])) },
 		"answers": func() {
-			if err := answerOften(newApp(), os.Args[1], os.Args[2], os.Args[3], os.Args[4]); err != nil {
+			if err := answerOften(newApp(version), os.Args[1], os.Args[2], os.Args[3], os.Args[4]); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}
@@ -45,7 +46,7 @@ func TestMain(m *testing.M) {
 // answerOften answers a question several times at once, when a line comes, and prints what came
 // of each.
 func answerOften(a *app, id, option, by, times string) error {
-	return a.writing(context.Background(), func(r *kernel.Runner, _ *place) error {
+	return a.Writing(context.Background(), func(r *kernel.Runner, _ *project.Project) error {
 		q, err := report.FindQuestion(context.Background(), &r.Log().Reader, id)
 		if err != nil {
 			return err

@@ -8,19 +8,21 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
 )
 
-func (a *app) versionCommand() *cobra.Command {
+func versionCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Annotations: reads.on(),
+		Use: "version", Annotations: cli.Reads.On(),
 		Short: "Print the version",
-		Args:  exactly(),
+		Args:  cli.Exactly(),
 		RunE: func(*cobra.Command, []string) error {
-			v := version
+			v := a.Version
 			if info, ok := debug.ReadBuildInfo(); ok && v == "devel" && info.Main.Version != "" && info.Main.Version != "(devel)" {
 				v = info.Main.Version
 			}
-			return a.write(func(w io.Writer) error {
+			return a.Write(func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "perlica %s (ACP protocol version %d, %s, %s/%s)\n", v, acp.ProtocolVersionNumber, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 				return err
 			})

@@ -38,7 +38,7 @@ func (l *line) key(e *Editor, k key) {
 	}
 }
 
-// Events are what is told while there is no prompt.
+// Events are what happens while there is no prompt.
 type Events struct {
 	Interrupt func()            // Ctrl-C
 	Typed     func(text string) // the line has changed; it is not shown by the editor

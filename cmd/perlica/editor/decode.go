@@ -35,7 +35,7 @@ const (
 	pasteBegin = "\x1b[200~"
 	pasteEnd   = "\x1b[201~"
 
-	// burst is how many bytes at once nobody types: terminals that do not mark what is pasted
+	// burst is more bytes at once than a person types: terminals that do not mark what is pasted
 	// are taken at their speed.
 	burst = 256
 	// burstWait is how long a burst may pause.
@@ -71,7 +71,7 @@ func (d *decoder) next(ctx context.Context, read readFunc) (key, error) {
 		if more {
 			wait = escWait
 			if len(d.buf) > 2 && strings.HasPrefix(pasteBegin, string(d.buf)) {
-				wait = pasteWait // a slow line; nobody types this
+				wait = pasteWait // a slow line; no person types this
 			}
 		}
 		b, err := read(ctx, wait)

@@ -164,7 +164,7 @@ func (e *Editor) read(ctx context.Context, prompt, text string) (string, error) 
 	e.in.open(ctx)
 	_, err := e.rl.Readline()
 	if err == nil {
-		<-ended // readline's goroutine has told its last
+		<-ended // readline's goroutine has reported its last
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -17,7 +17,7 @@ const (
 
 // pump is readline's standard input. It is closed but while a line is read, and after each
 // byte that may end one it waits until it is known whether it did: what follows belongs to
-// whoever comes next.
+// the next reader.
 type pump struct {
 	e *Editor
 
@@ -247,7 +247,7 @@ func usable(r rune) bool {
 	return r >= ' ' || r < 0 || r <= readline.CharCtrlZ
 }
 
-// listener is told by readline what the line has become, after each character.
+// listener hears from readline what the line has become, after each character.
 type listener struct{ e *Editor }
 
 func (l listener) OnChange(text []rune, pos int, r rune) ([]rune, int, bool) {

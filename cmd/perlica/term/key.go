@@ -62,7 +62,7 @@ var (
 // byte of a character for the others.
 const escDelay = 50 * time.Millisecond
 
-// pasteWait is how long the beginning of a marked paste waits for its rest: nobody types it.
+// pasteWait is how long the beginning of a marked paste waits for its rest: no person types it.
 const pasteWait = time.Second
 
 // errNothing is returned by input when the time was up.
@@ -132,7 +132,7 @@ func (k *Keys) Alone(ctx context.Context) (bool, error) {
 	}
 }
 
-// Read waits for what is typed and returns the bytes as they came, for whoever decodes them
+// Read waits for what is typed and returns the bytes as they came, for the code that decodes them
 // alone. With a wait that is not 0 it returns nothing when that has passed.
 func (k *Keys) Read(ctx context.Context, wait time.Duration) ([]byte, error) {
 	if b := k.buf; len(b) > 0 {

@@ -84,7 +84,7 @@ func (t *TTY) end() error {
 }
 
 // Restore gives the terminal back the mode it had before a running Session, for
-// whoever is about to end the process. Without a Session it does nothing.
+// the code that is about to end the process. Without a Session it does nothing.
 func (t *TTY) Restore() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,7 +100,7 @@ func (t *TTY) Restore() error {
 }
 
 // Aside gives the terminal back the mode it had before a running Session while f runs: another
-// program has it, or the process is stopped. Nobody may read keys meanwhile.
+// program has it, or the process is stopped. No goroutine may read keys until then.
 func (t *TTY) Aside(f func() error) error {
 	if err := t.Restore(); err != nil {
 		return err

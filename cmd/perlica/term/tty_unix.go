@@ -15,8 +15,8 @@ import (
 const ttyPath = "/dev/tty"
 
 // device is a terminal behind a descriptor of our own. It is not handed to the
-// runtime's poller, which cannot wait for /dev/tty everywhere; a pipe wakes whoever
-// waits instead.
+// runtime's poller, which cannot wait for /dev/tty everywhere; a pipe wakes the
+// waiting goroutine instead.
 type device struct {
 	fd           int
 	wakeR, wakeW int

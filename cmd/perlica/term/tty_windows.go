@@ -15,7 +15,7 @@ const ttyPath = "CONIN$"
 
 var readConsoleInput = windows.NewLazySystemDLL("kernel32.dll").NewProc("ReadConsoleInputW")
 
-// device is the console. An event wakes whoever waits for it.
+// device is the console. An event wakes the goroutine that waits for it.
 type device struct {
 	in, out, wake windows.Handle
 	high          uint16 // the first half of a character outside the basic plane

@@ -1,0 +1,171 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/export"
+	"github.com/perlica/perlica/cmd/perlica/markdown"
+	"github.com/perlica/perlica/cmd/perlica/selection"
+	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/command"
+)
+
+// take does what a line says and reports whether the chat is over.
+func (c *chat) take(line string) (leave bool) {
+	var agents []string
+	if o, _, ok := c.conv.Offers(); ok {
+		for _, a := range o.Commands {
+			agents = append(agents, a.Name)
+		}
+	}
+	l, err := command.Parse(line, agents...)
+	switch {
+	case err != nil:
+		c.a.Complain(err)
+		c.next = line
+	case l.Name != "":
+		return c.do(l)
+	default:
+		c.send(line, l.Text)
+	}
+	return false
+}
+
+// do carries a command out. Ctrl-C gives it up.
+func (c *chat) do(l command.Line) (leave bool) {
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	stop := signals.New(cancel)
+	c.under(stop, nil)
+	c.keys.begin(c.events(func() { cancel(context.Canceled) }, nil), c.hangup)
+	out, err := c.host.Do(ctx, l)
+	c.keys.end()
+	c.under(nil, nil)
+	givenUp := ctx.Err() != nil
+	cancel(nil)
+	if givenUp && errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("/%s was given up", l.Name)
+	}
+	if err != nil {
+		c.a.Complain(err)
+		return false
+	}
+	c.print(out.Text)
+	return c.effect(out)
+}
+
+// print shows what a command answers.
+func (c *chat) print(text string) {
+	if text == "" {
+		return
+	}
+	if c.dumb {
+		text = term.Sanitize(text) + "\n"
+	} else {
+		text = markdown.Render(text, c.styles, term.Width(c.a.Stderr))
+	}
+	_, _ = io.WriteString(c.a.Stderr, text) // a terminal that is gone is noticed elsewhere
+}
+
+// effect does the chat's part of a command.
+func (c *chat) effect(out command.Output) (leave bool) {
+	switch out.Effect {
+	case command.Exit:
+		return true
+	case command.Discard:
+		return c.discard()
+	case command.Thoughts:
+		c.thoughts = !c.thoughts
+		c.note(map[bool]string{true: "thoughts are shown", false: "thoughts are not shown"}[c.thoughts])
+	case command.Recall:
+		c.recall()
+	case command.Attach:
+		path := c.absolute(out.Path)
+		if !isFile(path) {
+			c.a.Complain(fmt.Errorf("%s is no file", out.Path))
+			return false
+		}
+		c.attached = append(c.attached, path)
+	case command.Export:
+		c.export(out.Path)
+	case command.Switch:
+		c.change(out)
+	case command.None:
+		if s, err := c.sessionOf(c.conv.Session()); err == nil {
+			c.session.Name = s.Name // it may have been saved
+		}
+	}
+	return false
+}
+
+// recall puts the last input back into the line, with the files that commands had attached to it;
+// those that its text names are attached by that.
+func (c *chat) recall() {
+	if c.last == "" {
+		c.note("nothing was sent yet")
+	}
+	c.next = c.last
+	for _, f := range c.with {
+		switch {
+		case !isFile(f):
+			c.note(c.relative(f) + " was attached and is gone")
+		case !slices.Contains(c.attached, f):
+			c.attached = append(c.attached, f)
+			c.note("attached again: " + c.relative(f))
+		}
+	}
+}
+
+// export writes the record of this session to a file that is not there yet.
+func (c *chat) export(path string) {
+	f := export.Flags{Filter: selection.Filter{Session: string(c.conv.Session())}, Out: c.absolute(path), Format: "jsonl"}
+	if _, err := os.Lstat(f.Out); err == nil {
+		c.a.Complain(exitcode.WithHint(fmt.Errorf("%s is there already", path), "choose another name; 'perlica session export -o' replaces files"))
+		return
+	}
+	if err := export.Write(c.ctx, c.a.App, &c.r.Log().Reader, c.p, f); err != nil {
+		c.a.Complain(err)
+	}
+}
+
+// change goes on in another session. Where that cannot be had, the chat stays where it is.
+func (c *chat) change(out command.Output) {
+	var s kernel.Session
+	if out.Session != "" {
+		if out.Session == c.conv.Session() {
+			c.note("this is the session that you are in")
+			return
+		}
+		var err error
+		if s, err = c.sessionOf(out.Session); err != nil {
+			c.a.Complain(err)
+			return
+		}
+	}
+	provider := out.Provider
+	if provider == "" {
+		provider = c.agent.ID
+	}
+	if err := c.enter(s, provider); err != nil {
+		c.a.Complain(err)
+	}
+}
+
+// discard takes the session off every list and leaves.
+func (c *chat) discard() bool {
+	id := c.conv.Session()
+	c.leaveConversation()
+	if err := c.r.DeleteSession(context.WithoutCancel(c.ctx), id); err != nil {
+		c.a.Complain(err)
+	}
+	c.note("the session is off every list; its events stay on the log")
+	c.turns = 0
+	return true
+}

@@ -1,0 +1,227 @@
+package chat
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/editor"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel/project"
+)
+
+// newEditor returns the line editor of the chat.
+func (c *chat) newEditor(keys *term.Keys) (*editor.Editor, error) {
+	history := c.historyFile()
+	past, err := history.Load()
+	if err != nil {
+		c.note("warning: the history of this project cannot be read: " + err.Error())
+	}
+	warned := false
+	o := editor.Options{
+		Out: c.a.Stderr, Dumb: c.dumb, Styles: c.styles, Past: past,
+		Size: func() (int, int) { return term.Width(c.a.Stderr), term.Height(c.a.Stderr) },
+		Keep: func(entry string) {
+			if err := history.Add(entry); err != nil && !warned {
+				warned = true
+				c.note("warning: the history of this project cannot be written: " + err.Error())
+			}
+		},
+		Complete: c.complete,
+		Edit:     c.editElsewhere,
+	}
+	if canSuspend {
+		o.Suspend = c.suspend
+	}
+	return editor.New(keys, o)
+}
+
+// workspaceKey names the workspace in the user's own files.
+func workspaceKey(p *project.Project) string {
+	sum := sha256.Sum256([]byte(p.Workspace.Root))
+	return hex.EncodeToString(sum[:8])
+}
+
+// paste turns the terminal's marking of pastes on or off.
+func (c *chat) paste(on bool) {
+	switch {
+	case c.dumb:
+	case on:
+		_, _ = io.WriteString(c.a.Stderr, "\x1b[?2004h")
+	default:
+		_, _ = io.WriteString(c.a.Stderr, "\x1b[?2004l")
+	}
+}
+
+// editElsewhere lets the user's own editor change a text.
+func (c *chat) editElsewhere(text string) (edited string, err error) {
+	program := c.a.Getenv("VISUAL")
+	if program == "" {
+		program = c.a.Getenv("EDITOR")
+	}
+	if program == "" {
+		return text, errors.New("VISUAL and EDITOR are not set")
+	}
+	f, err := os.CreateTemp("", "perlica-*.md")
+	if err != nil {
+		return text, err
+	}
+	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return text, err
+	}
+	c.paste(false)
+	defer c.paste(true)
+	err = c.tty.Aside(func() error {
+		// As git does it: the variable is a command of the shell, with arguments perhaps.
+		cmd := exec.Command("sh", "-c", program+` "$@"`, program, f.Name())
+		if runtime.GOOS == "windows" {
+			words := append(strings.Fields(program), f.Name())
+			cmd = exec.Command(words[0], words[1:]...)
+		}
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = c.a.Stdin, c.a.Stderr, c.a.Stderr
+		return cmd.Run()
+	})
+	if err != nil {
+		return text, err
+	}
+	b, err := os.ReadFile(f.Name())
+	if err == nil && len(b) > cli.MaxInput {
+		err = errors.New("the text is too long")
+	}
+	if err != nil {
+		return text, err
+	}
+	return strings.ToValidUTF8(string(b), "\ufffd"), nil
+}
+
+// chatKeys shares the terminal during a turn: what is typed is for the next line, until a
+// question is put.
+type chatKeys struct {
+	keys *term.Keys
+	edit *editor.Editor
+
+	mu     sync.Mutex // guards what follows
+	on     editor.Events
+	gone   func() // the terminal is
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// begin collects what is typed.
+func (k *chatKeys) begin(on editor.Events, gone func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.on, k.gone = on, gone
+	k.collect()
+}
+
+func (k *chatKeys) collect() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	k.cancel, k.done = cancel, done
+	on, gone := k.on, k.gone
+	go func() {
+		defer close(done)
+		_ = k.edit.Ahead(ctx, on) // it returns when ctx ends, or the terminal is gone
+		if ctx.Err() == nil {
+			gone()
+		}
+	}()
+}
+
+// end stops collecting.
+func (k *chatKeys) end() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.pause()
+}
+
+func (k *chatKeys) pause() {
+	if k.cancel != nil {
+		k.cancel()
+		<-k.done
+		k.cancel = nil
+	}
+}
+
+// CalmAfter is how long somebody who writes the next line pauses before a question takes the
+// keys: a letter of that line must not answer it, nor the rest of a paste.
+const CalmAfter = time.Second
+
+// calm waits until nothing has been typed for a while.
+func (k *chatKeys) calm(ctx context.Context) {
+	for ctx.Err() == nil {
+		rest := CalmAfter - k.edit.Quiet()
+		if rest <= 0 {
+			return
+		}
+		select {
+		case <-time.After(rest):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Session gives the keys to a question. What was typed for the next line stays; what is typed
+// between line and question belongs to neither.
+func (k *chatKeys) Session(f func(*term.Keys) error) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.cancel == nil {
+		return term.ErrClosed
+	}
+	k.pause()
+	defer k.collect()
+	if err := k.keys.Discard(); err != nil {
+		return err
+	}
+	return f(k.keys)
+}
+
+// isFile reports whether there is a file at path.
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// absolute is a path as the agent's directory has it.
+func (c *chat) absolute(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		return filepath.Join(c.p.Dirs.Home, rest)
+	}
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(c.dir(), path)
+}
+
+// relative is a path as a person would write it.
+func (c *chat) relative(path string) string {
+	if rel, err := filepath.Rel(c.dir(), path); err == nil && !strings.HasPrefix(rel, "..") {
+		return rel
+	}
+	return path
+}
+
+// dir is the agent's working directory.
+func (c *chat) dir() string {
+	if c.f.Cwd == "" {
+		return c.p.Dir
+	}
+	if filepath.IsAbs(c.f.Cwd) {
+		return c.f.Cwd
+	}
+	return filepath.Join(c.p.Dir, c.f.Cwd)
+}

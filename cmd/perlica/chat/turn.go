@@ -1,0 +1,160 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/dialog"
+	"github.com/perlica/perlica/cmd/perlica/editor"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/streamjson"
+	"github.com/perlica/perlica/policy"
+)
+
+// LongTurn is how long a turn takes whose end is announced.
+const LongTurn = 10 * time.Second
+
+// send gives the agent one input, which is what a line says, and shows what comes of it.
+func (c *chat) send(line, text string) {
+	if len(text) > cli.MaxInput || !utf8.ValidString(text) {
+		c.a.Complain(fmt.Errorf("the text is no UTF-8, or has more than %d bytes", cli.MaxInput))
+		return
+	}
+	files := slices.Clone(c.attached)
+	for _, f := range c.mentioned(text) {
+		if !slices.Contains(files, f) {
+			files = append(files, f)
+		}
+	}
+	for _, f := range files {
+		c.note("attached: " + c.relative(f))
+	}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.ctx))
+	defer cancel(nil)
+	stop := signals.New(cancel)
+	f := c.f.Flags
+	f.Thoughts = c.thoughts
+	say := dialog.NewPrinter(ctx, c.a.App, f, stop)
+	view := newChatView(c, say)
+	stop.Tell(say.Stopping)
+	asker := dialog.NewAskerAt(c.a.App, c.r, say, c.keys, "chat")
+	asker.Stop, asker.Suspend, asker.Calm = stop, c.suspend, c.keys.calm
+	t := kernel.Turn{
+		Input: kernel.Input{Text: text, Attachments: files, Source: "chat", Sender: cli.UserName(c.a.Getenv)},
+		Stop:  stop.First,
+		Show: func(n kernel.Notice) {
+			asker.Show(n)
+			view.show(n)
+		},
+	}
+	t.Permissions, t.AnswerIn = c.p.Answering(asker.Available(), f.WaitPermissions)
+	if t.Permissions == policy.ModeAllow && c.turns == 0 {
+		say.Note("--permissions allow: every ordinary command is allowed without asking; this is no sandbox")
+	}
+	c.under(stop, say.Status)
+	c.keys.begin(c.events(func() { stop.Stop(kernel.Stop{By: streamjson.ByUser, Why: "interrupted"}) }, say), c.hangup)
+	say.SetStatus("working")
+	if _, _, ready := c.conv.Offers(); !ready {
+		say.SetStatus("starting " + printing.OneLine(c.agent.ID))
+	}
+	res, err := c.conv.Run(ctx, t)
+	asker.Close()
+	c.keys.end()
+	c.under(nil, nil)
+	view.finish(res, err)
+	fmt.Fprintln(c.a.Stderr) // room before the next prompt
+	c.keep(line, res, err)
+}
+
+// keep keeps in mind the line that was sent, as it was typed: what stands behind two slashes is
+// no command when it comes back either. What was refused comes back into the line.
+func (c *chat) keep(line string, res kernel.Result, err error) {
+	if err != nil {
+		c.a.Complain(err)
+		var record *eventlog.WriteError
+		if errors.As(err, &record) {
+			c.note("nothing was sent")
+		}
+		c.next = line
+		return
+	}
+	c.last, c.with, c.attached = line, c.attached, nil
+	c.turns++
+	c.prompted = true
+	if res.Duration >= LongTurn && res.Stopped == nil {
+		c.notify("the turn is over")
+	}
+}
+
+// events are what happens at the keyboard during a turn.
+func (c *chat) events(interrupt func(), say *dialog.Printer) editor.Events {
+	return editor.Events{
+		Interrupt: interrupt,
+		Typed: func(text string) {
+			if say != nil {
+				say.SetTyped(strings.ReplaceAll(text, "\n", "⏎"))
+			}
+		},
+	}
+}
+
+// under says which turn is under way, or which command, and its status line.
+func (c *chat) under(s *signals.Stopper, line *term.Status) {
+	c.mu.Lock()
+	c.stop, c.line = s, line
+	c.mu.Unlock()
+	if s != nil && c.ctx.Err() != nil { // the signal came before
+		s.Stop(causeOf(c.ctx))
+	}
+}
+
+// cancelTurn stops the turn under way, if there is one.
+func (c *chat) cancelTurn(why kernel.Stop) bool {
+	c.mu.Lock()
+	s := c.stop
+	c.mu.Unlock()
+	if s != nil {
+		s.Stop(why)
+	}
+	return s != nil
+}
+
+// quit ends the chat: the turn under way is cancelled first.
+func (c *chat) quit(why kernel.Stop) {
+	c.cancel(&kernel.StoppedError{Stop: why})
+	c.cancelTurn(why)
+}
+
+// hangup is called when the terminal is gone.
+func (c *chat) hangup() { c.quit(kernel.Stop{By: streamjson.ByTerminated, Why: signals.HungUp}) }
+
+func causeOf(ctx context.Context) kernel.Stop {
+	var stopped *kernel.StoppedError
+	if errors.As(context.Cause(ctx), &stopped) {
+		return stopped.Stop
+	}
+	return kernel.Stop{By: streamjson.ByTerminated, Why: "the chat ended"}
+}
+
+// notify calls a person who may be looking elsewhere.
+func (c *chat) notify(text string) {
+	switch c.p.Config.Chat.Notify {
+	case "bell":
+		_, _ = io.WriteString(c.a.Stderr, "\a")
+	case "osc9":
+		if !c.dumb {
+			_, _ = io.WriteString(c.a.Stderr, "\x1b]9;perlica: "+printing.OneLine(text)+"\a")
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/provider/descent"
+)
+
+// A Side says what a process of an agent may do with a command. Each command has one, where it
+// is made; one without is refused to agents.
+type Side string
+
+const (
+	sideKey = "side"
+
+	// Reads changes nothing that a person decides.
+	Reads Side = "reads"
+	// Acts answers, grants, trusts, revokes, resolves, prunes, changes a key or a setting, or makes
+	// an input at another front end: it is refused.
+	Acts Side = "acts"
+	// Answers is acts, and who tried is on the record of the question.
+	Answers Side = "answers"
+	// Runs makes a run of its own, which is never looser than the agent's.
+	Runs Side = "runs"
+)
+
+// On is the annotation of a command of this side.
+func (s Side) On() map[string]string { return map[string]string{sideKey: string(s)} }
+
+// SideOf is the side of a command. What cobra makes itself changes nothing.
+func SideOf(cmd *cobra.Command) Side {
+	switch cmd.Root() {
+	case cmd, cmd.Parent():
+		if name := cmd.Name(); name == "help" || name == "completion" || name == cobra.ShellCompRequestCmd {
+			return Reads
+		}
+	default:
+		if cmd.Parent().Name() == "completion" {
+			return Reads
+		}
+	}
+	return Side(cmd.Annotations[sideKey])
+}
+
+// byAgentError refuses a command to a process of an agent.
+type byAgentError struct {
+	what  string
+	agent descent.Agent
+}
+
+func (e *byAgentError) Error() string {
+	return fmt.Sprintf("%s is refused: this process descends from %s, and only a person does that", e.what, e.agent)
+}
+
+// refusedToAgent is the error of a command that an agent's process may not use.
+func refusedToAgent(what string, agent descent.Agent) error {
+	return exitcode.WithHint(exitcode.Usage.With(&byAgentError{what, agent}), "do it in a terminal of your own, which no agent has started")
+}
+
+// Gate refuses a command that is on the person's side to a process of an agent.
+func (a *App) Gate(cmd *cobra.Command) error {
+	switch SideOf(cmd) {
+	case Reads, Runs, Answers:
+		return nil
+	}
+	return a.PersonOnly("'" + cmd.CommandPath() + "'")
+}
+
+// PersonOnly refuses what to a process that descends from an agent, unless all that it could touch
+// was made after that agent was started.
+func (a *App) PersonOnly(what string) error {
+	agent, ok, err := a.agentAbove()
+	switch {
+	case err != nil:
+		return exitcode.WithHint(exitcode.Usage.With(fmt.Errorf("%s is refused: %w", what, err)), "do it where /proc is mounted")
+	case ok:
+		return refusedToAgent(what, agent)
+	}
+	return needsTerminal(what)
+}
+
+// agentAbove returns the agent from which this process descends, if something that it may not
+// touch existed when that agent was started. It fails where the system should tell and does not.
+func (a *App) agentAbove() (agent descent.Agent, ok bool, err error) {
+	line, err := descent.Self()
+	if err != nil && a.System != "linux" {
+		err = nil // what is known is what the process says of itself
+	}
+	if agent, ok = line.Youngest(); err != nil || !ok {
+		return agent, false, err
+	}
+	return agent, a.existedBefore(agent.Top.Started), nil
+}
+
+// startSlack is how much earlier than it was the start of a process may be said to be: its number
+// of ticks is rounded down.
+const startSlack = 20 * time.Millisecond
+
+// existedBefore reports whether something of the user's state or of the project's record is as old
+// as that. What cannot be seen is.
+func (a *App) existedBefore(start time.Time) bool {
+	p, err := a.Locate(nil)
+	var problems config.Problems
+	if err != nil && !errors.As(err, &problems) || start.IsZero() {
+		return true
+	}
+	start = start.Add(startSlack)
+	for _, dir := range []string{p.Workspace.Dir(), p.Dirs.State, p.Dirs.Config} {
+		if !allBornAfter(dir, start) && !(ownHomeIsNew(a.Getenv("PERLICA_HOME")) && dir != p.Workspace.Dir()) {
+			return true
+		}
+	}
+	return false
+}
+
+// ownHomeIsNew reports whether the user's folders have a place of their own that is not there yet.
+func ownHomeIsNew(home string) bool {
+	_, err := os.Lstat(home)
+	return home != "" && errors.Is(err, fs.ErrNotExist)
+}
+
+// allBornAfter reports whether a folder and all that is in it, or, where it is not there yet, the
+// folder in which it would be made, was made after a time. A link leads elsewhere, so it is not.
+func allBornAfter(dir string, start time.Time) bool {
+	real, err := filepath.EvalSymlinks(dir)
+	if errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
+		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) { // else it is a link that leads nowhere
+			return bornAfter(nearest(filepath.Dir(dir)), start)
+		}
+	}
+	if err != nil {
+		return false
+	}
+	all := true
+	err = filepath.WalkDir(real, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // a file of a process that works there
+			return nil
+		}
+		if all = err == nil && d.Type()&fs.ModeSymlink == 0 && bornAfter(path, start); !all {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return all && err == nil
+}
+
+// nearest is the first folder at or above path that is there.
+func nearest(path string) string {
+	for {
+		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
+			return path
+		}
+		path = filepath.Dir(path)
+	}
+}
+
+func bornAfter(path string, start time.Time) bool {
+	at, ok := descent.Born(path)
+	return ok && at.After(start)
+}
+
+// Origin says which process gives an answer.
+func (a *App) Origin() *interaction.Origin {
+	line, _ := descent.Self() // what is known counts
+	o := &interaction.Origin{User: UserName(func(string) string { return "" }), Terminal: descent.Terminal()}
+	for i, p := range line.Processes {
+		q := interaction.Process{PID: p.PID, Name: p.Name}
+		if i == 0 {
+			o.Process = q
+		} else {
+			o.Ancestors = append(o.Ancestors, q)
+		}
+	}
+	if agent, ok, err := a.agentAbove(); err != nil {
+		o.Agent = "what cannot be seen: " + strings.TrimPrefix(err.Error(), "descent: ")
+	} else if ok {
+		o.Agent = agent.String()
+	}
+	return o
+}
+
+// Attended reports whether the terminal of this process may be a person's: an agent can make one.
+func (a *App) Attended() bool {
+	_, agent, err := a.agentAbove()
+	return err == nil && !agent
+}
+
+// needsTerminal refuses what a person does where no ancestors are shown and there is no terminal
+// that controls this process.
+func needsTerminal(what string) error {
+	if line, _ := descent.Self(); !line.Hidden { // an error was seen by agentAbove
+		return nil
+	}
+	tty, err := term.OpenTTY()
+	if err != nil {
+		return exitcode.WithHint(exitcode.Usage.With(fmt.Errorf("%s takes a terminal here: it cannot be seen whether this process descends from an agent", what)),
+			"do it in a terminal of your own")
+	}
+	return tty.Close()
+}
+
+// MayAnswer refuses an answer where it cannot be seen from which process this one descends.
+func (a *App) MayAnswer(r *kernel.Runner, q interaction.Question) error {
+	line, _ := descent.Self() // an error makes an origin that does not count
+	if !line.Partial || len(line.Agents) > 0 {
+		return nil
+	}
+	if err := r.Questions().Sees(q.Writer); err != nil {
+		return exitcode.WithHint(exitcode.Usage.With(err), "answer where the process that asked can be seen, outside of this container")
+	}
+	return needsTerminal("an answer")
+}
+
+// Limited makes the configuration of a run that an agent starts no looser than that agent's, and
+// says so.
+func (a *App) Limited(f map[string]string) (p *project.Project, warning string, err error) {
+	line, _ := descent.Self() // an error makes it hidden
+	hidden := a.System == "linux" && line.Hidden && needsTerminal("") != nil
+	if len(line.Agents) == 0 && !hidden {
+		p, err = a.Locate(f)
+		return p, "", err
+	}
+	if p, err = a.WithoutTrust(f); err != nil {
+		return p, "", err
+	}
+	limit, own := line.Limit(), p.Config.Permissions
+	if hidden {
+		limit = string(policy.ModeDeny)
+	}
+	if own == "" {
+		own = string(policy.ModeAsk) // at most: who answers is found later
+	}
+	if descent.Stricter(own, limit) != own {
+		p.Config.Permissions = limit
+		return p, fmt.Sprintf("this run is started by %s: its permissions are %q, as that agent's are, not %q", agentsOf(line), limit, own), nil
+	}
+	return p, fmt.Sprintf("this run is started by %s: its permissions are no looser than that agent's", agentsOf(line)), nil
+}
+
+func agentsOf(line descent.Line) string {
+	if agent, ok := line.Youngest(); ok {
+		return agent.String()
+	}
+	return "a process that cannot be seen"
+}

@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/logtrust"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/provider/registry"
+)
+
+// WithoutTrust is the configuration as it counts by what a person trusted, whatever the
+// environment says.
+func (a *App) WithoutTrust(settings map[string]string) (*project.Project, error) {
+	return a.locateAs(slices.DeleteFunc(slices.Clone(a.Environ), func(kv string) bool {
+		return strings.HasPrefix(kv, config.TrustVariable+"=")
+	}), settings)
+}
+
+// WriteLog shows what a person is to trust.
+func WriteLog(w io.Writer, l logtrust.Log, s term.Styles) error {
+	keys := "no checkpoint: nothing of it is signed"
+	if len(l.Keys) > 0 {
+		keys = strings.Join(l.Keys, ", ")
+	}
+	at := func(t time.Time) string { return t.Local().Format(time.DateTime) }
+	for _, row := range [][2]string{
+		{"log   ", l.Path}, {"name  ", l.Origin}, {"made  ", at(l.Made)},
+		{"newest", fmt.Sprintf("%s, event %d", at(l.Newest), l.Events)}, {"key   ", keys},
+	} {
+		if _, err := fmt.Fprintln(w, s.Dim(row[0]), printing.OneLine(row[1])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askToTrust asks once, at a terminal, whether the log that keeps a command from working is to be
+// trusted. It returns the error as it is where nothing can be asked.
+func (a *App) askToTrust(ctx context.Context, p *project.Project, unknown *logtrust.UnknownError, err error) error {
+	err = exitcode.WithHint(err, "read it: perlica log tail; check it: perlica log verify; use it: perlica log trust")
+	if !term.IsTerminal(a.Stdin) || !term.IsTerminal(a.Stderr) || !a.Attended() {
+		return err
+	}
+	fmt.Fprintln(a.Stderr, "perlica: "+term.Sanitize(unknown.Error()))
+	if werr := WriteLog(a.Stderr, unknown.Log, a.Styles(a.Stderr)); werr != nil {
+		return errors.Join(err, werr)
+	}
+	yes, cerr := a.Confirm(ctx, "Trust this log?")
+	if cerr != nil || !yes {
+		return errors.Join(err, cerr)
+	}
+	log, rerr := eventlog.OpenReader(ctx, unknown.Log.Path)
+	if rerr != nil {
+		return rerr
+	}
+	return errors.Join(p.KnownLogs().Trust(ctx, log, ""), log.Close())
+}
+
+// CompleteProviders gives shells the names of agents.
+func (a *App) CompleteProviders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	for _, k := range registry.All() {
+		names = append(names, k.ID+"\t"+k.Name)
+	}
+	if p, err := a.Locate(nil); err == nil {
+		for id := range p.Config.Providers {
+			names = append(names, id)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompleteSessions gives shells the sessions that are listed.
+func (a *App) CompleteSessions(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	err := a.ViewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *eventlog.Reader) error {
+		list, err := view.List(cmd.Context(), false)
+		for _, s := range list {
+			names = append(names, printing.SessionName(s, string(s.ID))+"\t"+printing.OneLine(s.Title))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// ViewingSessions calls f with the view of the context's sessions and its log, both open
+// for reading.
+func (a *App) ViewingSessions(ctx context.Context, f func(view *kernel.Sessions, log *eventlog.Reader) error) error {
+	return a.Reading(ctx, func(log *eventlog.Reader, p *project.Project) (err error) {
+		paths, err := p.Workspace.Context(p.Config.ContextID)
+		if err != nil {
+			return err
+		}
+		view, remove, err := OpenView(paths.Sessions, func(path string) (*kernel.Sessions, error) {
+			return kernel.OpenSessions(ctx, log, path)
+		})
+		if err != nil {
+			return err
+		}
+		defer remove()
+		defer func() { err = errors.Join(err, view.Close()) }()
+		return f(view, log)
+	})
+}
+
+// Writing calls f with the context open for writing.
+func (a *App) Writing(ctx context.Context, f func(r *kernel.Runner, p *project.Project) error) error {
+	p, err := a.Locate(nil)
+	if err != nil {
+		return err
+	}
+	r, done, err := a.Open(ctx, p)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(r, p), done())
+}
+
+// OpenView opens a view at its path or, where nothing can be written, builds it anew in a
+// temporary file. The returned function removes that; call it after the view's Close.
+func OpenView[T any](path string, open func(path string) (T, error)) (view T, remove func(), err error) {
+	view, err = open(path)
+	if !errors.Is(err, eventlog.ErrReadOnly) {
+		return view, func() {}, err
+	}
+	dir, terr := os.MkdirTemp("", "perlica-view-")
+	if terr != nil {
+		return view, func() {}, errors.Join(err, terr)
+	}
+	remove = func() { _ = os.RemoveAll(dir) } // a temporary directory
+	if view, err = open(filepath.Join(dir, filepath.Base(path))); err != nil {
+		remove()
+	}
+	return view, remove, err
+}
+
+// Locate finds the project and loads the configuration. With an error it returns what could be
+// found, for doctor and config.
+func (a *App) Locate(settings map[string]string) (*project.Project, error) {
+	return a.locateAs(a.Environ, settings)
+}
+
+// locateAs is locate as if the environment were environ.
+func (a *App) locateAs(environ []string, settings map[string]string) (*project.Project, error) {
+	if a.ContextFlag != "" {
+		if settings == nil {
+			settings = map[string]string{}
+		}
+		settings["context.default_id"] = a.ContextFlag
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return &project.Project{Config: &config.Config{}}, err
+	}
+	p, err := project.Find(dir, environ, settings)
+	p.Environ = a.Environ
+	var bad *config.ContextNameError
+	if a.ContextFlag != "" && errors.As(config.CheckContextName(a.ContextFlag), &bad) {
+		return p, exitcode.Usagef("--context %q: %s", bad.Name, bad.Reason)
+	}
+	return p, err
+}
+
+// LocateToRead is locate for commands that only read the record: a mistake in a file is
+// said, and does not keep the record from being read. One that leaves open which context is
+// meant does.
+func (a *App) LocateToRead() (*project.Project, error) {
+	p, err := a.Locate(nil)
+	var problems config.Problems
+	if !errors.As(err, &problems) {
+		return p, err
+	}
+	for _, problem := range problems {
+		if problem.Line == 0 || problem.Key == "" || problem.Key == "context.default_id" {
+			return p, err
+		}
+	}
+	fmt.Fprintf(a.Stderr, "perlica: warning: the configuration has mistakes, see 'perlica config check': %s\n", term.Sanitize(problems[0].Error()))
+	return p, nil
+}
+
+// Open opens the context's log for work. The returned function closes what was opened.
+func (a *App) Open(ctx context.Context, p *project.Project) (*kernel.Runner, func() error, error) {
+	r, done, err := p.Open(ctx, a.Version)
+	var unknown *logtrust.UnknownError
+	if errors.As(err, &unknown) {
+		if err = a.askToTrust(ctx, p, unknown, err); err == nil {
+			r, done, err = p.Open(ctx, a.Version)
+		}
+	}
+	if err != nil {
+		return nil, nil, exitcode.InLog(err)
+	}
+	return r, done, nil
+}
+
+// Reader opens the context's log read-only. There is none before the first run.
+func (a *App) Reader(ctx context.Context, p *project.Project) (*eventlog.Reader, config.ContextPaths, error) {
+	r, paths, err := p.OpenReader(ctx)
+	if errors.As(err, &project.NoLogError{}) {
+		err = exitcode.WithHint(err, "the first 'perlica run' makes it")
+	}
+	return r, paths, MayNotRead(err, paths.EventLog)
+}
+
+// MayNotRead says of an error that the system does not let this user read the log: no write
+// was asked for.
+func MayNotRead(err error, path string) error {
+	if !errors.Is(err, eventlog.ErrReadOnly) && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return exitcode.WithHint(fmt.Errorf("the event log cannot be opened for reading: %s", path),
+		"whose it is can read it; in a folder that you may not write, you can while no process has it open")
+}
+
+// OrNone makes an empty answer of it that there is no log yet: for commands that list what there
+// is now, of which there is none. It is said, because --context may name another than was meant.
+func (a *App) OrNone(err error) error {
+	var none project.NoLogError
+	if !errors.As(err, &none) {
+		return err
+	}
+	a.Note(none.Error())
+	return nil
+}
+
+// Reading calls f with the context's log, open for reading.
+func (a *App) Reading(ctx context.Context, f func(log *eventlog.Reader, p *project.Project) error) (err error) {
+	p, err := a.LocateToRead()
+	if err != nil {
+		return err
+	}
+	log, _, err := a.Reader(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	return f(log, p)
+}

@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/perlica/perlica/eventlog"
+)
+
+// TestOpenViewWhereNothingCanBeWritten: a view that cannot be kept is built elsewhere.
+func TestOpenViewWhereNothingCanBeWritten(t *testing.T) {
+	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "log.db"), eventlog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var used []string
+	open := func(path string) (*eventlog.View, error) {
+		used = append(used, path)
+		return eventlog.OpenView(t.Context(), &log.Reader, path, eventlog.Projection{Name: "test", Version: 1, Schema: `CREATE TABLE x (y) `})
+	}
+	view, remove, err := OpenView(filepath.Join(t.TempDir(), "no", "such", "folder", "x.db"), open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := view.Close(); err != nil {
+		t.Error(err)
+	}
+	remove()
+	if _, err := os.Stat(filepath.Dir(used[len(used)-1])); len(used) != 2 || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("opened %q; the last folder: %v", used, err)
+	}
+}

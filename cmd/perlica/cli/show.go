@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
+)
+
+// UserName names who answers and who asks.
+func UserName(getenv func(string) string) string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
+		if s := getenv(name); s != "" {
+			return s
+		}
+	}
+	return "user"
+}
+
+// Piped reports whether standard input is something to read: a pipe, a socket or a file.
+func (a *App) Piped() bool {
+	info, err := a.Stdin.Stat()
+	return err == nil && !term.IsTerminal(a.Stdin) && info.Mode()&os.ModeCharDevice == 0
+}
+
+// Confirm asks a question that one key answers. Only y is a yes.
+func (a *App) Confirm(ctx context.Context, question string) (yes bool, err error) {
+	noTerminal := exitcode.WithHint(exitcode.Usage.With(errors.New("there is no terminal to ask on")), "--yes answers in its place")
+	if !term.IsTerminal(a.Stderr) {
+		return false, noTerminal
+	}
+	tty, err := term.OpenTTY()
+	if err != nil {
+		return false, noTerminal
+	}
+	defer func() { _ = tty.Close() }() // read from only
+	fmt.Fprint(a.Stderr, a.Styles(a.Stderr).Bold(question)+" [y/N] ")
+	err = tty.Session(func(keys *term.Keys) error {
+		key, err := keys.Next(ctx)
+		yes = key.Kind == term.KeyRune && (key.Rune == 'y' || key.Rune == 'Y')
+		return err
+	})
+	fmt.Fprintln(a.Stderr, map[bool]string{true: "yes", false: "no"}[yes])
+	return yes, err
+}
+
+// ShownPath is a path as a person in the working directory would write it.
+func ShownPath(p *project.Project, path string) string {
+	rel, err := filepath.Rel(p.Dir, path)
+	if err != nil || !filepath.IsLocal(rel) {
+		return path
+	}
+	return rel
+}
+
+// PrintJSON prints one value, indented, for people and jq alike.
+func (a *App) PrintJSON(v any) error {
+	return a.Write(func(w io.Writer) error {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(v)
+	})
+}
+
+// Say prints one line that tells what was done.
+func (a *App) Say(format string, args ...any) error {
+	return a.Write(func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, term.Sanitize(fmt.Sprintf(format, args...)))
+		return err
+	})
+}
+
+// Styles is the style for what is printed to f.
+func (a *App) Styles(f *os.File) term.Styles { return term.NewStyles(a.Getenv, term.IsTerminal(f)) }
+
+// Note prints a line on standard error that is no error.
+func (a *App) Note(text string) {
+	_, _ = io.WriteString(a.Stderr, a.Styles(a.Stderr).Dim("perlica: "+term.Sanitize(text))+"\n") // there is no other place to say so
+}
+
+// IsDumb reports whether the terminal is one that cannot be drawn on.
+func IsDumb(a *App) bool { return a.Getenv("TERM") == "dumb" }
+
+// Complain prints an error and what to do about it.
+func (a *App) Complain(err error) {
+	styles := term.NewStyles(a.Getenv, term.IsTerminal(a.Stderr))
+	// A log that died says so once more when it is closed.
+	for i, line := range slices.Compact(strings.Split(strings.TrimRight(err.Error(), "\n"), "\n")) {
+		if i == 0 {
+			line = styles.Red("perlica:") + " " + term.Sanitize(line)
+		} else {
+			line = "  " + term.Sanitize(line)
+		}
+		fmt.Fprintln(a.Stderr, line)
+	}
+	if hint := exitcode.HintOf(err); hint != "" {
+		fmt.Fprintln(a.Stderr, styles.Dim("hint: "+term.Sanitize(hint)))
+	}
+}
+
+// Write is for what a command prints: an error of standard output ends it.
+func (a *App) Write(f func(w io.Writer) error) error {
+	if err := f(a.Stdout); err != nil && !signals.IsClosedPipe(err) {
+		return fmt.Errorf("standard output: %w", err)
+	}
+	return nil
+}
+
+// Aside says on standard error what does not count as it was written.
+func (a *App) Aside(c *config.Config) {
+	s := a.Styles(a.Stderr)
+	for _, lines := range []struct {
+		what  string
+		lines []string
+	}{
+		{"not trusted yet, left aside: ", c.Withheld},
+		{"warning: ", c.Warnings},
+	} {
+		for _, l := range lines.lines {
+			fmt.Fprintln(a.Stderr, s.Yellow("perlica: ")+term.Sanitize(lines.what+l))
+		}
+	}
+	if len(c.Withheld) > 0 {
+		fmt.Fprintln(a.Stderr, s.Dim("hint: 'perlica config trust' shows what it is, and asks"))
+	}
+}
+
+// MaxInput is the longest text that is taken.
+const MaxInput = 32 << 20
+
+// Progress shows on a terminal how far into a log something is, which may be one of which
+// nothing is known yet. done takes the line away; it may be called again.
+func (a *App) Progress(ctx context.Context, doing string, log *eventlog.Reader) (f func(int64), done func()) {
+	of := ""
+	if log != nil {
+		if size, _, err := log.Head(ctx); err == nil {
+			of = fmt.Sprintf(" of %d", size)
+		}
+	}
+	status := term.NewStatus(a.Stderr, term.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), term.SystemClock())
+	return func(seq int64) { status.Set(fmt.Sprintf("%s: event %d%s", doing, seq, of)) },
+		func() { _ = status.Close() } // a terminal that is gone shows nothing
+}

@@ -1,0 +1,258 @@
+// Package config holds the commands that show, change and trust the configuration.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/mattn/go-runewidth"
+	"github.com/pelletier/go-toml/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
+)
+
+// app is an invocation, with the commands of this package as its methods.
+type app struct{ *cli.App }
+
+// Command returns the command with those below it.
+func Command(a *cli.App) *cobra.Command { return (&app{a}).configCommand() }
+
+// InitCommand returns the command that makes a project's configuration.
+func InitCommand(a *cli.App) *cobra.Command { return (&app{a}).initCommand() }
+
+func (a *app) configCommand() *cobra.Command {
+	return cli.Group("config", "Show, check and trust the configuration",
+		`Flags count over the environment (PERLICA_*), that over the project's file, that over
+the user's file, and that over the defaults. All of it is optional.
+See docs/configuration.md.`,
+		a.configShowCommand(), a.configPathCommand(), a.configCheckCommand(), a.configTrustCommand())
+}
+
+func (a *app) configShowCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "show [KEY…]", Annotations: cli.Reads.On(),
+		Short: "Show every value and where it comes from",
+		Long: `Show every key that has a value, the value, and the layer that set it. With arguments
+only these keys, and what lies below them. Secrets are masked.
+
+With a broken configuration the problems are printed, and what was valid of it; the exit
+code is 2.`,
+		Example: `  perlica config show
+  perlica config show runtime.logs providers.claude
+  perlica config show --json | jq -r '.values[] | select(.key == "permissions.mode").value'`,
+		ValidArgsFunction: a.completeKeys,
+		RunE:              func(_ *cobra.Command, args []string) error { return a.configShow(args, asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// configValue is a line of config show.
+type configValue struct {
+	Key    string `json:"key"`
+	Value  any    `json:"value"`
+	Origin string `json:"origin"`
+}
+
+// configReport is what config show and config check print as JSON.
+type configReport struct {
+	OK       bool            `json:"ok"`
+	Values   []configValue   `json:"values,omitempty"`
+	Project  *projectRecord  `json:"project,omitempty"`
+	Problems []problemRecord `json:"problems"`
+	Withheld []string        `json:"withheld"`
+	Notes    []string        `json:"notes"`
+	Warnings []string        `json:"warnings"`
+}
+
+// problemRecord is config.Problem as JSON.
+type problemRecord struct {
+	Source  string `json:"source"`
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Key     string `json:"key"`
+	Reason  string `json:"reason"`
+	Nearest string `json:"nearest"`
+}
+
+// projectRecord is config.Project as JSON.
+type projectRecord struct {
+	Digest  string `json:"digest"`
+	Trusted bool   `json:"trusted"`
+}
+
+// load is locate for commands that look at a configuration that may be broken.
+func (a *app) load() (*project.Project, config.Problems, error) {
+	p, err := a.Locate(nil)
+	var problems config.Problems
+	if errors.As(err, &problems) {
+		err = nil
+	}
+	return p, problems, err
+}
+
+func newConfigReport(c *config.Config, problems config.Problems) configReport {
+	list := func(s []string) []string { return append([]string{}, s...) }
+	r := configReport{
+		OK: len(problems) == 0, Problems: []problemRecord{},
+		Withheld: list(c.Withheld), Notes: list(c.Notes), Warnings: list(c.Warnings),
+	}
+	for _, p := range problems {
+		r.Problems = append(r.Problems, problemRecord{p.Source, p.Line, p.Column, p.Key, p.Reason, p.Nearest})
+	}
+	return r
+}
+
+// broken is the error of a command that has shown what could be shown.
+func broken(problems config.Problems) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	return exitcode.Usage.With(problems)
+}
+
+func (a *app) configShow(keys []string, asJSON bool) error {
+	p, problems, err := a.load()
+	if err != nil {
+		return err
+	}
+	values, err := selectValues(p.Config.Values(), keys)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		r := newConfigReport(p.Config, problems)
+		r.Project = &projectRecord{p.Config.Project.Digest, p.Config.Project.Trusted}
+		for _, v := range values {
+			r.Values = append(r.Values, configValue{v.Key, plainValue(v.Value), v.Origin})
+		}
+		if err := a.PrintJSON(r); err != nil {
+			return err
+		}
+		return exitcode.Quietly(broken(problems))
+	}
+	if err := a.Write(func(w io.Writer) error { return writeValues(w, values, a.Styles(a.Stdout)) }); err != nil {
+		return err
+	}
+	a.Aside(p.Config)
+	return broken(problems)
+}
+
+// writeValues prints values as they could stand in a file, to the byte: a grid would touch
+// their spaces.
+func writeValues(w io.Writer, values []config.Value, s term.Styles) error {
+	const widest = 32 // a longer value pushes its origin to the right
+	keys, literals := 0, 0
+	for _, v := range values {
+		keys = max(keys, len(v.Key))
+		if n := runewidth.StringWidth(v.Value); n <= widest {
+			literals = max(literals, n)
+		}
+	}
+	for _, v := range values {
+		line := runewidth.FillRight(v.Key, keys) + " = " + runewidth.FillRight(v.Value, literals) + "  "
+		if _, err := fmt.Fprintln(w, line+s.Dim(v.Origin)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// selectValues returns the values of the keys and of what lies below them.
+func selectValues(all []config.Value, keys []string) ([]config.Value, error) {
+	if len(keys) == 0 {
+		return all, nil
+	}
+	var found []config.Value
+	for _, key := range keys {
+		n := len(found)
+		for _, v := range all {
+			if rest, ok := strings.CutPrefix(v.Key, key); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+				found = append(found, v)
+			}
+		}
+		if len(found) == n {
+			return nil, exitcode.WithHint(fmt.Errorf("no key %q has a value", key), "'perlica config show' lists them all")
+		}
+	}
+	return found, nil
+}
+
+// plainValue is a TOML literal as JSON has it.
+func plainValue(literal string) any {
+	var v struct{ V any }
+	if err := toml.Unmarshal([]byte("v = "+literal), &v); err != nil {
+		return literal
+	}
+	return v.V
+}
+
+func (a *app) configCheckCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "check", Annotations: cli.Reads.On(),
+		Short: "Check the configuration; exit code 2 if it is broken",
+		Long: `Check all files and the environment. Every mistake is printed, with its file and line
+and the nearest key that exists. Also printed: keys that are accepted and do nothing,
+what is probably not meant, and what the project's file may not do before it is trusted.`,
+		Example: `  perlica config check && perlica run "…"`,
+		Args:    cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(*cobra.Command, []string) error { return a.configCheck(asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) configCheck(asJSON bool) error {
+	p, problems, err := a.load()
+	if err != nil {
+		return err
+	}
+	p.Config.Warnings = append(p.Config.Warnings, p.Resolver().Warnings()...)
+	if asJSON {
+		if err := a.PrintJSON(newConfigReport(p.Config, problems)); err != nil {
+			return err
+		}
+		return exitcode.Quietly(broken(problems))
+	}
+	return errors.Join(a.Write(func(w io.Writer) error {
+		for _, lines := range []struct {
+			what  string
+			lines []string
+		}{
+			{"note", p.Config.Notes}, {"warning", p.Config.Warnings}, {"not trusted yet, left aside", p.Config.Withheld},
+		} {
+			for _, l := range lines.lines {
+				if _, err := fmt.Fprintln(w, term.Sanitize(lines.what+": "+l)); err != nil {
+					return err
+				}
+			}
+		}
+		if len(problems) > 0 {
+			return nil
+		}
+		_, err := fmt.Fprintln(w, "The configuration is valid.")
+		return err
+	}), broken(problems))
+}
+
+// completeKeys gives a shell the keys that have a value.
+func (a *app) completeKeys(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	p, _, err := a.load()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var keys []string
+	for _, v := range p.Config.Values() {
+		keys = append(keys, v.Key+"\t"+term.Sanitize(v.Value))
+	}
+	return keys, cobra.ShellCompDirectiveNoFileComp
+}

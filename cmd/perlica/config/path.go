@@ -1,0 +1,99 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/mattn/go-runewidth"
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
+)
+
+func (a *app) configPathCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "path", Annotations: cli.Reads.On(),
+		Short: "Show which files are looked at, and where the record lies",
+		Example: `  perlica config path
+  perlica config path --json | jq -r '.paths[] | select(.name == "event log").path'`,
+		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(*cobra.Command, []string) error { return a.configPath(asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// namedPath is a file or folder and whether it is there.
+type namedPath struct {
+	Name   string `json:"name"`
+	Path   string `json:"path"`
+	Exists bool   `json:"exists"`
+}
+
+func (a *app) configPath(asJSON bool) error {
+	p, _, err := a.load() // what is in the files does not matter
+	if err != nil {
+		return err
+	}
+	if a.ContextFlag != "" {
+		if err := config.CheckContextName(a.ContextFlag); err != nil {
+			return err
+		}
+	}
+	paths, err := pathsOf(p)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.PrintJSON(struct {
+			Workspace string      `json:"workspace"`
+			Exists    bool        `json:"exists"`
+			Context   string      `json:"context"`
+			Paths     []namedPath `json:"paths"`
+		}{p.Workspace.Dir(), p.Workspace.Exists, p.Config.ContextID, paths})
+	}
+	s := a.Styles(a.Stdout)
+	return a.Write(func(w io.Writer) error {
+		for _, f := range paths {
+			line := runewidth.FillRight(f.Name, 16) + term.Sanitize(f.Path)
+			if !f.Exists {
+				line += s.Dim("  (not there)")
+			}
+			if _, err := fmt.Fprintln(w, line); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// pathsOf are the files that are looked at and written.
+func pathsOf(p *project.Project) ([]namedPath, error) {
+	ctx, err := p.Workspace.Context(p.Config.ContextID)
+	if err != nil {
+		return nil, err
+	}
+	list := []namedPath{
+		{Name: "user file", Path: p.Dirs.ConfigFile()},
+		{Name: "project file", Path: p.Workspace.ConfigFile()},
+		{Name: "system prompt", Path: p.Workspace.SystemPromptFile()},
+		{Name: "context", Path: ctx.Dir},
+		{Name: "event log", Path: ctx.EventLog},
+		{Name: "sessions", Path: ctx.Sessions},
+		{Name: "approvals", Path: ctx.Approvals},
+		{Name: "debug trail", Path: ctx.Logs},
+		{Name: "locks", Path: ctx.Locks},
+		{Name: "state", Path: p.Dirs.State},
+		{Name: "sockets", Path: p.Dirs.Runtime},
+	}
+	for i := range list {
+		_, err := os.Stat(list[i].Path)
+		list[i].Exists = err == nil
+	}
+	return list, nil
+}

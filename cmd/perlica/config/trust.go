@@ -1,0 +1,107 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
+)
+
+func (a *app) configTrustCommand() *cobra.Command {
+	var yes, revoke bool
+	cmd := &cobra.Command{
+		Use: "trust", Annotations: cli.Acts.On(),
+		Short: "Let the project's own files count in full",
+		Long: `A project's files come with its repository. Until they are trusted they may only make
+things stricter: commands, environment lists, MCP servers, rules that allow and texts
+for the agent are left aside.
+
+This shows what would begin to count, and asks. Trust is for exactly these contents, in
+this place, by this user: after any change of the files it is asked for again. In CI,
+PERLICA_TRUST_PROJECT=1 does the same for one command.`,
+		Example: `  perlica config trust
+  perlica config trust --yes
+  perlica config trust --revoke`,
+		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if revoke {
+				return a.untrust()
+			}
+			return a.trust(cmd.Context(), yes)
+		},
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&revoke, "revoke", false, "take it back")
+	cmd.MarkFlagsMutuallyExclusive("yes", "revoke")
+	return cmd
+}
+
+func (a *app) trust(ctx context.Context, yes bool) error {
+	p, err := a.WithoutTrust(nil)
+	if err != nil {
+		return err
+	}
+	switch {
+	case p.Config.Project.Digest == "":
+		return exitcode.WithHint(fmt.Errorf("there is nothing to trust: %s does not exist", cli.ShownPath(p, p.Workspace.ConfigFile())), "'perlica init' makes it")
+	case p.Config.Project.Trusted:
+		return a.Say("%s is trusted already.", cli.ShownPath(p, p.Workspace.ConfigFile()))
+	}
+	if err := a.Write(func(w io.Writer) error { return writeWithheld(w, p, a.Styles(a.Stdout)) }); err != nil {
+		return err
+	}
+	if !yes {
+		if yes, err = a.Confirm(ctx, "Trust these files?"); err != nil {
+			return err
+		}
+	}
+	if !yes {
+		return exitcode.WithHint(exitcode.Failure.With(errors.New("not trusted")), "nothing was changed")
+	}
+	// What was shown is what is trusted: had the files changed in between, their digest
+	// would be another.
+	if err := config.Trust(p.Dirs, p.Workspace, p.Config.Project.Digest); err != nil {
+		return err
+	}
+	return a.Say("Trusted, until the files change.")
+}
+
+// writeWithheld shows what would begin to count.
+func writeWithheld(w io.Writer, p *project.Project, s term.Styles) error {
+	var b strings.Builder
+	if len(p.Config.Withheld) == 0 {
+		b.WriteString("The project's files loosen nothing: all of them counts already.\n")
+	} else {
+		b.WriteString("This would begin to count:\n")
+	}
+	for _, line := range p.Config.Withheld {
+		b.WriteString("  " + s.Yellow(term.Sanitize(line)) + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (a *app) untrust() error {
+	p, err := a.WithoutTrust(nil)
+	var problems config.Problems
+	if err != nil && !errors.As(err, &problems) { // trust can be taken back from a broken file
+		return err
+	}
+	trusted := p.Config.Project.Trusted
+	if err := config.Untrust(p.Dirs, p.Workspace); err != nil {
+		return err
+	}
+	if !trusted {
+		return a.Say("%s was not trusted.", cli.ShownPath(p, p.Workspace.ConfigFile()))
+	}
+	return a.Say("%s is no longer trusted.", cli.ShownPath(p, p.Workspace.ConfigFile()))
+}

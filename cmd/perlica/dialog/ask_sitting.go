@@ -1,0 +1,269 @@
+package dialog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/interaction/card"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/streamjson"
+)
+
+// sitting is a question at a terminal, from its first page to its answer or to Ctrl-Z.
+type sitting struct {
+	k    *Asker
+	q    interaction.Question
+	keys *term.Keys
+
+	width, height int // of the screen that pager is for
+	pager         *card.Pager
+}
+
+// run shows the question and reads keys until one of them is an answer that counts, or Ctrl-Z.
+func (s *sitting) run(ctx context.Context) error {
+	for {
+		if err := s.layOut(); err != nil {
+			return err
+		}
+		key, resized, err := s.next(ctx)
+		for !resized && err == nil {
+			var done bool
+			if done, err = s.press(ctx, key); done || err != nil {
+				return err
+			}
+			key, resized, err = s.next(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// screen is the size of the terminal. One that does not say is taken for the usual one.
+func (s *sitting) screen() (width, height int) {
+	width, height = term.Width(s.k.a.Stderr), term.Height(s.k.a.Stderr)
+	if width <= 0 {
+		width = 80
+	}
+	if height <= 0 {
+		height = 24
+	}
+	return width, height
+}
+
+// layOut begins at the first page, for the screen as it is now: what was seen on one of another
+// size does not count.
+func (s *sitting) layOut() error {
+	s.width, s.height = s.screen()
+	s.pager = card.NewPager(s.q, s.width, s.height, card.Hints{
+		Choose:    keysHint(s.q, s.k.AnswerTo != nil),
+		Turn:      "y goes on, v shows all, n or Esc no",
+		Small:     "This screen is too small: no yes can be given here, n or Esc is no.",
+		Elsewhere: "from elsewhere: perlica pending show " + printing.ShortID(s.q.ID),
+	})
+	return s.draw(true)
+}
+
+// draw shows the page. What was typed before it was there answers nothing.
+func (s *sitting) draw(first bool) error {
+	rows := s.pager.Draw()
+	s.k.say.Status.Print(func(w io.Writer) {
+		if first && len(rows) < s.height-1 {
+			_, _ = io.WriteString(w, "\n") // a terminal that is gone says so to its reader
+		}
+		_, _ = io.WriteString(w, printing.Drawn(rows, s.k.say.Styles))
+	})
+	return s.keys.Discard()
+}
+
+// next waits for a key, or until the terminal has another size.
+func (s *sitting) next(ctx context.Context) (key term.Key, resized bool, err error) {
+	changes, stop := signals.Resizes()
+	defer stop()
+	for {
+		if w, h := s.screen(); w != s.width || h != s.height {
+			return key, true, nil
+		}
+		key, err = s.nextUnless(ctx, changes)
+		w, h := s.screen()
+		switch {
+		case ctx.Err() != nil:
+			return key, false, ctx.Err()
+		case w != s.width || h != s.height:
+			return key, true, nil // a key was meant for what is not there any more
+		case errors.Is(err, context.Canceled):
+			continue
+		}
+		if err == nil && key.Kind == term.KeyRune {
+			alone, err := s.keys.Alone(ctx)
+			if err != nil {
+				return key, false, err
+			}
+			if !alone {
+				continue // a text that was pasted is no answer
+			}
+		}
+		return key, false, err
+	}
+}
+
+// nextUnless waits for a key until something comes over changes.
+func (s *sitting) nextUnless(ctx context.Context, changes <-chan os.Signal) (term.Key, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() {
+		select {
+		case <-changes:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	return s.keys.Next(ctx)
+}
+
+// press does what a key says and reports whether the question is done with here.
+func (s *sitting) press(ctx context.Context, key term.Key) (done bool, err error) {
+	switch {
+	case key.Kind == term.KeyCtrlZ:
+		return false, term.ErrSuspended
+	case key.Kind == term.KeyCtrlC:
+		s.k.Stop.Stop(kernel.Stop{By: streamjson.ByUser, Why: "interrupted at a question"})
+		return true, nil
+	case key.Kind == term.KeyEsc, isRune(key, 'n', 'N'):
+		o, ok := s.q.Refusal()
+		if ok {
+			return s.give(ctx, o)
+		}
+		if s.k.AnswerTo == nil {
+			// The agent offers no way to say no: the turn is cancelled instead.
+			s.k.Stop.Stop(kernel.Stop{By: streamjson.ByUser, Why: "refused, and the agent offers no way to refuse"})
+		}
+		return s.k.AnswerTo == nil, nil
+	case isRune(key, 'v', 'V'):
+		s.pager.All()
+		return false, s.draw(false)
+	case isRune(key, 'y', 'Y'):
+		o, ok := s.q.First("allow_once")
+		return s.choose(ctx, o, ok)
+	}
+	o, ok := byNumber(key, s.q)
+	if !ok {
+		return false, nil
+	}
+	return s.choose(ctx, o, true)
+}
+
+func isRune(key term.Key, runes ...rune) bool {
+	for _, r := range runes {
+		if key.Kind == term.KeyRune && key.Rune == r {
+			return true
+		}
+	}
+	return false
+}
+
+// choose takes an option. A yes turns the page until all that would run has been seen.
+func (s *sitting) choose(ctx context.Context, o interaction.Option, ok bool) (done bool, err error) {
+	switch {
+	case ok && !o.Allows():
+		return s.give(ctx, o)
+	case !s.pager.Ready():
+		s.pager.Turn()
+		return false, s.draw(false)
+	case !ok:
+		return false, nil
+	}
+	return s.give(ctx, o)
+}
+
+// give records the choice. A yes for good takes a second key, a yes to something dangerous the
+// word.
+func (s *sitting) give(ctx context.Context, o interaction.Option) (done bool, err error) {
+	answer := interaction.Answer{Option: o.ID, By: cli.UserName(s.k.a.Getenv), Where: s.k.where, Shown: s.pager.Shown(), Origin: s.k.a.Origin()}
+	if o.Always() {
+		if answer.Always, done, err = s.confirmed(ctx); !answer.Always || err != nil {
+			return done, err
+		}
+	}
+	if s.q.Word != "" && o.Allows() {
+		s.k.say.Status.Print(func(w io.Writer) {
+			fmt.Fprintf(w, "  Type %s and Enter to go on, Esc to go back: ", s.k.say.Styles.Bold(card.Line(s.q.Word, 0)))
+		})
+		answer.Text, err = s.keys.Line(ctx)
+		s.k.say.Status.Print(func(io.Writer) {}) // ends the line, if that has not happened yet
+		if errors.Is(err, term.ErrEscaped) || errors.Is(err, term.ErrInterrupted) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return s.k.record(ctx, s.q, answer)
+}
+
+// confirmed asks whether a yes for good is meant. Without one the question may be done with here
+// all the same.
+func (s *sitting) confirmed(ctx context.Context) (yes, done bool, err error) {
+	rows := card.Note("A yes for good: the agent will not ask again, and Perlica cannot limit what it takes this to cover. y: that is meant; any other key: back.", s.width)
+	s.k.say.Status.Print(func(w io.Writer) { _, _ = io.WriteString(w, printing.Drawn(rows, s.k.say.Styles)) }) // as in draw
+	if err := s.keys.Discard(); err != nil {
+		return false, false, err
+	}
+	key, resized, err := s.next(ctx)
+	switch {
+	case err != nil || resized: // the next look at the screen lays out anew
+		return false, false, err
+	case isRune(key, 'y', 'Y'):
+		return true, false, nil
+	case key.Kind == term.KeyCtrlC, key.Kind == term.KeyCtrlZ:
+		done, err = s.press(ctx, key)
+		return false, done, err
+	}
+	return false, false, s.draw(false)
+}
+
+// record puts an answer on the log and reports whether the question is done with here.
+func (k *Asker) record(ctx context.Context, q interaction.Question, answer interaction.Answer) (done bool, err error) {
+	if k.AnswerTo != nil {
+		answer.Where = "watch"
+		err = k.AnswerTo(context.WithoutCancel(ctx), q, answer)
+	} else {
+		err = k.r.Questions().Answer(context.WithoutCancel(ctx), q.ID, answer)
+	}
+	var taken *interaction.TakenError
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.As(err, &taken):
+		k.say.Note(taken.Error())
+		return true, nil
+	case errors.Is(err, interaction.ErrWord):
+		k.say.Note(err.Error())
+		return false, nil
+	case k.AnswerTo != nil:
+		k.say.Note("your answer does not count: " + err.Error())
+		return true, nil
+	}
+	return false, err
+}
+
+// byNumber is the option that a digit chooses. Questions with more than nine options are
+// answered by 'perlica pending choose'.
+func byNumber(key term.Key, q interaction.Question) (interaction.Option, bool) {
+	n, ok := key.Digit()
+	if !ok || n < 1 || n > len(q.Options) {
+		return interaction.Option{}, false
+	}
+	return q.Options[n-1], true
+}

@@ -1,0 +1,162 @@
+package dialog
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/interaction/card"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/streamjson"
+	"github.com/perlica/perlica/provider"
+)
+
+// Finish ends the output: the rest of the answer, the result, and what went wrong.
+func (p *Printer) Finish(res kernel.Result, err error) {
+	defer func() { _ = p.Status.Close() }() // a terminal that is gone shows nothing
+	if p.format != "text" {
+		rec := streamjson.NewResult(res, err, exitcode.ErrorType(err))
+		if p.format == "stream-json" {
+			p.n++
+			rec.N = &p.n
+		}
+		p.json(rec)
+	} else if err == nil {
+		if res.Replayed {
+			p.text(res.Text)
+		}
+		if p.Answer != nil && !p.Closed {
+			_ = p.Answer.Close() // writes the final newline; the terminal may be gone
+		}
+	}
+	p.Status.Clear()
+	if err == nil {
+		p.Explain(res)
+	}
+}
+
+// Explain says on standard error what is not a plain answer, and what to do.
+func (p *Printer) Explain(res kernel.Result) {
+	p.explainEnd(res)
+	if n := res.Permissions.Unanswered; n > 0 && res.Stopped == nil && res.Err == nil {
+		p.wrong(fmt.Sprintf("%s went unanswered for want of anybody to ask; the answer was no", printing.Count(n, "question")),
+			"--wait-permissions 10m leaves questions open for 'perlica pending'; --permissions or a [[policy.rule]] answers them")
+	}
+	for _, u := range res.Unasked {
+		p.explainUnasked(u)
+	}
+	if res.Replayed { // those of a turn were shown as they came
+		for _, w := range res.Warnings {
+			p.Note("warning: " + strings.Replace(w, "_", " ", 2))
+		}
+	}
+	switch {
+	case res.Replayed && res.Pruned:
+		p.Note("this input was called before, and no call was made; the recorded result was pruned")
+	case res.Replayed:
+		p.Note("this input was called before; this is the recorded result, and no call was made")
+	}
+}
+
+// wrong prints what went wrong, and what to do about it.
+func (p *Printer) wrong(text, hint string) {
+	rows := card.Marked("perlica: "+text, term.Width(p.a.Stderr))
+	p.Line(p.Styles.Red("perlica:") + strings.TrimPrefix(rows, "perlica:"))
+	if hint != "" {
+		p.Line(p.Styles.Dim("hint: " + term.Sanitize(hint))) // commands to be copied, and no words of an agent
+	}
+}
+
+// explainUnasked says which tool ran unasked.
+func (p *Printer) explainUnasked(u fact.UnaskedTool) {
+	text := fmt.Sprintf("%s (%s): %s", printing.OneLine(u.Title), cmp.Or(u.Kind, "of no kind"), printing.OneLine(u.Why))
+	if u.FreedBy != "" {
+		text += " (question " + printing.Short(string(u.FreedBy)) + ")"
+	}
+	if p.strict && u.FreedBy == "" {
+		p.wrong(text, "")
+	} else {
+		p.Note("warning: " + text)
+	}
+}
+
+// explainEnd says how a run ended that has no plain answer.
+func (p *Printer) explainEnd(res kernel.Result) {
+	show := "perlica log show " + string(res.Run)
+	switch {
+	case res.Outcome == kernel.OutcomeUnknown:
+		p.wrong("the outcome is unknown: "+printing.Message(res.Err), "the prompt may have been carried out; nothing is sent again by itself. What is known: "+show)
+	case res.Err != nil && res.Err.Type == provider.TypeAuth:
+		p.wrong(printing.Message(res.Err), printing.LoginHint(res.Provider))
+	case res.Err != nil:
+		p.wrong(printing.Message(res.Err), p.errorHint(res, show))
+	case res.Outcome == kernel.OutcomeProviderError:
+		p.wrong("the call failed; how is no longer on record", show)
+	case res.Stopped != nil && (res.Stopped.By == streamjson.ByPipe || res.Stopped.By == streamjson.ByOutput):
+		// A closed pipe ends quietly; any other fault is the run's error.
+	case res.Stopped != nil && res.Stopped.By == streamjson.ByTimeout:
+		p.wrong("stopped: "+res.Stopped.Why, "")
+	case res.Stopped != nil:
+		p.Note("stopped: " + res.Stopped.Why)
+	case res.StopReason == "refusal":
+		p.wrong(res.Provider+" refused to answer", "")
+	case res.StopReason == "max_tokens", res.StopReason == "max_turn_requests":
+		p.wrong("the answer is cut off: "+res.Provider+" reached its limit ("+res.StopReason+")", "")
+	}
+}
+
+// errorHint says what to do about a provider's error.
+func (p *Printer) errorHint(res kernel.Result, show string) string {
+	switch res.Err.Type {
+	case provider.TypeStart:
+		if exitcode.IsManyOpen(res.Err) {
+			return exitcode.HintOf(res.Err)
+		}
+		if p.adHoc {
+			return "--agent takes a program, by its path or as it is found on PATH, and its arguments"
+		}
+		return "see 'perlica provider show " + res.Provider + "'"
+	case provider.TypeTimeout:
+		if p.adHoc {
+			return "an agent that the configuration names can have other timeouts: see docs/agents.md"
+		}
+		return "providers." + res.Provider + ".acp.request_timeout and connect_timeout set how long to wait; 'perlica provider test " + res.Provider + "' tries it"
+	case provider.TypeRecord:
+		return "nothing more was sent; 'perlica doctor' says what is wrong with the log"
+	}
+	if res.Calls == 0 {
+		return "nothing was sent. The record: " + show
+	}
+	return "the record: " + show
+}
+
+// json prints one object on a line of its own.
+func (p *Printer) json(v any) {
+	if p.Closed {
+		return
+	}
+	w := bufio.NewWriter(p.raw)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	if err == nil {
+		err = w.Flush()
+	}
+	if err != nil {
+		p.outputFailed(err)
+	}
+}
+
+// emit prints a notice as one line of stream-json.
+func (p *Printer) emit(n kernel.Notice) {
+	line := streamjson.NewLine(n)
+	p.n++
+	line["n"] = p.n
+	p.json(line)
+}

@@ -1,0 +1,179 @@
+package dialog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/provider/process"
+)
+
+// Flags are the flags of run.
+type Flags struct {
+	Provider, Agent        string
+	Env                    []string
+	Session                string
+	Cont                   bool
+	InputID                string
+	File                   string
+	Attach                 []string
+	Cwd, Model, Mode       string
+	Permissions            string
+	WaitPermissions        time.Duration
+	Format                 string
+	Json, IgnoreClosedPipe bool
+	Thoughts               bool
+	Timeout                time.Duration
+	Wait, Strict           bool
+
+	Program string // the command, as it was typed
+	Empty   string // a flag that was given the empty string
+}
+
+// CheckFormat refuses an output format that there is none of.
+func (f Flags) CheckFormat() error {
+	switch f.Format {
+	case "text", "json", "stream-json":
+		return nil
+	}
+	return exitcode.Usagef("--output-format is text, json or stream-json, not %q", f.Format)
+}
+
+// Check refuses values that no later step would.
+func (f Flags) Check() error {
+	if f.Empty != "" { // a variable that is not set: without an id, for one, a second run would call again
+		return exitcode.Usagef("--%s is empty", f.Empty)
+	}
+	switch policy.Mode(f.Permissions) {
+	case "", policy.ModeAsk, policy.ModeReads, policy.ModeDeny, policy.ModeAllow:
+	default:
+		return exitcode.Usagef("--permissions is ask, reads, deny or allow, not %q", f.Permissions)
+	}
+	if f.Timeout < 0 {
+		return exitcode.Usagef("--timeout is negative: %s", f.Timeout)
+	}
+	if f.WaitPermissions < 0 {
+		return exitcode.Usagef("--wait-permissions is negative: %s", f.WaitPermissions)
+	}
+	if len(f.InputID) > 200 || !utf8.ValidString(f.InputID) || strings.ContainsFunc(f.InputID, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return exitcode.Usagef("--input-id is at most 200 bytes of UTF-8 without control characters")
+	}
+	if _, err := process.Environ(nil, f.Env); err != nil {
+		return exitcode.Usagef("--env: %w", err)
+	}
+	return nil
+}
+
+// ConfigFlags are the settings that the flags replace.
+func (f Flags) ConfigFlags() map[string]string {
+	flags := map[string]string{}
+	if f.Permissions != "" {
+		flags["permissions.mode"] = f.Permissions
+	}
+	return flags
+}
+
+// Choice is what the flags say of the agent.
+func (f Flags) Choice() (c project.Choice, err error) {
+	c = project.Choice{Provider: f.Provider, Command: f.Agent, Env: f.Env, Model: f.Model, Mode: f.Mode}
+	if f.Cwd != "" {
+		if c.Dir, err = filepath.Abs(f.Cwd); err != nil {
+			return c, err
+		}
+		if info, err := os.Stat(c.Dir); err != nil || !info.IsDir() {
+			return c, exitcode.Usagef("--cwd %s: no such directory", f.Cwd)
+		}
+	}
+	return c, nil
+}
+
+// Input is a text as what is to be answered.
+func (f Flags) Input(a *cli.App, text string) kernel.Input {
+	return kernel.Input{ID: event.InputID(f.InputID), Text: text, Attachments: f.Attach, Source: "run", Sender: cli.UserName(a.Getenv)}
+}
+
+// Find finds the session that -s or -c names; without either it is a new one.
+func (f Flags) Find(ctx context.Context, r *kernel.Runner) (s kernel.Session, err error) {
+	if f.Session == "" && !f.Cont {
+		return kernel.Session{}, nil
+	}
+	view, err := r.Sessions(ctx)
+	if err != nil {
+		return kernel.Session{}, exitcode.InLog(err)
+	}
+	defer func() { err = errors.Join(err, view.Close()) }()
+	if f.Cont {
+		s, err := view.Latest(ctx)
+		if errors.Is(err, kernel.ErrNoSession) {
+			err = exitcode.WithHint(fmt.Errorf("%w: nothing was run here yet", err), "leave out -c for a first session, or choose another log with --context")
+		}
+		return s, err
+	}
+	return view.Find(ctx, f.Session)
+}
+
+// ChooseAgent finds the agent that answers in a session.
+func (f Flags) ChooseAgent(ctx context.Context, p *project.Project, r *kernel.Runner, c project.Choice, s kernel.Session) (kernel.Agent, error) {
+	agent, err := p.Agent(c, s)
+	var gone *project.GoneError
+	var other *project.OtherAgentError
+	switch {
+	case errors.As(err, &gone):
+		err = exitcode.Usage.With(goneHint(ctx, r, f, s, err))
+	case errors.As(err, &other):
+		err = exitcode.WithHint(exitcode.Usage.With(err), "leave out -s and -c for a new session")
+	case err != nil:
+		err = exitcode.Usage.With(err)
+	}
+	return agent, err
+}
+
+// goneHint says how to go on with a session whose agent no configuration knows: it was
+// named with --agent. The record has its command line; only a person may start it again.
+func goneHint(ctx context.Context, r *kernel.Runner, f Flags, s kernel.Session, err error) error {
+	command, rerr := r.AgentCommand(ctx, s.ID)
+	switch {
+	case rerr != nil:
+		return errors.Join(err, rerr)
+	case len(command) == 0:
+		return exitcode.WithHint(err, "if it was begun with --agent, say --agent again")
+	case filepath.Base(command[0]) != s.Provider:
+		return exitcode.WithHint(err, "it was in the configuration: put it back there; its last command line was: %s", kernel.CommandLine(command))
+	}
+	return exitcode.WithHint(err, "it was begun with --agent; to go on with the same agent: %s",
+		kernel.CommandLine(append(strings.Fields(f.Program), "-s", printing.ShortSession(s), "--agent", kernel.CommandLine(command))))
+}
+
+// CompleteFlags gives shells the values of the flags of run, as far as a command has them.
+func CompleteFlags(a *cli.App, cmd *cobra.Command) {
+	fixed := func(values ...string) cobra.CompletionFunc {
+		return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+	}
+	for flag, f := range map[string]cobra.CompletionFunc{
+		"permissions":   fixed("ask", "reads", "deny", "allow"),
+		"output-format": fixed("text", "json", "stream-json"),
+		"provider":      a.CompleteProviders,
+		"session":       a.CompleteSessions,
+	} {
+		if cmd.Flags().Lookup(flag) == nil {
+			continue // the chat has fewer
+		}
+		if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
+			panic(fmt.Sprintf("completion of --%s: %v", flag, err)) // a flag that does not exist
+		}
+	}
+}

@@ -1,0 +1,301 @@
+package dialog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/interaction/card"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/streamjson"
+	"github.com/perlica/perlica/provider"
+)
+
+// Printer shows a run: the answer on standard output, everything else on standard error.
+// Its methods are called by one goroutine at a time.
+type Printer struct {
+	a        *cli.App
+	format   string
+	quiet    bool
+	thoughts bool
+	Styles   term.Styles
+	Status   *term.Status
+	stop     *signals.Stopper // stopped when standard output is closed
+
+	raw    io.Writer    // standard output
+	out    io.Writer    // of the answer; sanitized if it is a terminal
+	Answer *term.Writer // out, if it is a terminal
+	n      int          // of stream-json
+	Closed bool         // standard output is, or cannot be written
+	Failed error        // why, unless its reader went away
+
+	Tools   map[acp.ToolCallId]string // titles of tool calls that run
+	Waiting int                       // open questions
+
+	adHoc  bool // the agent is one of --agent
+	strict bool // a tool that ran unasked is an error
+
+	statusMu sync.Mutex // guards what follows, and which text comes last
+	stopped  bool       // the turn was asked to end
+	doing    string     // what the status line says
+	typed    string     // what the chat's user has typed since the turn began
+}
+
+// NewPrinter returns a printer for one run; a closed standard output stops it through stop.
+func NewPrinter(ctx context.Context, a *cli.App, f Flags, stop *signals.Stopper) *Printer {
+	p := &Printer{
+		a: a, format: f.Format, quiet: f.IgnoreClosedPipe, thoughts: f.Thoughts, stop: stop, adHoc: f.Agent != "", strict: f.Strict,
+		Styles: term.NewStyles(a.Getenv, term.IsTerminal(a.Stderr)),
+		Tools:  map[acp.ToolCallId]string{},
+	}
+	var width func() int
+	if !f.IgnoreClosedPipe && f.Format == "text" {
+		width = term.StatusWidth(a.Stderr, a.Getenv)
+	}
+	p.Status = term.NewStatus(a.Stderr, width, p.Styles, term.SystemClock())
+	p.raw = abortable(ctx, a.Stdout)
+	p.out = p.raw
+	if term.IsTerminal(a.Stdout) {
+		p.Answer = term.NewWriter(p.Status.Through(p.raw))
+		p.out = p.Answer
+	}
+	return p
+}
+
+// patientWriter waits for the reader of standard output, until its context ends: a reader
+// that has stopped must not keep a run from ending.
+type patientWriter struct {
+	ctx context.Context
+	f   *os.File
+}
+
+// abortable returns a writer to f that gives up when ctx is done. Files need no such thing.
+func abortable(ctx context.Context, f *os.File) io.Writer {
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		return f
+	}
+	return patientWriter{ctx, f}
+}
+
+func (w patientWriter) Write(b []byte) (int, error) {
+	type written struct {
+		n   int
+		err error
+	}
+	done := make(chan written, 1)
+	go func() { // ends with the process, if there is never a reader
+		n, err := w.f.Write(b)
+		done <- written{n, err}
+	}()
+	select {
+	case r := <-done:
+		return r.n, r.err
+	case <-w.ctx.Done():
+	}
+	select {
+	case r := <-done:
+		return r.n, r.err
+	case <-time.After(abortWait):
+		return 0, errNoReader
+	}
+}
+
+// abortWait is how long a reader may take when the run is being ended.
+const abortWait = 500 * time.Millisecond
+
+var errNoReader = errors.New("nobody reads it")
+
+// Note prints a line about the run, not of it.
+func (p *Printer) Note(text string) {
+	if p.quiet {
+		return
+	}
+	p.Line(p.Styles.Dim(card.Marked("perlica: "+text, term.Width(p.a.Stderr))))
+}
+
+// row makes a text of an agent's fit for a row of a terminal in which something stands beside it.
+func (p *Printer) row(text string, beside int) string {
+	if w := term.Width(p.a.Stderr); w > 0 {
+		return card.Line(text, max(w-beside, 1))
+	}
+	return printing.OneLine(text)
+}
+
+// Line prints a line on standard error, above the status line.
+func (p *Printer) Line(text string) {
+	p.Status.Print(func(w io.Writer) { fmt.Fprintln(w, text) })
+}
+
+// Show is the kernel's Show.
+func (p *Printer) Show(n kernel.Notice) {
+	if p.format == "stream-json" {
+		p.emit(n)
+		return
+	}
+	switch n := n.(type) {
+	case kernel.Started:
+		p.SetStatus(n.Provider + " is working")
+	case kernel.Updated:
+		p.update(n)
+	case kernel.Asked:
+		p.Waiting++
+		p.showStatus()
+	case kernel.Closed:
+		p.Waiting--
+		p.showStatus()
+		p.closedLine(n)
+	case kernel.Decided:
+		p.Note(fmt.Sprintf("%s: %s (%s)", n.Effect, printing.OneLine(n.Title), printing.OneLine(n.Why)))
+	case kernel.Blocked:
+		p.Note("refused: " + printing.OneLine(n.Method) + ": Perlica touches no files and runs no commands for an agent")
+	case kernel.Warned:
+		p.Note("warning: " + strings.ReplaceAll(n.Subtype, "_", " ") + ": " + printing.OneLine(n.Detail))
+	}
+}
+
+func (p *Printer) update(n kernel.Updated) {
+	switch {
+	case n.Kind == provider.AgentMessageChunk:
+		if p.format == "text" {
+			p.text(n.Text)
+		}
+	case n.Kind == provider.AgentThoughtChunk:
+		if p.thoughts && strings.TrimSpace(n.Text) != "" {
+			p.Line(p.Styles.Dim(term.Sanitize(strings.TrimRight(n.Text, "\n"))))
+		}
+		p.SetStatus("thinking")
+	case n.Tool != nil:
+		p.tool(*n.Tool)
+	}
+}
+
+// text prints a piece of the answer as it came.
+func (p *Printer) text(s string) {
+	if p.Closed || s == "" {
+		return
+	}
+	if _, err := io.WriteString(p.out, s); err != nil {
+		p.outputFailed(err)
+	}
+}
+
+// outputFailed stops the turn: the answer has no reader any more.
+func (p *Printer) outputFailed(err error) {
+	p.Closed = true
+	if signals.IsClosedPipe(err) {
+		p.stop.Stop(kernel.Stop{By: streamjson.ByPipe, Why: "standard output was closed"})
+		return
+	}
+	p.Failed = err
+	p.stop.Stop(kernel.Stop{By: streamjson.ByOutput, Why: "standard output: " + err.Error()})
+}
+
+func (p *Printer) tool(t provider.ToolCall) {
+	switch t.Status {
+	case acp.ToolCallStatusCompleted, acp.ToolCallStatusFailed:
+		if title, ok := p.Tools[t.ID]; ok && !p.quiet {
+			mark := p.Styles.Green("✓")
+			if t.Status == acp.ToolCallStatusFailed {
+				mark = p.Styles.Red("✗")
+			}
+			p.Line(mark + " " + p.Styles.Dim(p.row(title, 2)))
+		}
+		delete(p.Tools, t.ID)
+	default:
+		if t.Title != "" || p.Tools[t.ID] == "" {
+			p.Tools[t.ID] = t.Title
+		}
+	}
+	p.showStatus()
+}
+
+// SetStatus says what the run is doing, until it is being stopped.
+func (p *Printer) SetStatus(text string) {
+	p.statusMu.Lock()
+	defer p.statusMu.Unlock()
+	if !p.stopped {
+		p.doing = text
+		p.drawStatus()
+	}
+}
+
+// SetTyped shows what is being typed for the next prompt.
+func (p *Printer) SetTyped(text string) {
+	p.statusMu.Lock()
+	defer p.statusMu.Unlock()
+	p.typed = text
+	p.drawStatus()
+}
+
+// drawStatus sets the status line. The caller holds statusMu.
+func (p *Printer) drawStatus() {
+	if p.typed == "" {
+		p.Status.Set(p.doing)
+		return
+	}
+	p.Status.Set(p.doing + " ❯ " + p.typed)
+}
+
+// Stopping says that the turn was asked to end, and what can be done if it does not. It
+// may be called by any goroutine.
+func (p *Printer) Stopping() {
+	p.statusMu.Lock()
+	defer p.statusMu.Unlock()
+	p.stopped = true
+	p.doing = "stopping: waiting for the agent; Ctrl-C ends it at once"
+	p.drawStatus()
+}
+
+func (p *Printer) showStatus() {
+	switch {
+	case p.Waiting == 1:
+		p.SetStatus("a question waits for an answer")
+	case p.Waiting > 1:
+		p.SetStatus(fmt.Sprintf("%d questions wait for answers", p.Waiting))
+	case len(p.Tools) > 0:
+		for _, title := range p.Tools {
+			more := ""
+			if len(p.Tools) > 1 {
+				more = fmt.Sprintf(" (and %d more)", len(p.Tools)-1)
+			}
+			p.SetStatus("running: " + printing.OneLine(title) + more)
+			return
+		}
+	default:
+		p.SetStatus("working")
+	}
+}
+
+func (p *Printer) closedLine(n kernel.Closed) {
+	title := card.Line(n.Question.Title, 60) // a row of a terminal holds all of it
+	if n.Answer == nil {
+		why := strings.ReplaceAll(string(n.Reason), "_", " ")
+		if n.Question.Why != "" && n.Reason == interaction.Nobody {
+			why += "; " + printing.OneLine(n.Question.Why)
+		}
+		p.Note(fmt.Sprintf("no answer: %s (%s)", title, why))
+		return
+	}
+	for _, o := range n.Question.Options {
+		if o.ID == n.Answer.Option {
+			where := n.Answer.Where
+			if where == "pending" {
+				where = "with perlica pending" // alone it reads as if it still were
+			}
+			sign, word := card.Kind(o)
+			p.Note(fmt.Sprintf("%s %s, %s: %s (%s, %s)", sign, word, card.Line(o.Label, 40), title, n.Answer.By, where))
+		}
+	}
+}

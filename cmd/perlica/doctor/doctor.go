@@ -1,0 +1,153 @@
+// Package doctor is the command that looks at everything a run depends on.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/mattn/go-runewidth"
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel/checkup"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/report"
+	"github.com/perlica/perlica/kernel/streamjson"
+	"github.com/perlica/perlica/service"
+)
+
+// app is an invocation, with the commands of this package as its methods.
+type app struct{ *cli.App }
+
+// Command returns the command; setups says how the bridge's channels are set up.
+func Command(a *cli.App, setups func(*project.Project) []service.Setup) *cobra.Command {
+	return (&app{a}).doctorCommand(setups)
+}
+
+func (a *app) doctorCommand(setups func(*project.Project) []service.Setup) *cobra.Command {
+	var format string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "doctor", Annotations: cli.Reads.On(),
+		Short: "Check what runs depend on; exit code 1 if something is broken",
+		Long: `Check the configuration, the workspace, the disk, the event log and its views, runs that
+did not end, the agents, and the messaging bridge. Each result is ok, warn or fail, and
+says what to do.
+
+Nothing is changed: files are opened read-only, no run is recovered, no agent is started,
+and what is made to try whether a folder can be written is removed again.`,
+		Example: `  perlica doctor
+  perlica doctor --format json | jq '.checks[] | select(.status != "ok")'`,
+		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				format = "json"
+			}
+			if format != "text" && format != "json" {
+				return exitcode.Usagef("--format is text or json, not %q", format)
+			}
+			return a.doctor(cmd.Context(), setups, format == "json")
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "text", "the `format`: text or json")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
+	cmd.MarkFlagsMutuallyExclusive("json", "format")
+	cli.CompleteFlag(cmd, "format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// doctorReport is what doctor prints as JSON.
+type doctorReport struct {
+	Schema  int             `json:"schema"`
+	Version string          `json:"version"`
+	OK      bool            `json:"ok"`
+	Failed  int             `json:"failed"`
+	Warned  int             `json:"warned"`
+	Checks  []checkup.Check `json:"checks"`
+}
+
+func (a *app) doctor(ctx context.Context, setups func(*project.Project) []service.Setup, asJSON bool) error {
+	p, err := a.Locate(nil)
+	rep := doctorReport{Schema: streamjson.Schema, Version: a.Version, Checks: []checkup.Check{}}
+	var failed error
+	take := func(c checkup.Check) {
+		rep.Checks = append(rep.Checks, c)
+		switch c.Status {
+		case checkup.Fail:
+			rep.Failed++
+		case checkup.Warn:
+			rep.Warned++
+		}
+		if !asJSON && failed == nil {
+			failed = a.Write(func(w io.Writer) error { return writeCheck(w, c, a.Styles(a.Stdout)) })
+		}
+	}
+	checkup.Checkup{
+		Dirs: p.Dirs, Workspace: p.Workspace, Config: p.Config, Broken: err, Agents: p.Resolver(), Auditor: report.NewAuditor,
+	}.Run(ctx, take)
+	if err == nil {
+		a.checkBridge(ctx, p, setups(p), take)
+	}
+	rep.OK = rep.Failed == 0
+	if asJSON {
+		failed = a.PrintJSON(rep)
+	} else if failed == nil {
+		failed = a.Write(func(w io.Writer) error {
+			_, err := fmt.Fprintln(w, "\n"+rep.verdict())
+			return err
+		})
+	}
+	if failed == nil && !rep.OK {
+		failed = exitcode.Failure.With(nil)
+	}
+	return failed
+}
+
+// checkBridge looks at the messaging bridge. Its view is built in a temporary folder: nothing
+// in the project is changed.
+func (a *app) checkBridge(ctx context.Context, p *project.Project, setups []service.Setup, report func(checkup.Check)) {
+	c := service.Checkup{Lock: p.Workspace.Service().Lock, Setups: setups}
+	if log, _, err := a.Reader(ctx, p); err == nil { // else the log's own checks say why
+		defer func() { _ = log.Close() }() // read from only
+		if dir, err := os.MkdirTemp("", "perlica-view-"); err == nil {
+			defer func() { _ = os.RemoveAll(dir) }() // a temporary folder
+			if r, err := service.OpenRecords(ctx, log, filepath.Join(dir, "service_bridge.db"), p.Vouchers()); err == nil {
+				defer func() { _ = r.Close() }() // likewise
+				c.Records = r
+			}
+		}
+	}
+	c.Run(ctx, report)
+}
+
+func (r doctorReport) verdict() string {
+	switch {
+	case r.Failed > 0 && r.Warned > 0:
+		return fmt.Sprintf("%s broken, %s.", printing.Count(r.Failed, "thing"), printing.Count(r.Warned, "warning"))
+	case r.Failed > 0:
+		return fmt.Sprintf("%s broken.", printing.Count(r.Failed, "thing"))
+	case r.Warned > 0:
+		return fmt.Sprintf("Nothing is broken, %s.", printing.Count(r.Warned, "warning"))
+	}
+	return "Everything is in order."
+}
+
+// writeCheck prints one result, and below it what to do.
+func writeCheck(w io.Writer, c checkup.Check, s term.Styles) error {
+	mark := map[checkup.Status]string{checkup.OK: s.Green("ok  "), checkup.Warn: s.Yellow("warn"), checkup.Fail: s.Red("FAIL")}[c.Status]
+	const width = 20
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s%s\n", mark, runewidth.FillRight(c.Name, width), printing.OneLine(c.Detail))
+	if c.Hint != "" {
+		fmt.Fprintf(&b, "%*s%s\n", 6+width, "", s.Dim("hint: "+printing.OneLine(c.Hint)))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,267 @@
+// Package exitcode maps the errors of the command line to exit codes, and says what to do about them. No other
+// package names an exit code by its number.
+package exitcode
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/streamjson"
+	"github.com/perlica/perlica/provider"
+)
+
+// Code is the exit code of a process. The errors of a command line get theirs here and nowhere
+// else.
+type Code int
+
+// The exit codes; ARCHITECTURE.md says what each means to a script.
+const (
+	Failure     Code = 1
+	Usage       Code = 2 // or configuration
+	Timeout     Code = 3
+	Session     Code = 4 // there is none, or it is busy
+	Unanswered  Code = 5
+	Unknown     Code = 6 // the outcome
+	Log         Code = 7 // could not be written, and nothing was sent
+	Login       Code = 8
+	Strict      Code = 9
+	Interrupted Code = 130
+	Terminated  Code = 143
+)
+
+// Error ends the process with a code. Its error, if any, is printed first.
+type Error struct {
+	code Code
+	err  error
+}
+
+// With returns an error that ends the process with the code. err is printed first; nil: nothing is.
+func (c Code) With(err error) error { return &Error{c, err} }
+
+func (e *Error) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+// Unwrap returns the error that is printed.
+func (e *Error) Unwrap() error { return e.err }
+
+// Usagef marks an error as the fault of the command line.
+func Usagef(format string, args ...any) error {
+	return Usage.With(fmt.Errorf(format, args...))
+}
+
+// hinted adds what to do to an error that says what is wrong.
+type hinted struct {
+	error
+	hint string
+}
+
+func (h *hinted) Unwrap() error { return h.error }
+
+// WithHint adds a hint to an error.
+func WithHint(err error, format string, args ...any) error {
+	return &hinted{err, fmt.Sprintf(format, args...)}
+}
+
+// Of returns the exit code that an error of a command ends the process with, 0 for none, and
+// whether it is printed.
+func Of(err error) (code int, printed bool) {
+	var exit *Error
+	switch {
+	case err == nil:
+		return 0, false
+	case errors.As(err, &exit):
+		return int(exit.code), exit.err != nil
+	}
+	return int(codeOfFault(err)), true
+}
+
+// codeOfFault is the exit code of an error that has none of its own.
+func codeOfFault(err error) Code {
+	var problems config.Problems
+	var workspace *config.WorkspaceError
+	var context *config.ContextNameError
+	if errors.As(err, &problems) || errors.As(err, &workspace) || errors.As(err, &context) {
+		return Usage
+	}
+	return Failure
+}
+
+// OfStop is the exit code of a run that was stopped, 0 if that does not matter.
+func OfStop(s kernel.Stop) Code {
+	switch s.By {
+	case streamjson.ByUser, streamjson.ByPipe:
+		return Interrupted
+	case streamjson.ByTerminated:
+		return Terminated
+	case streamjson.ByTimeout:
+		return Timeout
+	case streamjson.ByOutput:
+		return Failure
+	}
+	return 0
+}
+
+// OfRun is the exit code of a run that has a result; the first that applies.
+func OfRun(res kernel.Result, strict bool) Code {
+	if res.Stopped != nil {
+		if code := OfStop(*res.Stopped); code != 0 {
+			return code
+		}
+	}
+	switch {
+	case res.Outcome == kernel.OutcomeUnknown:
+		return Unknown
+	case res.Err != nil && res.Err.Type == provider.TypeAuth:
+		return Login
+	case streamjson.Failed(res):
+		return Failure
+	case strict && len(res.Unasked) > res.Freed():
+		return Strict
+	case res.Permissions.Unanswered > 0:
+		return Unanswered
+	}
+	return 0
+}
+
+// OfRefusal is the exit code of a run that was not accepted, or whose log failed before
+// anything was sent.
+func OfRefusal(err error) Code {
+	var exit *Error
+	var log *logError
+	var write *eventlog.WriteError
+	var input *kernel.InputError
+	var other *kernel.InputConflictError
+	var stopped *kernel.StoppedError
+	switch {
+	case errors.As(err, &exit):
+		return exit.code
+	case errors.Is(err, kernel.ErrNoSession), errors.Is(err, kernel.ErrAmbiguous), errors.Is(err, kernel.ErrBusy), errors.Is(err, kernel.ErrInputRunning),
+		errors.Is(err, kernel.ErrPruning):
+		return Session
+	case errors.As(err, &log), errors.As(err, &write), errors.Is(err, eventlog.ErrClosed), errors.Is(err, eventlog.ErrCorrupt):
+		return Log
+	case errors.As(err, &input), errors.As(err, &other):
+		return Usage
+	case errors.As(err, &stopped):
+		return max(OfStop(stopped.Stop), Failure)
+	}
+	return codeOfFault(err)
+}
+
+// ErrorType is the type that the JSON of a run that was not accepted gives its error.
+func ErrorType(err error) provider.ErrorType {
+	switch OfRefusal(err) {
+	case Usage:
+		return "usage"
+	case Log:
+		return provider.TypeRecord
+	}
+	return "perlica"
+}
+
+// Quietly keeps an error's code and leaves out its words, which were printed as JSON.
+func Quietly(err error) error {
+	var exit *Error
+	if errors.As(err, &exit) {
+		return exit.code.With(nil)
+	}
+	return err
+}
+
+// HintIn is what to do about an error, as far as the error says it.
+func HintIn(err error) string {
+	var h *hinted
+	if errors.As(err, &h) {
+		return h.hint
+	}
+	return ""
+}
+
+// HintOf is what to do about an error, "" where that is not known.
+func HintOf(err error) string {
+	var agent *kernel.AgentError
+	if hint := HintIn(err); hint != "" {
+		return hint
+	}
+	if errors.As(err, &agent) {
+		return agent.Hint
+	}
+	return cmp.Or(hintOfLog(err), hintOfFault(err))
+}
+
+// hintOfFault knows what to do about the faults that any command can meet.
+func hintOfFault(err error) string {
+	switch {
+	case errors.Is(err, evidence.ErrKey):
+		return "'perlica doctor' says what is wrong with the key and what to do"
+	case errors.Is(err, kernel.ErrNoSession):
+		return "see 'perlica session list --all'"
+	case errors.Is(err, kernel.ErrPruning):
+		return "nothing was sent; --wait waits until it is done"
+	case errors.Is(err, kernel.ErrBusy):
+		return "--wait waits until it is free; 'perlica watch' follows it"
+	}
+	return ""
+}
+
+// hintOfLog knows what to do about the faults of a log, and of the disk under it.
+func hintOfLog(err error) string {
+	var linked *eventlog.LinkedError
+	var place *eventlog.PlaceError
+	switch {
+	case errors.As(err, &place):
+		return "move it away, if it is not yours: it may have come with the project"
+	case errors.Is(err, eventlog.ErrNoLocks):
+		return "a log needs a disk with working locks; on a network disk its lock service may be down"
+	case IsManyOpen(err):
+		return "raise the limit of open files (ulimit -n), or end what has so many open"
+	case errors.As(err, &linked):
+		return linked.Hint()
+	case errors.Is(err, eventlog.ErrMoved):
+		return "end what else works in its folder, then look at what is left of it: perlica log verify"
+	case errors.Is(err, eventlog.ErrFull), errors.Is(err, eventlog.ErrIO), errors.Is(err, syscall.ENOSPC):
+		const again = "see that the disk has room and is well, then try again"
+		if before := (*logError)(nil); errors.As(err, &before) {
+			return again + "; nothing was sent"
+		}
+		return again
+	case errors.Is(err, eventlog.ErrBusy):
+		return "another program holds the log open for writing; 'perlica doctor' says more"
+	case errors.Is(err, eventlog.ErrCorrupt), errors.Is(err, eventlog.ErrForeign):
+		return "move the file and the .anchor beside it away to start a new log, and keep them: 'perlica log verify FILE' says what is wrong with it, and a new log does not know which inputs were called"
+	case errors.Is(err, eventlog.ErrPart):
+		return "'perlica log tail' and 'perlica log show' read it; --context NAME chooses another log"
+	case errors.Is(err, eventlog.ErrNewer):
+		return "use the newer version of Perlica that wrote it, or --context NAME for another log"
+	case errors.Is(err, syscall.EROFS):
+		return "mount the file system for writing, or run in a folder on another one; what is on record can be read: perlica log tail"
+	case errors.Is(err, eventlog.ErrReadOnly), errors.Is(err, fs.ErrPermission):
+		return "make the folder writable, or run in another one; 'perlica doctor' says more"
+	}
+	return ""
+}
+
+// Before marks an error of the event log as one before anything was sent.
+type logError struct{ error }
+
+// Unwrap returns the log's error.
+func (e *logError) Unwrap() error { return e.error }
+
+// InLog marks an error of the event log before anything was sent.
+func InLog(err error) error { return &logError{err} }
+
+// IsManyOpen reports whether this process, or the machine, can open no more files.
+func IsManyOpen(err error) bool {
+	return errors.Is(err, eventlog.ErrManyOpen) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}

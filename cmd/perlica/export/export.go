@@ -1,0 +1,171 @@
+// Package export writes the record, or a part of it, in forms that others can check or read.
+package export
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/selection"
+	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/redact"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/project"
+)
+
+func formatNames() []string { return slices.Sorted(maps.Keys(exportFormats())) }
+
+// Flags are the flags of log export.
+type Flags struct {
+	selection.Filter // run, session, since and before of it
+	Out              string
+	raw              bool
+	Format           string
+}
+
+// Command is log export.
+func Command(a *cli.App) *cobra.Command {
+	var f Flags
+	cmd := &cobra.Command{
+		Use: "export", Annotations: cli.Reads.On(),
+		Short: "Write the log, or a part of it, so that others can check it",
+		Long: `Write the log, or some of its events, as JSON lines from which anybody can recompute
+the log's root, without the database and without Perlica: an event a line, and for what
+was not selected the few hashes that it takes. Where a signed checkpoint covers what is
+selected it is in the first line. See docs/export.md.
+
+The other formats are for reading and prove nothing: html is one self-contained page, otel
+OTLP traces in JSON lines by the conventions for generative AI, cloudevents a CloudEvents
+1.0 object for each event.
+
+A payload in which the redaction rules find a secret is withheld: its length and its hash
+are exported, its text is not. --raw exports it as it is. Only payloads are looked at,
+not the ids beside them, and no rule finds every secret.
+
+'perlica log import' makes a log of it again.
+
+Exit codes: 0 it was written; 1 it was not, or the log is damaged.`,
+		Example: `  perlica log export -o log.jsonl
+  perlica log export --run 1a2b3c4d -o run.jsonl
+  perlica log export --session my-session --since 7d | gzip > week.jsonl.gz`,
+		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return Run(cmd.Context(), a, f)
+		},
+	}
+	selection.AddReferences(a, cmd, &f.Filter)
+	AddFlags(cmd, &f)
+	return cmd
+}
+
+// AddFlags adds the flags that say how and where to an export goes.
+func AddFlags(cmd *cobra.Command, f *Flags) {
+	fl := cmd.Flags()
+	fl.StringVarP(&f.Out, "output", "o", "-", "write to this `file`, when all of it is right; - is standard output")
+	fl.BoolVar(&f.raw, "raw", false, "export payloads also where the redaction rules find a secret in them")
+	fl.StringVar(&f.Format, "format", "jsonl", "the `format`: "+strings.Join(formatNames(), ", "))
+	cli.CompleteFlag(cmd, "format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// Run is log export and session export.
+func Run(ctx context.Context, a *cli.App, f Flags) error {
+	if _, ok := exportFormats()[f.Format]; !ok {
+		return exitcode.WithHint(exitcode.Usagef("there is no format %q", f.Format), "there is %s", strings.Join(formatNames(), ", "))
+	}
+	left := "nothing was written"
+	if f.Out == "-" {
+		left = "what was written has no end"
+	}
+	return signals.Interruptible(ctx, left, func(ctx context.Context) error {
+		return a.Reading(ctx, func(log *eventlog.Reader, p *project.Project) error { return Write(ctx, a, log, p, f) })
+	})
+}
+
+// Write writes a part of a log that is open.
+func Write(ctx context.Context, a *cli.App, log *eventlog.Reader, p *project.Project, f Flags) error {
+	write := exportFormats()[f.Format]
+	q, err := f.Query(ctx, log, time.Now())
+	if err != nil {
+		return err
+	}
+	job := exportJob{log: log, version: a.Version, opt: eventlog.ExportOptions{
+		Selection: eventlog.Selection{Run: q.Run, Session: q.Session, Since: q.Since, Before: q.Before},
+	}}
+	if !f.raw {
+		// With a mistake in the configuration some of its patterns may be missing.
+		if _, err := a.Locate(nil); err != nil {
+			return exitcode.WithHint(err, "without all of its patterns less would be masked; --raw exports everything as it is")
+		}
+		redactor, err := p.Redactor()
+		if err != nil {
+			return err
+		}
+		job.mask = redactor.Text
+		job.opt.Mask = func(payload []byte) bool { return masked(redactor, payload) }
+	}
+	opt := &job.opt
+	progress, done := a.Progress(ctx, "exporting", log)
+	defer done()
+	if f.Out != "-" || !term.IsTerminal(a.Stdout) { // else its lines are progress enough
+		opt.Progress = progress
+	}
+	var got *eventlog.Exported
+	err = a.WriteTo(f.Out, func(w io.Writer) (err error) {
+		got, err = write(ctx, w, job)
+		return err
+	})
+	done()
+	if errors.Is(err, eventlog.ErrCorrupt) {
+		return exitcode.WithHint(err, "'perlica log verify' says what is wrong; a log that is damaged is not exported")
+	}
+	if err != nil {
+		return signals.IgnoreClosedPipe(err)
+	}
+	if got != nil {
+		a.Note("exported " + Tally(*got))
+	}
+	return nil
+}
+
+// Tally says how much of a log an export holds.
+func Tally(got eventlog.Exported) string {
+	text := fmt.Sprintf("%d of %s", got.Events, printing.Count(int(got.Size), "event"))
+	if got.Pruned > 0 {
+		text += fmt.Sprintf(", %d of them pruned", got.Pruned)
+	}
+	if got.Masked > 0 {
+		text += fmt.Sprintf(", %d withheld because a secret seems to be in them", got.Masked)
+	}
+	if !got.Signed {
+		text += "; no signed checkpoint covers them"
+	}
+	return text
+}
+
+// masked reports whether the redaction rules find something in a payload.
+func masked(redactor *redact.Redactor, payload []byte) bool {
+	if redactor.Changes(payload) {
+		return true
+	}
+	// The beginning of a line that was too long stands in base64, where no rule finds anything.
+	var line fact.OversizedLine
+	if !bytes.Contains(payload, []byte(`"head":"`)) || json.Unmarshal(payload, &line) != nil {
+		return false
+	}
+	text := string(line.Head)
+	return redactor.Text(text) != text
+}

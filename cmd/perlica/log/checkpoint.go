@@ -1,0 +1,177 @@
+package log
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/witness"
+)
+
+// witnessTimeout is how long a witness may take in all.
+const witnessTimeout = 30 * time.Second
+
+func (a *app) logCheckpointCommand() *cobra.Command {
+	var asJSON bool
+	var urls, keys []string
+	cmd := &cobra.Command{
+		Use: "checkpoint", Annotations: cli.Acts.On(),
+		Short: "Sign the log as it is now, and print the signed note",
+		Long: `Sign the tree over all events of the log with your key, store the signed note with the
+log and in the anchor beside it, and print it. The end of every run does the same.
+
+The note is a https://c2sp.org/tlog-checkpoint: the name of the log, the number of its
+events, the root of their tree, and the signature. A copy that lies where the log's owner
+cannot change it (a ticket, a chat, a git tag) proves later that nothing was rewritten or
+cut off: see docs/evidence.md.
+
+--witness hands the note to a https://c2sp.org/tlog-witness, a server of others that signs
+only what holds all it saw of this log before; what it signed is stored and printed. Only a
+checkpoint and hashes are sent, no event. Without --witness nothing is contacted.
+
+Exit codes: 0 signed, and by every witness; 1 not.`,
+		Example: `  perlica log checkpoint
+  perlica log checkpoint > checkpoint.txt
+  perlica log checkpoint --witness https://witness.example/w1 --witness-key 'witness.example+…'`,
+		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := witnesses(urls, keys)
+			if err != nil {
+				return err
+			}
+			return a.logCheckpoint(cmd.Context(), list, asJSON)
+		},
+	}
+	fl := cmd.Flags()
+	fl.BoolVar(&asJSON, "json", false, "print one JSON object")
+	fl.StringArrayVar(&urls, "witness", nil, "have the witness at this `URL` (its submission prefix) sign, too; may be repeated")
+	fl.StringArrayVar(&keys, "witness-key", nil, "a witness's verifier `KEY`; if one is given, only what such keys signed counts; may be repeated")
+	cli.CompleteFlag(cmd, "witness", cli.NoFiles)
+	cli.CompleteFlag(cmd, "witness-key", cli.NoFiles)
+	return cmd
+}
+
+// witnesses makes flags witnesses.
+func witnesses(urls, keys []string) (list []*witness.Witness, err error) {
+	known, err := verifiers(keys, "--witness-key")
+	if err != nil {
+		return nil, err
+	}
+	if len(urls) == 0 && len(keys) > 0 {
+		return nil, exitcode.Usagef("--witness-key is for --witness, and there is none")
+	}
+	for _, u := range urls {
+		if err := witness.CheckURL(u); err != nil {
+			return nil, exitcode.Usagef("--witness: %w", err)
+		}
+		list = append(list, &witness.Witness{URL: u, Keys: known})
+	}
+	return list, nil
+}
+
+// checkpointed is a checkpoint as log checkpoint prints it.
+type checkpointed struct {
+	Origin    string      `json:"origin"`
+	Size      int64       `json:"size"`
+	Root      string      `json:"root"` // base64
+	Note      string      `json:"note"`
+	Witnesses []witnessed `json:"witnesses,omitempty"`
+}
+
+// witnessed is what came of a witness.
+type witnessed struct {
+	URL   string `json:"url"`
+	OK    bool   `json:"ok"`
+	Error string `json:"error,omitempty"`
+}
+
+func (a *app) logCheckpoint(ctx context.Context, list []*witness.Witness, asJSON bool) (err error) {
+	p, err := a.LocateToRead()
+	if err != nil {
+		return err
+	}
+	there, _, err := a.Reader(ctx, p) // opening it for work would make one
+	if err != nil {
+		return err
+	}
+	if err := there.Close(); err != nil {
+		return err
+	}
+	r, done, err := a.Open(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	c, err := r.Log().Checkpoint(ctx)
+	switch {
+	case c.Size == 0 && err == nil:
+		return exitcode.WithHint(errors.New("the log is empty: there is nothing to sign"), "the first 'perlica run' fills it")
+	case err != nil && c.Note == "":
+		return err
+	case err != nil: // it is signed and stored
+		a.Note("warning: the checkpoint is not in the anchor beside the log: " + err.Error())
+	}
+	out := checkpointed{Origin: c.Origin, Size: c.Size, Root: c.Root.String()}
+	var failed error
+	for _, w := range list {
+		cosigned, werr := a.cosign(ctx, w, r.Log(), c)
+		entry := witnessed{URL: w.URL, OK: werr == nil}
+		if werr == nil {
+			c = cosigned
+		} else {
+			entry.Error = werr.Error()
+			failed = errors.Join(failed, werr)
+		}
+		out.Witnesses = append(out.Witnesses, entry)
+	}
+	out.Note = c.Note
+	if asJSON {
+		err = a.PrintJSON(out)
+	} else {
+		err = a.Write(func(w io.Writer) error {
+			_, err := io.WriteString(w, c.Note)
+			return err
+		})
+	}
+	if err == nil && failed != nil {
+		err = exitcode.WithHint(failed, "%s", witnessHint(failed))
+	}
+	return err
+}
+
+// cosign has a witness sign and stores what it signed.
+func (a *app) cosign(ctx context.Context, w *witness.Witness, log *eventlog.Log, c evidence.Checkpoint) (evidence.Checkpoint, error) {
+	ctx, cancel := context.WithTimeout(ctx, witnessTimeout)
+	defer cancel()
+	cosigned, err := w.Cosign(ctx, &log.Reader, c)
+	if err != nil {
+		return c, err
+	}
+	if len(w.Keys) == 0 {
+		a.Note(fmt.Sprintf("what %s signed was not checked: --witness-key does that", w.URL))
+	}
+	return cosigned, log.StoreCheckpoint(ctx, cosigned.Note)
+}
+
+// witnessHint says what to do about a witness that did not sign.
+func witnessHint(err error) string {
+	switch {
+	case errors.Is(err, witness.ErrUnknownLog), errors.Is(err, witness.ErrUnknownKey):
+		return "a witness signs for logs it was told of: give its operator what 'perlica log key show' prints, also after 'perlica log key rotate'"
+	case errors.Is(err, witness.ErrInconsistent), errors.Is(err, witness.ErrLarger):
+		return "the witness saw another log of this name: was the file put back from a copy, or changed? 'perlica log verify' says more"
+	case errors.Is(err, witness.ErrCosignature):
+		return "compare the key with the one that the witness's operator publishes"
+	case errors.Is(err, witness.ErrUnreachable):
+		return "the checkpoint itself is made; try again later"
+	}
+	return "is it the submission prefix of a https://c2sp.org/tlog-witness?"
+}

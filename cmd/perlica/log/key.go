@@ -1,0 +1,149 @@
+package log
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/kernel/project"
+)
+
+func (a *app) logKeyCommand() *cobra.Command {
+	return cli.Group("key", "Show or replace the key that signs checkpoints",
+		`Checkpoints of your logs are signed with an Ed25519 key of yours. It is made by the first
+run, in your own directories, where only you may read it. See docs/evidence.md.`,
+		a.logKeyShowCommand(), a.logKeyRotateCommand())
+}
+
+// shownKeys are keys as log key show prints them.
+type shownKeys struct {
+	File   string     `json:"file"`
+	Origin string     `json:"origin,omitempty"`
+	Keys   []shownKey `json:"keys"`
+}
+
+type shownKey struct {
+	Key     string `json:"key"`
+	Retired bool   `json:"retired"`
+}
+
+func (a *app) logKeyShowCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "show", Annotations: cli.Reads.On(),
+		Short: "Print the verifier keys of this context's log",
+		Long: `Print by which keys the checkpoints of this context's log can be verified: the one in use,
+and those that it replaced. They are no secret: give them to whoever checks checkpoints and
+proofs, by a way on which nobody can exchange them. The file that the command names is one:
+it holds the private key.
+
+A verifier key is made of the log's name, the key's id and the public key, as
+https://c2sp.org/signed-note has it. The same key signs all your logs, each under its name.`,
+		Example: `  perlica log key show
+  perlica log key show --json | jq -r '.keys[] | select(.retired | not).key'`,
+		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.Reading(cmd.Context(), func(log *eventlog.Reader, p *project.Project) error {
+				k, err := evidence.ReadKeys(p.Dirs.KeyDir())
+				if err != nil {
+					return err
+				}
+				shown, err := keysOf(cmd.Context(), log, k, p)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return a.PrintJSON(shown)
+				}
+				return a.Write(func(w io.Writer) error { return shown.write(w, a.Styles(a.Stdout)) })
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// keysOf puts together the verifier keys of a log.
+func keysOf(ctx context.Context, log *eventlog.Reader, k *evidence.Keys, p *project.Project) (s shownKeys, err error) {
+	s.File = evidence.KeyPath(p.Dirs.KeyDir())
+	if s.Origin, err = log.Origin(ctx); err != nil {
+		return s, err
+	}
+	if s.Origin == "" {
+		return s, exitcode.WithHint(errors.New("the log is empty: it has no name yet"), "the first 'perlica run' gives it one")
+	}
+	for i, key := range k.VerifierKeys(s.Origin) {
+		s.Keys = append(s.Keys, shownKey{Key: key, Retired: i > 0})
+	}
+	if len(s.Keys) == 0 {
+		return s, exitcode.WithHint(fmt.Errorf("there is no key yet: %s", s.File), "the next 'perlica run' makes it, or 'perlica log checkpoint'")
+	}
+	return s, nil
+}
+
+func (k shownKeys) write(w io.Writer, s term.Styles) error {
+	_, err := fmt.Fprintf(w, "%s %s\n%s %s\n", s.Dim("file   "), term.Sanitize(k.File), s.Dim("log    "), term.Sanitize(k.Origin))
+	for _, key := range k.Keys {
+		word := s.Green("in use ")
+		if key.Retired {
+			word = s.Dim("retired")
+		}
+		if err == nil {
+			_, err = fmt.Fprintln(w, word, term.Sanitize(key.Key))
+		}
+	}
+	return err
+}
+
+func (a *app) logKeyRotateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "rotate", Annotations: cli.Acts.On(),
+		Short: "Replace the key by a new one",
+		Long: `Make a new key for the checkpoints of all your logs. What the old one signed still counts
+here: its public half is kept. Its private half is gone, and with it the means to sign in
+its name.
+
+Whoever verifies your checkpoints elsewhere needs the new verifier key: 'perlica log key
+show' prints it.`,
+		Example: `  perlica log key rotate`,
+		Args:    cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := a.LocateToRead()
+			if err != nil {
+				return err
+			}
+			k, err := evidence.RotateKeys(p.Dirs.KeyDir())
+			if err != nil {
+				return err
+			}
+			if err := a.Say("There is a new key in %s.", evidence.KeyPath(p.Dirs.KeyDir())); err != nil {
+				return err
+			}
+			return a.sayVerifierKey(cmd.Context(), k)
+		},
+	}
+}
+
+// sayVerifierKey prints the verifier key of the context's log, if there is a log.
+func (a *app) sayVerifierKey(ctx context.Context, k *evidence.Keys) error {
+	err := a.Reading(ctx, func(log *eventlog.Reader, _ *project.Project) error {
+		name, err := log.Origin(ctx)
+		if err != nil || name == "" {
+			return err
+		}
+		return a.Say("By it %s is verified with\n  %s", name, k.VerifierKeys(name)[0])
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,209 @@
+package log
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/selection"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/report"
+)
+
+func (a *app) logOpenCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "open", Annotations: cli.Acts.On(),
+		Short: "List the runs without an outcome, or with an unknown one",
+		Long: `List the runs that wait for something: those under way, and those whose outcome is
+unknown and that nobody has judged yet. Of each it says what is known: whether the prompt
+was put on record, which happens just before it is written to the agent's pipe, and what
+came back.
+
+Runs whose process has died get their outcome first, as by the next 'perlica run': that it
+is unknown. Nothing is ever sent again. What became of such a run only a person can find
+out; 'perlica log resolve' puts the judgement on record and takes the run off this list.`,
+		Example: `  perlica log open
+  perlica log open --json | jq -r '.[] | select(.alive | not) | .run_id'`,
+		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.logOpen(cmd.Context(), asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+func (a *app) logOpen(ctx context.Context, asJSON bool) error {
+	list := []report.OpenRun{}
+	// Where there is no log there is no such run, and none is made to say so.
+	err := a.Reading(ctx, func(*eventlog.Reader, *project.Project) error { return nil })
+	if err == nil {
+		err = a.Writing(ctx, func(r *kernel.Runner, p *project.Project) error {
+			for _, end := range []func(context.Context) ([]kernel.Result, error){r.Recover, r.RecoverUnlisted} {
+				if _, err := end(ctx); err != nil {
+					return err
+				}
+			}
+			paths, err := p.Workspace.Context(p.Config.ContextID)
+			if err != nil {
+				return err
+			}
+			found, err := report.OpenRuns(ctx, &r.Log().Reader, paths.Locks)
+			list = append(list, found...)
+			return err
+		})
+	}
+	if err := a.OrNone(err); err != nil {
+		return err
+	}
+	if asJSON {
+		return a.PrintJSON(list)
+	}
+	if len(list) == 0 {
+		a.Note("no run is under way, and no outcome is unknown")
+		return nil
+	}
+	return a.Write(func(w io.Writer) error { return writeOpenRuns(w, a.Styles(a.Stdout), list) })
+}
+
+func writeOpenRuns(out io.Writer, s term.Styles, list []report.OpenRun) error {
+	w := bufio.NewWriter(out)
+	for i, o := range list {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		state := s.Red("outcome unknown")
+		if o.Alive {
+			state = s.Green("under way")
+		} else if o.Outcome == "" {
+			state = s.Yellow("no outcome yet")
+		}
+		fmt.Fprintf(w, "%s  %s\n", s.Bold("run "+printing.OneLine(printing.Short(o.Run))), state)
+		for _, f := range []struct{ name, value string }{
+			{"when", o.At.Local().Format(time.DateTime)},
+			{"session", printing.Short(o.Session)},
+			{"provider", o.Provider},
+			{"input", beginOf(o.Text)},
+			{"prompt", promptState(o)},
+			{"came", cameBack(o)},
+			{"asked", strings.Join(o.Questions, "; ")},
+			{"known", o.Known},
+		} {
+			if f.value != "" && (f.name != "known" || !o.Alive) {
+				fmt.Fprintf(w, "  %s %s\n", s.Dim(fmt.Sprintf("%-8s", f.name)), printing.OneLine(f.value))
+			}
+		}
+		if !o.Alive {
+			fmt.Fprintln(w, s.Dim("  judge it: perlica log resolve "+printing.Short(o.Run)+" --sent|--not-sent --note TEXT"))
+		}
+	}
+	return w.Flush()
+}
+
+// promptState says whether the prompt went to the agent.
+func promptState(o report.OpenRun) string {
+	switch {
+	case o.Sent:
+		return "put on record, to be written to the agent's pipe at once; whether it was read is not known"
+	case o.Pruned:
+		return "not known any more: payloads were removed"
+	case o.Alive:
+		return "not on record yet"
+	}
+	// It is recorded first, but written to disk with the next batch.
+	return "not on record; it can have left all the same, a tenth of a second before the end"
+}
+
+// cameBack says what the agent sent behind the prompt.
+func cameBack(o report.OpenRun) string {
+	if !o.Sent {
+		return ""
+	}
+	text := printing.Count(o.Lines, "line")
+	if o.Answered {
+		text += ", among them an answer"
+	}
+	if o.Arrived != "" {
+		text += "; the text so far: " + beginOf(o.Arrived)
+	}
+	return text
+}
+
+// beginOf is the beginning of a text, for a line.
+func beginOf(text string) string {
+	const most = 100
+	r := []rune(strings.Join(strings.Fields(text), " "))
+	if len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return string(r)
+}
+
+func (a *app) logResolveCommand() *cobra.Command {
+	var sent, notSent bool
+	var note string
+	cmd := &cobra.Command{
+		Use: "resolve RUN --sent | --not-sent --note TEXT", Annotations: cli.Acts.On(),
+		Short: "Put on record what became of a run whose outcome is unknown",
+		Long: `Put a person's judgement on record: whether the prompt of a run whose outcome is unknown
+was sent, and how that was found out. It changes nothing else: nothing is sent, and the
+input's id stays used. A later judgement takes the place of an earlier one; both stay on
+the log. RUN is named as for 'perlica log show'.`,
+		Example: `  perlica log resolve 1a2b3c4d --sent --note "the commit it made is there"
+  perlica log resolve job-17 --not-sent --note "the provider's list of requests has none"`,
+		Args: cli.Exactly("RUN"), ValidArgsFunction: cli.CompleteFirst(selection.CompleteRuns(a.App)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case sent == notSent:
+				return exitcode.WithHint(exitcode.Usagef("either --sent or --not-sent"), "%s", cmd.UseLine())
+			case strings.TrimSpace(note) == "":
+				return exitcode.WithHint(exitcode.Usagef("--note says how it was found out"), "%s", cmd.UseLine())
+			}
+			return a.logResolve(cmd.Context(), args[0], fact.Resolved{Sent: sent, Note: note, By: cli.UserName(a.Getenv)})
+		},
+	}
+	cmd.Flags().BoolVar(&sent, "sent", false, "the prompt reached the agent")
+	cmd.Flags().BoolVar(&notSent, "not-sent", false, "it did not")
+	cmd.Flags().StringVar(&note, "note", "", "a `text`: how it was found out")
+	return cmd
+}
+
+func (a *app) logResolve(ctx context.Context, ref string, f fact.Resolved) error {
+	var run event.RunID
+	err := a.Reading(ctx, func(log *eventlog.Reader, _ *project.Project) (err error) {
+		run, err = report.FindRun(ctx, log, ref)
+		return selection.NotFound("run", ref, err)
+	})
+	if err != nil {
+		return err
+	}
+	err = a.Writing(ctx, func(r *kernel.Runner, _ *project.Project) error { return r.Resolve(ctx, run, f) })
+	switch {
+	case errors.Is(err, kernel.ErrOutcomeKnown), errors.Is(err, kernel.ErrNoCall):
+		return exitcode.WithHint(err, "only an unknown outcome is judged; perlica log show %s", printing.Short(run))
+	case errors.Is(err, kernel.ErrUnderWay):
+		return exitcode.WithHint(err, "its outcome is yet to come")
+	case errors.Is(err, kernel.ErrNoOutcome):
+		return exitcode.WithHint(err, "its process is gone: 'perlica log open' puts the outcome on record, that it is unknown")
+	case err != nil:
+		return err
+	}
+	verdict := "was not sent"
+	if f.Sent {
+		verdict = "was sent"
+	}
+	return a.Say("on record: %s says that the prompt of run %s %s", f.By, printing.Short(run), verdict)
+}

@@ -1,0 +1,316 @@
+package log
+
+import (
+	"cmp"
+	"context"
+	"encoding"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/kernel/project"
+)
+
+func (a *app) logProveCommand() *cobra.Command {
+	var out string
+	var consistency bool
+	cmd := &cobra.Command{
+		Use: "prove SEQ|EVENT-ID | --consistency OLD [NEW]", Annotations: cli.Reads.On(),
+		Short: "Make a proof that somebody without the log can check",
+		Long: `Make a file that proves one event to somebody who has nothing but it and your verifier
+key: the event itself, the hashes that lead from it to the root of the log's tree, and the
+newest signed checkpoint that covers it. It is a https://c2sp.org/tlog-proof. An event whose
+payload was removed is proven by what is left of it: its header, with the payload's hash.
+
+With --consistency it proves that one checkpoint (the file NEW, or the newest one that is
+stored with the log) holds all that another (the file OLD) held: that nothing was changed or
+removed in between. Both are signed notes, as 'perlica log checkpoint' prints them.
+
+'perlica log verify --proof FILE --key KEY' checks either, without the log.`,
+		Example: `  perlica log prove 42 -o event-42.tlog-proof
+  perlica log prove --consistency kept-elsewhere.txt -o since-then.proof`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if consistency {
+				return cli.Between(1, "OLD", "NEW")(cmd, args)
+			}
+			return cli.Exactly("SEQ or EVENT-ID")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.Reading(cmd.Context(), func(log *eventlog.Reader, p *project.Project) error {
+				proof, by, err := prove(cmd.Context(), log, consistency, args)
+				if err != nil {
+					return err
+				}
+				text, err := proof.MarshalText()
+				if err != nil {
+					return err
+				}
+				return a.putProof(text, out, keyFlags(by, p))
+			})
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&out, "output", "o", "", "write it to this `FILE` instead of standard output")
+	fl.BoolVar(&consistency, "consistency", false, "prove that a later checkpoint holds all that an earlier one held")
+	return cmd
+}
+
+// keyFlags are the flags by which a proof is verified: with the keys that signed its checkpoints,
+// which need not be the one in use. Where one is not this user's own, --key KEY stands for it.
+func keyFlags(by []evidence.Checkpoint, p *project.Project) string {
+	var flags []string
+	keys, err := evidence.ReadKeys(p.Dirs.KeyDir())
+	for _, c := range by {
+		key := ""
+		if err == nil {
+			key = c.SignedBy(keys.VerifierKeys(c.Origin))
+		}
+		if flag := " --key " + cmp.Or(key, "KEY"); !slices.Contains(flags, flag) {
+			flags = append(flags, flag)
+		}
+	}
+	return strings.Join(flags, "")
+}
+
+// prove makes a proof, and returns the checkpoints that it rests on.
+func prove(ctx context.Context, log *eventlog.Reader, consistency bool, args []string) (encoding.TextMarshaler, []evidence.Checkpoint, error) {
+	if consistency {
+		return proveConsistency(ctx, log, args)
+	}
+	seq, err := findSeq(ctx, log, args[0])
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := log.Prove(ctx, seq)
+	switch {
+	case errors.Is(err, eventlog.ErrNoCheckpoint):
+		return nil, nil, exitcode.WithHint(err, "'perlica log checkpoint' makes one; the end of every run does, too, where there is a key")
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil, noEvent(args[0])
+	case err != nil:
+		return nil, nil, err
+	}
+	return p, []evidence.Checkpoint{p.Checkpoint}, nil
+}
+
+// findSeq finds the event that a number or an id names.
+func findSeq(ctx context.Context, log *eventlog.Reader, ref string) (event.Seq, error) {
+	if n, err := strconv.ParseInt(ref, 10, 64); err == nil && n > 0 {
+		return event.Seq(n), nil
+	}
+	seq, err := log.Find(ctx, ref)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, noEvent(ref)
+	}
+	return seq, err
+}
+
+func noEvent(ref string) error {
+	return exitcode.WithHint(fmt.Errorf("there is no event %q on the log", ref), "'perlica log tail' shows their numbers, and with --json their ids")
+}
+
+func proveConsistency(ctx context.Context, log *eventlog.Reader, files []string) (encoding.TextMarshaler, []evidence.Checkpoint, error) {
+	list := make([]evidence.Checkpoint, 2)
+	for i, name := range files {
+		b, err := readGiven(name, maxNote)
+		if err != nil {
+			return nil, nil, err
+		}
+		if list[i], err = parseKept(b); err != nil {
+			return nil, nil, exitcode.WithHint(fmt.Errorf("%s: %w", name, err), "it must be a signed note as 'perlica log checkpoint' prints it")
+		}
+	}
+	if len(files) == 1 {
+		c, ok, err := log.LastCheckpoint(ctx, list[0].Size)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !ok {
+			return nil, nil, exitcode.WithHint(fmt.Errorf("no checkpoint on the log covers the %d events of %s", list[0].Size, files[0]),
+				"'perlica log checkpoint' makes one; if there are fewer events by now, 'perlica log verify' says what was lost")
+		}
+		list[1] = c
+	}
+	p, err := log.ProveConsistency(ctx, list[0], list[1])
+	switch {
+	case errors.Is(err, evidence.ErrCheckpoint) && list[0].Size > list[1].Size:
+		err = exitcode.WithHint(err, "the earlier one comes first; if %s is, the log has become shorter: keep both", files[0])
+	case errors.Is(err, evidence.ErrCheckpoint):
+		err = exitcode.WithHint(err, "a checkpoint that the log no longer fits is evidence: keep it. --context chooses another log")
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return p, list, nil
+}
+
+// putProof writes a proof where it is wanted, and says by which keys it is verified.
+func (a *app) putProof(text []byte, file, keys string) error {
+	write := func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	}
+	if file == "" || file == "-" {
+		return a.Write(write)
+	}
+	// A new file of mode 0600: it may hold what only its reader should see.
+	if err := a.WriteTo(file, write); err != nil {
+		return err
+	}
+	a.Note("wrote " + file + "; whoever has it checks it with: perlica log verify --proof FILE" + keys)
+	return nil
+}
+
+// checkedProof is a proof as log verify --proof prints it.
+type checkedProof struct {
+	File    string           `json:"file"`
+	OK      bool             `json:"ok"`
+	Damage  string           `json:"damage,omitempty"`
+	Kind    string           `json:"kind,omitempty"` // "event", "consistency"
+	Origin  string           `json:"origin,omitempty"`
+	Size    int64            `json:"size,omitempty"`     // of the checkpoint, of the later one
+	OldSize int64            `json:"old_size,omitempty"` // of the earlier one
+	Root    string           `json:"root,omitempty"`     // base64
+	OwnKey  bool             `json:"own_key"`            // the log's key was taken from this user's file
+	Signed  []proofSignature `json:"signatures,omitempty"`
+	Event   *event.Event     `json:"event,omitempty"`
+}
+
+type proofSignature struct {
+	Name string     `json:"name"`
+	Time *time.Time `json:"time,omitempty"` // of a witness
+}
+
+// verifyProof checks a proof of log prove by verifier keys, or, if there are none, by the user's own.
+func (a *app) verifyProof(_ context.Context, file string, keys []string, asJSON bool) error {
+	known, err := verifiers(keys, "--key")
+	if err != nil {
+		return err
+	}
+	b, err := a.given(file, maxProof)
+	if err != nil {
+		return err
+	}
+	v := checkedProof{File: file}
+	err = a.checkProof(&v, asWritten(b), known)
+	if err != nil && !errors.Is(err, evidence.ErrProof) {
+		return err
+	}
+	if v.OK = err == nil; !v.OK {
+		v.Damage = err.Error()
+	}
+	if asJSON {
+		err = a.PrintJSON(v)
+	} else {
+		err = a.Write(func(w io.Writer) error { return v.write(w, a.Styles(a.Stdout)) })
+	}
+	if err == nil && !v.OK {
+		err = exitcode.Failure.With(nil)
+	}
+	return err
+}
+
+// checkProof tells the kinds of proofs apart and fills in what one of them proves.
+func (a *app) checkProof(v *checkedProof, text string, known []note.Verifier) (err error) {
+	var verify func(...note.Verifier) ([]evidence.Signature, error)
+	var head evidence.Checkpoint
+	if evidence.IsConsistencyProof(text) {
+		p, err := evidence.ParseConsistencyProof(text)
+		if err != nil {
+			return err
+		}
+		verify, head = p.Verify, p.New
+		v.Kind, v.OldSize = "consistency", p.Old.Size
+	} else {
+		p, err := eventlog.ParseProof(text)
+		if err != nil {
+			return err
+		}
+		verify, head = p.Verify, p.Checkpoint
+		v.Kind, v.Event = "event", &p.Event
+	}
+	if known == nil {
+		if known, err = a.ownVerifiers(head.Origin); err != nil {
+			return err
+		}
+		v.OwnKey = true
+	}
+	signed, err := verify(known...)
+	if err != nil {
+		v.Event = nil // nothing of it is proven
+		return err
+	}
+	v.Origin, v.Size, v.Root = head.Origin, head.Size, head.Root.String()
+	for _, s := range signed {
+		by := proofSignature{Name: s.Name}
+		if !s.Time.IsZero() {
+			by.Time = &s.Time
+		}
+		v.Signed = append(v.Signed, by)
+	}
+	return nil
+}
+
+// ownVerifiers are the keys in the user's own file.
+func (a *app) ownVerifiers(origin string) ([]note.Verifier, error) {
+	p, err := a.LocateToRead()
+	if err != nil {
+		return nil, err
+	}
+	k, err := evidence.ReadKeys(p.Dirs.KeyDir())
+	if err != nil {
+		return nil, err
+	}
+	list := k.Verifiers(origin)
+	if len(list) == 0 {
+		return nil, exitcode.WithHint(exitcode.Usagef("--key is missing, and there is no key of yours"), "whose log it is gets the key from 'perlica log key show'")
+	}
+	return list, nil
+}
+
+func (v checkedProof) write(w io.Writer, s term.Styles) error {
+	file := term.Sanitize(v.File)
+	if !v.OK {
+		_, err := fmt.Fprintf(w, "%s %s\n%s\n", s.Red("NOT PROVEN"), file, term.Sanitize(v.Damage))
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s %s\nlog:        %s\ncheckpoint: %d events, root %s\n", s.Green("PROVEN"), file, term.Sanitize(v.Origin), v.Size, v.Root)
+	for _, by := range v.Signed {
+		how := "signed by:  " + by.Name
+		switch {
+		case by.Time != nil:
+			how = "cosigned:   " + by.Name + ", " + by.Time.Format(time.RFC3339)
+		case v.OwnKey:
+			how += " (the key in your own file: --key checks by one that you were given)"
+		}
+		if err == nil {
+			_, err = fmt.Fprintln(w, term.Sanitize(how))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case v.Event == nil:
+		_, err = fmt.Fprintf(w, "The log of %d events holds all %d events of the earlier checkpoint, unchanged.\n", v.Size, v.OldSize)
+	case v.Event.Payload == nil:
+		_, err = fmt.Fprintf(w, "Event %d is on the log with this header. Its payload is not in the proof (%s): its length and\nhash are proven, and whoever has the bytes can compare them.\n\n%s\n", v.Event.Seq, term.Sanitize(v.Event.Withheld), eventInFull(*v.Event, s))
+	default:
+		_, err = fmt.Fprintf(w, "Event %d is on the log exactly as it stands here.\n\n%s\n", v.Event.Seq, eventInFull(*v.Event, s))
+	}
+	return err
+}

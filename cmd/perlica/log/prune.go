@@ -1,0 +1,168 @@
+package log
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/selection"
+	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
+)
+
+// pruneFlags are the flags of log prune.
+type pruneFlags struct {
+	selection.Filter // run, session and before
+	keep, why        string
+	yes, dryRun      bool
+}
+
+func (a *app) logPruneCommand() *cobra.Command {
+	var f pruneFlags
+	cmd := &cobra.Command{
+		Use: "prune --before TIME | --run RUN | --session SESSION", Annotations: cli.Acts.On(),
+		Short: "Remove payloads for good, and keep their hashes",
+		Long: `Remove what events say, and keep that they happened: inputs, answers, questions and the
+lines of the protocol are gone from the log's files and from the views beside it;
+seq, time, type, ids, length and hash of each event stay, and so does the tree:
+'perlica log verify' and every checkpoint and proof still hold. That it was done, by whom
+and why is itself an event, log.pruned. Several filters must all match.
+
+Sessions, standing approvals, resolutions and earlier prunings keep their payloads, and so
+do runs without an outcome ('perlica log open'). With --keep facts only the lines of the
+protocol go. An input that was called is not called again, whatever is removed.
+
+It takes a run-free moment and, for a while, as much room again as the log will have. If
+it is interrupted, the same command completes it. Copies, exports and the debug trail in
+logs/ are not touched. See docs/retention.md.`,
+		Example: `  perlica log prune --before 90d --dry-run
+  perlica log prune --before 2026-01-01 --keep facts --yes
+  perlica log prune --session customer-17 --why "erasure request 4711"`,
+		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.logPrune(cmd.Context(), f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.Before, "before", "", "events before then: 90d, 2026-11-21, or RFC 3339 (a `time`)")
+	fl.StringVar(&f.Run, "run", "", "events of this `run`: its id, the beginning or end of it, or its input's id")
+	fl.StringVarP(&f.Session, "session", "s", "", "events of this `session`: its id, the beginning or end of it, or its name")
+	fl.StringVar(&f.keep, "keep", "", "\"facts\": remove only the lines of the protocol; `what` else there is stays")
+	fl.StringVar(&f.why, "why", "", "a `text` for the record")
+	fl.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	fl.BoolVarP(&f.dryRun, "dry-run", "n", false, "say what would be removed, and remove nothing")
+	cli.CompleteFlag(cmd, "run", selection.CompleteRuns(a.App))
+	cli.CompleteFlag(cmd, "session", a.CompleteSessions)
+	cli.CompleteFlag(cmd, "keep", cobra.FixedCompletions([]string{"facts"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (a *app) logPrune(ctx context.Context, f pruneFlags) error {
+	if f.Before == "" && f.Run == "" && f.Session == "" {
+		return exitcode.WithHint(exitcode.Usagef("what is to be removed? --before, --run or --session says it"), "--dry-run says what would be")
+	}
+	if f.keep != "" && f.keep != "facts" {
+		return exitcode.Usagef("--keep is facts, not %q", f.keep)
+	}
+	var p eventlog.Pruning
+	var events, bytes int64
+	err := a.Reading(ctx, func(log *eventlog.Reader, _ *project.Project) (err error) {
+		if p, err = f.pruning(ctx, log); err != nil {
+			return err
+		}
+		events, bytes, err = log.Prunable(ctx, p)
+		return err
+	})
+	if err != nil {
+		return pruneErr(err)
+	}
+	what := fmt.Sprintf("%s of %s", printing.Count(int(events), "payload"), inBytes(bytes))
+	if f.dryRun {
+		return a.Say("this would remove %s, of events up to %d", what, p.Until)
+	}
+	if !f.yes && events > 0 {
+		a.Note("this removes " + what + " for good; their hashes stay")
+		if yes, err := a.Confirm(ctx, "Remove them?"); err != nil || !yes {
+			return err
+		}
+	}
+	p.By, p.Why = cli.UserName(a.Getenv), f.why
+	return signals.Interruptible(ctx, "some of it may be removed: the same command completes it", func(ctx context.Context) error {
+		return a.Writing(ctx, func(r *kernel.Runner, _ *project.Project) error {
+			done, err := r.Prune(ctx, p)
+			if err != nil {
+				return pruneErr(err)
+			}
+			return a.sayPruned(done)
+		})
+	})
+}
+
+// pruning is what the flags say.
+func (f pruneFlags) pruning(ctx context.Context, log *eventlog.Reader) (p eventlog.Pruning, err error) {
+	q, err := f.Query(ctx, log, time.Now())
+	if err != nil {
+		return p, err
+	}
+	p.Run, p.Session = q.Run, q.Session
+	if f.keep == "facts" {
+		p.Class = event.Frame
+	}
+	if !q.Before.IsZero() {
+		p.Until, err = log.Preceding(ctx, q.Before)
+		return p, err
+	}
+	size, _, err := log.Head(ctx)
+	p.Until = event.Seq(size)
+	return p, err
+}
+
+func (a *app) sayPruned(done eventlog.Removal) error {
+	switch {
+	case done.Events == 0 && !done.Resumed:
+		a.Note("there is nothing to remove")
+		return nil
+	case done.Events == 0:
+		return a.Say("nothing was left to remove; the log's files were rewritten: %s, now %s", inBytes(done.Before), inBytes(done.After))
+	}
+	return a.Say("removed %s of %s; the log's files took %s and take %s now",
+		printing.Count(int(done.Events), "payload"), inBytes(done.Bytes), inBytes(done.Before), inBytes(done.After))
+}
+
+// pruneErr says what to do about what keeps payloads from being removed.
+func pruneErr(err error) error {
+	switch {
+	case errors.Is(err, eventlog.ErrUnfinished):
+		return exitcode.WithHint(err, "nothing was removed; 'perlica log open' tells what is known of it and ends what has died")
+	case errors.Is(err, kernel.ErrUnderWay):
+		return exitcode.WithHint(err, "nothing was removed: wait until no run of this context is under way, then try again")
+	case errors.Is(err, kernel.ErrPruning):
+		return exitcode.WithHint(err, "another process does it; wait for it")
+	case errors.Is(err, eventlog.ErrBusy):
+		return exitcode.WithHint(err, "another process uses the log, a reader or a database browser; end it, then run the same command again: it goes on where this one ended")
+	case errors.Is(err, eventlog.ErrFull):
+		return exitcode.WithHint(err, "make room on the disk, then run the same command again: it goes on where this one ended")
+	}
+	return err
+}
+
+// inBytes is a size as people read it.
+func inBytes(n int64) string {
+	const kib, mib, gib = 1 << 10, 1 << 20, 1 << 30
+	switch {
+	case n < 10*kib:
+		return printing.Count(int(n), "byte")
+	case n < 10*mib:
+		return fmt.Sprintf("%d KiB", n/kib)
+	case n < 10*gib:
+		return fmt.Sprintf("%d MiB", n/mib)
+	}
+	return fmt.Sprintf("%d GiB", n/gib)
+}

@@ -1,0 +1,264 @@
+package log
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/selection"
+	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/report"
+)
+
+// searchFlags are those of log search.
+type searchFlags struct {
+	since, before     string
+	provider, session string
+	kinds             []string
+	n                 int
+	json              bool
+}
+
+// searchDefault is how many hits log search shows where nothing says how many.
+const searchDefault = 20
+
+func (a *app) logSearchCommand() *cobra.Command {
+	var f searchFlags
+	cmd := &cobra.Command{
+		Use: "search WORDS...", Annotations: cli.Reads.On(),
+		Short: "Find words in what was asked, answered, done and decided",
+		Long: `Find words in the facts of the log: inputs, answers and errors, tool calls, questions
+with all that was to be judged, decisions, and the names of sessions. The newest is
+first. The lines of the protocol are not searched.
+
+All words must be in one text. An argument is a phrase: its words stand side by side,
+so 'rm -rf' in quotes finds that command. Case, accents and whatever is neither letter
+nor digit make no difference. Chinese, Japanese, Korean, Thai and the like need no
+spaces: any two characters, or one, are found within a sentence.
+
+The index is a view beside the log, made by the first search and brought up to date by
+each. Delete search.db and it comes back.
+
+Exit codes: 0 something was found; 1 nothing was, or the log cannot be read; 2 usage.`,
+		Example: `  perlica log search 'rm -rf' --since 7d --provider claude
+  perlica log search 删除 文件
+  perlica log search --kind decision alice
+  perlica log search timeout -n 1 --json | jq -r .run_id`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return exitcode.WithHint(exitcode.Usagef("'%s' needs WORDS", cmd.CommandPath()), "%s", cmd.UseLine())
+			}
+			return nil
+		},
+		ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.logSearch(cmd.Context(), args, f)
+		},
+	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return exitcode.WithHint(exitcode.Usage.With(err), "words that begin with - go behind --, or into one argument with others: 'rm -rf'; see '%s --help'", cmd.CommandPath())
+	})
+	fl := cmd.Flags()
+	fl.StringVar(&f.since, "since", "", "only what happened since then: 7d, 2h, 2026-11-21, or RFC 3339 (a `time`)")
+	fl.StringVar(&f.before, "before", "", "only what happened before then (a `time`)")
+	fl.StringVar(&f.provider, "provider", "", "only sessions with this `provider`")
+	fl.StringVarP(&f.session, "session", "s", "", "only this `session`: its id, the beginning or end of it, or its name")
+	fl.StringArrayVar(&f.kinds, "kind", nil, "only texts of this `kind`; may be repeated: "+kindNames())
+	fl.IntVarP(&f.n, "lines", "n", searchDefault, "how many; -1 for all")
+	fl.BoolVar(&f.json, "json", false, "one JSON object a line")
+	cli.CompleteFlag(cmd, "provider", a.CompleteProviders)
+	cli.CompleteFlag(cmd, "session", a.CompleteSessions)
+	cli.CompleteFlag(cmd, "kind", cobra.FixedCompletions(strings.Split(kindNames(), ", "), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func kindNames() string {
+	var names []string
+	for _, k := range report.Kinds() {
+		names = append(names, string(k))
+	}
+	return strings.Join(names, ", ")
+}
+
+// wanted makes the flags what is to be searched for, but for the session.
+func (f searchFlags) wanted(phrases []string, now time.Time) (w report.Wanted, err error) {
+	w = report.Wanted{Phrases: phrases, Provider: f.provider}
+	if f.n == 0 || f.n < -1 {
+		return w, exitcode.Usagef("-n %d: it is a number of hits, or -1 for all", f.n)
+	}
+	for _, name := range f.kinds {
+		if !slices.Contains(report.Kinds(), report.Kind(name)) {
+			return w, exitcode.WithHint(exitcode.Usagef("there is no kind %q", name), "the kinds are %s", kindNames())
+		}
+		w.Kinds = append(w.Kinds, report.Kind(name))
+	}
+	if f.since != "" {
+		if w.Since, err = printing.ParseWhen(f.since, now); err != nil {
+			return w, exitcode.Usagef("--since %w", err)
+		}
+	}
+	if f.before != "" {
+		if w.Before, err = printing.ParseWhen(f.before, now); err != nil {
+			return w, exitcode.Usagef("--before %w", err)
+		}
+	}
+	return w, nil
+}
+
+func (a *app) logSearch(ctx context.Context, phrases []string, f searchFlags) error {
+	w, err := f.wanted(phrases, time.Now())
+	if err != nil {
+		return err
+	}
+	return a.Reading(ctx, func(log *eventlog.Reader, p *project.Project) (err error) {
+		s, remove, err := a.openSearch(ctx, log, p)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.Close()); remove() }()
+		if f.session != "" {
+			if w.Session, err = s.FindSession(ctx, f.session); err != nil {
+				return selection.NotFound("session", f.session, err)
+			}
+		}
+		found, err := a.printHits(ctx, s, w, f)
+		if errors.Is(err, report.ErrNoWords) {
+			return exitcode.WithHint(exitcode.Usagef("%w", err), "a word has a letter or a digit; other signs are not searched for")
+		}
+		if err == nil && found == 0 {
+			a.Note("nothing was found")
+			return exitcode.Failure.With(nil) // as grep has it
+		}
+		return signals.IgnoreClosedPipe(err)
+	})
+}
+
+// openSearch opens the index; on a terminal it shows how far it is.
+func (a *app) openSearch(ctx context.Context, log *eventlog.Reader, p *project.Project) (*report.Search, func(), error) {
+	paths, err := p.Workspace.Context(p.Config.ContextID)
+	if err != nil {
+		return nil, nil, err
+	}
+	size, _, err := log.Head(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	status := term.NewStatus(a.Stderr, term.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), term.SystemClock())
+	defer func() { _ = status.Close() }() // a terminal that is gone shows nothing
+	used := ""
+	s, remove, err := cli.OpenView(paths.Search, func(path string) (*report.Search, error) {
+		used = path
+		return report.OpenSearch(ctx, log, path, func(at event.Seq) {
+			status.Set(fmt.Sprintf("indexing for the search: %d of %d events", at, size))
+		})
+	})
+	if err == nil && used != paths.Search {
+		a.Note("the index cannot be written beside the log, so each search makes it anew; make the folder writable to keep it")
+	}
+	if errors.Is(err, eventlog.ErrBusy) {
+		err = exitcode.WithHint(err, "another search is making the index; try again when it is done")
+	}
+	return s, remove, err
+}
+
+// printHits prints the newest hits and returns how many there were.
+func (a *app) printHits(ctx context.Context, s *report.Search, w report.Wanted, f searchFlags) (found int, err error) {
+	width := term.Width(a.Stdout)
+	if width > 0 {
+		w.Width = max(width-8, 30) // indented, and with an ellipsis at either end
+	}
+	out := bufio.NewWriter(a.Stdout)
+	defer func() { err = errors.Join(err, outputErr(out.Flush())) }()
+	styles, enc := a.Styles(a.Stdout), json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	for h, err := range s.Find(ctx, w) {
+		if err != nil {
+			return found, err
+		}
+		if f.json {
+			err = enc.Encode(hitJSON(h))
+		} else {
+			_, err = out.WriteString(hitLines(h, styles))
+		}
+		if err != nil {
+			return found, outputErr(err)
+		}
+		if found++; found == f.n {
+			break
+		}
+	}
+	return found, nil
+}
+
+// hitLines is a hit for people: where it is, and what was found.
+func hitLines(h report.Hit, s term.Styles) string {
+	e := h.Event
+	head := fmt.Sprintf("%s %6d  %-8s  %s", e.Time.Local().Format(lineTime), e.Seq, h.Kind, lineRuns(e))
+	if h.Provider != "" {
+		head += "  " + printing.OneLine(h.Provider)
+	}
+	var b strings.Builder
+	b.WriteString(s.Dim(head) + "\n    ")
+	for _, p := range h.Excerpt {
+		text := shown(p.Text)
+		if p.Mark {
+			text = s.Bold(s.Red(text))
+		}
+		b.WriteString(text)
+	}
+	return strings.TrimRight(b.String(), " ") + "\n"
+}
+
+// lineRuns names the run of an event, else its session: what log show takes.
+func lineRuns(e event.Event) string {
+	if e.Run != "" {
+		return "run " + printing.OneLine(printing.Short(e.Run))
+	}
+	return "session " + printing.OneLine(printing.Short(e.Session))
+}
+
+// shown makes a piece of a line harmless and keeps the spaces at its ends.
+func shown(s string) string {
+	return strings.NewReplacer("\n", " ", "\t", " ").Replace(term.Sanitize(s))
+}
+
+// hit is what --json prints.
+type hit struct {
+	Seq      event.Seq   `json:"seq"`
+	ID       string      `json:"event_id"`
+	Time     string      `json:"ts"`
+	Type     event.Type  `json:"type"`
+	Kind     report.Kind `json:"kind"`
+	Provider string      `json:"provider"`
+	event.Refs
+	Excerpt string   `json:"excerpt"`
+	Matches []string `json:"matches"` // the marked parts of the excerpt
+}
+
+func hitJSON(h report.Hit) hit {
+	v := hit{
+		Seq: h.Event.Seq, ID: h.Event.ID, Time: h.Event.Time.UTC().Format(time.RFC3339Nano), Type: h.Event.Type,
+		Kind: h.Kind, Provider: h.Provider, Refs: h.Event.Refs, Matches: []string{},
+	}
+	for _, p := range h.Excerpt {
+		v.Excerpt += p.Text
+		if p.Mark {
+			v.Matches = append(v.Matches, p.Text)
+		}
+	}
+	return v
+}

@@ -1,0 +1,183 @@
+package log
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/selection"
+	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/report"
+)
+
+func (a *app) logShowCommand() *cobra.Command {
+	var f selection.Filter
+	cmd := &cobra.Command{
+		Use: "show RUN | SESSION | SEQ | EVENT-ID", Annotations: cli.Reads.On(),
+		Short: "Show a run as a story, a session's runs, or one event in full",
+		Long: `Show what the log holds about one thing.
+
+A run (its id, the beginning or end of it, or its input's id) is told as a story: who
+asked what, what the agent said and did, what it asked and who answered, and how it
+ended. Times count from the input. A session (its id, a part of it, or its name) is the
+stories of its runs. An event (its seq or its whole id) is shown in full: facts as JSON,
+frames byte for byte as they crossed the wire, save that control characters are made
+visible.
+
+With --type or --json the events themselves are listed.`,
+		Example: `  perlica log show 1a2b3c4d
+  perlica log show 42
+  perlica log show 1a2b3c4d --type 'interaction.*'
+  perlica log show my-session --since 2h
+  perlica log show 1a2b3c4d --json > run.ndjson`,
+		Args: cli.Exactly("RUN, SESSION, SEQ or EVENT-ID"), ValidArgsFunction: cli.CompleteFirst(selection.CompleteRuns(a.App)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.Reading(cmd.Context(), func(log *eventlog.Reader, _ *project.Project) error {
+				return signals.IgnoreClosedPipe(a.logShow(cmd.Context(), log, args[0], f))
+			})
+		},
+	}
+	selection.AddFlags(a.App, cmd, &f)
+	return cmd
+}
+
+func (a *app) logShow(ctx context.Context, log *eventlog.Reader, ref string, f selection.Filter) error {
+	q, err := f.Query(ctx, log, time.Now())
+	if err != nil {
+		return err
+	}
+	found, err := report.FindRecord(ctx, log, ref)
+	if err != nil {
+		return selection.NotFound("run, session or event", ref, err)
+	}
+	out := a.eventWriter(a.Stdout, f.Json)
+	if !narrow(&q, found) {
+		return fmt.Errorf("%q is on the log, and the filters leave it out", ref)
+	}
+	switch {
+	case found.Event != nil && f.Json:
+		err = errors.Join(out.event(*found.Event), outputErr(out.w.Flush()))
+	case found.Event != nil:
+		_, err = fmt.Fprintln(a.Stdout, eventInFull(*found.Event, out.styles))
+		return outputErr(err)
+	case f.Json || len(f.Types) > 0:
+		return out.events(ctx, log, q)
+	case found.Run != "":
+		return a.tellRun(ctx, log, out, found.Run, q)
+	default:
+		return a.tellSession(ctx, log, out, found.Session, q)
+	}
+	return err
+}
+
+// narrow makes q select no more than what was found. It returns false if they exclude each other.
+func narrow(q *event.Query, found report.Found) bool {
+	if e := found.Event; e != nil {
+		return (q.Run == "" || q.Run == e.Run) && (q.Session == "" || q.Session == e.Session) &&
+			(q.Class == "" || q.Class == e.Class) && (q.Types == nil || slices.Contains(q.Types, e.Type)) &&
+			!e.Time.Before(q.Since) && (q.Before.IsZero() || e.Time.Before(q.Before))
+	}
+	if found.Run != "" && q.Run != "" && q.Run != found.Run || found.Session != "" && q.Session != "" && q.Session != found.Session {
+		return false
+	}
+	if found.Run != "" {
+		q.Run = found.Run
+	} else {
+		q.Session = found.Session
+	}
+	return true
+}
+
+// tellSession tells the runs of a session, one after the other.
+func (a *app) tellSession(ctx context.Context, log *eventlog.Reader, out *eventWriter, id event.SessionID, q event.Query) error {
+	turns, err := report.ReadTurns(ctx, log, id)
+	if err != nil {
+		return err
+	}
+	for i, t := range turns {
+		if !q.Since.IsZero() && t.At.Before(q.Since) || !q.Before.IsZero() && !t.At.Before(q.Before) || q.Run != "" && q.Run != t.Run {
+			continue
+		}
+		if i > 0 {
+			if _, err := out.w.WriteString("\n"); err != nil {
+				return outputErr(err)
+			}
+		}
+		if err := a.tellRun(ctx, log, out, t.Run, q); err != nil {
+			return err
+		}
+	}
+	if len(turns) == 0 {
+		a.Note("the session has had no run yet")
+	}
+	return nil
+}
+
+// tellRun tells one run.
+func (a *app) tellRun(ctx context.Context, log *eventlog.Reader, out *eventWriter, run event.RunID, q event.Query) error {
+	n := &storyteller{w: out.w, s: out.styles}
+	for step, err := range report.Story(ctx, log, run, q) {
+		if err != nil {
+			return errors.Join(err, outputErr(out.w.Flush()))
+		}
+		n.tell(step)
+	}
+	if !n.ended && n.begun {
+		n.line(time.Time{}, n.s.Yellow("no outcome on record: the run is under way, or its process is gone"))
+	}
+	return outputErr(out.w.Flush())
+}
+
+// eventInFull is one event with all its fields and its payload.
+func eventInFull(e event.Event, s term.Styles) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", s.Bold(fmt.Sprintf("event %d  %s", e.Seq, printing.OneLine(string(e.Type)))))
+	for _, f := range []struct{ name, value string }{
+		{"event_id", e.ID},
+		{"time", e.Time.Local().Format(time.RFC3339Nano)},
+		{"class", string(e.Class)},
+		{"actor", e.Actor},
+		{"writer", e.Writer},
+		{"context", e.Context},
+		{"session", string(e.Session)},
+		{"conversation", string(e.Conversation)},
+		{"run", string(e.Run)},
+		{"trace", string(e.Trace)},
+		{"question", string(e.Interaction)},
+		{"input", string(e.Input)},
+		{"payload", fmt.Sprintf("%s, sha256 %x", printing.Count(int(e.PayloadLen), "byte"), e.PayloadSHA256)},
+		{"leaf", e.LeafHash.String()},
+	} {
+		if f.value != "" {
+			fmt.Fprintf(&b, "  %s %s\n", s.Dim(fmt.Sprintf("%-12s", f.name)), printing.OneLine(f.value))
+		}
+	}
+	b.WriteString("\n" + term.Sanitize(payloadInFull(e)))
+	return b.String()
+}
+
+// payloadInFull shows a fact indented and a frame as it is.
+func payloadInFull(e event.Event) string {
+	var pretty bytes.Buffer
+	switch {
+	case e.Payload == nil:
+		return "(payload withheld: " + cmp.Or(e.Withheld, "nothing says why") + ")"
+	case e.Class == event.Fact && json.Indent(&pretty, e.Payload, "", "  ") == nil:
+		return pretty.String()
+	}
+	return string(e.Payload)
+}

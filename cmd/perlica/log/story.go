@@ -1,0 +1,199 @@
+package log
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/interaction/card"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/report"
+)
+
+// storyteller writes a run's steps for people. Flush returns its writer's error.
+type storyteller struct {
+	w *bufio.Writer
+	s term.Styles
+
+	start time.Time
+	begun bool
+	ended bool // the outcome was written
+}
+
+// indent sets text off from the column of times.
+const indent = "           "
+
+func (n *storyteller) tell(step report.Step) {
+	if n.start.IsZero() {
+		n.start = step.At
+	}
+	n.begun = true
+	switch w := step.What.(type) {
+	case report.StepInput:
+		n.input(step.At, w)
+	case report.StepSaid:
+		what := "the agent says:"
+		if w.Thought {
+			what = "the agent thinks:"
+		}
+		n.line(step.At, n.s.Cyan(what))
+		n.block(w.Text, w.Thought)
+	case report.StepTool:
+		n.tool(step.At, w)
+	case report.StepAsked:
+		n.line(step.At, n.s.Yellow("? ")+n.s.Bold(printing.QuestionTitle(w.Question))+n.s.Dim("  question "+printing.OneLine(printing.ShortID(w.ID))))
+		n.raw(printing.Drawn(card.Lay(w.Question, printing.UnknownWidth).Rows[1:], n.s))
+	case report.StepClosed:
+		n.line(step.At, n.closed(w))
+	case report.StepOutcome:
+		n.outcome(step.At, w)
+	case report.StepNote:
+		n.note(step.At, w)
+	}
+}
+
+// line writes one line of the story; a zero time leaves the column empty.
+func (n *storyteller) line(at time.Time, text string) {
+	column := indent
+	if !at.IsZero() {
+		column = n.s.Dim(fmt.Sprintf("%+9.3fs", at.Sub(n.start).Seconds())) + " "
+	}
+	_, _ = n.w.WriteString(column + text + "\n") // Flush tells
+}
+
+// block writes a text of several lines, set off.
+func (n *storyteller) block(text string, dim bool) {
+	for line := range strings.SplitSeq(strings.TrimRight(term.Sanitize(text), "\n"), "\n") {
+		if dim {
+			line = n.s.Dim(line)
+		}
+		n.line(time.Time{}, "  "+line)
+	}
+}
+
+// raw writes lines that are harmless and styled already.
+func (n *storyteller) raw(text string) {
+	if text == "" {
+		return
+	}
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		n.line(time.Time{}, strings.TrimPrefix(line, "  "))
+	}
+}
+
+func (n *storyteller) input(at time.Time, in report.StepInput) {
+	head := func(name, value string) {
+		if value != "" {
+			_, _ = fmt.Fprintf(n.w, "%s %s\n", n.s.Dim(fmt.Sprintf("%-8s", name)), printing.OneLine(value)) // Flush tells
+		}
+	}
+	head("run", string(in.Run))
+	head("session", string(in.Session))
+	head("input", string(in.Input))
+	head("when", at.Local().Format(lineTime))
+	head("provider", in.Provider)
+	head("in", in.Dir)
+	if in.Pruned {
+		_, _ = n.w.WriteString("\n") // Flush tells
+		n.line(at, n.s.Dim("what was asked is no longer on record"))
+		return
+	}
+	_, _ = n.w.WriteString("\n") // Flush tells
+	n.line(at, n.s.Cyan(fmt.Sprintf("%s asks (%s):", printing.OneLine(in.Sender), printing.OneLine(in.Source))))
+	n.block(in.Text, false)
+	for _, path := range in.Attachments {
+		n.line(time.Time{}, "  "+n.s.Dim("attached: ")+printing.OneLine(path))
+	}
+}
+
+func (n *storyteller) tool(at time.Time, t report.StepTool) {
+	title := t.Title
+	if title == "" {
+		title = t.ID
+	}
+	mark := "•"
+	switch t.Status {
+	case "completed":
+		mark = n.s.Green("✓")
+	case "failed":
+		mark = n.s.Red("✗")
+	}
+	text := mark + " " + printing.OneLine(title)
+	if t.Kind != "" {
+		text += n.s.Dim(" (" + printing.OneLine(t.Kind) + ")")
+	}
+	if t.Status != "" {
+		text += n.s.Dim(" " + strings.ReplaceAll(printing.OneLine(t.Status), "_", " "))
+	}
+	n.line(at, text)
+}
+
+// closed says how a question ended.
+func (n *storyteller) closed(c report.StepClosed) string {
+	which := n.s.Dim("  question " + printing.OneLine(printing.ShortID(c.Question.ID)))
+	if c.Answer == nil {
+		return n.s.Red("! nobody answered: "+strings.ReplaceAll(printing.OneLine(string(c.Reason)), "_", " ")) + which
+	}
+	label := printing.OneLine(c.Answer.Option)
+	allows := true
+	for _, o := range c.Question.Options {
+		if o.ID == c.Answer.Option {
+			label, allows = card.Label(o, 60), o.Allows()
+		}
+	}
+	mark := n.s.Green("! ")
+	if !allows {
+		mark = n.s.Red("! ")
+	}
+	return fmt.Sprintf("%s%s answers from %s: %s, after %s%s",
+		mark, printing.OneLine(c.Answer.By), printing.OneLine(c.Answer.Where), n.s.Bold(label), printing.Took(c.Took), which)
+}
+
+func (n *storyteller) outcome(at time.Time, o report.StepOutcome) {
+	n.ended = true
+	if o.Pruned {
+		n.line(at, strings.ReplaceAll(string(o.Outcome), "_", " ")+n.s.Dim(": what it said is no longer on record"))
+		return
+	}
+	if o.Outcome == kernel.OutcomeResponded {
+		if !o.Told && o.Text != "" {
+			n.line(at, n.s.Cyan("the answer:"))
+			n.block(o.Text, false)
+		}
+		text := n.s.Green("responded") + ": " + printing.OneLine(o.StopReason) + " after " + printing.Took(o.Duration)
+		if o.First > 0 {
+			text += ", first update after " + printing.Took(o.First)
+		}
+		if in, out, ok := o.Tokens(); ok {
+			text += fmt.Sprintf(", %d tokens in, %d out", in, out)
+		}
+		if o.Cost != nil {
+			text += fmt.Sprintf(", %.4f %s", o.Cost.Amount, printing.OneLine(o.Cost.Currency))
+		}
+		n.line(at, text)
+		return
+	}
+	what := "provider error"
+	if o.Outcome == kernel.OutcomeUnknown {
+		what = "outcome unknown"
+	}
+	n.line(at, n.s.Red(what)+": "+printing.OneLine(printing.Message(o.Err))+" after "+printing.Took(o.Duration))
+	if o.Known != "" {
+		n.line(time.Time{}, "  "+printing.OneLine(o.Known))
+	}
+	if !o.Told && o.Text != "" {
+		n.line(time.Time{}, n.s.Cyan("  what had arrived:"))
+		n.block(o.Text, false)
+	}
+}
+
+func (n *storyteller) note(at time.Time, w report.StepNote) {
+	style := n.s.Dim
+	if w.Bad {
+		style = n.s.Red
+	}
+	n.line(at, style(printing.OneLine(w.Words())+": ")+printing.OneLine(w.Text))
+}

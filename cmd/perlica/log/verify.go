@@ -1,0 +1,387 @@
+package log
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/report"
+)
+
+// verifyFlags are the flags of log verify.
+type verifyFlags struct {
+	json  bool
+	since string
+	proof string
+	keys  []string
+
+	requireSignature bool
+}
+
+func (a *app) logVerifyCommand() *cobra.Command {
+	var f verifyFlags
+	cmd := &cobra.Command{
+		Use: "verify [FILE]", Annotations: cli.Reads.On(),
+		Short: "Recompute every hash of the log and say what holds",
+		Long: `Recompute the log from its events: every payload's hash, every event's leaf, and the
+root of the RFC 6962 Merkle tree over all of them; then compare with what is stored, with
+every checkpoint and its signature, and with the anchor beside the file. Then judge the
+events themselves: at most one call for an input, one outcome for an intent, nothing sent
+before its intent, every answer given by somebody who is named.
+Without FILE it is the log of this context. Nothing is written.
+
+It finds edits, deletions, insertions and reorderings, and a cut end where a checkpoint or
+the anchor covers it. Against whoever holds the key as well, keep a checkpoint elsewhere
+and give it with --since.
+
+Exit codes: 0 the log is as it was written; 1 it is damaged, or cannot be read.`,
+		Example: `  perlica log verify
+  perlica log verify /backup/eventlog.db --json
+  perlica log verify --since kept-elsewhere.txt`,
+		Args: cli.Between(0, "FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.proof != "" {
+				if len(args) > 0 || f.since != "" {
+					return exitcode.WithHint(exitcode.Usagef("--proof is checked without any log"), "leave out FILE and --since, and verify the log by itself")
+				}
+				return a.verifyProof(cmd.Context(), f.proof, f.keys, f.json)
+			}
+			return a.logVerify(cmd.Context(), args, f)
+		},
+	}
+	fl := cmd.Flags()
+	fl.BoolVar(&f.json, "json", false, "print one JSON object")
+	fl.StringVar(&f.since, "since", "", "the log must be a continuation of this checkpoint: a `FILE`, or - for standard input")
+	fl.StringArrayVar(&f.keys, "key", nil, "a verifier `KEY`: a checkpoint that holds must be signed by it, and what is not covered is said; may be repeated")
+	fl.BoolVar(&f.requireSignature, "require-signature", false, "a log of which nothing is signed by one of the keys is damaged; --key says so, too")
+	fl.StringVar(&f.proof, "proof", "", "check this `FILE` of 'perlica log prove', or - for standard input, without any log")
+	return cmd
+}
+
+// verified is what log verify found, as it prints it.
+type verified struct {
+	File     string          `json:"file"`
+	OK       bool            `json:"ok"`
+	Events   int64           `json:"events"`
+	Root     string          `json:"root,omitempty"` // base64; none if it cannot be known
+	FirstBad event.Seq       `json:"first_bad_seq,omitempty"`
+	Kind     eventlog.Damage `json:"kind,omitempty"`   // of the first finding
+	Damage   string          `json:"damage,omitempty"` // likewise
+
+	Signed      int64 `json:"signed_events"`              // covered by a signature of a known key, or of one that is asked for
+	Uncovered   int64 `json:"uncovered_events,omitempty"` // those behind them, where a signature is asked for
+	Checkpoints int   `json:"checkpoints"`
+	Anchors     int   `json:"anchors"`
+	Pruned      int64 `json:"pruned_payloads,omitempty"`
+	Withheld    int64 `json:"withheld_payloads,omitempty"`
+	Absent      int64 `json:"absent_events,omitempty"`
+
+	Findings []eventlog.Finding `json:"findings,omitempty"`
+	More     int                `json:"more_findings,omitempty"`
+	Open     []event.RunID      `json:"open_runs,omitempty"` // an intent without an outcome; no damage
+	Warnings []string           `json:"warnings,omitempty"`
+
+	required bool // a signature is asked for
+}
+
+func (a *app) logVerify(ctx context.Context, args []string, f verifyFlags) error {
+	v, err := a.verifyLog(ctx, args, f)
+	if err != nil {
+		return err
+	}
+	if f.json {
+		err = a.PrintJSON(v)
+	} else {
+		err = a.Write(func(w io.Writer) error { return v.write(w, a.Styles(a.Stdout)) })
+	}
+	if err == nil && !v.OK {
+		err = exitcode.Failure.With(nil)
+	}
+	return err
+}
+
+// verifyLog opens and verifies the log. What is too damaged to be opened is damage, too.
+func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v verified, err error) {
+	opt, err := a.verifyOptions(f)
+	if err != nil {
+		return v, err
+	}
+	log, file, err := a.logToVerify(ctx, args)
+	v.File = file
+	if errors.Is(err, eventlog.ErrCorrupt) {
+		v.unreadable(err)
+		return v, nil
+	}
+	if errors.Is(err, fs.ErrNotExist) && v.gone() {
+		return v, nil
+	}
+	if err != nil {
+		return v, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	audit := &report.Audit{}
+	opt.Audit, opt.NoImport = audit, len(args) == 0
+	own, warning := a.ownKeys(ctx, log)
+	for _, key := range own {
+		if !slices.ContainsFunc(opt.Keys, func(k note.Verifier) bool { return k.Name() == key.Name() && k.KeyHash() == key.KeyHash() }) {
+			opt.Keys = append(opt.Keys, key)
+		}
+	}
+	if opt.RequireSignature = len(f.keys) > 0 || f.requireSignature; len(f.keys) == 0 {
+		opt.Signers = opt.Keys
+	}
+	v.required = opt.RequireSignature
+	rep, err := a.verifyWithProgress(ctx, log, opt)
+	switch {
+	case errors.Is(err, eventlog.ErrCorrupt):
+		v.unreadable(err)
+		return v, nil
+	case errors.Is(err, eventlog.ErrOtherLog):
+		return v, exitcode.WithHint(err, "every log has a name of its own, the first line of its checkpoints")
+	case errors.Is(err, evidence.ErrCheckpoint):
+		return v, exitcode.WithHint(fmt.Errorf("--since %s: %w", f.since, err), "the copy was changed, or somebody else signed it; the log was not verified")
+	case err != nil:
+		return v, err
+	}
+	v.take(rep)
+	v.Open = audit.Open()
+	if warning != "" {
+		v.Warnings = append(v.Warnings, warning)
+	}
+	return v, nil
+}
+
+// verifyOptions reads what the flags name.
+func (a *app) verifyOptions(f verifyFlags) (opt eventlog.VerifyOptions, err error) {
+	if opt.Keys, err = verifiers(f.keys, "--key"); err != nil {
+		return opt, err
+	}
+	opt.Signers = slices.Clone(opt.Keys)
+	if f.since == "" {
+		return opt, nil
+	}
+	text, err := a.given(f.since, maxNote)
+	if err != nil {
+		return opt, fmt.Errorf("--since: %w", err)
+	}
+	c, err := parseKept(text)
+	if err != nil {
+		return opt, exitcode.WithHint(fmt.Errorf("--since %s: %w", f.since, err), "a checkpoint is what 'perlica log checkpoint' prints")
+	}
+	opt.Since = &c
+	return opt, nil
+}
+
+// ownKeys returns the user's own keys, or why they cannot be used.
+func (a *app) ownKeys(ctx context.Context, log *eventlog.Reader) ([]note.Verifier, string) {
+	dirs, err := config.UserDirs(a.Getenv)
+	if err != nil {
+		return nil, "your keys are not used: " + err.Error()
+	}
+	keys, err := evidence.ReadKeys(dirs.KeyDir())
+	if err != nil {
+		return nil, "your keys are not used: " + err.Error()
+	}
+	origin, err := log.Origin(ctx)
+	if err != nil || origin == "" {
+		return nil, "" // Verify says what is wrong
+	}
+	return keys.Verifiers(origin), ""
+}
+
+// unreadable makes an error of the file what is wrong with the log.
+func (v *verified) unreadable(err error) {
+	v.Kind, v.Damage = eventlog.DamageUnreadable, err.Error()
+	v.Findings = []eventlog.Finding{{Kind: v.Kind, What: v.Damage}}
+}
+
+// gone reports whether an anchor is left of a log that is not there, or is empty.
+func (v *verified) gone() bool {
+	n := eventlog.AnchoredSize(v.File)
+	if n == 0 {
+		return false
+	}
+	v.FirstBad, v.Kind, v.Damage = 1, eventlog.DamageTruncated, fmt.Sprintf("there is no log, and its anchor covers %d events", n)
+	v.Findings = []eventlog.Finding{{Seq: v.FirstBad, Kind: v.Kind, What: v.Damage}}
+	return true
+}
+
+func (v *verified) take(rep eventlog.Report) {
+	v.OK, v.Events, v.FirstBad = rep.OK(), rep.Events, rep.FirstBad
+	if rep.Root != [len(rep.Root)]byte{} {
+		v.Root = rep.Root.String()
+	}
+	v.Signed, v.Checkpoints, v.Anchors = rep.Signed, rep.Checkpoints, rep.Anchors
+	if v.required {
+		v.Uncovered = max(rep.Events+rep.Absent-rep.Signed, 0)
+	}
+	v.Pruned, v.Withheld, v.Absent = rep.Pruned, rep.Withheld, rep.Absent
+	v.Findings, v.More, v.Warnings = rep.Findings, rep.More, rep.Warnings
+	if len(rep.Findings) > 0 {
+		v.Kind, v.Damage = rep.Findings[0].Kind, rep.Findings[0].What
+	}
+}
+
+func (a *app) logToVerify(ctx context.Context, args []string) (*eventlog.Reader, string, error) {
+	if len(args) > 0 {
+		if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
+			return nil, args[0], exitcode.WithHint(fmt.Errorf("%s is a folder", args[0]), "a log is the file eventlog.db in the folder of its context")
+		}
+		log, err := eventlog.OpenReader(ctx, args[0])
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			err = noLogAtError{args[0]}
+		case errors.Is(err, eventlog.ErrForeign):
+			err = exitcode.WithHint(err, "a file of 'perlica log prove' is checked with --proof, a checkpoint with --since; of a file of 'perlica log export' 'perlica log import' makes a log")
+		}
+		return log, args[0], cli.MayNotRead(err, args[0])
+	}
+	p, err := a.LocateToRead()
+	if err != nil {
+		return nil, "", err
+	}
+	log, paths, err := a.Reader(ctx, p)
+	file := paths.EventLog
+	if rel, rerr := filepath.Rel(p.Dir, file); rerr == nil {
+		file = rel
+	}
+	return log, file, err
+}
+
+// noLogAtError says that a file that was named is no log, or an empty one. It is fs.ErrNotExist.
+type noLogAtError struct{ path string }
+
+func (e noLogAtError) Error() string { return "there is no event log at " + e.path }
+func (noLogAtError) Unwrap() error   { return fs.ErrNotExist }
+
+// verifyWithProgress verifies and shows on a terminal how far it is.
+func (a *app) verifyWithProgress(ctx context.Context, log *eventlog.Reader, opt eventlog.VerifyOptions) (eventlog.Report, error) {
+	size, _, err := log.Head(ctx)
+	if err != nil {
+		size = 0 // Verify says what is wrong
+	}
+	status := term.NewStatus(a.Stderr, term.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), term.SystemClock())
+	defer func() { _ = status.Close() }() // a terminal that is gone shows nothing
+	shown := int64(0)
+	opt.Progress = func(n int64) {
+		if n-shown >= 10_000 {
+			shown = n
+			status.Set(fmt.Sprintf("verifying: %d of %d events", n, size))
+		}
+	}
+	return log.Verify(ctx, opt)
+}
+
+// shownFindings is how many findings are printed; --json has more.
+const shownFindings = 20
+
+func (v verified) write(w io.Writer, s term.Styles) error {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	if v.OK {
+		line("%s %s%s", s.Green("OK"), term.Sanitize(v.File), v.imported())
+	} else {
+		line("%s %s%s", s.Red("DAMAGED"), term.Sanitize(v.File), v.imported())
+		if v.FirstBad > 0 {
+			line("first bad event: seq %d", v.FirstBad)
+		}
+		for i, f := range v.Findings {
+			if i == shownFindings {
+				v.More += len(v.Findings) - i
+				break
+			}
+			line("%s: %s", f.Kind, term.Sanitize(f.What))
+		}
+		if v.More > 0 {
+			line("and %d more", v.More)
+		}
+	}
+	line("events: %d", v.Events)
+	if v.Root != "" {
+		line("root:   %s", v.Root)
+	}
+	v.writeSigned(line)
+	for _, run := range v.Open {
+		line("open:   run %s has an intent and no outcome", term.Sanitize(string(run)))
+	}
+	for _, text := range v.Warnings {
+		line("warning: %s", term.Sanitize(text))
+	}
+	if v.OK {
+		line("%s", v.holds())
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// imported says what a file is that is not a whole log.
+func (v verified) imported() string {
+	switch {
+	case v.Absent > 0:
+		return ": an import, of a part of a log"
+	case v.Withheld > 0:
+		return ": an import, without some payloads"
+	}
+	return ""
+}
+
+// holds says what is known of a log that is not damaged.
+func (v verified) holds() string {
+	payloads, numbers := "Every payload", "no number is missing"
+	if v.Pruned+v.Withheld > 0 {
+		payloads = "Every payload that is there"
+	}
+	if v.Absent > 0 {
+		numbers = "of what is absent there are hashes"
+	}
+	return payloads + " has its recorded hash, every event its leaf, " + numbers + ", the root\n" +
+		"follows from all of them, and no rule of the contract is broken."
+}
+
+// writeSigned tells what is signed, and what is not there.
+func (v verified) writeSigned(line func(format string, args ...any)) {
+	switch {
+	case v.Signed == 0 && v.Checkpoints+v.Anchors == 0 && v.Root == "":
+		line("signed: nothing")
+	case v.Signed == 0 && v.Checkpoints+v.Anchors == 0:
+		line("signed: nothing; keep the number and the root elsewhere, to tell later whether the log was rewritten")
+	case v.Signed == 0:
+		line("signed: nothing by a key that is known here; %s and %s of the anchor hold", printing.Count(v.Checkpoints, "checkpoint"), printing.Count(v.Anchors, "line"))
+	default:
+		line("signed: up to event %d; %s and %s of the anchor hold", v.Signed, printing.Count(v.Checkpoints, "checkpoint"), printing.Count(v.Anchors, "line"))
+	}
+	if v.Uncovered > 0 {
+		line("not covered: %s behind event %d, which no key that is asked for has signed", printing.Count(int(v.Uncovered), "event"), v.Signed)
+	}
+	for _, n := range []struct {
+		n    int64
+		what string
+	}{
+		{v.Pruned, "pruned: %s"}, {v.Withheld, "withheld: %s"}, {v.Absent, "absent: %s"},
+	} {
+		if n.n > 0 {
+			thing := "payload"
+			if strings.HasPrefix(n.what, "absent") {
+				thing = "event"
+			}
+			line(n.what, printing.Count(int(n.n), thing))
+		}
+	}
+}

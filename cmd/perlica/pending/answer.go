@@ -1,0 +1,180 @@
+package pending
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/interaction/card"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/report"
+)
+
+func (a *app) pendingAllowCommand() *cobra.Command {
+	var word string
+	cmd := &cobra.Command{
+		Use: "allow ID", Annotations: cli.Answers.On(),
+		Short: "Say yes to a question, this once",
+		Long: `Say yes to a question: the first of the agent's options that allows once. The ID is
+always needed, so that a yes never goes to another question than the one that was read.
+A question about something that no rule may allow names a word; --word gives it.
+
+Exit codes: 0 the answer counts; 1 somebody was first, or nobody waits for it any more;
+2 usage, or an agent's process answered, which is refused.`,
+		Example: `  perlica pending allow 3f2a91bc
+  perlica pending allow 3f2a91bc --word delete`,
+		Args: cli.Exactly("ID"), ValidArgsFunction: cli.CompleteFirst(a.completeQuestions),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.answerPending(cmd.Context(), args, interaction.Answer{Text: word}, func(q interaction.Question) (interaction.Option, error) {
+				o, ok := q.First("allow_once")
+				if !ok {
+					return o, exitcode.WithHint(errors.New("the agent offers no way to allow this once"),
+						"'perlica pending choose %s N' takes any of its options, with --always where it is a yes for good", printing.ShortID(q.ID))
+				}
+				return o, nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&word, "word", "", "the `word` that a dangerous question names")
+	return cmd
+}
+
+func (a *app) pendingDenyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "deny [ID]", Annotations: cli.Answers.On(),
+		Short: "Say no to a question, this once",
+		Long: `Say no to a question: the first of the agent's options that rejects once; where it
+offers none, it is told that its request was cancelled. If exactly one question waits, ID
+may be left out: a no can be asked for again.`,
+		Args: cli.Between(0, "ID"), ValidArgsFunction: cli.CompleteFirst(a.completeQuestions),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.answerPending(cmd.Context(), args, interaction.Answer{}, func(q interaction.Question) (interaction.Option, error) {
+				o, ok := q.Refusal()
+				if !ok { // asked by an earlier version
+					return o, exitcode.WithHint(errors.New("the agent offers no way to reject this once"),
+						"'perlica pending choose %s N' takes any of its options; Ctrl-C at the run cancels the turn", printing.ShortID(q.ID))
+				}
+				return o, nil
+			})
+		},
+	}
+}
+
+func (a *app) pendingChooseCommand() *cobra.Command {
+	var answer interaction.Answer
+	cmd := &cobra.Command{
+		Use: "choose ID N|OPTION-ID|LABEL", Annotations: cli.Answers.On(),
+		Short: "Answer a question with any of its options",
+		Long: `Answer a question with one of its options: by its number in 'perlica pending show',
+by its id, or by its exact label. Nothing else is understood: free text chooses nothing.
+
+An option that says yes for good counts only with --always: the agent will not ask again,
+and Perlica cannot limit what it takes the yes to cover.`,
+		Example: `  perlica pending choose 3f2a91bc 2
+  perlica pending choose 3f2a91bc allow_always --always
+  perlica pending choose 3f2a91bc "Yes, and tell me more"`,
+		Args: cli.Exactly("ID", "N|OPTION-ID|LABEL"), ValidArgsFunction: a.completeChoice,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.answerPending(cmd.Context(), args, answer, func(q interaction.Question) (interaction.Option, error) {
+				o, err := q.Choose(args[1])
+				if err != nil {
+					err = exitcode.WithHint(err, "'perlica pending show %s' lists the options", printing.ShortID(q.ID))
+				}
+				return o, err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&answer.Text, "word", "", "the `word` that a dangerous question names")
+	cmd.Flags().BoolVar(&answer.Always, "always", false, "confirm a yes for good")
+	return cmd
+}
+
+// completeChoice gives shells the questions and then the options of the one that was named.
+func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return a.completeQuestions(cmd, args, word)
+	}
+	var options []string
+	err := a.Reading(cmd.Context(), func(log *eventlog.Reader, _ *project.Project) error {
+		q, err := report.FindQuestion(cmd.Context(), log, args[0])
+		for _, o := range q.Options {
+			if o.ID == card.Line(o.ID, 0) { // else it would be another word, or two
+				options = append(options, o.ID+"\t"+card.Label(o, 0))
+			}
+		}
+		return err
+	})
+	if err != nil || len(args) > 1 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return options, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// answerPending finds the question, lets choose pick the option, answers, and prints in full
+// what was answered. No answer is
+// possible where nothing was ever asked, so no context is made for it.
+func (a *app) answerPending(ctx context.Context, args []string, answer interaction.Answer, choose func(interaction.Question) (interaction.Option, error)) error {
+	var q interaction.Question
+	err := a.Reading(ctx, func(log *eventlog.Reader, p *project.Project) (err error) {
+		q, err = a.findQuestion(ctx, log, p, args, true)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	o, err := choose(q)
+	if err != nil {
+		return err
+	}
+	answer.Option, answer.By, answer.Where = o.ID, cli.UserName(a.Getenv), "pending"
+	answer.Origin = a.Origin()
+	if q.Word == "" || !o.Allows() {
+		answer.Text = ""
+	}
+	err = a.Writing(ctx, func(r *kernel.Runner, _ *project.Project) error {
+		if err := a.MayAnswer(r, q); err != nil {
+			return err
+		}
+		return r.AnswerQuestion(ctx, q, answer)
+	})
+	if err != nil {
+		return a.answerErr(q, o, err)
+	}
+	if err := a.Say("answered %s: %s", printing.ShortID(q.ID), card.Label(o, 0)); err != nil {
+		return err
+	}
+	return a.Write(func(w io.Writer) error {
+		_, err := io.WriteString(w, printing.Drawn(card.Lay(q, a.cardWidth()).Rows, a.Styles(a.Stdout)))
+		return err
+	})
+}
+
+// answerErr says why an answer does not count, and what to do.
+func (a *app) answerErr(q interaction.Question, o interaction.Option, err error) error {
+	var taken *interaction.TakenError
+	switch {
+	case errors.As(err, &taken):
+		return exitcode.WithHint(fmt.Errorf("your answer does not count: %w", taken), "perlica log show %s", printing.Short(q.Refs.Run))
+	case errors.Is(err, interaction.ErrAgent):
+		return exitcode.WithHint(exitcode.Usage.With(err), "answer in a terminal of your own, which no agent has started")
+	case errors.Is(err, interaction.ErrWord):
+		return exitcode.WithHint(fmt.Errorf("%w: %s", err, q.Word), "read it first: perlica pending show %s; then add --word", printing.ShortID(q.ID))
+	case errors.Is(err, interaction.ErrAlways):
+		return exitcode.WithHint(err, "perlica pending choose %s %d --always", printing.ShortID(q.ID), slices.Index(q.Options, o)+1)
+	case errors.Is(err, kernel.ErrRunGone):
+		return exitcode.WithHint(err, "perlica log show %s tells what is known; nothing is sent again", printing.Short(q.Refs.Run))
+	case errors.Is(err, kernel.ErrNotWoken):
+		return exitcode.WithHint(err, "it is seen as soon as that process looks again; it may be suspended")
+	}
+	return err
+}

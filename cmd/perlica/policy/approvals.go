@@ -1,0 +1,199 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/report"
+	"github.com/perlica/perlica/policy"
+)
+
+func (a *app) policyApprovalsCommand() *cobra.Command {
+	return cli.Group("approvals", "List and revoke what a person told Perlica to remember",
+		`An approval is a standing yes or no that a person gave at a question: for a session or
+for the context, for exactly one command or path. Rules of the configuration come first.`,
+		a.approvalsListCommand(), a.approvalsRevokeCommand())
+}
+
+// listedApproval is an approval as the list prints it.
+type listedApproval struct {
+	policy.Approval
+	Expired bool `json:"expired"`
+	// Counts is false for a yes that was not given on this account: a log may come from
+	// elsewhere.
+	Counts bool `json:"counts"`
+}
+
+func (a *app) listApprovals(ctx context.Context, expired bool) ([]listedApproval, error) {
+	p, err := a.Locate(nil)
+	if err != nil {
+		return nil, err
+	}
+	count, all, err := a.approvals(ctx, p)
+	if err = a.OrNone(err); err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	list := []listedApproval{}
+	for _, x := range all {
+		l := listedApproval{Approval: x, Expired: !x.Expires.IsZero() && !now.Before(x.Expires)}
+		l.Counts = !l.Expired && slices.ContainsFunc(count, func(c policy.Approval) bool { return c.ID == x.ID })
+		if expired || !l.Expired {
+			list = append(list, l)
+		}
+	}
+	return list, nil
+}
+
+func (a *app) approvalsListCommand() *cobra.Command {
+	var all, asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Annotations: cli.Reads.On(),
+		Aliases: []string{"ls"},
+		Short:   "List the standing approvals, oldest first",
+		Example: `  perlica policy approvals list
+  perlica policy approvals list --all --json`,
+		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := a.listApprovals(cmd.Context(), all)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.PrintJSON(list)
+			}
+			return a.printApprovals(list)
+		},
+	}
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "also those that have expired")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+func (a *app) printApprovals(list []listedApproval) error {
+	if len(list) == 0 {
+		a.Note("nothing is remembered")
+		return nil
+	}
+	now := time.Now()
+	g := printing.Grid{Head: []string{"APPROVAL", "EFFECT", "PROVIDER", "BY", "MADE", "UNTIL", "WHAT"}}
+	for _, l := range list {
+		g.Add(printing.Short(l.ID), string(l.Effect), anyOf(l.Provider), l.By, printing.Ago(l.Made, now), l.until(), l.what())
+	}
+	return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), term.Width(a.Stdout)) })
+}
+
+func anyOf(s string) string {
+	if s == "" {
+		return "any"
+	}
+	return s
+}
+
+func (l listedApproval) until() string {
+	switch {
+	case l.Expires.IsZero():
+		return "for good"
+	case l.Expired:
+		return "expired"
+	}
+	return l.Expires.Local().Format(time.DateTime)
+}
+
+func (l listedApproval) what() string {
+	what := l.String()
+	if l.Dir != "" {
+		what += ", started in " + l.Dir
+	}
+	if !l.Counts && !l.Expired {
+		what += " (does not count: it was not given on this account)"
+	}
+	return what
+}
+
+func (a *app) approvalsRevokeCommand() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use: "revoke ID | --all", Annotations: cli.Acts.On(),
+		Short: "End a standing approval, or all of them",
+		Long: `End a standing approval: from then on it answers nothing, in runs that are under way,
+too. ID is its id, or a unique beginning or end of it. What it was and that it was
+revoked stays on the log.`,
+		Example: `  perlica policy approvals revoke 1a2b3c4d
+  perlica policy approvals revoke --all`,
+		Args: cli.Between(0, "ID"), ValidArgsFunction: cli.CompleteFirst(a.completeApprovals),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if all == (len(args) > 0) {
+				return exitcode.WithHint(exitcode.Usagef("either an ID or --all"), "see 'perlica policy approvals list'")
+			}
+			return a.revokeApprovals(cmd.Context(), args)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "revoke all of them, expired ones included")
+	return cmd
+}
+
+// revokeApprovals revokes the one that is named, or all.
+func (a *app) revokeApprovals(ctx context.Context, args []string) error {
+	listed, err := a.listApprovals(ctx, true)
+	if err != nil {
+		return err
+	}
+	var list []policy.Approval
+	for _, l := range listed {
+		list = append(list, l.Approval)
+	}
+	if len(args) > 0 {
+		one, err := report.FindApproval(list, args[0])
+		if errors.Is(err, report.ErrNoApproval) || errors.Is(err, report.ErrAmbiguousApproval) {
+			err = exitcode.WithHint(err, "see 'perlica policy approvals list --all'")
+		}
+		if err != nil {
+			return err
+		}
+		list = []policy.Approval{one}
+	}
+	if len(list) == 0 {
+		a.Note("nothing is remembered")
+		return nil
+	}
+	err = a.Writing(ctx, func(r *kernel.Runner, _ *project.Project) error {
+		return r.RevokeApprovals(ctx, list, cli.UserName(a.Getenv))
+	})
+	if err != nil {
+		return err
+	}
+	return a.Write(func(w io.Writer) error {
+		for _, x := range list {
+			if _, err := fmt.Fprintln(w, printing.OneLine(fmt.Sprintf("revoked %s: %s %s", printing.Short(x.ID), x.Effect, x))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// completeApprovals gives shells the approvals that stand.
+func (a *app) completeApprovals(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	list, err := a.listApprovals(cmd.Context(), false)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var ids []string
+	for _, l := range list {
+		ids = append(ids, printing.Short(l.ID)+"\t"+printing.OneLine(l.what()))
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}

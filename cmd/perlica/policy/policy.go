@@ -1,0 +1,305 @@
+// Package policy holds the commands that explain decisions and revoke standing approvals.
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
+	"github.com/perlica/perlica/policy/standing"
+)
+
+// app is an invocation, with the commands of this package as its methods.
+type app struct{ *cli.App }
+
+// Command returns the command with those below it.
+func Command(a *cli.App) *cobra.Command { return (&app{a}).policyCommand() }
+
+func (a *app) policyCommand() *cobra.Command {
+	return cli.Group("policy", "See what would be decided, and what was remembered",
+		`Policy answers an agent's questions where it can: rules of the configuration first, then
+what a person told Perlica to remember, then the mode of --permissions. It is no sandbox:
+it judges what an agent asks for, not what it does. See docs/permissions.md.`,
+		a.policyCheckCommand(), a.policyApprovalsCommand())
+}
+
+// checkFlags describe a request that no agent has made.
+type checkFlags struct {
+	kind, provider, permissions string
+	session, cwd                string
+	paths                       []string
+	json                        bool
+}
+
+func (a *app) policyCheckCommand() *cobra.Command {
+	var f checkFlags
+	cmd := &cobra.Command{
+		Use: "check [--kind KIND] [--path PATH]… [-- COMMAND…]", Annotations: cli.Reads.On(),
+		Short: "Say what would be decided about a request",
+		Long: `Say what would be decided if an agent asked for leave to run a command or to touch a
+path: the effect, what decided, why, and the tier of the command. Nothing is run, asked
+or recorded.
+
+One word is a text for a shell, several are the words of one command: check 'a && b' is
+two commands, check -- a '&&' b is one. A path without a command needs --kind.
+
+Effects: allow; deny; ask, which is no where there is nobody to ask. The exit code is 0
+whatever the effect, and 2 for a request that makes no sense.`,
+		Example: `  perlica policy check -- git push -f
+  perlica policy check 'cd build && rm -rf *' --permissions allow
+  perlica policy check --kind edit --path README.md --provider claude
+  test "$(perlica policy check --json -- make deploy | jq -r .effect)" = deny`,
+		ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.policyCheck(cmd.Context(), f, args)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.kind, "kind", "", "what `kind` of tool asks: "+strings.Join(toolKinds, ", ")+" (default: execute for a command)")
+	fl.StringArrayVar(&f.paths, "path", nil, "a `path` that the tool would touch; may be repeated")
+	fl.StringVar(&f.provider, "provider", "", "whose agent asks, by its `name` (default: the one that 'run' would use)")
+	fl.StringVar(&f.permissions, "permissions", "", "the `mode`: ask, reads, deny or allow (default: the configuration's, else ask)")
+	fl.StringVarP(&f.session, "session", "s", "", "the `session` it would happen in, for what was remembered for one session")
+	fl.StringVar(&f.cwd, "cwd", "", "the agent's working `directory`")
+	fl.BoolVar(&f.json, "json", false, "print one JSON object")
+	cli.CompleteFlag(cmd, "kind", cobra.FixedCompletions(toolKinds, cobra.ShellCompDirectiveNoFileComp))
+	cli.CompleteFlag(cmd, "permissions", cobra.FixedCompletions([]string{"ask", "reads", "deny", "allow"}, cobra.ShellCompDirectiveNoFileComp))
+	cli.CompleteFlag(cmd, "provider", a.CompleteProviders)
+	cli.CompleteFlag(cmd, "session", a.CompleteSessions)
+	return cmd
+}
+
+// toolKinds are ACP's kinds of tools.
+var toolKinds = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
+
+func (a *app) policyCheck(ctx context.Context, f checkFlags, args []string) error {
+	flags := map[string]string{}
+	if f.permissions != "" {
+		flags["permissions.mode"] = f.permissions
+	}
+	if err := f.check(args); err != nil {
+		return err
+	}
+	p, err := a.Locate(flags)
+	if err != nil {
+		return err
+	}
+	for _, w := range p.Config.Withheld {
+		a.Note("not trusted yet, left aside: " + w + " (perlica config trust)")
+	}
+	req, err := a.checkRequest(ctx, p, f, args)
+	if err != nil {
+		return err
+	}
+	mode := policy.Mode(p.Config.Permissions)
+	if mode == "" {
+		mode = policy.ModeAsk
+	}
+	given, _, err := a.approvals(ctx, p)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	judge, err := policy.New(p.Config.Rules, func() []policy.Approval { return given }, time.Now)
+	if err != nil {
+		return err
+	}
+	c := newChecked(req, mode, judge.Decide(req, mode))
+	if f.json {
+		return a.PrintJSON(c)
+	}
+	return a.Write(func(w io.Writer) error { return c.write(w, a.Styles(a.Stdout)) })
+}
+
+// check refuses what is no request.
+func (f checkFlags) check(args []string) error {
+	known := f.kind == ""
+	for _, k := range toolKinds {
+		known = known || k == f.kind
+	}
+	switch policy.Mode(f.permissions) {
+	case "", policy.ModeAsk, policy.ModeReads, policy.ModeDeny, policy.ModeAllow:
+	default:
+		return exitcode.Usagef("--permissions is ask, reads, deny or allow, not %q", f.permissions)
+	}
+	switch {
+	case !known:
+		return exitcode.Usagef("there is no kind %q; the kinds are %s", f.kind, strings.Join(toolKinds, ", "))
+	case len(args) == 0 && len(f.paths) == 0 && f.kind == "":
+		return exitcode.WithHint(exitcode.Usagef("there is nothing to check"), "perlica policy check -- git push -f, or --kind edit --path FILE")
+	case len(args) == 0 && f.kind == "":
+		return exitcode.WithHint(exitcode.Usagef("a path without a command needs --kind"), "--kind read, edit, delete, move or search")
+	case len(args) == 1 && strings.TrimSpace(args[0]) == "":
+		return exitcode.Usagef("the command is empty")
+	}
+	return nil
+}
+
+// checkRequest is the request that an agent would make.
+func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags, args []string) (policy.Request, error) {
+	dir := p.Dir
+	if f.cwd != "" {
+		abs, err := filepath.Abs(f.cwd)
+		if err != nil {
+			return policy.Request{}, err
+		}
+		dir = abs
+	}
+	req := policy.Request{
+		Provider: f.provider, Kind: f.kind,
+		Place: shell.Place{Dir: dir, Home: p.Dirs.Home, Temp: project.TempDirs(), Own: p.OwnFolders()},
+		// Every real agent offers these two; without a way to say yes once all is a question.
+		Options: []policy.Option{{ID: "allow_once", Kind: "allow_once"}, {ID: "reject_once", Kind: "reject_once"}},
+	}
+	switch len(args) {
+	case 0:
+	case 1:
+		req.Commands = []shell.Command{{Text: args[0]}}
+	default:
+		req.Commands = []shell.Command{{Argv: args}}
+	}
+	req.HasCommand = len(req.Commands) > 0
+	if req.Kind == "" {
+		req.Kind = "execute"
+	}
+	for _, path := range f.paths {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		req.Paths = append(req.Paths, path)
+	}
+	if f.session != "" {
+		err := a.ViewingSessions(ctx, func(view *kernel.Sessions, _ *eventlog.Reader) error {
+			s, err := view.Find(ctx, f.session)
+			req.Session = string(s.ID)
+			if req.Provider == "" {
+				req.Provider = s.Provider
+			}
+			return err
+		})
+		if err != nil {
+			return req, err
+		}
+	}
+	if req.Provider == "" {
+		agent, err := p.Resolver().Default()
+		if err != nil {
+			return req, err
+		}
+		req.Provider = agent.ID
+	}
+	// What was remembered holds for the agent's program and its arguments.
+	if agent, err := p.Resolver().Named(req.Provider); err == nil {
+		req.Agent, _ = shell.Words(agent.Command)
+	}
+	return req, nil
+}
+
+// approvals returns the standing approvals that count, and all of them. Before there is a
+// log there are none, and the error is fs.ErrNotExist.
+func (a *app) approvals(ctx context.Context, p *project.Project) (count, all []policy.Approval, err error) {
+	log, paths, err := a.Reader(ctx, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	view, remove, err := cli.OpenView(paths.Approvals, func(path string) (*standing.View, error) {
+		return standing.Open(ctx, log, path)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer remove()
+	defer func() { err = errors.Join(err, view.Close()) }()
+	if all, err = view.List(ctx); err != nil {
+		return nil, nil, err
+	}
+	count, err = p.Vouchers().Filter(all)
+	return count, all, err
+}
+
+// checked is a decision as policy check prints it.
+type checked struct {
+	Effect   policy.Effect    `json:"effect"`
+	By       policy.By        `json:"by"`
+	Why      string           `json:"why"`
+	Tier     shell.Tier       `json:"tier"`
+	Rule     *policy.Rule     `json:"rule,omitempty"`
+	Approval *policy.Approval `json:"approval,omitempty"`
+	Word     string           `json:"word,omitempty"` // with which a person may say yes once
+	Mode     policy.Mode      `json:"mode"`
+	Provider string           `json:"provider"`
+	Kind     string           `json:"kind"`
+	Commands []string         `json:"commands"`
+	Paths    []string         `json:"paths"`
+}
+
+func newChecked(r policy.Request, m policy.Mode, d policy.Decision) checked {
+	c := checked{
+		Effect: d.Effect, By: d.By, Why: d.Why, Tier: d.Tier, Rule: d.Rule, Approval: d.Approval, Word: d.Word,
+		Mode: m, Provider: r.Provider, Kind: r.Kind, Commands: []string{}, Paths: append([]string{}, r.Paths...),
+	}
+	for _, cmd := range r.Commands {
+		c.Commands = append(c.Commands, cmd.String())
+	}
+	return c
+}
+
+// decidedBy names what decided, so that it can be found.
+func (c checked) decidedBy() string {
+	switch {
+	case c.Rule != nil && c.Rule.Origin != "":
+		return "the rule at " + c.Rule.Origin
+	case c.Rule != nil:
+		return "a rule"
+	case c.Approval != nil:
+		return fmt.Sprintf("the standing approval %s, said %s on %s", printing.Short(c.Approval.ID), c.Approval.By, c.Approval.Made.Local().Format(time.DateOnly))
+	case c.By == policy.ByTier:
+		return "the tier of the request"
+	}
+	return "the mode " + string(c.Mode)
+}
+
+func (c checked) write(w io.Writer, s term.Styles) error {
+	style := map[policy.Effect]func(string) string{policy.Allow: s.Green, policy.Ask: s.Yellow, policy.Deny: s.Red}[c.Effect]
+	if _, err := fmt.Fprintln(w, style(string(c.Effect))); err != nil {
+		return err
+	}
+	for _, f := range []struct{ name, value string }{
+		{"by", c.decidedBy()},
+		{"why", c.Why},
+		{"tier", string(c.Tier)},
+		{"mode", string(c.Mode)},
+		{"provider", c.Provider},
+		{"kind", c.Kind},
+		{"command", strings.Join(c.Commands, "; ")},
+		{"path", strings.Join(c.Paths, ", ")},
+		{"word", c.Word},
+	} {
+		if f.value == "" {
+			continue
+		}
+		if f.name == "word" {
+			f.value += " (a person may say yes this once by typing it)"
+		}
+		if _, err := fmt.Fprintf(w, "  %s %s\n", s.Dim(fmt.Sprintf("%-8s", f.name)), printing.OneLine(f.value)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+// Package printing holds the words and tables in which commands print what the kernel knows: counts, times,
+// ids, questions, the grid. It decides nothing and prints nothing itself.
+package printing
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/interaction/card"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/registry"
+)
+
+// OneLine makes a text fit for a place within a line: what cannot be seen in it is spelled out.
+func OneLine(s string) string {
+	return card.Line(s, 0)
+}
+
+// Message is what went wrong with an agent, in a line.
+func Message(e *provider.Error) string {
+	if e == nil {
+		return "no more is known"
+	}
+	return e.Error()
+}
+
+// LoginHint is how to log in to an agent.
+func LoginHint(id string) string {
+	if k, ok := registry.Lookup(id); ok && k.Login != "" && id != kernel.Predictable {
+		return k.Login
+	}
+	return "log in with the agent's own command, then try again"
+}
+
+// Count is a number with its noun, in the plural where that is due.
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// UnknownWidth is how wide a question is where the width of the reader's screen is not known.
+const UnknownWidth = 80
+
+// QuestionTitle is a question in a line.
+func QuestionTitle(q interaction.Question) string {
+	title := q.Title
+	if title == "" {
+		title = "use a tool"
+	}
+	return card.Line(q.Subject.Provider+" asks: "+title, 0)
+}
+
+// Drawn is rows of a question as they are printed.
+func Drawn(rows []card.Row, s term.Styles) string {
+	var b strings.Builder
+	for _, r := range rows {
+		head, text := r.Head, r.Text
+		if text == "" {
+			head = strings.TrimRight(head, " ")
+		}
+		switch {
+		case r.Tone == card.Title:
+			head, text = s.Yellow(head[:1])+s.Bold(head[1:]), s.Bold(text)
+		case r.Agent:
+			head = s.Dim(head)
+		}
+		switch r.Tone {
+		case card.Added:
+			head, text = tinted(r, head, text, s.Green)
+		case card.Removed:
+			head, text = tinted(r, head, text, s.Red)
+		case card.Warning:
+			head, text = tinted(r, head, text, s.Yellow)
+		case card.Refused:
+			text = s.Red(text)
+		case card.Aside:
+			head, text = s.Dim(r.Head), s.Dim(text)
+		}
+		b.WriteString(head + text + "\n")
+	}
+	return b.String()
+}
+
+// tinted colours what the agent says, and of an option what Perlica says about it.
+func tinted(r card.Row, head, text string, color func(string) string) (string, string) {
+	if r.Agent || strings.TrimSpace(r.Text) != "" && r.Must {
+		return head, color(text)
+	}
+	return color(head), text
+}
+
+// ShortID is enough of an id to name a question among those that are open.
+func ShortID(id event.InteractionID) string {
+	s := string(id)
+	return s[max(0, len(s)-8):]
+}
+
+// Took is a duration as people read it.
+func Took(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(10 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+// ShortSession names a session among the others.
+func ShortSession(s kernel.Session) string {
+	if s.Name != "" {
+		return s.Name
+	}
+	id := string(s.ID)
+	return id[max(0, len(id)-8):]
+}
+
+// Ago says how long ago something was, in the largest unit that fits.
+func Ago(at, now time.Time) string {
+	d := now.Sub(at)
+	switch {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return Count(int(d.Hours()), "hour") + " ago"
+	case d < 60*24*time.Hour:
+		return Count(int(d.Hours()/24), "day") + " ago"
+	}
+	return at.Local().Format(time.DateOnly)
+}
+
+// Short is the end of an id: enough to name it, and random, where its beginning is a time.
+func Short[T ~string](id T) string {
+	s := string(id)
+	return s[max(0, len(s)-8):]
+}
+
+// SessionName is a session's name, or else the given part of its id.
+func SessionName(s kernel.Session, id string) string {
+	if s.Name != "" {
+		return s.Name
+	}
+	return id
+}
+
+// DescribeSession names a session so that it differs from others.
+func DescribeSession(s kernel.Session) string {
+	if s.Name == "" {
+		return string(s.ID)
+	}
+	return fmt.Sprintf("%s (%s)", s.Name, s.ID)
+}

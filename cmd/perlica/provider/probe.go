@@ -1,0 +1,293 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/provider"
+)
+
+// testFlags are the flags of provider test.
+type testFlags struct {
+	agent string
+	env   []string
+	cwd   string
+	json  bool
+}
+
+func (a *app) providerTestCommand() *cobra.Command {
+	var f testFlags
+	cmd := &cobra.Command{
+		Use: "test [NAME]", Annotations: cli.Runs.On(),
+		Short: "Start an agent, open a session, and report; no prompt is sent",
+		Long: `Start an agent, initialize it, open a session, put it into the mode in which a run would
+prompt it, and end it. No prompt is sent, so no call is spent and no model is asked.
+Without a name it is the default agent.
+
+Printed are its name and version, what it can do, how to log in, its modes and options,
+how long each step took, and how its process ended. The exit code is 1 if it is not
+ready for a prompt.`,
+		Example: `  perlica provider test claude
+  perlica provider test --agent 'my-agent --acp'
+  perlica provider test codex --json | jq .steps`,
+		Args:              cli.Between(0, "NAME"),
+		ValidArgsFunction: cli.CompleteFirst(a.CompleteProviders),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.agent != "" && len(args) > 0 {
+				return exitcode.Usagef("give a NAME or --agent, not both")
+			}
+			return a.providerTest(cmd.Context(), f, strings.Join(args, ""))
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.agent, "agent", "", "an ACP agent as a `command` line: 'CMD ARG…'")
+	fl.StringArrayVar(&f.env, "env", nil, "hand the agent this `variable` of the environment, too")
+	fl.StringVar(&f.cwd, "cwd", "", "the agent's working `directory`")
+	fl.BoolVar(&f.json, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) providerTest(ctx context.Context, f testFlags, name string) error {
+	p, err := a.configured()
+	if err != nil {
+		return err
+	}
+	agent, err := a.testedAgent(p, f, name)
+	if err != nil {
+		return err
+	}
+	dir := p.Dir
+	if f.cwd != "" {
+		if dir, err = filepath.Abs(f.cwd); err != nil {
+			return err
+		}
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return exitcode.Usagef("--cwd %s: no such directory", f.cwd)
+		}
+	}
+	redactor, err := p.Redactor()
+	if err != nil {
+		return err
+	}
+	ctx, stop := signals.Catch(ctx, 0)
+	defer stop.Release()
+	go func() {
+		select {
+		case s := <-stop.First: // there is nothing to be cancelled in order
+			stop.End(errors.New(s.Why))
+		case <-ctx.Done():
+		}
+	}()
+	r := kernel.Probe(ctx, agent, kernel.ProbeOptions{
+		Dir: dir, Environ: a.Environ, Servers: p.Servers(), Version: a.Version, Redactor: redactor,
+	})
+	if err := a.printProbe(r, f.json); err != nil {
+		return err
+	}
+	switch {
+	case r.Err == nil:
+		return nil
+	case f.json:
+		return exitcode.Failure.With(nil)
+	}
+	return exitcode.Failure.With(exitcode.WithHint(r.Err, "%s", probeHint(r)))
+}
+
+// testedAgent finds the agent that is to be tested.
+func (a *app) testedAgent(p *project.Project, f testFlags, name string) (agent kernel.Agent, err error) {
+	res := p.Resolver()
+	switch {
+	case f.agent != "":
+		agent, err = res.AdHoc(f.agent)
+	case name != "":
+		agent, err = res.Named(name)
+	default:
+		agent, err = res.Default()
+	}
+	agent.Env = append(agent.Env, f.env...)
+	return agent, err
+}
+
+// probeHint says what to do about an agent that is not ready.
+func probeHint(r kernel.ProbeReport) string {
+	switch r.Err.Type {
+	case provider.TypeAuth:
+		return printing.LoginHint(r.Provider)
+	case provider.TypeTimeout:
+		return fmt.Sprintf("providers.%s.acp.connect_timeout and request_timeout set how long to wait", r.Provider)
+	case provider.TypeStart:
+		if exitcode.IsManyOpen(r.Err) {
+			return exitcode.HintOf(r.Err)
+		}
+		return "see 'perlica provider show " + r.Provider + "'"
+	}
+	if r.Stderr != "" {
+		return "what the agent wrote to its standard error is above"
+	}
+	return "is this an agent that speaks ACP on its standard input and output? See 'perlica provider show " + r.Provider + "'"
+}
+
+func (a *app) printProbe(r kernel.ProbeReport, asJSON bool) error {
+	if asJSON {
+		return a.PrintJSON(struct {
+			OK bool `json:"ok"`
+			kernel.ProbeReport
+		}{r.Err == nil, r})
+	}
+	s := a.Styles(a.Stdout)
+	return a.Write(func(w io.Writer) error {
+		if err := writeRows(w, s, probeRows(r)); err != nil {
+			return err
+		}
+		if r.Err == nil || r.Stderr == "" {
+			return nil
+		}
+		_, err := fmt.Fprintln(w, s.Dim("standard error")+"\n"+indented(r.Stderr))
+		return err
+	})
+}
+
+// indented is the end of a longer text, made harmless.
+func indented(text string) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	lines = lines[max(0, len(lines)-20):]
+	for i, l := range lines {
+		lines[i] = "  " + term.Sanitize(l)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func probeRows(r kernel.ProbeReport) []row {
+	rows := []row{{"provider", r.Provider}, {"command", kernel.CommandLine(r.Command)}}
+	if r.Agent != nil {
+		rows = append(rows, row{"agent", strings.TrimSpace(r.Agent.Name + " " + r.Agent.Version)})
+	}
+	if r.Protocol > 0 {
+		rows = append(rows,
+			row{"protocol", fmt.Sprintf("ACP version %d", r.Protocol)},
+			row{"capabilities", strings.Join(capabilities(r.Capabilities), " ")},
+			row{"login", logins(r.Logins)})
+	}
+	rows = append(rows, row{"modes", modes(r)})
+	for _, o := range r.Options {
+		rows = append(rows, optionRow(o, r.Selected))
+	}
+	for _, w := range r.Warnings {
+		rows = append(rows, row{"warning", w})
+	}
+	rows = append(rows, row{"steps", steps(r.Steps)}, row{"process", r.Exit})
+	if r.Err == nil {
+		rows = append(rows, row{"result", "ready for a prompt; none was sent"})
+	}
+	return rows
+}
+
+// capabilities are the names of what an agent says it can do.
+func capabilities(c acp.AgentCapabilities) []string {
+	b, err := json.Marshal(c)
+	if err != nil {
+		return nil
+	}
+	var v map[string]any
+	if err := json.Unmarshal(b, &v); err != nil {
+		return nil
+	}
+	return flatten("", v)
+}
+
+// flatten names what is true, and what is there although it says no more.
+func flatten(path string, v map[string]any) []string {
+	var names []string
+	for _, key := range slices.Sorted(maps.Keys(v)) {
+		name := strings.TrimPrefix(path+"."+key, ".")
+		switch x := v[key].(type) {
+		case bool:
+			if x {
+				names = append(names, name)
+			}
+		case map[string]any:
+			inner := flatten(name, x)
+			if len(x) == 0 && path != "" {
+				inner = []string{name}
+			}
+			names = append(names, inner...)
+		}
+	}
+	return names
+}
+
+func logins(methods []acp.AuthMethod) string {
+	var names []string
+	for _, m := range methods {
+		switch {
+		case m.Agent != nil:
+			names = append(names, m.Agent.Name)
+		case m.EnvVar != nil:
+			names = append(names, m.EnvVar.Name)
+		case m.Terminal != nil:
+			names = append(names, m.Terminal.Name)
+		}
+	}
+	return strings.Join(names, "; ")
+}
+
+func modes(r kernel.ProbeReport) string {
+	var names []string
+	for _, m := range r.Modes {
+		name := string(m.Id)
+		if name == r.Mode {
+			name += " (selected)"
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func optionRow(o acp.SessionConfigOption, selected map[string]string) row {
+	switch {
+	case o.Select != nil:
+		current := string(o.Select.CurrentValue)
+		if v, ok := selected[string(o.Select.Id)]; ok {
+			current = v
+		}
+		values := strings.Join(kernel.OptionValues(o.Select.Options), ", ")
+		return row{"option " + printing.OneLine(string(o.Select.Id)), fmt.Sprintf("%s, of: %s", current, values)}
+	case o.Boolean != nil:
+		return row{"option " + printing.OneLine(string(o.Boolean.Id)), fmt.Sprint(o.Boolean.CurrentValue)}
+	}
+	return row{}
+}
+
+func steps(list []kernel.ProbeStep) string {
+	var words []string
+	for _, s := range list {
+		word := s.Name + " " + s.Duration.Round(10*time.Microsecond).String()
+		if s.Duration > time.Second {
+			word = s.Name + " " + s.Duration.Round(10*time.Millisecond).String()
+		}
+		if !s.OK {
+			word += " (failed)"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, ", ")
+}

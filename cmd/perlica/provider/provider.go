@@ -1,0 +1,215 @@
+// Package provider holds the commands that list, choose and test agents.
+package provider
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog/redact"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
+)
+
+// app is an invocation, with the commands of this package as its methods.
+type app struct{ *cli.App }
+
+// Command returns the command with those below it.
+func Command(a *cli.App) *cobra.Command { return (&app{a}).providerCommand() }
+
+func (a *app) providerCommand() *cobra.Command {
+	return cli.Group("provider", "List, show, test and choose agents",
+		`A provider is an agent that speaks the Agent Client Protocol: one of the registry, one
+of the configuration, or the built-in one. See docs/agents.md.`,
+		a.providerListCommand(), a.providerShowCommand(), a.providerTestCommand(), a.providerDefaultCommand())
+}
+
+// configured is locate for commands that need a configuration that is valid. It says what
+// of the project was left aside.
+func (a *app) configured() (*project.Project, error) {
+	p, err := a.Locate(nil)
+	if err == nil {
+		a.Aside(p.Config)
+	}
+	return p, err
+}
+
+func (a *app) providerListCommand() *cobra.Command {
+	var asJSON, installed bool
+	cmd := &cobra.Command{
+		Use: "list", Annotations: cli.Reads.On(), Aliases: []string{"ls"},
+		Short: "List the agents that Perlica knows, and which are installed",
+		Long: `List the agents of the registry and of the configuration. The one that is used when none
+is named has a star.`,
+		Example: `  perlica provider list
+  perlica provider list --installed
+  perlica provider list --json | jq -r '.providers[] | select(.default).id'`,
+		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(*cobra.Command, []string) error { return a.providerList(installed, asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&installed, "installed", false, "only those that can be used")
+	return cmd
+}
+
+func (a *app) providerList(installed, asJSON bool) error {
+	p, err := a.configured()
+	if err != nil {
+		return err
+	}
+	list := []kernel.Listing{}
+	for _, l := range p.Resolver().List() {
+		if !installed || l.State == kernel.Installed {
+			l.Command = redact.Args(l.Command)
+			list = append(list, l)
+		}
+	}
+	if asJSON {
+		return a.PrintJSON(struct {
+			Providers []kernel.Listing `json:"providers"`
+		}{list})
+	}
+	g := printing.Grid{Head: []string{"", "ID", "NAME", "STATE", "HOW"}}
+	for _, l := range list {
+		star, how := "", kernel.CommandLine(l.Command)
+		if l.Default {
+			star = "*"
+		}
+		switch {
+		case l.ID == kernel.Predictable && l.Origin == kernel.OriginRegistry:
+			how = "built in"
+		case l.State == kernel.Missing && l.Origin == kernel.OriginRegistry:
+			how = l.Install
+		case l.State != kernel.Installed:
+			how = l.Why
+		}
+		g.Add(star, l.ID, l.Name, string(l.State), how)
+	}
+	if err := a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), term.Width(a.Stdout)) }); err != nil {
+		return err
+	}
+	if _, err := p.Resolver().Default(); err != nil {
+		a.Complain(fmt.Errorf("there is no default: %w", err))
+	}
+	return nil
+}
+
+func (a *app) providerDefaultCommand() *cobra.Command {
+	var user bool
+	cmd := &cobra.Command{
+		Use: "default [NAME]", Annotations: cli.Acts.On(),
+		Short: "Show or choose the agent that is used when none is named",
+		Long: `Without a name, print the agent that is used when none is named, and why.
+
+With one, write model.default_provider into the project's configuration file, or with
+--user into your own. The file's comments and everything else in it stay as they are; a
+project that was trusted stays trusted.`,
+		Example: `  perlica provider default
+  perlica provider default claude
+  perlica provider default --user codex`,
+		Args:              cli.Between(0, "NAME"),
+		ValidArgsFunction: cli.CompleteFirst(a.CompleteProviders),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return a.showDefault()
+			}
+			return a.setDefault(args[0], user)
+		},
+	}
+	cmd.Flags().BoolVar(&user, "user", false, "for all projects: write your own configuration file")
+	return cmd
+}
+
+func (a *app) showDefault() error {
+	p, err := a.configured()
+	if err != nil {
+		return err
+	}
+	agent, err := p.Resolver().Default()
+	if err != nil {
+		return err
+	}
+	why := agent.Why
+	if why == "" {
+		why = origin(p.Config, defaultKey)
+	}
+	if err := a.Say("%s", agent.ID); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.Stderr, a.Styles(a.Stderr).Dim("perlica: "+term.Sanitize(why)))
+	return nil
+}
+
+const defaultKey = "model.default_provider"
+
+// origin says which layer set a key.
+func origin(cfg *config.Config, key string) string {
+	for _, v := range cfg.Values() {
+		if v.Key == key {
+			return v.Origin
+		}
+	}
+	return ""
+}
+
+func (a *app) setDefault(name string, user bool) error {
+	p, err := a.configured()
+	if err != nil {
+		return err
+	}
+	l, err := p.Resolver().Describe(name)
+	if err == nil && l.State == kernel.Disabled {
+		err = &kernel.AgentError{ID: name, Why: l.Why, Hint: "set providers." + name + ".enabled = true"}
+	}
+	if err != nil {
+		return err
+	}
+	file, before := p.Workspace.ConfigFile(), p.Config.DefaultProvider
+	if user {
+		file = p.Dirs.ConfigFile()
+		err = config.Set(file, defaultKey, name)
+	} else if _, err = p.Workspace.Ensure("default"); err == nil {
+		err = config.SetProject(p.Dirs, p.Workspace, defaultKey, name)
+	}
+	if err != nil {
+		return err
+	}
+	was := ""
+	if before != "" && before != name {
+		was = fmt.Sprintf(" (was %q)", before)
+	}
+	if err := a.Say("%s: %s = %q%s", cli.ShownPath(p, file), defaultKey, name, was); err != nil {
+		return err
+	}
+	return a.checkDefault(l, name)
+}
+
+// checkDefault says on standard error why what was written may not be what happens.
+func (a *app) checkDefault(l kernel.Listing, name string) error {
+	now, err := a.Locate(nil)
+	if err != nil {
+		return err
+	}
+	var notes []string
+	if now.Config.DefaultProvider != name {
+		notes = append(notes, fmt.Sprintf("it does not count here: the default is %q by %s", now.Config.DefaultProvider, origin(now.Config, defaultKey)))
+		for _, w := range now.Config.Withheld {
+			if strings.Contains(w, defaultKey) {
+				notes[0] = "it counts after 'perlica config trust': the project's file defines this provider itself"
+			}
+		}
+	}
+	if l.State == kernel.Missing {
+		notes = append(notes, l.Why+"; "+l.Hint())
+	}
+	for _, n := range notes {
+		fmt.Fprintln(a.Stderr, a.Styles(a.Stderr).Yellow("perlica: ")+term.Sanitize(n))
+	}
+	return nil
+}

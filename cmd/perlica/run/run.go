@@ -1,0 +1,215 @@
+// Package run is the command that sends one input, prints the answer and exits.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/dialog"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/provider"
+)
+
+// app is an invocation, with the commands of this package as its methods.
+type app struct{ *cli.App }
+
+// Command returns the command.
+func Command(a *cli.App) *cobra.Command { return (&app{a}).runCommand() }
+
+// Run sends the input that args, a file or standard input hold, as the command does with these flags.
+func Run(a *cli.App, cmd *cobra.Command, f dialog.Flags, args []string) error {
+	return (&app{a}).run(cmd, f, args)
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f dialog.Flags
+	cmd := &cobra.Command{
+		Use: "run [TEXT… | -]", Annotations: cli.Runs.On(),
+		Aliases: []string{"exec"},
+		Short:   "Send one input to the agent, print the answer, exit",
+		Long: `Send one input to the agent, print the answer on standard output, exit.
+
+The text comes from the arguments, from --file, or from standard input. With both
+arguments and piped input, the arguments are the instruction and the input is its
+material. Text that starts like an option goes after "--".
+
+Exit codes: 0 answered; 1 the provider failed, or standard output took no answer; 2 usage
+or configuration; 3 --timeout passed; 4 no such session, or it is busy; 5 a question went
+unanswered; 6 the outcome is unknown; 7 the event log could not be written, nothing was
+sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrupted;
+143 terminated.`,
+		Example: `  perlica run "what does this repository do?"
+  git diff | perlica run "review this change"
+  perlica run --provider claude --permissions reads "find the bug in parse.go"
+  perlica run --input-id "$CI_JOB_ID" -f prompt.md --json`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, f, args) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.Provider, "provider", "", "the agent's `name` in the configuration or the registry")
+	fl.StringVar(&f.Agent, "agent", "", "an ACP agent as a `command` line: 'CMD ARG…'")
+	fl.StringArrayVar(&f.Env, "env", nil, "hand the agent this `variable` of the environment, too")
+	fl.StringVarP(&f.Session, "session", "s", "", "continue a `session`: its id, the beginning of it, or its name")
+	fl.BoolVarP(&f.Cont, "continue", "c", false, "continue the session that was used last")
+	fl.StringVar(&f.InputID, "input-id", "", "this input's own `id`: an id that was called before makes no call")
+	fl.StringVarP(&f.File, "file", "f", "", "read the text from a `file`; - is standard input")
+	fl.StringArrayVar(&f.Attach, "attach", nil, "add a `file` to the input")
+	fl.StringVar(&f.Cwd, "cwd", "", "the agent's working `directory`")
+	fl.StringVar(&f.Model, "model", "", "the agent's model, by its `id`")
+	fl.StringVar(&f.Mode, "mode", "", "the agent's mode, by its `id`; \"none\" leaves it as it starts")
+	fl.StringVar(&f.Permissions, "permissions", "", "who answers the agent's questions, a `mode`: ask, reads, deny or allow (default: ask on a terminal, else deny)")
+	fl.DurationVar(&f.WaitPermissions, "wait-permissions", 0, "without a terminal: leave questions open this long for 'perlica pending'")
+	fl.StringVar(&f.Format, "output-format", "text", "the `format`: text, json or stream-json")
+	fl.BoolVar(&f.Json, "json", false, "the same as --output-format json")
+	fl.BoolVarP(&f.IgnoreClosedPipe, "quiet", "q", false, "print nothing but the answer, errors and questions")
+	fl.BoolVar(&f.Thoughts, "thoughts", false, "show the agent's thoughts on standard error")
+	fl.DurationVar(&f.Timeout, "timeout", 0, "cancel the call when this has passed")
+	fl.BoolVar(&f.Wait, "wait", false, "wait for a busy session instead of exit code 4")
+	fl.BoolVar(&f.Strict, "strict", false, "exit code 9 if a tool ran unasked")
+	cmd.MarkFlagsMutuallyExclusive("provider", "agent")
+	cmd.MarkFlagsMutuallyExclusive("session", "continue")
+	cmd.MarkFlagsMutuallyExclusive("json", "output-format")
+	dialog.CompleteFlags(a.App, cmd)
+	return cmd
+}
+
+// run is the command: it gathers what the kernel needs, lets it run the turn, and turns
+// the result into output and an exit code.
+func (a *app) run(cmd *cobra.Command, f dialog.Flags, args []string) error {
+	f.Program = cmd.CommandPath()
+	if f.Json {
+		f.Format = "json"
+	}
+	cmd.Flags().Visit(func(fl *pflag.Flag) {
+		if fl.Value.Type() == "string" && fl.Value.String() == "" {
+			f.Empty = fl.Name
+		}
+	})
+	if err := f.CheckFormat(); err != nil {
+		return err
+	}
+	ctx, stop := signals.Catch(cmd.Context(), f.Timeout)
+	defer stop.Release()
+	say := dialog.NewPrinter(ctx, a.App, f, stop)
+	stop.Tell(say.Stopping)
+	res, err := a.answer(ctx, f, args, stop, say)
+	say.Finish(res, err)
+	if err != nil {
+		return exitcode.OfRefusal(err).With(err)
+	}
+	code := exitcode.OfRun(res, f.Strict)
+	if say.Failed != nil {
+		return max(code, exitcode.Failure).With(exitcode.WithHint(fmt.Errorf("standard output: %w", say.Failed),
+			"the call was made, and its answer is on record: perlica log show %s", res.Run))
+	}
+	if code != 0 {
+		return code.With(nil)
+	}
+	return nil
+}
+
+// answer gathers the input and lets the kernel answer it.
+func (a *app) answer(ctx context.Context, f dialog.Flags, args []string, stop *signals.Stopper, say *dialog.Printer) (kernel.Result, error) {
+	if err := f.Check(); err != nil {
+		return kernel.Result{}, err
+	}
+	if f.Session != "" || f.Cont {
+		if err := a.PersonOnly("an input for a session that is there"); err != nil {
+			return kernel.Result{}, err
+		}
+	}
+	p, limit, err := a.Limited(f.ConfigFlags())
+	if err != nil {
+		return kernel.Result{}, exitcode.Usage.With(err)
+	}
+	if limit != "" {
+		say.Note("warning: " + limit)
+	}
+	text, err := a.text(f, args, stop.First)
+	if err != nil {
+		var stopped *kernel.StoppedError
+		if errors.As(err, &stopped) {
+			return kernel.Result{}, err
+		}
+		return kernel.Result{}, exitcode.Usage.With(err)
+	}
+	if w := p.Config.Withheld; len(w) > 0 {
+		say.Note("not trusted yet, left aside: " + strings.Join(w, "; ") + " (perlica config trust)")
+	}
+	for _, w := range p.Config.Warnings {
+		say.Note(w)
+	}
+	r, done, err := a.Open(ctx, p)
+	if err != nil {
+		return kernel.Result{}, exitcode.Log.With(err)
+	}
+	res, err := a.runTurn(ctx, p, r, f, text, stop, say)
+	cerr := done()
+	if errors.Is(cerr, eventlog.ErrMoved) && err == nil && res.Err == nil { // what is on record may not be found again
+		return res, exitcode.Log.With(cerr)
+	}
+	if cerr != nil && err == nil && (res.Err == nil || res.Err.Type != provider.TypeRecord) {
+		say.Note("warning: closing the log: " + cerr.Error()) // the outcome is on disk
+	}
+	return res, err
+}
+
+// runTurn recovers what earlier processes left, chooses session and agent, and runs.
+func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner, f dialog.Flags, text string, stop *signals.Stopper, say *dialog.Printer) (kernel.Result, error) {
+	var recovered []kernel.Result
+	if r.Unfinished() {
+		var err error
+		if recovered, err = r.Recover(ctx); err != nil {
+			return kernel.Result{}, exitcode.InLog(err)
+		}
+	}
+	for _, res := range recovered {
+		// Also with -q: somebody has to decide what became of it.
+		say.Line(fmt.Sprintf("perlica: an earlier run did not end in order; its outcome is unknown and nothing was sent again: perlica log show %s", res.Run))
+	}
+	session, err := f.Find(ctx, r)
+	if err != nil {
+		return kernel.Result{}, err
+	}
+	c, badDir := f.Choice()
+	agent, err := f.ChooseAgent(ctx, p, r, c, session)
+	if err != nil {
+		return kernel.Result{}, err
+	}
+	if agent.Why != "" {
+		say.Note("using " + agent.ID + ": " + agent.Why)
+	}
+	if badDir != nil {
+		return kernel.Result{}, badDir
+	}
+	asker := dialog.NewAsker(a.App, r, say)
+	defer asker.Close()
+	t := kernel.Turn{Setup: p.Setup(c, agent, session), Wait: f.Wait, Input: f.Input(a.App, text)}
+	t.Permissions, t.AnswerIn = p.Answering(asker.Available(), f.WaitPermissions)
+	if t.Permissions == policy.ModeAllow {
+		say.Note("--permissions allow: every ordinary command is allowed without asking; this is no sandbox")
+	}
+	t.Stop = stop.First
+	asker.Stop = stop
+	t.Show = func(n kernel.Notice) {
+		asker.Show(n)
+		say.Show(n)
+	}
+	res, err := r.Run(ctx, t)
+	var other *kernel.InputConflictError
+	if errors.As(err, &other) {
+		err = exitcode.WithHint(err, "another input takes another --input-id; what was called: perlica log show %s", printing.Short(other.Run))
+	}
+	return res, err
+}

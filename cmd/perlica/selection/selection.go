@@ -1,0 +1,169 @@
+// Package selection says which part of the record a command means: by run, session, time and type.
+package selection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/report"
+)
+
+// Filter says which events are wanted.
+type Filter struct {
+	Run, Session  string
+	Types         []string
+	Since, Before string
+	facts         bool
+	Json          bool
+}
+
+// AddFlags adds all flags of a filter.
+func AddFlags(a *cli.App, cmd *cobra.Command, f *Filter) {
+	AddReferences(a, cmd, f)
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.Types, "type", nil, "only events of this `type`; may be repeated, and a glob such as 'llm.*'")
+	fl.BoolVar(&f.facts, "facts", false, "only facts, without the lines of the protocol")
+	fl.BoolVar(&f.Json, "json", false, "one JSON object a line, with the whole payload")
+	cli.CompleteFlag(cmd, "type", completeTypes)
+}
+
+// AddReferences adds the flags that say which run, which session and which time.
+func AddReferences(a *cli.App, cmd *cobra.Command, f *Filter) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.Run, "run", "", "only events of this `run`: its id, the beginning or end of it, or its input's id")
+	fl.StringVarP(&f.Session, "session", "s", "", "only events of this `session`: its id, the beginning or end of it, or its name")
+	fl.StringVar(&f.Since, "since", "", "only events since then: 7d, 2h, 2026-11-21, or RFC 3339 (a `time`)")
+	fl.StringVar(&f.Before, "before", "", "only events before then (a `time`)")
+	cli.CompleteFlag(cmd, "run", CompleteRuns(a))
+	cli.CompleteFlag(cmd, "session", a.CompleteSessions)
+}
+
+// Query makes the filter a query on the log.
+func (f Filter) Query(ctx context.Context, log *eventlog.Reader, now time.Time) (q event.Query, err error) {
+	if q.Types, err = matchTypes(f.Types); err != nil {
+		return q, err
+	}
+	if f.facts {
+		q.Class = event.Fact
+	}
+	for _, t := range []struct {
+		flag, text string
+		to         *time.Time
+	}{{"--since", f.Since, &q.Since}, {"--before", f.Before, &q.Before}} {
+		if t.text == "" {
+			continue
+		}
+		if *t.to, err = printing.ParseWhen(t.text, now); err != nil {
+			return q, exitcode.Usagef("%s %w", t.flag, err)
+		}
+	}
+	if f.Run != "" {
+		if q.Run, err = report.FindRun(ctx, log, f.Run); err != nil {
+			return q, NotFound("run", f.Run, err)
+		}
+	}
+	if f.Session != "" {
+		if q.Session, err = report.FindSession(ctx, log, f.Session); err != nil {
+			return q, NotFound("session", f.Session, err)
+		}
+	}
+	return q, nil
+}
+
+// NotFound says in the words of the command line that a reference leads nowhere.
+func NotFound(what, ref string, err error) error {
+	switch {
+	case errors.Is(err, report.ErrNotFound):
+		return exitcode.WithHint(fmt.Errorf("there is no %s %q on the log", what, ref),
+			"'perlica log tail' and 'perlica session list --all' show what there is; --context chooses another log")
+	case errors.Is(err, report.ErrAmbiguousRef):
+		return exitcode.WithHint(fmt.Errorf("more than one %s matches %q", what, ref), "give more of the id")
+	}
+	return err
+}
+
+// matchTypes returns the types that the patterns name, and all of them for none.
+func matchTypes(patterns []string) ([]event.Type, error) {
+	var found []event.Type
+	for _, p := range patterns {
+		any := false
+		for _, t := range event.Types() {
+			ok, err := path.Match(p, string(t))
+			if err != nil {
+				return nil, exitcode.Usagef("--type %q: %w", p, err)
+			}
+			any = any || ok
+			if ok && !slices.Contains(found, t) {
+				found = append(found, t)
+			}
+		}
+		if !any {
+			return nil, exitcode.WithHint(exitcode.Usagef("there is no event type %q", p), "%s", nearestTypes(p))
+		}
+	}
+	return found, nil
+}
+
+// nearestTypes suggests what may have been meant by a type that is none.
+func nearestTypes(p string) string {
+	word := strings.Trim(p, "*.")
+	var near []string
+	for _, t := range event.Types() {
+		if word != "" && strings.Contains(string(t), word) {
+			near = append(near, string(t))
+		}
+	}
+	if len(near) == 0 {
+		return "docs/log.md lists them; 'llm.*' and the like stand for several"
+	}
+	return "did you mean " + strings.Join(near, ", ") + "?"
+}
+
+func completeTypes(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	groups := map[string]bool{}
+	for _, t := range event.Types() {
+		head, _, _ := strings.Cut(string(t), ".")
+		if !groups[head] {
+			groups[head] = true
+			names = append(names, head+".*")
+		}
+		names = append(names, string(t))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompleteRuns gives shells the newest runs.
+func CompleteRuns(a *cli.App) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		const newest = 20
+		var names []string
+		err := a.Reading(cmd.Context(), func(log *eventlog.Reader, _ *project.Project) error {
+			q := event.Query{Types: []event.Type{event.MessageReceived}, Newest: true, Limit: newest}
+			for e, err := range log.Events(cmd.Context(), q) {
+				if err != nil {
+					return err
+				}
+				names = append(names, string(e.Run)+"\t"+printing.OneLine(report.Summarize(e)))
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}

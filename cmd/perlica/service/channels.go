@@ -1,0 +1,214 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
+	"github.com/perlica/perlica/service/local"
+)
+
+// isServed reports whether the configuration has the bridge serve a channel.
+func isServed(p *project.Project, name string) bool {
+	served, said := p.Config.Service.Channels[name]
+	return served || !said && name == local.Name
+}
+
+var errNoChannel = errors.New("no channel is enabled")
+
+// servedChannels are the channels that are to be served.
+func servedChannels(p *project.Project) (names []string, err error) {
+	for _, name := range slices.Sorted(maps.Keys(p.Config.Service.Channels)) {
+		if channels[name] == nil {
+			return nil, exitcode.Usage.With(exitcode.WithHint(fmt.Errorf("service.channels: there is no channel %q", name), "see 'perlica service channel list'"))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(channels)) {
+		if isServed(p, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, exitcode.WithHint(exitcode.Usage.With(errNoChannel), "'perlica service channel enable local'")
+	}
+	return names, nil
+}
+
+// openChannels opens the channels that are to be served. paired says who is paired, once the
+// bridge is open.
+func (a *app) openChannels(p *project.Project, paired func(channel, contact string) bool) (list []channel.Channel, done func() error, err error) {
+	done = func() error {
+		var err error
+		for _, c := range list {
+			if closer, ok := c.(io.Closer); ok {
+				err = errors.Join(err, closer.Close())
+			}
+		}
+		return err
+	}
+	names, err := servedChannels(p)
+	if err != nil {
+		return nil, done, err
+	}
+	var opens []openChannel
+	for _, name := range names { // all are looked at before the first one listens
+		open, err := channels[name](a, p, func(contact string) bool { return paired(name, contact) })
+		if err != nil {
+			return nil, done, exitcode.Usage.With(fmt.Errorf("channel %s: %w", name, err))
+		}
+		opens = append(opens, open)
+	}
+	for i, open := range opens {
+		c, err := open()
+		if err != nil {
+			return nil, done, errors.Join(fmt.Errorf("channel %s: %w", names[i], err), done())
+		}
+		list = append(list, c)
+	}
+	return list, done, nil
+}
+
+func (a *app) serviceChannelCommand() *cobra.Command {
+	names := cli.CompleteFirst(func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return slices.Sorted(maps.Keys(channels)), cobra.ShellCompDirectiveNoFileComp
+	})
+	list := &cobra.Command{
+		Use: "list", Annotations: cli.Reads.On(), Aliases: []string{"ls"}, Short: "List the channels", Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(*cobra.Command, []string) error {
+			p, err := a.Locate(nil)
+			if err != nil {
+				return err
+			}
+			g := printing.Grid{Head: []string{"CHANNEL", "ENABLED", "SET UP"}}
+			for _, name := range slices.Sorted(maps.Keys(channels)) {
+				state := "yes"
+				if _, err := channels[name](a, p, nil); err != nil {
+					state = "no: " + err.Error()
+				}
+				g.Add(name, map[bool]string{true: "yes", false: "no"}[isServed(p, name)], state)
+			}
+			return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), term.Width(a.Stdout)) })
+		},
+	}
+	toggle := func(word string, on bool) *cobra.Command {
+		return &cobra.Command{
+			Use: word + " NAME", Annotations: cli.Acts.On(), Short: strings.ToUpper(word[:1]) + word[1:] + " a channel, in the project's configuration",
+			Args: cli.Exactly("NAME"), ValidArgsFunction: names,
+			RunE: func(_ *cobra.Command, args []string) error { return a.toggleChannel(args[0], on) },
+		}
+	}
+	test := &cobra.Command{
+		Use: "test NAME", Annotations: cli.Reads.On(), Short: "See whether a channel can be opened and read",
+		Long: `Open a channel, ask its platform who it is there, and read for a moment. Nothing is
+taken: the bridge reads the same messages again. While a bridge runs, 'perlica service
+status' tells instead.`,
+		Args: cli.Exactly("NAME"), ValidArgsFunction: names,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.testChannel(cmd.Context(), args[0]) },
+	}
+	return cli.Group("channel", "See, choose and try the channels of the bridge", "",
+		list, toggle("enable", true), toggle("disable", false), test)
+}
+
+func checkChannel(name string) error {
+	if channels[name] == nil {
+		return exitcode.WithHint(exitcode.Usagef("there is no channel %q", name), "see 'perlica service channel list'")
+	}
+	return nil
+}
+
+func (a *app) toggleChannel(name string, on bool) error {
+	if err := checkChannel(name); err != nil {
+		return err
+	}
+	p, err := a.Locate(nil)
+	if err != nil {
+		return err
+	}
+	if err := config.SetProject(p.Dirs, p.Workspace, "service.channels."+name, fmt.Sprint(on)); err != nil {
+		return err
+	}
+	if err := a.Say("%s: %s; a bridge that runs has to be started anew", name, map[bool]string{true: "enabled", false: "disabled"}[on]); err != nil {
+		return err
+	}
+	if p, err = a.Locate(nil); err != nil {
+		return err
+	}
+	if isServed(p, name) != on {
+		a.Note("the project's configuration is not trusted, so this does not count yet: perlica config trust")
+	}
+	if on {
+		// It is enabled all the same: what is missing is said here, and by 'perlica service'.
+		if _, err := channels[name](a, p, nil); err != nil {
+			a.Complain(fmt.Errorf("it is not set up yet: %w", err))
+		} else {
+			a.Note("try it with 'perlica service channel test " + name + "'")
+		}
+	}
+	return nil
+}
+
+// A prober is a channel that can ask its platform who it is there.
+type prober interface {
+	Probe(ctx context.Context) (name string, err error)
+}
+
+func (a *app) testChannel(ctx context.Context, name string) error {
+	if err := checkChannel(name); err != nil {
+		return err
+	}
+	p, err := a.Locate(nil)
+	if err != nil {
+		return err
+	}
+	if held, err := service.Holder(p.Workspace.Service().Lock); err == nil && held != nil {
+		return exitcode.WithHint(held, "'perlica service status' says how its channels are")
+	}
+	open, err := channels[name](a, p, nil)
+	if err != nil {
+		return exitcode.Usage.With(err)
+	}
+	c, err := open()
+	if err != nil {
+		return err
+	}
+	who, err := tryChannel(ctx, c)
+	if closer, ok := c.(io.Closer); ok {
+		err = errors.Join(err, closer.Close())
+	}
+	if err != nil {
+		return err
+	}
+	return a.Say("%s can be opened and read%s", name, who)
+}
+
+// tryChannel reads from a channel for a moment, and says who it is there.
+func tryChannel(ctx context.Context, c channel.Channel) (who string, err error) {
+	if p, ok := c.(prober); ok {
+		name, err := p.Probe(ctx)
+		if err != nil {
+			return "", err
+		}
+		who = "; there it is " + printing.OneLine(name)
+	}
+	moment, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	if _, _, err = c.Poll(moment, ""); moment.Err() != nil {
+		err = ctx.Err() // nothing came, which is well
+	}
+	return who, err
+}

@@ -1,0 +1,313 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/local"
+)
+
+// records opens what the bridge knows, without a bridge.
+func (a *app) records(ctx context.Context, f func(*service.Records, *eventlog.Reader, *project.Project) error) error {
+	return a.Reading(ctx, func(log *eventlog.Reader, p *project.Project) error {
+		paths, err := p.Workspace.EnsureService()
+		if err != nil {
+			return err
+		}
+		r, remove, err := cli.OpenView(paths.Bridge, func(path string) (*service.Records, error) {
+			return service.OpenRecords(ctx, log, path, p.Vouchers())
+		})
+		if err != nil {
+			return err
+		}
+		defer remove()
+		return errors.Join(f(r, log, p), r.Close())
+	})
+}
+
+// serviceReport is the status as JSON has it.
+type serviceReport struct {
+	service.Status
+	Holder    *service.HeldError `json:"bridge"` // null: none runs
+	Questions int                `json:"questions"`
+}
+
+func (a *app) serviceStatusCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "status", Annotations: cli.Reads.On(), Short: "Show how the bridge is", Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.records(cmd.Context(), func(r *service.Records, log *eventlog.Reader, p *project.Project) error {
+				return a.serviceStatus(cmd.Context(), r, log, p, asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *eventlog.Reader, p *project.Project, asJSON bool) error {
+	s, err := r.Status(ctx)
+	if err != nil {
+		return err
+	}
+	rep := serviceReport{Status: s}
+	if rep.Holder, err = service.Holder(p.Workspace.Service().Lock); err != nil {
+		return err
+	}
+	rep.Running = rep.Holder != nil
+	paths, err := p.Workspace.Context(p.Config.ContextID)
+	if err != nil {
+		return err
+	}
+	open, err := kernel.PendingQuestions(ctx, log, paths.Locks)
+	if err != nil {
+		return err
+	}
+	rep.Questions = len(open)
+	if asJSON {
+		return a.PrintJSON(rep)
+	}
+	return a.Write(func(w io.Writer) error {
+		if rep.Holder != nil {
+			fmt.Fprintf(w, "running: process %d, since %s\n", rep.Holder.PID, rep.Holder.Since.Local().Format(time.DateTime))
+		} else {
+			fmt.Fprintln(w, "not running")
+		}
+		for _, c := range rep.Channels {
+			state := "well"
+			if c.Error != "" {
+				state = c.Error
+			}
+			if rep.Holder != nil && c.Served || c.Error != "" {
+				fmt.Fprintf(w, "channel %s: %s\n", term.Sanitize(c.Name), term.Sanitize(state))
+			}
+		}
+		for _, c := range rep.Unconfirmed {
+			fmt.Fprintln(w, unconfirmed(c))
+		}
+		for _, s := range a.setups(p) {
+			if s.Err != nil {
+				fmt.Fprintf(w, "channel %s: not set up: %s\n", term.Sanitize(s.Name), printing.OneLine(s.Err.Error()))
+			}
+		}
+		perhaps := ""
+		if rep.Unknown > 0 {
+			perhaps = fmt.Sprintf(" (of which %d may have been sent before)", rep.Unknown)
+		}
+		fmt.Fprintf(w, "%s, %s without an outcome, %s, %d to be sent%s\n", printing.Count(len(rep.Contacts), "contact"),
+			printing.Count(rep.Waiting, "message"), printing.Count(rep.Questions, "open question"), rep.Unsent, perhaps)
+		if rep.LastWhy != "" {
+			fmt.Fprintf(w, "sending failed: %s\n", term.Sanitize(rep.LastWhy))
+		}
+		if rep.Failed > 0 {
+			fmt.Fprintf(w, "%s could not be sent and %s given up\n", printing.Count(rep.Failed, "message"), map[bool]string{true: "was", false: "were"}[rep.Failed == 1])
+		}
+		_, err := fmt.Fprintf(w, "strangers ignored: %d\n", rep.Ignored)
+		return err
+	})
+}
+
+func (a *app) servicePairCommand() *cobra.Command {
+	var rights string
+	cmd := &cobra.Command{
+		Use: "pair [CONTACT]", Annotations: cli.Acts.On(), Short: "Show a code with which somebody is paired",
+		Long: `Show a code of six digits. Whoever sends it to a channel of the bridge within five
+minutes is paired. It counts once, and replaces the code before.
+
+With CONTACT: let a contact count that is on record here and that you have not paired here,
+since the log was copied, or written by an earlier version. It gets the rights on record.
+
+Rights: ask sends inputs to the agent, approve answers the questions of one's own runs,
+admin changes what stays and, with approve, answers everybody's questions.`,
+		Example: "  perlica service pair\n  perlica service pair --rights ask,approve,admin",
+		Args:    cli.Between(0, "CONTACT"), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if len(args) > 0 {
+				if cmd.Flags().Changed("rights") {
+					return exitcode.Usagef("a contact that is confirmed has the rights on record: --rights is for a new one")
+				}
+				return a.confirmContact(cmd.Context(), args[0])
+			}
+			rs, err := service.ParseRights(rights)
+			if err != nil {
+				return exitcode.Usage.With(err)
+			}
+			p, err := a.Locate(nil)
+			if err != nil {
+				return err
+			}
+			r, done, err := a.Open(cmd.Context(), p)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, done()) }()
+			code, err := service.OpenPairing(cmd.Context(), r.Log(), rs, cli.UserName(a.Getenv), time.Now())
+			if err != nil {
+				return err
+			}
+			if held, err := service.Holder(p.Workspace.Service().Lock); err == nil && held == nil {
+				a.Note("no bridge runs here: start one with 'perlica service'")
+			}
+			a.Note("send this to a channel of the bridge within five minutes:")
+			return a.Say("%s", code)
+		},
+	}
+	cmd.Flags().StringVar(&rights, "rights", "ask,approve", "what the contact may do: `rights` out of ask, approve and admin")
+	return cmd
+}
+
+func (a *app) serviceContactsCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "contacts", Annotations: cli.Reads.On(), Short: "List who is paired", Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, others := []service.Contact{}, []service.Contact{}
+			err := a.records(cmd.Context(), func(r *service.Records, _ *eventlog.Reader, _ *project.Project) error {
+				found, err := r.Contacts(cmd.Context())
+				list = append(list, found...)
+				if err == nil {
+					others, err = r.Unconfirmed(cmd.Context())
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.PrintJSON(list)
+			}
+			for _, c := range others {
+				a.Note(unconfirmed(c))
+			}
+			if len(list) == 0 {
+				a.Note("nobody is paired; 'perlica service pair' shows a code")
+				return nil
+			}
+			g := printing.Grid{Head: []string{"CONTACT", "RIGHTS", "PAIRED", "NAME"}}
+			for _, c := range list {
+				g.Add(contactRef(c, list), rightsText(c.Rights), c.Paired.Local().Format(time.DateTime), c.Name)
+			}
+			return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), term.Width(a.Stdout)) })
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+func (a *app) serviceUnpairCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "unpair CONTACT", Annotations: cli.Acts.On(), Short: "Take a contact's rights away", Example: "  perlica service unpair local:alice",
+		Args: cli.Exactly("CONTACT"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			return a.records(cmd.Context(), func(records *service.Records, _ *eventlog.Reader, p *project.Project) (err error) {
+				found, err := findContact(cmd.Context(), args[0], records.Contacts, records.Unconfirmed)
+				if err != nil {
+					return err
+				}
+				r, done, err := a.Open(cmd.Context(), p)
+				if err != nil {
+					return err
+				}
+				defer func() { err = errors.Join(err, done()) }()
+				if err := records.Unpair(cmd.Context(), r.Log(), found, cli.UserName(a.Getenv)); err != nil {
+					return err
+				}
+				return a.Say("%s is not paired any more", printing.OneLine(found.Label()))
+			})
+		},
+	}
+}
+
+// unconfirmed says of a contact that it has no rights, and what to do.
+func unconfirmed(c service.Contact) string {
+	return printing.OneLine(fmt.Sprintf("%s is on record, but not paired by you here, and has no rights: %s", c.Label(), service.Confirming(c)))
+}
+
+// contactRef is what findContact takes for a contact of a list, as short as it can be.
+func contactRef(c service.Contact, list []service.Contact) string {
+	same := 0
+	for _, o := range list {
+		if o.Channel == local.Name && (o.Name == c.Name || o.ID == c.Name) {
+			same++
+		}
+	}
+	if c.Channel == local.Name && same == 1 && c.Name != "" {
+		return local.Name + ":" + c.Name
+	}
+	return c.Channel + ":" + c.ID
+}
+
+// findContact finds the contact that ref names, CHANNEL:ID, in the first list that has it. A local
+// phone may be named by what it calls itself, as long as no other one does.
+func findContact(ctx context.Context, ref string, lists ...func(context.Context) ([]service.Contact, error)) (service.Contact, error) {
+	for _, read := range lists {
+		list, err := read(ctx)
+		if err != nil {
+			return service.Contact{}, err
+		}
+		var called []service.Contact
+		for _, c := range list {
+			if c.Channel+":"+c.ID == ref {
+				return c, nil
+			}
+			if c.Channel == local.Name && local.Name+":"+c.Name == ref {
+				called = append(called, c)
+			}
+		}
+		switch len(called) {
+		case 0:
+		case 1:
+			return called[0], nil
+		default:
+			return service.Contact{}, exitcode.WithHint(fmt.Errorf("%d contacts call themselves %q", len(called), called[0].Name), "name one as 'perlica service contacts' shows it")
+		}
+	}
+	return service.Contact{}, exitcode.WithHint(fmt.Errorf("there is no contact %q", ref), "see 'perlica service contacts'")
+}
+
+// confirmContact lets a contact count that is on record only.
+func (a *app) confirmContact(ctx context.Context, ref string) error {
+	return a.records(ctx, func(records *service.Records, _ *eventlog.Reader, _ *project.Project) error {
+		c, err := findContact(ctx, ref, records.Unconfirmed)
+		if err != nil {
+			if _, cerr := findContact(ctx, ref, records.Contacts); cerr == nil {
+				return a.Say("%s is paired already", ref)
+			}
+			return err
+		}
+		if err := records.Confirm(c); err != nil {
+			return exitcode.WithHint(err, "%s", service.Confirming(c))
+		}
+		return a.Say("%s is paired, with the rights %s", printing.OneLine(c.Label()), rightsText(c.Rights))
+	})
+}
+
+// serviceLogsCommand makes of a command that shows the log one that shows what the bridge recorded.
+func serviceLogsCommand(cmd *cobra.Command) *cobra.Command {
+	cmd.Use, cmd.Short = "logs", "Show what the bridge recorded: 'perlica log tail' with its events"
+	cmd.Long, cmd.Example = "", "  perlica service logs -f"
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed("type") {
+			if err := cmd.Flags().Set("type", "service.*"); err != nil {
+				return err
+			}
+		}
+		return run(cmd, args)
+	}
+	return cmd
+}

@@ -1,0 +1,215 @@
+package service
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/local"
+)
+
+func (a *app) phoneCommand() *cobra.Command {
+	var name string
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use: "phone", Annotations: cli.Acts.On(), Short: "Be the phone of the bridge's local channel",
+		Long: `Each line that is typed is a message to the bridge of this project; what it sends is
+printed. It needs no account and no network: the way to try 'perlica service'.
+
+A line that ends with a backslash goes on in the next one. "@N text" answers the Nth
+message that was printed. Ctrl-D leaves.
+
+A phone is who it is by a token that the bridge gives it, not by its name. It is kept in your own
+folder for state, for each project and NAME.`,
+		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if name == "" {
+				name = cli.UserName(a.Getenv)
+			}
+			if strings.TrimSpace(name) == "" || strings.ContainsFunc(name, func(r rune) bool { return r == '/' || !unicode.IsPrint(r) }) {
+				return exitcode.Usagef("--as %q: a name in one line and without slashes is needed", name)
+			}
+			return a.phone(cmd.Context(), name, wait)
+		},
+	}
+	cmd.Flags().StringVar(&name, "as", "", "who is calling, a `name` (default: you)")
+	cmd.Flags().DurationVar(&wait, "wait", 2*time.Second, "after the end of the input: how long without a message before it leaves")
+	return cmd
+}
+
+// handset prints what arrives.
+type handset struct {
+	a *app
+
+	mu   sync.Mutex // guards what follows
+	keys []string
+	last time.Time
+}
+
+func (h *handset) show(m local.Arrived) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last = time.Now()
+	h.keys = append(h.keys, m.Key)
+	styles := h.a.Styles(h.a.Stdout)
+	head := fmt.Sprintf("@%d", len(h.keys))
+	if m.Edits != "" {
+		for i, key := range h.keys {
+			if key == m.Edits {
+				head += fmt.Sprintf(" (now instead of @%d)", i+1)
+			}
+		}
+	}
+	text := term.Sanitize(m.Text)
+	if m.File != "" {
+		text += fmt.Sprintf("\n[file %s, %d bytes]", term.Sanitize(m.File), len(m.Content))
+	}
+	fmt.Fprintf(h.a.Stdout, "%s %s\n", styles.Dim(head), strings.ReplaceAll(text, "\n", "\n   "))
+}
+
+// message is what a line says.
+func (h *handset) message(line string) local.Message {
+	m := local.Message{Text: line}
+	var n int
+	if at, text, ok := strings.Cut(line, " "); ok && strings.HasPrefix(at, "@") {
+		if _, err := fmt.Sscanf(at, "@%d", &n); err == nil && fmt.Sprintf("@%d", n) == at {
+			h.mu.Lock()
+			if n >= 1 && n <= len(h.keys) {
+				m.Text, m.ReplyTo = text, h.keys[n-1]
+			}
+			h.mu.Unlock()
+		}
+	}
+	return m
+}
+
+func (a *app) phone(ctx context.Context, name string, wait time.Duration) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	p, err := a.Locate(nil)
+	if err != nil {
+		return err
+	}
+	file := phoneFile(p, name)
+	token, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	h := &handset{a: a, last: time.Now()}
+	online, off := context.WithCancel(ctx)
+	var once sync.Once
+	phone := &local.Phone{
+		Path: local.Path(p.Dirs.Runtime, p.Workspace.Root), Name: name, Token: strings.TrimSpace(string(token)), Show: h.show,
+		Keep: func(token string) {
+			if err := keepToken(file, token); err != nil {
+				a.Note("the token of this phone could not be kept; once it has left, it is a stranger: " + err.Error())
+			}
+		},
+		Refused: func(r local.Refusal) { a.Note(r.Error) },
+		Online: func(on bool) {
+			if on {
+				once.Do(func() { a.Note("connected as " + name + "; Ctrl-D leaves") })
+			} else if online.Err() == nil {
+				a.Note("the bridge is gone; what you write is kept until it is back")
+			}
+		},
+	}
+	var running sync.WaitGroup
+	running.Go(func() { phone.Run(online) })
+	defer running.Wait()
+	defer off()
+	lines := make(chan string)
+	go func() { // ends with standard input, or with the process
+		defer close(lines)
+		in := bufio.NewScanner(a.Stdin)
+		in.Buffer(nil, cli.MaxInput)
+		for in.Scan() {
+			lines <- in.Text()
+		}
+	}()
+	text := ""
+	for {
+		select {
+		case line, ok := <-lines:
+			if !ok {
+				return h.leave(ctx, phone, wait)
+			}
+			if rest, more := strings.CutSuffix(line, "\\"); more {
+				text += rest + "\n"
+				continue
+			}
+			if text += line; strings.TrimSpace(text) != "" {
+				phone.Say(h.message(text))
+			}
+			text = ""
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// phoneFile is where the token of a phone is kept.
+func phoneFile(p *project.Project, name string) string {
+	sum := sha256.Sum256([]byte(p.Workspace.Root + "\x00" + name))
+	return filepath.Join(p.Dirs.State, "phones", hex.EncodeToString(sum[:]))
+}
+
+// keepToken writes a token where only the user can read it. One that is there already is that of
+// another process, which was first.
+func keepToken(path, token string) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".new-*") // which only its owner can read
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // it has its name, or is of no use
+	_, err = f.WriteString(token + "\n")
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Link(f.Name(), path)
+}
+
+// leave waits until all was accepted, and until nothing came for a while.
+func (h *handset) leave(ctx context.Context, phone *local.Phone, wait time.Duration) error {
+	if err := phone.Flush(ctx); err != nil {
+		return nil // interrupted
+	}
+	h.mu.Lock()
+	h.last = time.Now() // an answer cannot have come before
+	h.mu.Unlock()
+	for {
+		h.mu.Lock()
+		left := wait - time.Since(h.last)
+		h.mu.Unlock()
+		if left <= 0 {
+			return nil
+		}
+		select {
+		case <-time.After(left):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

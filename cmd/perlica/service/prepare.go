@@ -1,0 +1,138 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
+	"github.com/perlica/perlica/service/imessage"
+	"github.com/perlica/perlica/service/local"
+	"github.com/perlica/perlica/service/telegram"
+	"github.com/perlica/perlica/service/webhook"
+)
+
+// prepareChannel looks whether all is there that a channel needs, and returns what opens it.
+// It contacts no platform. The error says what is missing and, as a hint, what to do. paired says
+// whose files are fetched; nil: no files are.
+type prepareChannel func(a *app, p *project.Project, paired func(contact string) bool) (openChannel, error)
+
+// openChannel opens a channel for the bridge, or to try it. A channel that is an io.Closer is
+// closed behind the bridge.
+type openChannel func() (channel.Channel, error)
+
+// channels are the channels that there are. A new one is a line here.
+var channels = map[string]prepareChannel{
+	local.Name: prepareLocal,
+	"telegram": prepareTelegram,
+	"webhook":  prepareWebhook,
+	"imessage": prepareIMessage,
+}
+
+func prepareLocal(_ *app, p *project.Project, _ func(string) bool) (openChannel, error) {
+	return func() (channel.Channel, error) {
+		return local.Listen(local.Path(p.Dirs.Runtime, p.Workspace.Root), local.DefaultLimits())
+	}, nil
+}
+
+func prepareTelegram(a *app, p *project.Project, paired func(string) bool) (openChannel, error) {
+	s := p.Config.Service.Telegram
+	token, err := a.secret(p, "the bot's token", s.Token, "telegram.token",
+		"@BotFather on Telegram gives one (/newbot). Run (umask 077; mkdir -p %s && cat > %s), paste it, press Enter and Ctrl-D")
+	if err != nil {
+		return nil, err
+	}
+	opt := telegram.Options{Token: telegram.Token(token), BaseURL: s.BaseURL}
+	if paired != nil {
+		opt.Files, opt.Accept = filesOf(p, "telegram"), paired
+	}
+	c, err := telegram.New(opt)
+	if err != nil {
+		return nil, exitcode.WithHint(err, "see docs/channel-telegram.md")
+	}
+	return func() (channel.Channel, error) { return c, nil }, nil
+}
+
+func prepareWebhook(a *app, p *project.Project, paired func(string) bool) (openChannel, error) {
+	s := p.Config.Service.Webhook
+	secret, err := a.secret(p, "the secret of the webhook", s.Secret, "webhook.secret",
+		"make one: (umask 077; mkdir -p %s && openssl rand -hex 32 > %s)")
+	if err != nil {
+		return nil, err
+	}
+	if s.ReplyURL == "" {
+		return nil, exitcode.WithHint(errors.New("the address for the replies of the webhook: there is none"),
+			"set service.webhook.reply_url in %s", kernel.CommandLine([]string{p.Dirs.ConfigFile()}))
+	}
+	opt := webhook.Options{
+		Listen: s.Listen, ReplyURL: s.ReplyURL, Secret: webhook.Secret(secret), AllowRemote: s.AllowRemote,
+		Dedupes: s.Dedupes, Buttons: s.Buttons, Format: channel.Format(s.Format), Text: s.TextLimit,
+	}
+	if paired != nil {
+		opt.Files, opt.Accept = filesOf(p, "webhook"), paired
+	}
+	if err := webhook.Check(opt); err != nil {
+		return nil, exitcode.WithHint(err, "see docs/channel-webhook.md")
+	}
+	return func() (channel.Channel, error) { return webhook.Open(opt) }, nil
+}
+
+// filesOf is where a channel keeps files that come: each has a folder of its own, since they are
+// named after messages, and those of two channels may have the same id.
+func filesOf(p *project.Project, channel string) string {
+	return filepath.Join(p.Workspace.Service().Files, channel)
+}
+
+func prepareIMessage(a *app, p *project.Project, _ func(string) bool) (openChannel, error) {
+	s := p.Config.Service.IMessage
+	c, err := imessage.New(imessage.Options{Command: s.Command, SMS: s.SMS, System: a.System})
+	switch {
+	case errors.Is(err, imessage.ErrSystem):
+		return nil, exitcode.WithHint(err, "'perlica service channel list' shows the others")
+	case errors.Is(err, imessage.ErrNoCommand):
+		return nil, exitcode.WithHint(err, "'brew install steipete/tap/imsg', or name it in service.imessage.command")
+	case err != nil:
+		return nil, err
+	}
+	return func() (channel.Channel, error) { return c, nil }, nil
+}
+
+// secret reads a channel's secret. name is its file's where none is configured; how says how
+// to make the file, of which it is given the folder and the path.
+func (a *app) secret(p *project.Project, what string, s config.Secret, name, how string) (string, error) {
+	v, err := s.Read(p.Dirs, name, a.Getenv)
+	var shared *config.SharedSecretError
+	switch {
+	case err == nil:
+		return v, nil
+	case errors.As(err, &shared):
+		return "", exitcode.WithHint(fmt.Errorf("%s: %w", what, err), "'chmod 600 %s'; if others may have read it, get a new one", kernel.CommandLine([]string{shared.Path}))
+	case errors.Is(err, config.ErrNoSecret) && s.Env != "":
+		return "", exitcode.WithHint(fmt.Errorf("%s: %w", what, err), "set it where the bridge is started")
+	case errors.Is(err, config.ErrNoSecret):
+		path := s.Path(p.Dirs, name)
+		return "", exitcode.WithHint(fmt.Errorf("%s: %w", what, err), how, kernel.CommandLine([]string{filepath.Dir(path)}), kernel.CommandLine([]string{path}))
+	}
+	return "", fmt.Errorf("%s: %w", what, err)
+}
+
+// setups says of each channel that is to be served whether all is there that it needs.
+func (a *app) setups(p *project.Project) (list []service.Setup) {
+	names, err := servedChannels(p)
+	if errors.Is(err, errNoChannel) {
+		return nil // which is no mistake unless the bridge is started
+	}
+	if err != nil {
+		return []service.Setup{{Name: "names", Err: err, Hint: exitcode.HintIn(err)}}
+	}
+	for _, name := range names {
+		_, err := channels[name](a, p, nil)
+		list = append(list, service.Setup{Name: name, Err: err, Hint: exitcode.HintIn(err)})
+	}
+	return list
+}

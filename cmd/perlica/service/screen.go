@@ -1,0 +1,210 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/local"
+)
+
+// When it is looked what the bridge does: for a view, which is painted only when it changed,
+// soon behind each thing that the bridge notes and as long as something is under way; else for
+// systemd, for pairing, and for what other processes do.
+const (
+	screenSoon  = 100 * time.Millisecond
+	screenEvery = 500 * time.Millisecond
+	screenIdle  = 5 * time.Second
+	lookEvery   = 10 * time.Second
+)
+
+// serviceScreen shows what a bridge does: on a terminal as a view that is painted over, else
+// as lines.
+type serviceScreen struct {
+	a        *app
+	log      *slog.Logger
+	live     bool
+	shown    string
+	happened chan struct{} // capacity 1: the bridge did something
+
+	stopping bool
+}
+
+// observing learns that a bridge did something, where it is shown as a view.
+type observing struct {
+	slog.Handler
+	happened chan struct{}
+}
+
+func (observing) Enabled(context.Context, slog.Level) bool { return true }
+
+func (n observing) Handle(context.Context, slog.Record) error {
+	select {
+	case n.happened <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func newServiceScreen(a *app) *serviceScreen {
+	s := &serviceScreen{a: a, live: term.IsTerminal(a.Stderr) && !cli.IsDumb(a.App), happened: make(chan struct{}, 1)}
+	if s.log = slog.New(printed{a}); s.live {
+		s.log = slog.New(observing{slog.DiscardHandler, s.happened})
+	}
+	return s
+}
+
+// every is how long the screen can wait before it is shown what the bridge does.
+func (s *serviceScreen) every(l service.Live) time.Duration {
+	switch {
+	case !s.live:
+		return lookEvery
+	case len(l.Turns)+l.Queued+l.Unsent > 0:
+		return screenEvery
+	}
+	return screenIdle
+}
+
+func (s *serviceScreen) show(l service.Live, code string) {
+	if !s.live {
+		return
+	}
+	text := s.render(l, code)
+	if text == s.shown {
+		return
+	}
+	s.close()
+	s.shown = text
+	fmt.Fprint(s.a.Stderr, text)
+}
+
+// close takes the view off the screen: also where a terminal that became narrower has broken
+// its lines, and where the echo of a key stands behind it.
+func (s *serviceScreen) close() {
+	rows := 0
+	for line := range strings.Lines(s.shown) {
+		rows += max(1, (runewidth.StringWidth(colors().ReplaceAllString(strings.TrimRight(line, "\n"), ""))+s.width()-1)/s.width())
+	}
+	if rows > 0 {
+		fmt.Fprintf(s.a.Stderr, "\r\x1b[%dA\x1b[J", rows)
+	}
+	s.shown = ""
+}
+
+var colors = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\x1b\[[0-9;]*m`)
+})
+
+func (s *serviceScreen) width() int {
+	if w := term.Width(s.a.Stderr); w > 0 {
+		return max(w, 20)
+	}
+	return 80
+}
+
+// render is the view. No line is wider than the terminal, and there are no more than it has:
+// it is painted over by their number.
+func (s *serviceScreen) render(l service.Live, code string) string {
+	styles := s.a.Styles(s.a.Stderr)
+	var lines []string
+	line := func(style func(string) string, label, format string, args ...any) {
+		text := fmt.Sprintf("  %-9s ", label) + printing.OneLine(fmt.Sprintf(format, args...))
+		if text = runewidth.Truncate(text, s.width()-1, "…"); style != nil {
+			text = style(text)
+		}
+		lines = append(lines, text+"\n")
+	}
+	head := runewidth.Truncate("perlica service, since "+l.Since.Local().Format(time.DateTime), s.width()-1, "…")
+	lines = append(lines, styles.Bold(head)+"\n")
+	if s.stopping {
+		line(styles.Yellow, "stopping", "turns under way may end; once more ends at once")
+	}
+	for _, q := range l.Questions {
+		line(styles.Yellow, "question", "%s", q)
+	}
+	for _, t := range l.Turns {
+		line(styles.Cyan, "running", "%s", t)
+	}
+	if l.Queued > 0 || l.Unsent > 0 {
+		line(nil, "waiting", "%s to be answered, %d to be sent", printing.Count(l.Queued, "message"), l.Unsent)
+	}
+	for _, c := range l.Channels {
+		switch {
+		case c.Error != "":
+			line(styles.Red, "channel", "%s: %s (since %s)", c.Name, c.Error, c.Since.Local().Format(time.TimeOnly))
+		case c.Served:
+			line(nil, "channel", "%s", c.Name)
+		}
+	}
+	if code != "" {
+		line(styles.Green, "pairing", "nobody is paired: send %s %s to a channel ('perlica phone' is the phone of local)", code[:3], code[3:])
+	}
+	for _, e := range l.Errors {
+		line(styles.Dim, "warning", "%s", e)
+	}
+	for _, c := range l.Contacts {
+		who := c.Label()
+		if c.Channel == local.Name {
+			who = contactRef(c, l.Contacts)
+		}
+		line(nil, "contact", "%s: %s", who, rightsText(c.Rights))
+	}
+	if most := max(term.Height(s.a.Stderr), 4) - 2; len(lines) > most && term.Height(s.a.Stderr) > 0 {
+		lines = append(lines[:most], fmt.Sprintf("  and %s\n", printing.Count(len(lines)-most, "line")))
+	}
+	return strings.Join(lines, "")
+}
+
+func rightsText(rs service.Rights) string {
+	var words []string
+	for _, r := range rs {
+		words = append(words, string(r))
+	}
+	return strings.Join(words, ", ")
+}
+
+// notifier tells systemd how the service is, if it asked.
+type notifier struct {
+	socket string
+	every  time.Duration // it wants to hear that the service lives
+}
+
+func newNotifier(getenv func(string) string) notifier {
+	n := notifier{socket: getenv("NOTIFY_SOCKET"), every: lookEvery}
+	if strings.HasPrefix(n.socket, "@") {
+		n.socket = "\x00" + n.socket[1:]
+	}
+	if usec, err := strconv.ParseInt(getenv("WATCHDOG_USEC"), 10, 64); err == nil && usec > 1 {
+		n.every = min(n.every, time.Duration(usec)*time.Microsecond/2) // as sd_watchdog_enabled(3) has it
+	}
+	return n
+}
+
+func (n notifier) send(state string) {
+	if n.socket == "" {
+		return
+	}
+	conn, err := net.Dial("unixgram", n.socket)
+	if err != nil {
+		return // systemd finds out by itself
+	}
+	if conn.SetWriteDeadline(time.Now().Add(noticeTime)) == nil { // a reader that is slow holds up no bridge
+		_, _ = conn.Write([]byte(state)) // likewise
+	}
+	_ = conn.Close()
+}
+
+// noticeTime is how long a notice waits for room.
+const noticeTime = 500 * time.Millisecond

@@ -1,0 +1,207 @@
+// Package service holds the commands of the messaging bridge, and the local channel's own phone.
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service"
+)
+
+// app is an invocation, with the commands of this package as its methods.
+type app struct{ *cli.App }
+
+// Command returns the command with those below it; tail shows and follows events.
+func Command(a *cli.App, tail *cobra.Command) *cobra.Command { return (&app{a}).serviceCommand(tail) }
+
+// PhoneCommand returns the command that is a phone of the local channel.
+func PhoneCommand(a *cli.App) *cobra.Command { return (&app{a}).phoneCommand() }
+
+// Serve runs the bridge until a signal ends it.
+func Serve(ctx context.Context, a *cli.App) error { return (&app{a}).serve(ctx) }
+
+// Setups says of each channel that is to be served whether all is there that it needs.
+func Setups(a *cli.App, p *project.Project) []service.Setup { return (&app{a}).setups(p) }
+
+func (a *app) serviceCommand(tail *cobra.Command) *cobra.Command {
+	cmd := cli.Group("service", "Let people drive the agent from a phone",
+		`Run the messaging bridge in the foreground: it takes messages from its channels,
+acknowledges them, answers them one after the other, and asks its questions there.
+
+The first time: run 'perlica service' here, 'perlica phone' in another terminal, and type
+the code that is shown into the phone.
+
+SIGTERM and Ctrl-C let the turn under way end, for a while, and then cancel it; a second one
+ends at once, and the next start tells what is known. SIGHUP reads the configuration again.`,
+		a.serviceStatusCommand(), a.servicePairCommand(), a.serviceUnpairCommand(), a.serviceContactsCommand(),
+		a.serviceChannelCommand(), serviceLogsCommand(tail))
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) }
+	cmd.Annotations = cli.Acts.On()
+	return cmd
+}
+
+// serve runs the bridge until a signal ends it.
+func (a *app) serve(ctx context.Context) (err error) {
+	signals.SurviveBrokenPipes()
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	p, err := a.Locate(nil)
+	if err != nil {
+		return err
+	}
+	runner, done, err := a.Open(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	paths, err := p.Workspace.EnsureService()
+	if err != nil {
+		return err
+	}
+	// The lock comes first: a second bridge learns of the first, not of its sockets.
+	if held, err := service.Holder(paths.Lock); err == nil && held != nil {
+		return exitcode.WithHint(held, "see 'perlica service status'")
+	}
+	var b *service.Bridge // is there before anything is polled
+	list, closeChannels, err := a.openChannels(p, func(channel, contact string) bool {
+		paired, err := b.Records().Paired(ctx, channel, contact)
+		return paired && err == nil
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeChannels()) }()
+	screen := newServiceScreen(a)
+	b, err = service.Open(ctx, service.Options{
+		Runner: runner, Context: p.Config.ContextID, Version: a.Version,
+		View: paths.Bridge, Lock: paths.Lock, Files: paths.Files, Channels: list, Settings: serviceSettings(p),
+		Setup: func(id event.SessionID, provider string) (kernel.Setup, error) {
+			return p.Conversation(context.Background(), runner, id, provider)
+		}, Log: screen.log, Serving: func() { newNotifier(a.Getenv).send("READY=1") },
+		Host: command.Host{Runner: runner, Agents: p.Resolver(), Workspace: p.Workspace, Dirs: p.Dirs},
+	})
+	if err != nil {
+		return err
+	}
+	return a.serveOpen(ctx, stop, b, runner, screen)
+}
+
+// serviceSignals are the signals that the bridge's process gets.
+type serviceSignals struct {
+	reload   chan os.Signal
+	stopping <-chan struct{} // closed when it is to stop
+	stop     func()          // has it stop; signals do again what they do without it
+}
+
+// serveOpen runs an open bridge with all that stands beside it, and closes it.
+func (a *app) serveOpen(ctx context.Context, stop func(), b *service.Bridge, runner *kernel.Runner, screen *serviceScreen) (err error) {
+	beside, end := context.WithCancel(context.WithoutCancel(ctx))
+	sig := serviceSignals{make(chan os.Signal, 1), ctx.Done(), stop}
+	signal.Notify(sig.reload, syscall.SIGHUP)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		a.beside(beside, b, runner, screen, sig)
+	}()
+	err = b.Run(ctx)
+	end()
+	<-over
+	signal.Stop(sig.reload)
+	return errors.Join(err, b.Close(context.WithoutCancel(ctx)))
+}
+
+// beside is what goes on while the bridge runs and while it stops: the view, pairing, the
+// watchdog, reloading.
+func (a *app) beside(ctx context.Context, b *service.Bridge, runner *kernel.Runner, screen *serviceScreen, sig serviceSignals) {
+	notify := newNotifier(a.Getenv)
+	wait := time.NewTimer(0)
+	defer wait.Stop()
+	defer screen.close()
+	invitation := newInvitation(a, runner.Log(), b.Records(), screen)
+	for {
+		live, err := b.Live(ctx)
+		if err == nil {
+			notify.send("WATCHDOG=1")
+			screen.show(live, invitation.look(ctx, len(live.Contacts) > 0))
+		}
+		wait.Reset(min(screen.every(live), notify.every))
+		select {
+		case <-wait.C:
+		case <-screen.happened: // what the bridge records it has not done yet
+			select {
+			case <-time.After(screenSoon):
+			case <-ctx.Done():
+			}
+		case <-sig.reload:
+			if screen.live && !term.IsTerminal(a.Stderr) { // its terminal was closed
+				sig.stop()
+				continue
+			}
+			a.reload(b, screen)
+		case <-sig.stopping:
+			sig.stopping = nil
+			sig.stop() // a second signal is a crash, of which the next start tells the truth
+			notify.send("STOPPING=1")
+			screen.stopping = true
+			screen.log.Info("stopping: turns under way may end")
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// reload takes in the configuration again; one with mistakes changes nothing.
+func (a *app) reload(b *service.Bridge, screen *serviceScreen) {
+	p, err := a.Locate(nil)
+	if err != nil {
+		screen.log.Warn("the configuration was not read again", "error", err.Error())
+		return
+	}
+	b.Set(serviceSettings(p))
+	screen.log.Info("the configuration was read again; channels and agents stay as they are")
+}
+
+func serviceSettings(p *project.Project) service.Settings {
+	s := p.Config.Service
+	return service.Settings{
+		Ack: s.Ack, Agents: s.Agents, Idle: s.Idle, MaxAge: s.MaxAge, Grace: s.Grace,
+		AnswerIn: p.Config.AnswerTimeout, Permissions: p.Mode(),
+	}
+}
+
+// printed writes what happens as plain lines.
+type printed struct{ a *app }
+
+func (printed) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h printed) Handle(_ context.Context, r slog.Record) error {
+	line := r.Time.Local().Format(time.DateTime) + " " + r.Message
+	if r.Level >= slog.LevelWarn {
+		line = r.Time.Local().Format(time.DateTime) + " warning: " + r.Message
+	}
+	r.Attrs(func(at slog.Attr) bool {
+		line += fmt.Sprintf(" %s=%q", at.Key, at.Value.String())
+		return true
+	})
+	_, err := fmt.Fprintln(h.a.Stderr, term.Sanitize(line))
+	return err
+}
+
+func (h printed) WithAttrs([]slog.Attr) slog.Handler { return h }
+func (h printed) WithGroup(string) slog.Handler      { return h }

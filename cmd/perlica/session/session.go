@@ -1,0 +1,259 @@
+// Package session holds the commands that list, name and delete sessions.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/project"
+)
+
+// app is an invocation, with the commands of this package as its methods.
+type app struct{ *cli.App }
+
+// Command returns the command with those below it.
+func Command(a *cli.App) *cobra.Command { return (&app{a}).sessionCommand() }
+
+func (a *app) sessionCommand() *cobra.Command {
+	return cli.Group("session", "List, make and choose sessions",
+		`A session is a conversation with one provider: 'perlica run -s REF' and -c continue
+one. REF is a session's name, its id, or a unique beginning or end of the id. Every run
+without -s or -c makes a session of its own, which is listed with --all only.`,
+		a.sessionListCommand(), a.sessionNewCommand(), a.sessionUseCommand(), a.sessionCurrentCommand(),
+		a.sessionShowCommand(), a.sessionRenameCommand(), a.sessionDeleteCommand(), a.sessionExportCommand())
+}
+
+// changingSession finds a session and calls f with the context open for writing. A
+// context without a log is not made for that.
+func (a *app) changingSession(ctx context.Context, ref string, f func(r *kernel.Runner, s kernel.Session) error) error {
+	var s kernel.Session
+	err := a.ViewingSessions(ctx, func(view *kernel.Sessions, _ *eventlog.Reader) (err error) {
+		s, err = view.Find(ctx, ref)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.Writing(ctx, func(r *kernel.Runner, _ *project.Project) error { return f(r, s) })
+}
+
+func (a *app) sessionListCommand() *cobra.Command {
+	var all, asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Annotations: cli.Reads.On(),
+		Aliases: []string{"ls"},
+		Short:   "List the sessions, the last used first",
+		Long: `List the sessions, the last used first. A star marks the current one. Sessions that
+a run made for itself are listed with --all.`,
+		Example: `  perlica session list
+  perlica session list --all --json | jq -r '.[].id'`,
+		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var list []kernel.Session
+			err := a.ViewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *eventlog.Reader) (err error) {
+				list, err = view.List(cmd.Context(), all)
+				return err
+			})
+			if err := a.OrNone(err); err != nil {
+				return err
+			}
+			if asJSON {
+				return a.PrintJSON(append([]kernel.Session{}, list...))
+			}
+			return a.printSessions(list, all)
+		},
+	}
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "also those that a run made for itself")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+func (a *app) printSessions(list []kernel.Session, all bool) error {
+	if len(list) == 0 {
+		hint := "perlica session new NAME makes one"
+		if !all {
+			hint += "; --all lists those that runs made for themselves"
+		}
+		a.Note("there is no session; " + hint)
+		return nil
+	}
+	now := time.Now()
+	g := printing.Grid{Head: []string{" ", "SESSION", "PROVIDER", "TURNS", "LAST USED", "TITLE"}}
+	for _, s := range list {
+		mark := " "
+		if s.Current {
+			mark = "*"
+		}
+		g.Add(mark, printing.SessionName(s, printing.Short(s.ID)), s.Provider, strconv.Itoa(s.Turns), printing.Ago(s.Used, now), s.Title)
+	}
+	return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), term.Width(a.Stdout)) })
+}
+
+func (a *app) sessionNewCommand() *cobra.Command {
+	var provider string
+	cmd := &cobra.Command{
+		Use: "new [NAME]", Annotations: cli.Acts.On(),
+		Short: "Make a session, select it, and print its id",
+		Long: `Make a session and make it the current one. It stays with its provider: the one that
+--provider names, else the default one. Its id is printed.`,
+		Example: `  perlica session new
+  perlica session new refactoring --provider claude
+  id=$(perlica session new); perlica run -s "$id" "hello"`,
+		Args: cli.Between(0, "NAME"), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := ""
+			if len(args) > 0 {
+				if name = args[0]; name == "" {
+					return exitcode.Usagef("a session's name cannot be empty")
+				}
+			}
+			return a.Writing(cmd.Context(), func(r *kernel.Runner, p *project.Project) error {
+				return a.sessionNew(cmd.Context(), r, p, name, provider)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&provider, "provider", "", "the agent's `name` in the configuration or the registry")
+	cli.CompleteFlag(cmd, "provider", a.CompleteProviders)
+	return cmd
+}
+
+func (a *app) sessionNew(ctx context.Context, r *kernel.Runner, p *project.Project, name, provider string) error {
+	agent, err := p.Resolver().Default()
+	if provider != "" {
+		agent, err = p.Resolver().Named(provider)
+	}
+	if err != nil {
+		return exitcode.Usage.With(err)
+	}
+	if agent.Why != "" {
+		a.Note("it is " + agent.ID + "'s: " + agent.Why)
+	}
+	id, err := r.CreateSession(ctx, fact.SessionCreated{Name: name, Provider: agent.ID})
+	if err != nil {
+		return err
+	}
+	if err := r.SelectSession(ctx, id); err != nil {
+		return err
+	}
+	return a.Say("%s", id)
+}
+
+func (a *app) sessionUseCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "use REF", Annotations: cli.Acts.On(),
+		Short:   "Make a session the current one",
+		Example: `  perlica session use refactoring`,
+		Args:    cli.Exactly("REF"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.changingSession(cmd.Context(), args[0], func(r *kernel.Runner, s kernel.Session) error {
+				if err := r.SelectSession(cmd.Context(), s.ID); err != nil {
+					return err
+				}
+				return a.Say("the current session is %s", printing.DescribeSession(s))
+			})
+		},
+	}
+}
+
+func (a *app) sessionCurrentCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "current", Annotations: cli.Reads.On(),
+		Short: "Print the id of the current session",
+		Long: `Print the id of the session that 'session new' or 'session use' selected last. Exit
+code 1 if there is none.`,
+		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.ViewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *eventlog.Reader) error {
+				s, err := current(cmd.Context(), view)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return a.PrintJSON(s)
+				}
+				return a.Say("%s", s.ID)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the whole session as JSON")
+	return cmd
+}
+
+func current(ctx context.Context, view *kernel.Sessions) (kernel.Session, error) {
+	s, err := view.Current(ctx)
+	if errors.Is(err, kernel.ErrNoSession) {
+		err = exitcode.WithHint(errors.New("no session is selected"), "'perlica session use REF' selects one, 'perlica session new' makes one")
+	}
+	return s, err
+}
+
+func (a *app) sessionRenameCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "rename REF NAME", Annotations: cli.Acts.On(),
+		Short: "Give a session a name",
+		Long: `Give a session a name. One that a run made for itself is thereby kept: it is listed
+without --all from then on.`,
+		Example: `  perlica session rename 1a2b3c4d refactoring`,
+		Args:    cli.Exactly("REF", "NAME"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.changingSession(cmd.Context(), args[0], func(r *kernel.Runner, s kernel.Session) error {
+				if err := r.RenameSession(cmd.Context(), s.ID, args[1]); err != nil {
+					return err
+				}
+				return a.Say("%s is called %s now", printing.SessionName(s, string(s.ID)), args[1])
+			})
+		},
+	}
+}
+
+func (a *app) sessionDeleteCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "delete REF", Annotations: cli.Acts.On(),
+		Aliases: []string{"rm"},
+		Short:   "Take a session off the lists; the log keeps it",
+		Long: `Take a session off every list. It cannot be continued any more; what happened in it
+stays on the log, and 'perlica log show ID' still shows it. A session in which a run is
+under way is not deleted.`,
+		Args: cli.Exactly("REF"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.changingSession(cmd.Context(), args[0], func(r *kernel.Runner, s kernel.Session) error {
+				err := r.DeleteSession(cmd.Context(), s.ID)
+				if errors.Is(err, kernel.ErrBusy) {
+					why := "a run is under way in it"
+					if busy := (*kernel.BusyError)(nil); errors.As(err, &busy) && busy.By != "" {
+						why = busy.Error()
+					}
+					return exitcode.WithHint(fmt.Errorf("%s is busy: %s", printing.SessionName(s, string(s.ID)), why),
+						"wait for it, or stop it; nothing was deleted")
+				}
+				if err != nil {
+					return err
+				}
+				return a.Say("deleted %s: it is off the lists; its %s on the log: perlica log show %s",
+					printing.SessionName(s, string(s.ID)), stay(s.Turns), s.ID)
+			})
+		},
+	}
+}
+
+// stay says that so many turns remain.
+func stay(turns int) string {
+	if turns == 1 {
+		return "1 turn stays"
+	}
+	return printing.Count(turns, "turn") + " stay"
+}

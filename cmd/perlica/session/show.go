@@ -1,0 +1,171 @@
+package session
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/export"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/report"
+)
+
+// shownSession is a session and its turns, as session show prints them.
+type shownSession struct {
+	kernel.Session
+	TurnList []report.Turn `json:"turn_list"`
+}
+
+func (a *app) sessionShowCommand() *cobra.Command {
+	var asJSON bool
+	var n int
+	cmd := &cobra.Command{
+		Use: "show [REF]", Annotations: cli.Reads.On(),
+		Short: "Show a session and its turns: inputs and answers",
+		Long: `Show what is known of a session, and its newest turns: each input and its answer.
+Without REF it is the current one; -n says how many turns, --json has all of them unless
+-n is given. 'perlica log show RUN' tells a turn with all its steps.`,
+		Example: `  perlica session show
+  perlica session show refactoring -n 3
+  perlica session show refactoring --json | jq -r '.turn_list[].answer'`,
+		Args: cli.Between(0, "REF"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.ViewingSessions(cmd.Context(), func(view *kernel.Sessions, log *eventlog.Reader) error {
+				s, err := a.sessionToShow(cmd.Context(), view, args)
+				if err != nil {
+					return err
+				}
+				if asJSON && !cmd.Flags().Changed("turns") {
+					n = -1
+				}
+				turns, err := newestTurns(cmd.Context(), log, s.ID, n)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return a.PrintJSON(shownSession{s, append([]report.Turn{}, turns...)})
+				}
+				return a.Write(func(w io.Writer) error { return writeSession(w, a.Styles(a.Stdout), s, turns) })
+			})
+		},
+	}
+	cmd.Flags().IntVarP(&n, "turns", "n", turnsDefault, "how many turns, the newest; -1 for all")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// turnsDefault is how many turns session show shows where nothing says how many.
+const turnsDefault = 20
+
+// newestTurns reads the newest n turns of a session, or all of them.
+func newestTurns(ctx context.Context, log *eventlog.Reader, id event.SessionID, n int) ([]report.Turn, error) {
+	if n < 0 {
+		return report.ReadTurns(ctx, log, id)
+	}
+	return report.ReadNewestTurns(ctx, log, id, n)
+}
+
+func (a *app) sessionExportCommand() *cobra.Command {
+	var f export.Flags
+	cmd := &cobra.Command{
+		Use: "export [REF]", Annotations: cli.Reads.On(),
+		Short: "Write the record of a session, so that others can check it",
+		Long: `Write all events of a session; without REF, of the current one. It is the same as
+'perlica log export --session REF', which says what is written and what is withheld.`,
+		Example: `  perlica session export -o session.jsonl
+  perlica session export refactoring --format html -o refactoring.html`,
+		Args: cli.Between(0, "REF"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := a.ViewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *eventlog.Reader) (err error) {
+				if len(args) > 0 && args[0] != "" {
+					f.Session = args[0]
+					return nil
+				}
+				s, err := a.sessionToShow(cmd.Context(), view, args)
+				f.Session = string(s.ID)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return export.Run(cmd.Context(), a.App, f)
+		},
+	}
+	export.AddFlags(cmd, &f)
+	return cmd
+}
+
+func (a *app) sessionToShow(ctx context.Context, view *kernel.Sessions, args []string) (kernel.Session, error) {
+	if len(args) == 0 {
+		return current(ctx, view)
+	}
+	return view.Find(ctx, args[0])
+}
+
+func writeSession(out io.Writer, s term.Styles, x kernel.Session, turns []report.Turn) error {
+	w := bufio.NewWriter(out)
+	fact := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(w, "%s %s\n", s.Dim(fmt.Sprintf("%-9s", name)), printing.OneLine(value))
+		}
+	}
+	fact("session", string(x.ID))
+	fact("name", x.Name)
+	fact("provider", x.Provider)
+	fact("created", x.Created.Local().Format(time.DateTime))
+	fact("last used", x.Used.Local().Format(time.DateTime))
+	if x.Current {
+		fact("current", "yes")
+	}
+	if x.Ephemeral {
+		fact("kept", "no: a run made it for itself; 'perlica session rename' keeps it")
+	}
+	older := max(0, x.Turns-len(turns))
+	if older > 0 {
+		fmt.Fprintf(w, "\n%s\n", s.Dim(fmt.Sprintf("(%s before these: -n -1 shows all)", printing.Count(older, "turn"))))
+	}
+	for i, t := range turns {
+		fmt.Fprintf(w, "\n%s\n", s.Bold(fmt.Sprintf("turn %d", older+i+1))+s.Dim(fmt.Sprintf("  %s  %s  run %s",
+			t.At.Local().Format(time.DateTime), printing.OneLine(t.Sender), printing.Short(t.Run))))
+		writeTurnText(w, s, t)
+		writeTurnEnd(w, s, t)
+	}
+	return w.Flush()
+}
+
+// writeTurnText writes what was asked. Errors are the writer's to keep.
+func writeTurnText(w io.Writer, s term.Styles, t report.Turn) {
+	if t.Pruned {
+		fmt.Fprintln(w, s.Dim("(payloads of this turn were removed)"))
+		if t.Text == "" {
+			return
+		}
+	}
+	for line := range strings.SplitSeq(strings.TrimRight(term.Sanitize(t.Text), "\n"), "\n") {
+		fmt.Fprintln(w, s.Cyan("> ")+line)
+	}
+}
+
+// writeTurnEnd writes what became of a turn. Errors are the writer's to keep.
+func writeTurnEnd(w io.Writer, s term.Styles, t report.Turn) {
+	if text := strings.TrimRight(t.Answer, "\n"); text != "" {
+		fmt.Fprintln(w, term.Sanitize(text))
+	}
+	style := s.Yellow
+	if t.Outcome == kernel.OutcomeProviderError || t.Outcome == kernel.OutcomeUnknown {
+		style = s.Red
+	}
+	if end := t.Ending(); end != "" {
+		fmt.Fprintln(w, style("("+printing.OneLine(end)+")"))
+	}
+}

@@ -1,0 +1,23 @@
+package signals
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/windows"
+)
+
+// SurviveBrokenPipes does nothing: no signal comes of a closed pipe.
+func SurviveBrokenPipes() {}
+
+// IsClosedPipe reports whether the reader of a pipe is gone.
+func IsClosedPipe(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, windows.ERROR_BROKEN_PIPE) || errors.Is(err, windows.ERROR_NO_DATA)
+}
+
+// Suspend does nothing: there is no job control.
+func Suspend() error { return nil }
+
+// Resizes tells nothing here: the size is looked at with each key.
+func Resizes() (changes <-chan os.Signal, stop func()) { return nil, func() {} }

@@ -1,0 +1,239 @@
+// Package watch is the command that follows a session that lives in another process.
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/dialog"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
+)
+
+// app is an invocation, with the commands of this package as its methods.
+type app struct{ *cli.App }
+
+// Command returns the command.
+func Command(a *cli.App) *cobra.Command { return (&app{a}).watchCommand() }
+
+func (a *app) watchCommand() *cobra.Command {
+	var turns int
+	var thoughts bool
+	cmd := &cobra.Command{
+		Use: "watch [SESSION]", Annotations: cli.Reads.On(),
+		Short: "Follow a living session from another terminal",
+		Long: `Follow a session: what is asked and answered in it, tool calls and questions, whatever
+process they happen in, until Ctrl-C. SESSION is a name, an id, or a unique beginning or
+end of one; without it, the session that was used last. The answers go to standard
+output, everything else to standard error.
+
+At a terminal its questions can be answered here, too; the first answer counts, wherever
+it is given. Watching itself changes nothing.`,
+		Example: `  perlica watch
+  perlica watch refactoring -n 5`,
+		Args: cli.Between(0, "SESSION"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.watch(cmd.Context(), args, turns, thoughts)
+		},
+	}
+	cmd.Flags().IntVarP(&turns, "turns", "n", 1, "how many of its turns to begin with, the newest")
+	cmd.Flags().BoolVar(&thoughts, "thoughts", false, "show the agent's thoughts")
+	return cmd
+}
+
+func (a *app) watch(ctx context.Context, args []string, turns int, thoughts bool) (err error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	defer func() {
+		if ctx.Err() != nil {
+			err = nil // that is how watching ends
+		}
+	}()
+	signals.SurviveBrokenPipes()
+	return a.Reading(ctx, func(log *eventlog.Reader, p *project.Project) error {
+		s, err := a.sessionToWatch(ctx, log, p, args)
+		if err != nil {
+			return err
+		}
+		paths, err := p.Workspace.Context(p.Config.ContextID)
+		if err != nil {
+			return err
+		}
+		ctx, end := context.WithCancel(ctx)
+		defer end()
+		w := newWatcher(ctx, a, thoughts, end)
+		defer w.close()
+		w.note("watching %s with %s; Ctrl-C ends it", printing.DescribeSession(s), s.Provider)
+		for n, err := range kernel.Follow(ctx, log, paths.Locks, s.ID, turns) {
+			if err != nil {
+				return err
+			}
+			w.show(n)
+		}
+		return w.say.Failed
+	})
+}
+
+// sessionToWatch finds the session that is named, or the one that was used last.
+func (a *app) sessionToWatch(ctx context.Context, log *eventlog.Reader, p *project.Project, args []string) (s kernel.Session, err error) {
+	paths, err := p.Workspace.Context(p.Config.ContextID)
+	if err != nil {
+		return s, err
+	}
+	view, remove, err := cli.OpenView(paths.Sessions, func(path string) (*kernel.Sessions, error) {
+		return kernel.OpenSessions(ctx, log, path)
+	})
+	if err != nil {
+		return s, err
+	}
+	defer remove()
+	defer func() { err = errors.Join(err, view.Close()) }()
+	if len(args) > 0 {
+		return view.Find(ctx, args[0])
+	}
+	return view.Latest(ctx)
+}
+
+// watcher shows a session that lives elsewhere, as the chat shows its own.
+type watcher struct {
+	a     *app
+	say   *dialog.Printer
+	view  *dialog.TurnView // of the turn that is shown
+	asker *dialog.Asker
+	held  bool // by somebody who says who he is
+	by    string
+}
+
+func newWatcher(ctx context.Context, a *app, thoughts bool, end context.CancelFunc) *watcher {
+	// What stops a run, Ctrl-C at a question or a closed pipe, ends the watching.
+	stop := &signals.Stopper{First: make(chan kernel.Stop, 1), OnStop: end, End: func(error) { end() }}
+	w := &watcher{a: a, say: dialog.NewPrinter(ctx, a.App, dialog.Flags{Format: "text", Thoughts: thoughts}, stop)}
+	w.view = dialog.NewTurnView(a.App, w.say)
+	w.asker = dialog.NewAsker(a.App, nil, w.say)
+	w.asker.Stop = stop
+	w.asker.AnswerTo = func(ctx context.Context, q interaction.Question, answer interaction.Answer) error {
+		// The log is open for writing no longer than this takes.
+		return a.Writing(ctx, func(r *kernel.Runner, _ *project.Project) error {
+			if err := a.MayAnswer(r, q); err != nil {
+				return err
+			}
+			return r.AnswerQuestion(ctx, q, answer)
+		})
+	}
+	return w
+}
+
+func (w *watcher) close() {
+	w.end()
+	w.asker.Close()
+	_ = w.say.Status.Close() // a terminal that is gone shows nothing
+}
+
+func (w *watcher) note(format string, args ...any) { w.say.Note(fmt.Sprintf(format, args...)) }
+
+// show shows what is different for somebody who only watches, and lets the printer of runs
+// show the rest.
+func (w *watcher) show(n kernel.Notice) {
+	if u, ok := n.(kernel.Updated); ok {
+		w.view.Update(u)
+		return
+	}
+	w.view.Flush()
+	switch n := n.(type) {
+	case kernel.Received:
+		w.received(n)
+	case kernel.Asked:
+		w.say.Show(n)
+		if n.Answerable && !w.asker.Available() {
+			w.note("%s; answer with 'perlica pending show %s'", printing.QuestionTitle(n.Question), printing.ShortID(n.ID))
+		}
+		w.asker.Show(n)
+	case kernel.Closed:
+		w.say.Show(n)
+		w.asker.Show(n)
+	case kernel.Stopping:
+		w.note("stopping: %s", n.Why)
+	case kernel.Finished:
+		w.finished(n)
+	case kernel.Held:
+		w.heldBy(n)
+	case kernel.Freed:
+		w.freed(n)
+	default:
+		w.say.Show(n)
+	}
+}
+
+// received shows what was asked, and by whom.
+func (w *watcher) received(n kernel.Received) {
+	w.view = dialog.NewTurnView(w.a.App, w.say)
+	w.say.Status.Restart()
+	s := w.say.Styles
+	who := fmt.Sprintf("%s (%s)  ", printing.OneLine(n.Input.Sender), printing.OneLine(n.Input.Source))
+	if n.Pruned {
+		who = ""
+	}
+	w.say.Status.Print(func(out io.Writer) {
+		fmt.Fprintln(out, s.Dim(fmt.Sprintf("\n%s  %srun %s", n.At.Local().Format(time.DateTime), who, printing.Short(n.Run))))
+		if n.Pruned {
+			fmt.Fprintln(out, s.Dim("(its text was removed)"))
+			return
+		}
+		for line := range strings.SplitSeq(strings.TrimRight(term.Sanitize(n.Input.Text), "\n"), "\n") {
+			fmt.Fprintln(out, s.Cyan("> ")+line)
+		}
+	})
+}
+
+// end ends what is shown of a turn, so that what comes next does not begin in its middle.
+func (w *watcher) end() {
+	w.view.End()
+	if w.say.Answer != nil && !w.say.Closed {
+		_ = w.say.Answer.Close() // the terminal may be gone
+	}
+	w.say.Status.Clear()
+}
+
+func (w *watcher) finished(n kernel.Finished) {
+	w.end()
+	clear(w.say.Tools)
+	w.say.Waiting = 0
+	w.say.Explain(n.Result)
+	if text := w.view.Usage(n.Result); text != "" {
+		w.say.Line(w.say.Styles.Dim(text))
+	}
+}
+
+func (w *watcher) heldBy(n kernel.Held) {
+	if w.held = n.By != ""; w.held { // a single run is seen by its input
+		w.by = fmt.Sprintf("the %s (process %d)", n.By, n.PID)
+		w.note("%s has held the session since %s", w.by, n.Since.Local().Format(time.DateTime))
+	}
+}
+
+// freed says that the holder is gone, and whether it left in the middle of a turn.
+func (w *watcher) freed(n kernel.Freed) {
+	w.end()
+	switch {
+	case n.Run != "":
+		w.note("the process that ran this turn is gone; 'perlica log show %s' tells what is known, and the next start records the outcome", printing.Short(n.Run))
+	case w.held:
+		w.note("%s has left the session", w.by)
+	}
+	w.held = false
+}
