@@ -214,8 +214,12 @@ var patterns = append([]pattern{
 		lazy(`\{S?SHA[0-9]{0,3}\}([A-Za-z0-9+/]{20,}=*)`), nil,
 	},
 	{ // .pgpass
-		[]string{":5432:"},
-		lazy(`[A-Za-z0-9.*-]+:5432:[^:\s"]+:[^:\s"]+:([^\s"'\\]+)`), nil,
+		[]string{":5432:", ":5433:", ":6432:", ":*:"},
+		lazy(`[A-Za-z0-9.*-]+:(?:543[23]|6432|\*):[^:\s"]+:[^:\s"]+:([^\s"'\\]+)`), nil,
+	},
+	{ // JSON in an address
+		[]string{"%22%3A", "%22%3a"},
+		lazy(`(?i:password|passwd|secret|token|api[_-]?key)%22%3[Aa](?:%20|\+)?%22([^%\s"'\\]{3,})`), nil,
 	},
 	{ // routers
 		[]string{"password 0 ", "password 5 ", "password 7 ", "secret 0 ", "secret 5 ", "secret 8 ", "secret 9 ", "community "},
