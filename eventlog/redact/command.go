@@ -77,25 +77,25 @@ var commandsBy = sync.OnceValue(func() *[256][]command {
 	return &t
 })
 
-// maskCommands masks the secrets on command lines, also where the words are strings of JSON.
-func maskCommands(s string) string {
-	table := commandsBy()
+// maskCommands masks the secrets on the command lines that begin in these places, also where
+// the words are strings of JSON.
+func maskCommands(s string, places []int) *edits {
 	sc := scanner{edits: edits{s: s}}
-	for at := 0; at < len(s); at++ {
-		if inRun(s, at) || table[s[at]] == nil || !beginsWord(s, at) {
-			continue
-		}
-		for _, c := range table[s[at]] {
+	next := 0
+	for _, at := range places {
+		for _, c := range commandsBy()[s[at]] {
+			if at < next {
+				break
+			}
 			end := at + len(c.name)
 			if strings.HasPrefix(s[at:], c.name) && end < len(s) && strings.IndexByte(" \t\"'\\", s[end]) >= 0 {
 				end = commandEnd(s, end)
 				sc.commandLine(c, at, end)
-				at = end - 1
-				break
+				next = end
 			}
 		}
 	}
-	return sc.String()
+	return &sc.edits
 }
 
 // commandEnd returns where the command line ends that goes through s[at]: at the end of the
@@ -148,21 +148,20 @@ func (sc *scanner) commandLine(c command, from, to int) {
 
 // maskFlags masks VALUE in --api-key VALUE, also where they are two strings of a JSON array;
 // maskNamed has --api-key=VALUE.
-func maskFlags(s string) string {
+func maskFlags(s string, places []int) *edits {
 	sc := scanner{edits: edits{s: s}}
-	for at := 0; ; {
-		i := strings.Index(s[at:], "--")
-		if i < 0 {
-			return sc.String()
+	next := 0
+	for _, at := range places {
+		if at < max(next, sc.done) {
+			continue
 		}
-		at += i + lengthOf(s[at+i:], func(c byte) bool { return c == '-' })
+		at += lengthOf(s[at:], func(c byte) bool { return c == '-' })
 		end := at + lengthOf(s[at:], dashed)
-		if nameOf(s[at:end]) != secretName {
-			at = max(at, end)
+		next = end
+		if sc.nameOf(s[at:end]) != secretName {
 			continue
 		}
 		from, level := flagGap(s, end)
-		at = end
 		if from == end || from == len(s) || s[from] == '-' {
 			continue
 		}
@@ -172,9 +171,9 @@ func maskFlags(s string) string {
 		}
 		if v := s[from:to]; v != "" && !strings.Contains(v, redacted) && notInProse(v) {
 			sc.mask(from, to)
-			at = to
 		}
 	}
+	return &sc.edits
 }
 
 // flagGap returns where the word begins behind the one that ends at s[at], and how many

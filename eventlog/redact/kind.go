@@ -265,26 +265,21 @@ func lengthOf(s string, of func(byte) bool) int {
 	return n
 }
 
-// maskKinds masks keys of a known kind wherever they begin a word.
-func maskKinds(s string) string {
-	table := kindIndex()
-	e := edits{s: s}
+// maskKinds masks the keys of a known kind in these places.
+func maskKinds(s string, places []int) *edits {
+	e := &edits{s: s}
 	dead := 0
-	for at := 0; at+1 < len(s); {
-		if table.pairs[pairOf(s, at)] == 0 || inRun(s, at) || !beginsWord(s, at) {
-			at++
+	for _, at := range places {
+		if at < e.done {
 			continue
 		}
-		k, end := kindAt(table, s, at, dead)
-		if end == 0 {
+		if k, end := kindAt(kindIndex(), s, at, dead); end > 0 {
+			e.replace(at, end, k.prefix+Mask)
+		} else {
 			dead = deadEnd(s, at, dead)
-			at++
-			continue
 		}
-		e.replace(at, end, k.prefix+Mask)
-		at = end
 	}
-	return e.String()
+	return e
 }
 
 // deadEnd returns where the run ends in which no kind that looks at all of it can begin.

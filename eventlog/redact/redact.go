@@ -42,23 +42,13 @@ func pass(s string) string {
 	s = maskNamed(s)
 	s = maskXML(s)
 	s = maskURLs(s)
-	has := look(s)
-	if has.commands {
-		s = maskCommands(s)
-	}
-	if has.flags {
-		s = maskFlags(s)
-	}
-	if has.spaced {
-		s = maskSpaced(s)
-	}
-	if has.kinds {
-		s = maskKinds(s)
-	}
+	f := look(s)
+	s = f.apply(maskCommands(s, f.commands))
+	s = f.apply(maskFlags(s, f.flags))
+	s = f.apply(maskSpaced(s, f.spaced))
+	s = f.apply(maskKinds(s, f.kinds))
 	for i, p := range patterns {
-		if has.patterns&(1<<i) != 0 {
-			s = p.mask(s)
-		}
+		s = f.apply(p.mask(s, f.patterns[i]))
 	}
 	return s
 }
@@ -113,10 +103,15 @@ func startOf(v string, list []string) int {
 
 // edits collects replacements in a text from left to right.
 type edits struct {
-	s    string
-	out  strings.Builder
-	done int
+	s     string
+	out   strings.Builder
+	done  int
+	moves []move
 }
+
+// move says that what was replaced stood between from and to, and how far what stands behind
+// it has moved.
+type move struct{ from, to, shift int }
 
 // replace puts mask in the place of s[from:to]; what was replaced before lies left
 // of it.
@@ -127,6 +122,7 @@ func (e *edits) replace(from, to int, mask string) {
 	e.out.WriteString(e.s[e.done:from])
 	e.out.WriteString(mask)
 	e.done = to
+	e.moves = append(e.moves, move{from, to, e.out.Len() - to})
 }
 
 // mask masks s[from:to], with the mark of a cut where nothing of it stays.

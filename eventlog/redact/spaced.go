@@ -16,11 +16,11 @@ var setters = []string{"set", "-gx", "-x", "-Ux", "setx", "setenv", "SetEnv", "e
 
 // maskSpaced masks values with nothing but a blank or a bracket between them and their names:
 // set API_KEY VALUE, -password VALUE, #define TOKEN "VALUE", setPassword("VALUE").
-func maskSpaced(s string) string {
+func maskSpaced(s string, places []int) *edits {
 	sc := scanner{edits: edits{s: s}}
-	for at := 1; at+1 < len(s); at++ {
+	for _, at := range places {
 		c := s[at]
-		if c != ' ' && c != '\t' && c != '(' && c != '{' || !inWord[s[at-1]] {
+		if at < sc.done {
 			continue
 		}
 		k := nameBefore(s, at)
@@ -36,10 +36,9 @@ func maskSpaced(s string) string {
 		}
 		if from < to {
 			sc.mask(from, to)
-			at = to
 		}
 	}
-	return sc.String()
+	return &sc.edits
 }
 
 // spacedValue returns where the value stands that begins after blanks at s[at].
