@@ -79,8 +79,8 @@ var commandsBy = sync.OnceValue(func() *[256][]command {
 
 // maskCommands masks the secrets on the command lines that begin in these places, also where
 // the words are strings of JSON.
-func maskCommands(s string, places []int) *edits {
-	sc := scanner{edits: edits{s: s}}
+func maskCommands(s string, known *jsonText, places []int) *edits {
+	sc := newScanner(s, known)
 	next := 0
 	for _, at := range places {
 		for _, c := range commandsBy()[s[at]] {
@@ -123,7 +123,7 @@ func commandEnd(s string, at int) int {
 // commandLine masks the secrets of a command.
 func (sc *scanner) commandLine(c command, from, to int) {
 	s := sc.s
-	line := scanner{edits: edits{s: s[:to]}, lineEnd: to + 1, lineJSON: sc.isJSON(from)}
+	line := scanner{edits: edits{s: s[:to]}, lineEnd: to + 1, lineJSON: sc.isJSON(from), known: &jsonText{}}
 	var spans [][2]int
 	for _, re := range c.flags() {
 		for _, m := range re.FindAllStringSubmatchIndex(s[from:to], -1) {
@@ -148,8 +148,8 @@ func (sc *scanner) commandLine(c command, from, to int) {
 
 // maskFlags masks VALUE in --api-key VALUE, also where they are two strings of a JSON array;
 // maskNamed has --api-key=VALUE.
-func maskFlags(s string, places []int) *edits {
-	sc := scanner{edits: edits{s: s}}
+func maskFlags(s string, known *jsonText, places []int) *edits {
+	sc := newScanner(s, known)
 	next := 0
 	for _, at := range places {
 		if at < max(next, sc.done) {

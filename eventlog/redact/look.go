@@ -21,50 +21,53 @@ type literal struct {
 	add    func(f *found, at, end int)
 }
 
-// literals are found by their first two or three bytes.
+// literals are found by their first two bytes, where they begin a word, or by their first
+// three. A bit for each says whether there are any; it is asked at every byte.
 type literals struct {
-	words  [1 << 16]uint16   // those that begin a word, by two bytes: 0, or a place in lists
-	filter [1 << 15]bool     // of the others: whether one may begin with these three bytes
-	others map[uint32]uint16 // of the others, by three bytes, or two
-	lists  [][]literal
+	words      [1 << 16]uint16 // a place in lists
+	anywhere   [1 << 15]uint16
+	isWord     [1 << 16 / 64]uint64
+	isAnywhere [1 << 15 / 64]uint64
+	lists      [][]literal
 }
 
 func pairOf(s string, at int) uint16 { return uint16(s[at])<<8 | uint16(s[at+1]) }
 
-// tripleSlot returns where the filter has three bytes.
-func tripleSlot(triple uint32) uint32 { return triple * 0x9e3779b1 >> 17 }
+// slotOf returns the place of three bytes; others may share it.
+func slotOf(triple uint32) uint32 { return triple * 0x9e3779b1 >> 17 }
 
 func (t *literals) addWord(l literal) {
-	t.words[pairOf(l.text, 0)] = t.listed(t.words[pairOf(l.text, 0)], l)
+	pair := pairOf(l.text, 0)
+	t.isWord[pair/64] |= 1 << (pair % 64)
+	t.list(&t.words[pair], l)
 }
 
-func (t *literals) addOther(l literal) {
-	pair := uint32(pairOf(l.text, 0)) << 8
+func (t *literals) addAnywhere(l literal) {
+	add := func(third byte) {
+		slot := slotOf(uint32(pairOf(l.text, 0))<<8 | uint32(third))
+		t.isAnywhere[slot/64] |= 1 << (slot % 64)
+		t.list(&t.anywhere[slot], l)
+	}
 	if len(l.text) > 2 {
-		triple := pair | uint32(l.text[2])
-		t.filter[tripleSlot(triple)] = true
-		t.others[triple] = t.listed(t.others[triple], l)
+		add(l.text[2])
 		return
 	}
-	for last := range uint32(256) {
-		t.filter[tripleSlot(pair|last)] = true
-		t.others[pair|last] = t.listed(t.others[pair|last], l)
+	for third := range 256 {
+		add(byte(third))
 	}
 }
 
-// listed appends l to the list in this place and returns the place.
-func (t *literals) listed(place uint16, l literal) uint16 {
-	if place == 0 {
-		place = uint16(len(t.lists))
+func (t *literals) list(place *uint16, l literal) {
+	if *place == 0 {
+		*place = uint16(len(t.lists))
 		t.lists = append(t.lists, nil)
 	}
-	t.lists[place] = append(t.lists[place], l)
-	return place
+	t.lists[*place] = append(t.lists[*place], l)
 }
 
 // literalTable is made at the first use: most commands mask nothing.
 var literalTable = sync.OnceValue(func() *literals {
-	t := &literals{lists: make([][]literal, 1), others: map[uint32]uint16{}}
+	t := &literals{lists: make([][]literal, 1)}
 	kindPairs := map[string]bool{}
 	for _, k := range kinds {
 		if pair := k.prefix[:2]; !kindPairs[pair] {
@@ -79,13 +82,13 @@ var literalTable = sync.OnceValue(func() *literals {
 	}
 	for i, p := range patterns {
 		for _, text := range p.literals {
-			t.addOther(literal{text: text, add: func(f *found, at, _ int) { f.patterns[i] = append(f.patterns[i], at) }})
+			t.addAnywhere(literal{text: text, add: func(f *found, at, _ int) { f.patterns[i] = append(f.patterns[i], at) }})
 		}
 	}
 	for _, end := range nameEnds {
-		t.addOther(literal{text: end, behind: " \t({", add: func(f *found, _, end int) { f.spaced = append(f.spaced, end) }})
+		t.addAnywhere(literal{text: end, behind: " \t({", add: func(f *found, _, end int) { f.spaced = append(f.spaced, end) }})
 	}
-	t.addOther(literal{text: "--", add: func(f *found, at, _ int) { f.flags = append(f.flags, at) }})
+	t.addAnywhere(literal{text: "--", add: func(f *found, at, _ int) { f.flags = append(f.flags, at) }})
 	return t
 })
 
@@ -93,16 +96,18 @@ var literalTable = sync.OnceValue(func() *literals {
 func look(s string) *found {
 	f := &found{patterns: make([][]int, len(patterns))}
 	t := literalTable()
-	triple := uint32(0)
+	triple := uint32(' ')
+	escape := 0 // up to here a word may begin behind an escape
 	for i := range len(s) {
-		triple = triple<<8&0xffffff | uint32(s[i])
-		if i > 1 && t.filter[tripleSlot(triple)] {
-			t.at(f, t.others[triple], s, i-2)
+		if s[i] == '\\' {
+			escape = i + len(`\u003cxx`)
 		}
-		if i > 0 && !inRun(s, i-1) {
-			if place := t.words[triple&0xffff]; place != 0 && beginsWord(s, i-1) {
-				t.at(f, place, s, i-1)
-			}
+		triple = triple<<8&0xffffff | uint32(s[i])
+		if slot := slotOf(triple); t.isAnywhere[slot/64]>>(slot%64)&1 != 0 && i > 1 {
+			t.at(f, t.anywhere[slot], s, i-2)
+		}
+		if pair := triple & 0xffff; t.isWord[pair/64]>>(pair%64)&1 != 0 && i > 0 && (!inWord[triple>>16] || i < escape) && beginsWord(s, i-1) {
+			t.at(f, t.words[pair], s, i-1)
 		}
 	}
 	return f
@@ -117,11 +122,6 @@ func (t *literals) at(f *found, place uint16, s string, at int) {
 			l.add(f, at, end)
 		}
 	}
-}
-
-// inRun reports that no word begins at s[at]; it is the cheap half of beginsWord.
-func inRun(s string, at int) bool {
-	return at > 0 && inWord[s[at-1]] && (at < 2 || s[at-2] != '\\') && (at < 6 || s[at-6] != '\\')
 }
 
 // apply returns the edited text and brings what was found to where it stands there; what was

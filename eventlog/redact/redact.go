@@ -27,8 +27,9 @@ const (
 // secrets is returned as it is. One with secrets that are cut by a terminal's colours loses
 // its colours.
 func Text(s string) string {
+	known := &jsonText{}
 	for range maxPass { // the second pass changes nothing but in odd cases
-		masked := uncoloured(s, pass)
+		masked := uncoloured(s, known.pass)
 		if masked == s {
 			return s
 		}
@@ -37,18 +38,26 @@ func Text(s string) string {
 	return redacted // never seen; better no text than half a mask
 }
 
-func pass(s string) string {
-	s = maskPEM(s)
-	s = maskNamed(s)
-	s = maskXML(s)
-	s = maskURLs(s)
+func (known *jsonText) pass(s string) string {
+	step := func(masked string) {
+		if known.s == s { // a mask leaves JSON valid
+			known.s = masked
+		}
+		s = masked
+	}
+	step(maskPEM(s))
+	step(maskNamed(s, known))
+	step(maskXML(s, known))
+	step(maskURLs(s))
 	f := look(s)
-	s = f.apply(maskCommands(s, f.commands))
-	s = f.apply(maskFlags(s, f.flags))
-	s = f.apply(maskSpaced(s, f.spaced))
-	s = f.apply(maskKinds(s, f.kinds))
+	step(f.apply(maskCommands(s, known, f.commands)))
+	step(f.apply(maskFlags(s, known, f.flags)))
+	step(f.apply(maskSpaced(s, known, f.spaced)))
+	step(f.apply(maskKinds(s, f.kinds)))
 	for i, p := range patterns {
-		s = f.apply(p.mask(s, f.patterns[i]))
+		if len(f.patterns[i]) > 0 {
+			step(f.apply(p.mask(s, f.patterns[i])))
+		}
 	}
 	return s
 }

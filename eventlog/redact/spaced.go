@@ -16,8 +16,8 @@ var setters = []string{"set", "-gx", "-x", "-Ux", "setx", "setenv", "SetEnv", "e
 
 // maskSpaced masks values with nothing but a blank or a bracket between them and their names:
 // set API_KEY VALUE, -password VALUE, #define TOKEN "VALUE", setPassword("VALUE").
-func maskSpaced(s string, places []int) *edits {
-	sc := scanner{edits: edits{s: s}}
+func maskSpaced(s string, known *jsonText, places []int) *edits {
+	sc := newScanner(s, known)
 	for _, at := range places {
 		c := s[at]
 		if at < sc.done {
