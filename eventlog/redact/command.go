@@ -2,6 +2,7 @@ package redact
 
 import (
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 	"sync"
@@ -57,16 +58,73 @@ var abbreviations = strings.NewReplacer(
 // command is a program whose expressions are compiled when it is met.
 type command struct {
 	name  string
-	flags func() []*regexp.Regexp
+	flags func() []flag
+}
+
+// flag is an expression and what it cannot match without: of each list one text.
+type flag struct {
+	re    *regexp.Regexp
+	needs [][]string
+}
+
+func newFlag(expr string) flag {
+	expr = abbreviations.Replace(expr)
+	f := flag{re: regexp.MustCompile(expr)}
+	if tree, err := syntax.Parse(expr, syntax.Perl); err == nil && tree.Op == syntax.OpConcat {
+		for _, part := range tree.Sub {
+			if texts := needed(part); len(texts) > 0 {
+				f.needs = append(f.needs, texts)
+			}
+		}
+	}
+	return f
+}
+
+// needed returns texts of which one stands in whatever the expression matches, nil if it does
+// not say.
+func needed(re *syntax.Regexp) (texts []string) {
+	switch re.Op {
+	case syntax.OpLiteral:
+		if re.Flags&syntax.FoldCase == 0 {
+			return []string{string(re.Rune)}
+		}
+	case syntax.OpCapture, syntax.OpPlus:
+		return needed(re.Sub[0])
+	case syntax.OpAlternate:
+		for _, sub := range re.Sub {
+			one := needed(sub)
+			if one == nil {
+				return nil
+			}
+			texts = append(texts, one...)
+		}
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			if one := needed(sub); one != nil {
+				return one
+			}
+		}
+	}
+	return texts
+}
+
+// mayMatch reports whether a line has what the expression needs.
+func (f flag) mayMatch(line string) bool {
+	for _, texts := range f.needs {
+		if !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(line, text) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // commandsBy has the commands by the first byte of their names.
 var commandsBy = sync.OnceValue(func() *[256][]command {
 	var t [256][]command
 	for _, p := range programs {
-		flags := sync.OnceValue(func() (list []*regexp.Regexp) {
-			for _, f := range p.flags {
-				list = append(list, regexp.MustCompile(abbreviations.Replace(f)))
+		flags := sync.OnceValue(func() (list []flag) {
+			for _, expr := range p.flags {
+				list = append(list, newFlag(expr))
 			}
 			return list
 		})
@@ -125,8 +183,11 @@ func (sc *scanner) commandLine(c command, from, to int) {
 	s := sc.s
 	line := scanner{edits: edits{s: s[:to]}, lineEnd: to + 1, lineJSON: sc.isJSON(from), known: &jsonText{}}
 	var spans [][2]int
-	for _, re := range c.flags() {
-		for _, m := range re.FindAllStringSubmatchIndex(s[from:to], -1) {
+	for _, f := range c.flags() {
+		if !f.mayMatch(s[from:to]) {
+			continue
+		}
+		for _, m := range f.re.FindAllStringSubmatchIndex(s[from:to], -1) {
 			a, b := from+m[2], from+m[3]
 			if q := s[a-1]; q == '"' || q == '\'' {
 				b = line.closing(a, q, backslashes(s, a-1))

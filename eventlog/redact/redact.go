@@ -128,6 +128,9 @@ func (e *edits) replace(from, to int, mask string) {
 	if from < e.done || e.s[from:to] == mask {
 		return
 	}
+	if e.done == 0 {
+		e.out.Grow(len(e.s) + len(e.s)/8)
+	}
 	e.out.WriteString(e.s[e.done:from])
 	e.out.WriteString(mask)
 	e.done = to

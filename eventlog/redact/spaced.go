@@ -174,6 +174,13 @@ func (sc *scanner) argument(k key, at int) (from, to int) {
 func typedName(s string, p int) string {
 	const longest = 64
 	text := strings.TrimRight(s[max(0, p-longest):p], " ")
+	word := len(text)
+	for word > 0 && (inWord[text[word-1]] || strings.IndexByte(">]?", text[word-1]) >= 0) {
+		word--
+	}
+	if word == 0 || strings.IndexByte("\n;({\"'", text[word-1]) >= 0 {
+		return "" // nothing stands before what would be the type
+	}
 	if i := strings.LastIndexAny(text, "\n;(,{\"'"); i >= 0 {
 		text = text[i+1:]
 	}

@@ -24,6 +24,9 @@ func (sc *scanner) value(k key, at int) {
 		q++
 	}
 	n := q - from
+	if isMasked(s, from, q) {
+		return
+	}
 	if q < len(s) && (s[q] == '"' || s[q] == '\'' || s[q] == '`') && n&(n+1) == 0 {
 		if s[q] == '"' && (n < k.level || n == 0 && k.quote != '"') && sc.isJSON(q) {
 			return // not an opening quote: a string around the name ends here
@@ -39,6 +42,15 @@ func (sc *scanner) value(k key, at int) {
 	default:
 		sc.bare(k, from, from > at)
 	}
+}
+
+// isMasked reports whether the value is a mask, which stands alone in quotes, with what begins
+// at s[from] before s[q], or ends the line.
+func isMasked(s string, from, q int) bool {
+	if rest, ok := strings.CutPrefix(s[q:], redacted); ok {
+		return rest == "" || rest[0] == '\n' || rest[0] == '"'
+	}
+	return q < len(s) && strings.HasPrefix(s[q+1:], redacted) && strings.HasPrefix(s[q+1+len(redacted):], s[from:q+1])
 }
 
 // folded returns where a quoted word ends that goes on in the next line, else at.
