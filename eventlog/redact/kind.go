@@ -1,6 +1,8 @@
 package redact
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -65,6 +67,8 @@ func (k kind) end(s string, at int) int {
 			return continued(s, from+n)
 		}
 		return 0
+	case kindJSON:
+		return encodedJSON(s, at)
 	}
 	shape, wordlike := strings.CutPrefix(k.shape, "?")
 	if wordlike && at > 0 && strings.IndexByte("_-./+", s[at-1]) >= 0 && !escapedBreak(s, at) {
@@ -255,6 +259,22 @@ func jwt(rest string) int {
 		return 0
 	}
 	return n
+}
+
+// encodedJSON returns where the base64 of JSON ends that begins at s[at] and holds a secret, 0 if
+// it is none.
+func encodedJSON(s string, at int) int {
+	const longest = 64 << 10
+	if at > 0 && strings.IndexByte("+/-_", s[at-1]) >= 0 { // within a run
+		return 0
+	}
+	n := lengthOf(s[at:min(len(s), at+longest)], func(c byte) bool { return c != '=' && isBase64(c) })
+	standard := strings.NewReplacer("-", "+", "_", "/").Replace(s[at : at+n])
+	text, err := base64.RawStdEncoding.DecodeString(standard)
+	if err != nil || !json.Valid(text) || Text(string(text)) == string(text) {
+		return 0
+	}
+	return at + n + lengthOf(s[at+n:], func(c byte) bool { return c == '=' })
 }
 
 func lengthOf(s string, of func(byte) bool) int {

@@ -68,6 +68,37 @@ func (l *lines) inKey(line string) bool {
 	return len(last) >= shortest && lengthOf(last, isBase64) == len(last)
 }
 
+// passwordLine returns where the password stands of a line of .pgpass whose first colon is
+// s[p]: host:port:database:user:password, and nothing else.
+func passwordLine(s string, p int) (from, to int) {
+	if p+2 >= len(s) || s[p] != ':' || s[p+1] != '*' && !isDigit(s[p+1]) {
+		return 0, 0
+	}
+	const longest = 256
+	start := p
+	for start > 0 && p-start < longest && (dashed(s[start-1]) || s[start-1] == '.' || s[start-1] == '*' || s[start-1] == '/') {
+		start--
+	}
+	if start < p && s[start] == 'n' && backslashes(s, start) > 0 {
+		start++ // of an escaped line end
+	} else if start == p || start > 0 && s[start-1] != '\n' && s[start-1] != '"' {
+		return 0, 0
+	}
+	end := p + lengthOf(s[p:min(len(s), p+longest)], func(c byte) bool { return c > ' ' && c < 0x7f && strings.IndexByte("\"'\\,;()[]{}<>", c) < 0 })
+	if start == p || end < len(s) && s[end] != '"' && breakAt(s, end) == 0 {
+		return 0, 0
+	}
+	f := strings.Split(s[p+1:end], ":")
+	if len(f) != 4 || f[0] != "*" && (len(f[0]) < 4 || len(f[0]) > 5 || !isDigits(f[0])) {
+		return 0, 0
+	}
+	isRole := func(v string) bool { return v == "*" || v != "" && !isDigits(v) && lengthOf(v, dashed) == len(v) }
+	if !isRole(f[1]) || !isRole(f[2]) || len(f[3]) < 4 || isReference(f[3]) || strings.Contains(f[3], "/") {
+		return 0, 0
+	}
+	return end - len(f[3]), end
+}
+
 // Args returns the words of a command line with its secrets masked: what follows a flag that
 // is named like one, and what Text finds.
 func Args(argv []string) []string {

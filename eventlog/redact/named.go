@@ -40,6 +40,10 @@ type jsonText struct{ s string }
 // to go on.
 func (sc *scanner) separator(p int) int {
 	s := sc.s
+	if from, to := passwordLine(s, p); from < to {
+		sc.secret(from, to)
+		return to
+	}
 	k := nameBefore(s, p)
 	if s[p] == '=' && k.quote == 0 && quoteFollows(s, p+1) {
 		if name := typedName(s, p); name != "" && sc.nameOf(name) == secretName {

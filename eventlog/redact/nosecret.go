@@ -26,7 +26,7 @@ var proseWords = []string{
 var fetchModes = []string{"include", "omit", "same-origin"}
 
 // stringPrefixes stand before a string in Python and C.
-var stringPrefixes = []string{"r", "b", "f", "u", "rb", "br", "fr", "rf", "L"}
+var stringPrefixes = []string{"r", "b", "f", "u", "rb", "br", "fr", "rf", "L", "@", "$"}
 
 // closesHere reports whether the quote before v closed a string, such as 'Password: ', and v is
 // what the program goes on with.
@@ -115,7 +115,10 @@ func (sc *scanner) isCode(k key, v string, to int, spaced bool) bool {
 	if i := strings.IndexByte(word, '['); i > 0 && isPath(word[:i]) {
 		return true
 	}
-	if strings.Trim(v, "0123456789") == "" {
+	if _, rule, ok := strings.Cut(v, "*"); ok && spaced && !k.colon && identifier(rule) && isDigits(v[:len(v)-1-len(rule)]) {
+		return true // a grammar: token = 1*tchar
+	}
+	if isDigits(v) {
 		return len(v) < 4 && spaced || len(v) < 6 && k.ends("token", "secret", "key", "cookie", "cookies")
 	}
 	if i := strings.IndexByte(word, '.'); i > 0 && spaced && slices.Contains(receivers, word[:i]) && isPath(word) {
@@ -157,6 +160,8 @@ func isPath(v string) bool {
 	}
 	return true
 }
+
+func isDigits(v string) bool { return strings.Trim(v, "0123456789") == "" }
 
 func identifier(v string) bool {
 	for i := range len(v) {

@@ -213,10 +213,6 @@ var patterns = append([]pattern{
 		[]string{"{SSHA", "{SHA"},
 		lazy(`\{S?SHA[0-9]{0,3}\}([A-Za-z0-9+/]{20,}=*)`), nil,
 	},
-	{ // .pgpass
-		[]string{":5432:", ":5433:", ":6432:", ":*:"},
-		lazy(`[A-Za-z0-9.*-]+:(?:543[23]|6432|\*):[^:\s"]+:[^:\s"]+:([^\s"'\\]+)`), nil,
-	},
 	{ // JSON in an address
 		[]string{"%22%3A", "%22%3a"},
 		lazy(`(?i:password|passwd|secret|token|api[_-]?key)%22%3[Aa](?:%20|\+)?%22([^%\s"'\\]{3,})`), nil,

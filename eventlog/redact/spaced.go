@@ -24,17 +24,16 @@ func maskSpaced(s string, known *jsonText, places []int) *edits {
 			continue
 		}
 		k := nameBefore(s, at)
-		if k.quote != 0 || sc.nameOf(k.name) != secretName {
+		if k.naming = sc.nameOf(k.name); k.quote != 0 || k.naming == plainName || k.naming == maybeName && !k.isSet(s) {
 			continue
 		}
-		k.naming = secretName
 		from, to := 0, 0
 		if c == ' ' || c == '\t' {
 			from, to = sc.spacedValue(k, at)
 		} else {
 			from, to = sc.argument(k, at+1)
 		}
-		if from < to {
+		if from < to && (k.naming == secretName || k.maybe(s[from:to], true)) {
 			sc.mask(from, to)
 		}
 	}

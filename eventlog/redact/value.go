@@ -77,7 +77,7 @@ func (sc *scanner) quotedValue(k key, q, n int) {
 	switch {
 	case k.naming == maybeName && !k.maybe(v, true), k.ends("accesskey") && len(v) < 3: // of HTML
 	case k.quote == 0 && closesHere(v) || k.compares && k.ends("token") && !looksSecret(v):
-	case isReference(v) || isProse(v) || s[q] == '\'' && k.ends("token") && len(strings.TrimLeft(v, `\`)) == 1:
+	case isReference(v) || isProse(v) || strings.EqualFold(v, k.name) || s[q] == '\'' && k.ends("token") && len(strings.TrimLeft(v, `\`)) == 1:
 	case k.ends("credentials") && slices.Contains(fetchModes, v):
 	case end < len(s) && s[end] == '\n':
 		sc.secret(q+1, max(continued(s, end), folded(s, end, s[q])))
@@ -359,6 +359,8 @@ func (k key) maybe(v string, quoted bool) bool {
 		return true
 	case k.query:
 		return len(v) >= 8 && (looksSecret(v) || k.ends("key")) && !strings.ContainsAny(v, "./")
+	case k.ends("pass") && len(splitWords(k.name)) > 1: // second_pass
+		return len(v) >= 8 && random(v) && !strings.ContainsAny(v, "/ .:")
 	case k.ends("pass", "pw"):
 		return (quoted || !k.colon) && len(v) >= 4 && !digits && !strings.ContainsAny(v, "/ ")
 	case k.ends("pin", "otp"):
