@@ -47,7 +47,7 @@ func isReference(v string) bool {
 		v = v[n:]
 	}
 	switch {
-	case v == "":
+	case v == "", strings.HasSuffix(v, " ") && schemeOf(v+".") == len(v): // "Bearer " + token
 		return true
 	case strings.Trim(v, "*") == "", len(v) > 2 && strings.Trim(v, "xX") == "", strings.Trim(v, ".") == "", strings.Trim(v, "•") == "":
 		return true
@@ -130,7 +130,7 @@ func (sc *scanner) isCode(k key, v string, to int, spaced bool) bool {
 	if i := strings.LastIndexAny(word, ".>:"); i > 0 {
 		return spaced || nameOf(word[i+1:]) != plainName || slices.Contains(receivers, word[:strings.IndexAny(word, ".>:-")])
 	}
-	if nameOf(word) == secretName {
+	if nameOf(strings.TrimSuffix(word, "s")) == secretName || len(word) < 3 && strings.IndexByte(",;)}", next) >= 0 {
 		return true // another variable
 	}
 	if !spaced {

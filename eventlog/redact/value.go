@@ -234,6 +234,7 @@ func (sc *scanner) bare(k key, from int, spaced bool) {
 	switch {
 	case v == "" || isReference(v) || k.ends("credentials") && (slices.Contains(fetchModes, v) || isFile(v)):
 	case k.naming == maybeName && !k.maybe(v, false), k.spaced && !(looksSecret(v) && !isPath(v) || len(v) >= 20):
+	case k.colon && k.start > 0 && s[k.start-1] == ':' && len(v) < 20: // a list with colons between
 	case !k.query && !strings.Contains(v, redacted) && sc.isCode(k, v, to, spaced):
 	case k.colon && spaced && k.isWordInProse(s, v):
 	case k.naming == secretName && k.ends("pwd") && strings.HasPrefix(v, "/") && strings.Count(v, "/") > 1: // a working directory
