@@ -46,12 +46,8 @@ func (sc *scanner) separator(p int) int {
 	}
 	k := nameBefore(s, p)
 	if s[p] == '=' && k.quote == 0 && quoteFollows(s, p+1) {
-		if name := typedName(s, p); name != "" && sc.nameOf(name) == secretName {
-			if from, _, ok := sc.opened(skip(s, p+1, 0)); ok {
-				k = key{name: name, start: p, naming: secretName}
-				sc.value(k, p+1)
-				return max(from, sc.done)
-			}
+		if from := sc.typed(p); from > 0 {
+			return from
 		}
 	}
 	if k.name == "" {
@@ -84,6 +80,21 @@ func (sc *scanner) separator(p int) int {
 	k.colon, k.compares = s[p] == ':' && at == p+1, compares
 	sc.value(k, at)
 	return max(at, sc.done)
+}
+
+// typed handles a name with its type before the = at p, and returns where to go on, 0 if there
+// is none.
+func (sc *scanner) typed(p int) int {
+	name := typedName(sc.s, p)
+	if name == "" || sc.nameOf(name) != secretName {
+		return 0
+	}
+	from, _, ok := sc.opened(skip(sc.s, p+1, 0))
+	if !ok {
+		return 0
+	}
+	sc.value(key{name: name, start: p, naming: secretName}, p+1)
+	return max(from, sc.done)
 }
 
 // nameOf is nameOf, which a text asks of the same names again and again.
