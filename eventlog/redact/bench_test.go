@@ -2,6 +2,8 @@ package redact
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -35,6 +37,7 @@ func BenchmarkMegabyte(b *testing.B) {
 		"blocks":           fill("password: |\n  a\n"),
 		"continued":        fill("a1b2c3d4e5f6\n"),
 		"names2":           fill("a_b-c.d_token"),
+		"source":           quoted(sources(b, size) + ghKey),
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
@@ -51,4 +54,24 @@ func BenchmarkMegabyte(b *testing.B) {
 			none.Payload(text)
 		}
 	})
+}
+
+// sources returns so many bytes of this repository's source code.
+func sources(b *testing.B, size int) string {
+	var text strings.Builder
+	for text.Len() < size {
+		before := text.Len()
+		for _, pattern := range []string{"*/*.go", "*/*/*.go"} {
+			files, _ := filepath.Glob("../../" + pattern)
+			for _, file := range files {
+				if code, err := os.ReadFile(file); err == nil && filepath.Base(filepath.Dir(file)) != "redact" {
+					text.Write(code)
+				}
+			}
+		}
+		if text.Len() == before {
+			b.Fatal("no source code was found")
+		}
+	}
+	return text.String()[:size]
 }

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 	"sync"
@@ -57,16 +58,73 @@ var abbreviations = strings.NewReplacer(
 // command is a program whose expressions are compiled when it is met.
 type command struct {
 	name  string
-	flags func() []*regexp.Regexp
+	flags func() []flag
+}
+
+// flag is an expression and what it cannot match without: of each list one text.
+type flag struct {
+	re    *regexp.Regexp
+	needs [][]string
+}
+
+func newFlag(expr string) flag {
+	expr = abbreviations.Replace(expr)
+	f := flag{re: regexp.MustCompile(expr)}
+	if tree, err := syntax.Parse(expr, syntax.Perl); err == nil && tree.Op == syntax.OpConcat {
+		for _, part := range tree.Sub {
+			if texts := needed(part); len(texts) > 0 {
+				f.needs = append(f.needs, texts)
+			}
+		}
+	}
+	return f
+}
+
+// needed returns texts of which one stands in whatever the expression matches, nil if it does
+// not say.
+func needed(re *syntax.Regexp) (texts []string) {
+	switch re.Op {
+	case syntax.OpLiteral:
+		if re.Flags&syntax.FoldCase == 0 {
+			return []string{string(re.Rune)}
+		}
+	case syntax.OpCapture, syntax.OpPlus:
+		return needed(re.Sub[0])
+	case syntax.OpAlternate:
+		for _, sub := range re.Sub {
+			one := needed(sub)
+			if one == nil {
+				return nil
+			}
+			texts = append(texts, one...)
+		}
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			if one := needed(sub); one != nil {
+				return one
+			}
+		}
+	}
+	return texts
+}
+
+// mayMatch reports whether a line has what the expression needs.
+func (f flag) mayMatch(line string) bool {
+	for _, texts := range f.needs {
+		if !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(line, text) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // commandsBy has the commands by the first byte of their names.
 var commandsBy = sync.OnceValue(func() *[256][]command {
 	var t [256][]command
 	for _, p := range programs {
-		flags := sync.OnceValue(func() (list []*regexp.Regexp) {
-			for _, f := range p.flags {
-				list = append(list, regexp.MustCompile(abbreviations.Replace(f)))
+		flags := sync.OnceValue(func() (list []flag) {
+			for _, expr := range p.flags {
+				list = append(list, newFlag(expr))
 			}
 			return list
 		})
@@ -77,25 +135,25 @@ var commandsBy = sync.OnceValue(func() *[256][]command {
 	return &t
 })
 
-// maskCommands masks the secrets on command lines, also where the words are strings of JSON.
-func maskCommands(s string) string {
-	table := commandsBy()
-	sc := scanner{edits: edits{s: s}}
-	for at := 0; at < len(s); at++ {
-		if inRun(s, at) || table[s[at]] == nil || !beginsWord(s, at) {
-			continue
-		}
-		for _, c := range table[s[at]] {
+// maskCommands masks the secrets on the command lines that begin in these places, also where
+// the words are strings of JSON.
+func maskCommands(s string, known *jsonText, places []int) *edits {
+	sc := newScanner(s, known)
+	next := 0
+	for _, at := range places {
+		for _, c := range commandsBy()[s[at]] {
+			if at < next {
+				break
+			}
 			end := at + len(c.name)
 			if strings.HasPrefix(s[at:], c.name) && end < len(s) && strings.IndexByte(" \t\"'\\", s[end]) >= 0 {
 				end = commandEnd(s, end)
 				sc.commandLine(c, at, end)
-				at = end - 1
-				break
+				next = end
 			}
 		}
 	}
-	return sc.String()
+	return &sc.edits
 }
 
 // commandEnd returns where the command line ends that goes through s[at]: at the end of the
@@ -123,10 +181,13 @@ func commandEnd(s string, at int) int {
 // commandLine masks the secrets of a command.
 func (sc *scanner) commandLine(c command, from, to int) {
 	s := sc.s
-	line := scanner{edits: edits{s: s[:to]}, lineEnd: to + 1, lineJSON: sc.isJSON(from)}
+	line := scanner{edits: edits{s: s[:to]}, lineEnd: to + 1, lineJSON: sc.isJSON(from), known: &jsonText{}}
 	var spans [][2]int
-	for _, re := range c.flags() {
-		for _, m := range re.FindAllStringSubmatchIndex(s[from:to], -1) {
+	for _, f := range c.flags() {
+		if !f.mayMatch(s[from:to]) {
+			continue
+		}
+		for _, m := range f.re.FindAllStringSubmatchIndex(s[from:to], -1) {
 			a, b := from+m[2], from+m[3]
 			if q := s[a-1]; q == '"' || q == '\'' {
 				b = line.closing(a, q, backslashes(s, a-1))
@@ -148,21 +209,20 @@ func (sc *scanner) commandLine(c command, from, to int) {
 
 // maskFlags masks VALUE in --api-key VALUE, also where they are two strings of a JSON array;
 // maskNamed has --api-key=VALUE.
-func maskFlags(s string) string {
-	sc := scanner{edits: edits{s: s}}
-	for at := 0; ; {
-		i := strings.Index(s[at:], "--")
-		if i < 0 {
-			return sc.String()
+func maskFlags(s string, known *jsonText, places []int) *edits {
+	sc := newScanner(s, known)
+	next := 0
+	for _, at := range places {
+		if at < max(next, sc.done) {
+			continue
 		}
-		at += i + lengthOf(s[at+i:], func(c byte) bool { return c == '-' })
+		at += lengthOf(s[at:], func(c byte) bool { return c == '-' })
 		end := at + lengthOf(s[at:], dashed)
-		if nameOf(s[at:end]) != secretName {
-			at = max(at, end)
+		next = end
+		if sc.nameOf(s[at:end]) != secretName {
 			continue
 		}
 		from, level := flagGap(s, end)
-		at = end
 		if from == end || from == len(s) || s[from] == '-' {
 			continue
 		}
@@ -172,9 +232,9 @@ func maskFlags(s string) string {
 		}
 		if v := s[from:to]; v != "" && !strings.Contains(v, redacted) && notInProse(v) {
 			sc.mask(from, to)
-			at = to
 		}
 	}
+	return &sc.edits
 }
 
 // flagGap returns where the word begins behind the one that ends at s[at], and how many

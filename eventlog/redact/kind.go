@@ -1,6 +1,8 @@
 package redact
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -65,6 +67,8 @@ func (k kind) end(s string, at int) int {
 			return continued(s, from+n)
 		}
 		return 0
+	case kindJSON:
+		return encodedJSON(s, at)
 	}
 	shape, wordlike := strings.CutPrefix(k.shape, "?")
 	if wordlike && at > 0 && strings.IndexByte("_-./+", s[at-1]) >= 0 && !escapedBreak(s, at) {
@@ -257,6 +261,22 @@ func jwt(rest string) int {
 	return n
 }
 
+// encodedJSON returns where the base64 of JSON ends that begins at s[at] and holds a secret, 0 if
+// it is none.
+func encodedJSON(s string, at int) int {
+	const longest = 64 << 10
+	if at > 0 && strings.IndexByte("+/-_", s[at-1]) >= 0 { // within a run
+		return 0
+	}
+	n := lengthOf(s[at:min(len(s), at+longest)], func(c byte) bool { return c != '=' && isBase64(c) })
+	standard := strings.NewReplacer("-", "+", "_", "/").Replace(s[at : at+n])
+	text, err := base64.RawStdEncoding.DecodeString(standard)
+	if err != nil || !json.Valid(text) || Text(string(text)) == string(text) {
+		return 0
+	}
+	return at + n + lengthOf(s[at+n:], func(c byte) bool { return c == '=' })
+}
+
 func lengthOf(s string, of func(byte) bool) int {
 	n := 0
 	for n < len(s) && of(s[n]) {
@@ -265,26 +285,21 @@ func lengthOf(s string, of func(byte) bool) int {
 	return n
 }
 
-// maskKinds masks keys of a known kind wherever they begin a word.
-func maskKinds(s string) string {
-	table := kindIndex()
-	e := edits{s: s}
+// maskKinds masks the keys of a known kind in these places.
+func maskKinds(s string, places []int) *edits {
+	e := &edits{s: s}
 	dead := 0
-	for at := 0; at+1 < len(s); {
-		if table.pairs[pairOf(s, at)] == 0 || inRun(s, at) || !beginsWord(s, at) {
-			at++
+	for _, at := range places {
+		if at < e.done {
 			continue
 		}
-		k, end := kindAt(table, s, at, dead)
-		if end == 0 {
+		if k, end := kindAt(kindIndex(), s, at, dead); end > 0 {
+			e.replace(at, end, k.prefix+Mask)
+		} else {
 			dead = deadEnd(s, at, dead)
-			at++
-			continue
 		}
-		e.replace(at, end, k.prefix+Mask)
-		at = end
 	}
-	return e.String()
+	return e
 }
 
 // deadEnd returns where the run ends in which no kind that looks at all of it can begin.

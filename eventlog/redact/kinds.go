@@ -82,13 +82,14 @@ var kinds = []kind{
 	{"retool_", "?d26+"}, {"secret-live-", "d30+"}, {"secret-test-", "d30+"}, {"pk_", "?h34"}, {"scauth_", "?p40+"},
 	{"eyJrIjoi", "b70+"}, {"ZXlK", "?b40+"}, {"xprv", "?w100+"},
 
-	{"sk-", kindSolid}, {"eyJ", kindJWT},
+	{"sk-", kindSolid}, {"eyJ", kindJWT}, {"eyJ", kindJSON}, {"ewog", kindJSON},
 }
 
 // The shapes that a row of parts cannot say.
 const (
 	kindSolid = "solid"
 	kindJWT   = "jwt"
+	kindJSON  = "json" // in base64
 
 	discord = "?d21+ '. d6 '. d27+"
 )

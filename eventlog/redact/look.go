@@ -5,117 +5,150 @@ import (
 	"sync"
 )
 
-// found says which of the slower looks at a text are worth it.
+// found has the places in a text where the slower rules begin, from left to right.
 type found struct {
-	kinds    bool
-	commands bool
-	flags    bool
-	spaced   bool
-	patterns uint64 // a bit for each
+	kinds    []int
+	commands []int
+	flags    []int
+	spaced   []int
+	patterns [][]int // of each pattern
 }
 
 // literal is what stands where a kind of key, a command or a pattern is.
 type literal struct {
 	text   string
-	word   bool   // it begins a word
 	behind string // one of these stands behind it
-	means  found
+	add    func(f *found, at, end int)
 }
 
-// literals has those of all tables by their first two bytes.
+// literals are found by their first two bytes, where they begin a word, or by their first
+// three. A bit for each says whether there are any; it is asked at every byte.
 type literals struct {
-	pairs [1 << 16]uint16 // 0, or a place in lists
-	lists []literalList
-}
-
-type literalList struct {
-	literals []literal
-	words    bool // each of them begins a word
+	words      [1 << 16]uint16 // a place in lists
+	anywhere   [1 << 15]uint16
+	isWord     [1 << 16 / 64]uint64
+	isAnywhere [1 << 15 / 64]uint64
+	lists      [][]literal
 }
 
 func pairOf(s string, at int) uint16 { return uint16(s[at])<<8 | uint16(s[at+1]) }
 
-func (t *literals) add(l literal) {
-	p := pairOf(l.text, 0)
-	if t.pairs[p] == 0 {
-		t.pairs[p] = uint16(len(t.lists))
-		t.lists = append(t.lists, literalList{words: true})
+// slotOf returns the place of three bytes; others may share it.
+func slotOf(triple uint32) uint32 { return triple * 0x9e3779b1 >> 17 }
+
+func (t *literals) addWord(l literal) {
+	pair := pairOf(l.text, 0)
+	t.isWord[pair/64] |= 1 << (pair % 64)
+	t.list(&t.words[pair], l)
+}
+
+func (t *literals) addAnywhere(l literal) {
+	add := func(third byte) {
+		slot := slotOf(uint32(pairOf(l.text, 0))<<8 | uint32(third))
+		t.isAnywhere[slot/64] |= 1 << (slot % 64)
+		t.list(&t.anywhere[slot], l)
 	}
-	list := &t.lists[t.pairs[p]]
-	list.literals = append(list.literals, l)
-	list.words = list.words && l.word
+	if len(l.text) > 2 {
+		add(l.text[2])
+		return
+	}
+	for third := range 256 {
+		add(byte(third))
+	}
+}
+
+func (t *literals) list(place *uint16, l literal) {
+	if *place == 0 {
+		*place = uint16(len(t.lists))
+		t.lists = append(t.lists, nil)
+	}
+	t.lists[*place] = append(t.lists[*place], l)
 }
 
 // literalTable is made at the first use: most commands mask nothing.
 var literalTable = sync.OnceValue(func() *literals {
-	t := &literals{lists: make([]literalList, 1)}
+	t := &literals{lists: make([][]literal, 1)}
+	kindPairs := map[string]bool{}
 	for _, k := range kinds {
-		if pair := t.pairs[pairOf(k.prefix, 0)]; pair == 0 || !t.lists[pair].literals[0].means.kinds {
-			t.add(literal{text: k.prefix[:2], word: true, means: found{kinds: true}})
+		if pair := k.prefix[:2]; !kindPairs[pair] {
+			kindPairs[pair] = true
+			t.addWord(literal{text: pair, add: func(f *found, at, _ int) { f.kinds = append(f.kinds, at) }})
 		}
 	}
 	for _, p := range programs {
 		for name := range strings.FieldsSeq(p.names) {
-			t.add(literal{text: name, word: true, behind: " \t\"'\\", means: found{commands: true}})
+			t.addWord(literal{text: name, behind: " \t\"'\\", add: func(f *found, at, _ int) { f.commands = append(f.commands, at) }})
 		}
 	}
 	for i, p := range patterns {
 		for _, text := range p.literals {
-			t.add(literal{text: text, means: found{patterns: 1 << i}})
+			t.addAnywhere(literal{text: text, add: func(f *found, at, _ int) { f.patterns[i] = append(f.patterns[i], at) }})
 		}
 	}
 	for _, end := range nameEnds {
-		t.add(literal{text: end, behind: " \t({", means: found{spaced: true}})
+		t.addAnywhere(literal{text: end, behind: " \t({", add: func(f *found, _, end int) { f.spaced = append(f.spaced, end) }})
 	}
-	t.add(literal{text: "--", means: found{flags: true}})
+	t.addAnywhere(literal{text: "--", add: func(f *found, at, _ int) { f.flags = append(f.flags, at) }})
 	return t
 })
 
 // look goes through a text once, for all tables.
-func look(s string) (f found) {
-	t, table := literalTable(), kindIndex()
-	dead := 0
-	for at := 0; at+1 < len(s); at++ {
-		n := t.pairs[pairOf(s, at)]
-		if n == 0 {
-			continue
+func look(s string) *found {
+	f := &found{patterns: make([][]int, len(patterns))}
+	t := literalTable()
+	triple := uint32(' ')
+	escape := 0 // up to here a word may begin behind an escape
+	for i := range len(s) {
+		if s[i] == '\\' {
+			escape = i + len(`\u003cxx`)
 		}
-		list := &t.lists[n]
-		if list.words && inRun(s, at) {
-			continue
+		triple = triple<<8&0xffffff | uint32(s[i])
+		if slot := slotOf(triple); t.isAnywhere[slot/64]>>(slot%64)&1 != 0 && i > 1 {
+			t.at(f, t.anywhere[slot], s, i-2)
 		}
-		for i := range list.literals {
-			l := &list.literals[i]
-			switch {
-			case l.in(f) || !l.at(s, at):
-			case l.means.kinds:
-				_, end := kindAt(table, s, at, dead)
-				f.kinds = end > 0
-				dead = deadEnd(s, at, dead)
-			default:
-				f.commands = f.commands || l.means.commands
-				f.flags = f.flags || l.means.flags
-				f.spaced = f.spaced || l.means.spaced
-				f.patterns |= l.means.patterns
-			}
+		if pair := triple & 0xffff; t.isWord[pair/64]>>(pair%64)&1 != 0 && i > 0 && (!inWord[triple>>16] || i < escape) && beginsWord(s, i-1) {
+			t.at(f, t.words[pair], s, i-1)
 		}
 	}
 	return f
 }
 
-// in reports whether f has what l means.
-func (l *literal) in(f found) bool {
-	return l.means.kinds && f.kinds || l.means.commands && f.commands || l.means.flags && f.flags ||
-		l.means.spaced && f.spaced || l.means.patterns&f.patterns != 0
+// at adds what is found at s[at] of the list in this place.
+func (t *literals) at(f *found, place uint16, s string, at int) {
+	for i := range t.lists[place] {
+		l := &t.lists[place][i]
+		end := at + len(l.text)
+		if strings.HasPrefix(s[at:], l.text) && (l.behind == "" || end < len(s) && strings.IndexByte(l.behind, s[end]) >= 0) {
+			l.add(f, at, end)
+		}
+	}
 }
 
-func (l *literal) at(s string, at int) bool {
-	end := at + len(l.text)
-	return strings.HasPrefix(s[at:], l.text) && (!l.word || beginsWord(s, at)) &&
-		(l.behind == "" || end < len(s) && strings.IndexByte(l.behind, s[end]) >= 0)
+// apply returns the edited text and brings what was found to where it stands there; what was
+// replaced is gone.
+func (f *found) apply(e *edits) string {
+	if e.done == 0 {
+		return e.s
+	}
+	for _, list := range []*[]int{&f.kinds, &f.commands, &f.flags, &f.spaced} {
+		*list = moved(*list, e.moves)
+	}
+	for i := range f.patterns {
+		f.patterns[i] = moved(f.patterns[i], e.moves)
+	}
+	return e.String()
 }
 
-// inRun reports that no word begins at s[at]; it is the cheap half of beginsWord.
-func inRun(s string, at int) bool {
-	return at > 0 && inWord[s[at-1]] && (at < 2 || s[at-2] != '\\') && (at < 6 || s[at-6] != '\\')
+func moved(list []int, moves []move) []int {
+	kept, shift, i := list[:0], 0, 0
+	for _, at := range list {
+		for i < len(moves) && moves[i].to <= at {
+			shift = moves[i].shift
+			i++
+		}
+		if i == len(moves) || at < moves[i].from {
+			kept = append(kept, at+shift)
+		}
+	}
+	return kept
 }

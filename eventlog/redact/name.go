@@ -42,7 +42,7 @@ var (
 	// What makes a key none.
 	plainKeys = []string{
 		"public", "pub", "primary", "foreign", "sort", "partition", "cache", "row", "object", "unique", "index",
-		"group", "range", "hash", "idempotency", "dedup", "routing", "map", "json", "i18n", "translation", "message",
+		"group", "range", "hash", "idempotency", "dedup", "map", "json", "i18n", "translation", "message",
 		"shortcut", "arrow", "host", "known", "config", "setting", "registry", "query", "event", "topic", "ssh", "gpg",
 	}
 	// In the query of an address these are secrets; elsewhere they are words.
@@ -89,7 +89,10 @@ func nameOf(name string) naming {
 	case last == "pwd":
 		return is(name != "PWD" && name != "OLDPWD") // the shell's working directory
 	case last == "pass" && before != "":
-		return is(slices.Contains(passOwners, before))
+		if slices.Contains(passOwners, before) {
+			return secretName
+		}
+		return maybeName
 	case last == "auth" && name == "_auth": // .npmrc
 		return secretName
 	case strings.HasSuffix(last, "token"):

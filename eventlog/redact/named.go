@@ -8,8 +8,8 @@ import (
 
 // maskNamed masks the values of what is named like a secret. It walks from one
 // separator to the next and looks at the name before it.
-func maskNamed(s string) string {
-	sc := scanner{edits: edits{s: s}}
+func maskNamed(s string, known *jsonText) string {
+	sc := newScanner(s, known)
 	for at := 0; ; {
 		i := strings.IndexAny(s[at:], ":=")
 		if i < 0 {
@@ -23,23 +23,31 @@ type scanner struct {
 	edits
 	lineEnd  int // of the line that lineJSON is about
 	lineJSON bool
-	allJSON  *bool
+	notJSON  bool // all of it
+	known    *jsonText
 	noTriple map[string]bool // quotes that nothing closes
 	names    map[string]naming
 }
+
+func newScanner(s string, known *jsonText) *scanner {
+	return &scanner{edits: edits{s: s}, known: known}
+}
+
+// jsonText is the text that is known to be JSON, all of it: it takes long to find out.
+type jsonText struct{ s string }
 
 // separator handles the name and value around the separator at p and returns where
 // to go on.
 func (sc *scanner) separator(p int) int {
 	s := sc.s
+	if from, to := passwordLine(s, p); from < to {
+		sc.secret(from, to)
+		return to
+	}
 	k := nameBefore(s, p)
 	if s[p] == '=' && k.quote == 0 && quoteFollows(s, p+1) {
-		if name := typedName(s, p); name != "" && sc.nameOf(name) == secretName {
-			if from, _, ok := sc.opened(skip(s, p+1, 0)); ok {
-				k = key{name: name, start: p, naming: secretName}
-				sc.value(k, p+1)
-				return max(from, sc.done)
-			}
+		if from := sc.typed(p); from > 0 {
+			return from
 		}
 	}
 	if k.name == "" {
@@ -72,6 +80,21 @@ func (sc *scanner) separator(p int) int {
 	k.colon, k.compares = s[p] == ':' && at == p+1, compares
 	sc.value(k, at)
 	return max(at, sc.done)
+}
+
+// typed handles a name with its type before the = at p, and returns where to go on, 0 if there
+// is none.
+func (sc *scanner) typed(p int) int {
+	name := typedName(sc.s, p)
+	if name == "" || sc.nameOf(name) != secretName {
+		return 0
+	}
+	from, _, ok := sc.opened(skip(sc.s, p+1, 0))
+	if !ok {
+		return 0
+	}
+	sc.value(key{name: name, start: p, naming: secretName}, p+1)
+	return max(from, sc.done)
 }
 
 // nameOf is nameOf, which a text asks of the same names again and again.
@@ -312,6 +335,9 @@ func skip(s string, at int, c byte) int {
 // isJSON reports whether the line around p, or all of the text, is JSON, so that its
 // quotes may not be taken for anything else.
 func (sc *scanner) isJSON(p int) bool {
+	if sc.known.s == sc.s {
+		return true
+	}
 	if p >= sc.lineEnd {
 		start := strings.LastIndexByte(sc.s[:min(p, len(sc.s))], '\n') + 1
 		sc.lineEnd = len(sc.s) + 1
@@ -319,15 +345,22 @@ func (sc *scanner) isJSON(p int) bool {
 			sc.lineEnd = start + i + 1
 		}
 		sc.lineJSON = json.Valid([]byte(sc.s[start:min(sc.lineEnd, len(sc.s))]))
+		if start == 0 && sc.lineEnd > len(sc.s) { // the line is all of it
+			sc.notJSON = !sc.lineJSON
+			if sc.lineJSON {
+				sc.known.s = sc.s
+			}
+		}
 	}
 	if sc.lineJSON {
 		return true
 	}
-	if sc.allJSON == nil {
-		valid := json.Valid([]byte(sc.s))
-		sc.allJSON = &valid
+	if !sc.notJSON && json.Valid([]byte(sc.s)) {
+		sc.known.s = sc.s
+		return true
 	}
-	return *sc.allJSON
+	sc.notJSON = true
+	return false
 }
 
 // backslashes counts those directly before s[p].

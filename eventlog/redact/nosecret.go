@@ -26,7 +26,7 @@ var proseWords = []string{
 var fetchModes = []string{"include", "omit", "same-origin"}
 
 // stringPrefixes stand before a string in Python and C.
-var stringPrefixes = []string{"r", "b", "f", "u", "rb", "br", "fr", "rf", "L"}
+var stringPrefixes = []string{"r", "b", "f", "u", "rb", "br", "fr", "rf", "L", "@", "$"}
 
 // closesHere reports whether the quote before v closed a string, such as 'Password: ', and v is
 // what the program goes on with.
@@ -47,7 +47,7 @@ func isReference(v string) bool {
 		v = v[n:]
 	}
 	switch {
-	case v == "":
+	case v == "", strings.HasSuffix(v, " ") && schemeOf(v+".") == len(v): // "Bearer " + token
 		return true
 	case strings.Trim(v, "*") == "", len(v) > 2 && strings.Trim(v, "xX") == "", strings.Trim(v, ".") == "", strings.Trim(v, "•") == "":
 		return true
@@ -115,7 +115,10 @@ func (sc *scanner) isCode(k key, v string, to int, spaced bool) bool {
 	if i := strings.IndexByte(word, '['); i > 0 && isPath(word[:i]) {
 		return true
 	}
-	if strings.Trim(v, "0123456789") == "" {
+	if _, rule, ok := strings.Cut(v, "*"); ok && spaced && !k.colon && identifier(rule) && isDigits(v[:len(v)-1-len(rule)]) {
+		return true // a grammar: token = 1*tchar
+	}
+	if isDigits(v) {
 		return len(v) < 4 && spaced || len(v) < 6 && k.ends("token", "secret", "key", "cookie", "cookies")
 	}
 	if i := strings.IndexByte(word, '.'); i > 0 && spaced && slices.Contains(receivers, word[:i]) && isPath(word) {
@@ -127,7 +130,7 @@ func (sc *scanner) isCode(k key, v string, to int, spaced bool) bool {
 	if i := strings.LastIndexAny(word, ".>:"); i > 0 {
 		return spaced || nameOf(word[i+1:]) != plainName || slices.Contains(receivers, word[:strings.IndexAny(word, ".>:-")])
 	}
-	if nameOf(word) == secretName {
+	if nameOf(strings.TrimSuffix(word, "s")) == secretName || len(word) < 3 && strings.IndexByte(",;)}", next) >= 0 {
 		return true // another variable
 	}
 	if !spaced {
@@ -157,6 +160,8 @@ func isPath(v string) bool {
 	}
 	return true
 }
+
+func isDigits(v string) bool { return strings.Trim(v, "0123456789") == "" }
 
 func identifier(v string) bool {
 	for i := range len(v) {

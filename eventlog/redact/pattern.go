@@ -213,9 +213,9 @@ var patterns = append([]pattern{
 		[]string{"{SSHA", "{SHA"},
 		lazy(`\{S?SHA[0-9]{0,3}\}([A-Za-z0-9+/]{20,}=*)`), nil,
 	},
-	{ // .pgpass
-		[]string{":5432:"},
-		lazy(`[A-Za-z0-9.*-]+:5432:[^:\s"]+:[^:\s"]+:([^\s"'\\]+)`), nil,
+	{ // JSON in an address
+		[]string{"%22%3A", "%22%3a"},
+		lazy(`(?i:password|passwd|secret|token|api[_-]?key)%22%3[Aa](?:%20|\+)?%22([^%\s"'\\]{3,})`), nil,
 	},
 	{ // routers
 		[]string{"password 0 ", "password 5 ", "password 7 ", "secret 0 ", "secret 5 ", "secret 8 ", "secret 9 ", "community "},
@@ -249,48 +249,16 @@ func lazy(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// finder finds the literals of a pattern in a text, each place once.
-type finder struct {
-	s        string
-	literals []string
-	where    []int // the next place of each
-}
-
-func (p pattern) in(s string) *finder {
-	f := &finder{s: s, literals: p.literals, where: make([]int, len(p.literals))}
-	for i := range f.where {
-		f.where[i] = -1
-	}
-	return f
-}
-
-// next returns the first place of a literal from at on, the length of the text if there is
-// none. It is asked from left to right.
-func (f *finder) next(at int) int {
-	first := len(f.s)
-	for i, l := range f.literals {
-		if f.where[i] < at {
-			f.where[i] = len(f.s)
-			if n := strings.Index(f.s[min(at, len(f.s)):], l); n >= 0 {
-				f.where[i] = at + n
-			}
-		}
-		first = min(first, f.where[i])
-	}
-	return first
-}
-
 // mask masks the first group of each match. An expression looks only at what stands around
-// the literals, and at more where a match goes on.
-func (p pattern) mask(s string) string {
+// the places of its literals, and at more where a match goes on.
+func (p pattern) mask(s string, places []int) *edits {
 	const before, behind = 96, 320
-	e := edits{s: s}
-	f := p.in(s)
+	e := &edits{s: s}
 	done := 0
-	for at := f.next(0); at < len(s); {
-		from, to := max(done, at-before), min(len(s), at+behind)
-		for at = f.next(at + 1); at < to; at = f.next(at + 1) { // windows that touch are one
-			to = min(len(s), at+behind)
+	for i := 0; i < len(places); {
+		from, to := max(done, places[i]-before), min(len(s), places[i]+behind)
+		for i++; i < len(places) && places[i] < to; i++ { // windows that touch are one
+			to = min(len(s), places[i]+behind)
 		}
 		for from < to {
 			m := p.re().FindStringSubmatchIndex(s[from:to])
@@ -300,15 +268,15 @@ func (p pattern) mask(s string) string {
 			if m == nil {
 				break
 			}
-			p.replace(&e, from+m[2], from+m[3])
+			p.replace(e, from+m[2], from+m[3])
 			from += m[1]
 			done = from
 		}
-		if at < done {
-			at = f.next(done)
+		for i < len(places) && places[i] < done {
+			i++
 		}
 	}
-	return e.String()
+	return e
 }
 
 func (p pattern) replace(e *edits, from, to int) {

@@ -27,8 +27,9 @@ const (
 // secrets is returned as it is. One with secrets that are cut by a terminal's colours loses
 // its colours.
 func Text(s string) string {
+	known := &jsonText{}
 	for range maxPass { // the second pass changes nothing but in odd cases
-		masked := uncoloured(s, pass)
+		masked := uncoloured(s, known.pass)
 		if masked == s {
 			return s
 		}
@@ -37,27 +38,25 @@ func Text(s string) string {
 	return redacted // never seen; better no text than half a mask
 }
 
-func pass(s string) string {
-	s = maskPEM(s)
-	s = maskNamed(s)
-	s = maskXML(s)
-	s = maskURLs(s)
-	has := look(s)
-	if has.commands {
-		s = maskCommands(s)
+func (known *jsonText) pass(s string) string {
+	step := func(masked string) {
+		if known.s == s { // a mask leaves JSON valid
+			known.s = masked
+		}
+		s = masked
 	}
-	if has.flags {
-		s = maskFlags(s)
-	}
-	if has.spaced {
-		s = maskSpaced(s)
-	}
-	if has.kinds {
-		s = maskKinds(s)
-	}
+	step(maskPEM(s))
+	step(maskNamed(s, known))
+	step(maskXML(s, known))
+	step(maskURLs(s))
+	f := look(s)
+	step(f.apply(maskCommands(s, known, f.commands)))
+	step(f.apply(maskFlags(s, known, f.flags)))
+	step(f.apply(maskSpaced(s, known, f.spaced)))
+	step(f.apply(maskKinds(s, f.kinds)))
 	for i, p := range patterns {
-		if has.patterns&(1<<i) != 0 {
-			s = p.mask(s)
+		if len(f.patterns[i]) > 0 {
+			step(f.apply(p.mask(s, f.patterns[i])))
 		}
 	}
 	return s
@@ -113,10 +112,15 @@ func startOf(v string, list []string) int {
 
 // edits collects replacements in a text from left to right.
 type edits struct {
-	s    string
-	out  strings.Builder
-	done int
+	s     string
+	out   strings.Builder
+	done  int
+	moves []move
 }
+
+// move says that what was replaced stood between from and to, and how far what stands behind
+// it has moved.
+type move struct{ from, to, shift int }
 
 // replace puts mask in the place of s[from:to]; what was replaced before lies left
 // of it.
@@ -124,9 +128,13 @@ func (e *edits) replace(from, to int, mask string) {
 	if from < e.done || e.s[from:to] == mask {
 		return
 	}
+	if e.done == 0 {
+		e.out.Grow(len(e.s) + len(e.s)/8)
+	}
 	e.out.WriteString(e.s[e.done:from])
 	e.out.WriteString(mask)
 	e.done = to
+	e.moves = append(e.moves, move{from, to, e.out.Len() - to})
 }
 
 // mask masks s[from:to], with the mark of a cut where nothing of it stays.

@@ -16,30 +16,28 @@ var setters = []string{"set", "-gx", "-x", "-Ux", "setx", "setenv", "SetEnv", "e
 
 // maskSpaced masks values with nothing but a blank or a bracket between them and their names:
 // set API_KEY VALUE, -password VALUE, #define TOKEN "VALUE", setPassword("VALUE").
-func maskSpaced(s string) string {
-	sc := scanner{edits: edits{s: s}}
-	for at := 1; at+1 < len(s); at++ {
+func maskSpaced(s string, known *jsonText, places []int) *edits {
+	sc := newScanner(s, known)
+	for _, at := range places {
 		c := s[at]
-		if c != ' ' && c != '\t' && c != '(' && c != '{' || !inWord[s[at-1]] {
+		if at < sc.done {
 			continue
 		}
 		k := nameBefore(s, at)
-		if k.quote != 0 || sc.nameOf(k.name) != secretName {
+		if k.naming = sc.nameOf(k.name); k.quote != 0 || k.naming == plainName || k.naming == maybeName && !k.isSet(s) {
 			continue
 		}
-		k.naming = secretName
 		from, to := 0, 0
 		if c == ' ' || c == '\t' {
 			from, to = sc.spacedValue(k, at)
 		} else {
 			from, to = sc.argument(k, at+1)
 		}
-		if from < to {
+		if from < to && (k.naming == secretName || k.maybe(s[from:to], true)) {
 			sc.mask(from, to)
-			at = to
 		}
 	}
-	return sc.String()
+	return &sc.edits
 }
 
 // spacedValue returns where the value stands that begins after blanks at s[at].
@@ -175,6 +173,13 @@ func (sc *scanner) argument(k key, at int) (from, to int) {
 func typedName(s string, p int) string {
 	const longest = 64
 	text := strings.TrimRight(s[max(0, p-longest):p], " ")
+	word := len(text)
+	for word > 0 && (inWord[text[word-1]] || strings.IndexByte(">]?", text[word-1]) >= 0) {
+		word--
+	}
+	if word == 0 || strings.IndexByte("\n;({\"'", text[word-1]) >= 0 {
+		return "" // nothing stands before what would be the type
+	}
 	if i := strings.LastIndexAny(text, "\n;(,{\"'"); i >= 0 {
 		text = text[i+1:]
 	}

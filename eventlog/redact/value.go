@@ -24,6 +24,9 @@ func (sc *scanner) value(k key, at int) {
 		q++
 	}
 	n := q - from
+	if isMasked(s, from, q) {
+		return
+	}
 	if q < len(s) && (s[q] == '"' || s[q] == '\'' || s[q] == '`') && n&(n+1) == 0 {
 		if s[q] == '"' && (n < k.level || n == 0 && k.quote != '"') && sc.isJSON(q) {
 			return // not an opening quote: a string around the name ends here
@@ -39,6 +42,15 @@ func (sc *scanner) value(k key, at int) {
 	default:
 		sc.bare(k, from, from > at)
 	}
+}
+
+// isMasked reports whether the value is a mask, which stands alone in quotes, with what begins
+// at s[from] before s[q], or ends the line.
+func isMasked(s string, from, q int) bool {
+	if rest, ok := strings.CutPrefix(s[q:], redacted); ok {
+		return rest == "" || rest[0] == '\n' || rest[0] == '"'
+	}
+	return q < len(s) && strings.HasPrefix(s[q+1:], redacted) && strings.HasPrefix(s[q+1+len(redacted):], s[from:q+1])
 }
 
 // folded returns where a quoted word ends that goes on in the next line, else at.
@@ -65,7 +77,7 @@ func (sc *scanner) quotedValue(k key, q, n int) {
 	switch {
 	case k.naming == maybeName && !k.maybe(v, true), k.ends("accesskey") && len(v) < 3: // of HTML
 	case k.quote == 0 && closesHere(v) || k.compares && k.ends("token") && !looksSecret(v):
-	case isReference(v) || isProse(v) || s[q] == '\'' && k.ends("token") && len(strings.TrimLeft(v, `\`)) == 1:
+	case isReference(v) || isProse(v) || strings.EqualFold(v, k.name) || s[q] == '\'' && k.ends("token") && len(strings.TrimLeft(v, `\`)) == 1:
 	case k.ends("credentials") && slices.Contains(fetchModes, v):
 	case end < len(s) && s[end] == '\n':
 		sc.secret(q+1, max(continued(s, end), folded(s, end, s[q])))
@@ -222,6 +234,7 @@ func (sc *scanner) bare(k key, from int, spaced bool) {
 	switch {
 	case v == "" || isReference(v) || k.ends("credentials") && (slices.Contains(fetchModes, v) || isFile(v)):
 	case k.naming == maybeName && !k.maybe(v, false), k.spaced && !(looksSecret(v) && !isPath(v) || len(v) >= 20):
+	case k.colon && k.start > 0 && s[k.start-1] == ':' && len(v) < 20: // a list with colons between
 	case !k.query && !strings.Contains(v, redacted) && sc.isCode(k, v, to, spaced):
 	case k.colon && spaced && k.isWordInProse(s, v):
 	case k.naming == secretName && k.ends("pwd") && strings.HasPrefix(v, "/") && strings.Count(v, "/") > 1: // a working directory
@@ -347,6 +360,8 @@ func (k key) maybe(v string, quoted bool) bool {
 		return true
 	case k.query:
 		return len(v) >= 8 && (looksSecret(v) || k.ends("key")) && !strings.ContainsAny(v, "./")
+	case k.ends("pass") && len(splitWords(k.name)) > 1: // second_pass
+		return len(v) >= 8 && random(v) && !strings.ContainsAny(v, "/ .:")
 	case k.ends("pass", "pw"):
 		return (quoted || !k.colon) && len(v) >= 4 && !digits && !strings.ContainsAny(v, "/ ")
 	case k.ends("pin", "otp"):

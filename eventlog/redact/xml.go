@@ -4,12 +4,12 @@ import "strings"
 
 // maskXML masks what stands between <password> and the next tag, and in a list of properties
 // the text behind <key>password</key>. The brackets may be escaped, as Go's JSON has them.
-func maskXML(s string) string {
+func maskXML(s string, known *jsonText) string {
 	for _, m := range []struct{ open, close string }{{"<", ">"}, {`\u003c`, `\u003e`}, {"&lt;", "&gt;"}, {`\u0026lt;`, `\u0026gt;`}} {
 		if !strings.Contains(s, m.open+"/") {
 			continue
 		}
-		sc := scanner{edits: edits{s: s}}
+		sc := newScanner(s, known)
 		pending := false // the element before was a key that names a secret
 		for at := 0; ; {
 			i := strings.Index(s[at:], m.open)
@@ -87,6 +87,6 @@ func textEnd(s, open string) int {
 
 // bareEndBefore returns where a text ends that stands before to: there, or at a quote.
 func (sc *scanner) bareEndBefore(from, to int) int {
-	text := scanner{edits: edits{s: sc.s[:to]}, lineEnd: to + 1, lineJSON: true}
+	text := scanner{edits: edits{s: sc.s[:to]}, lineEnd: to + 1, lineJSON: true, known: &jsonText{}}
 	return text.bareEnd(from, "")
 }

@@ -64,9 +64,13 @@ func (l loosening) loosens(value, old any) bool {
 // what loosens, which is listed.
 func (l *loader) tighten(file *layer) {
 	trusted := l.config.Project.Trusted
+	programs := programs{}
+	for _, e := range file.entries {
+		programs.add(e.key, e.value)
+	}
 	for _, e := range file.entries {
 		if !trusted && l.loosensEntry(file, e) {
-			l.withhold(file.source+":"+strconv.Itoa(e.line), e.key+" = "+shownValue(e.row, e.value))
+			l.withhold(file.source+":"+strconv.Itoa(e.line), e.key+" = "+shownValue(e.row, e.value, programs[e.key]))
 			continue
 		}
 		l.put(setting{row: e.row, key: e.key, id: e.id, value: e.value, origin: e.origin})
@@ -114,7 +118,7 @@ func (e *element) loosens() bool {
 func (e *element) summary() string {
 	parts := make([]string, 0, len(e.entries))
 	for _, f := range e.entries {
-		parts = append(parts, f.key+" = "+shownValue(f.row, f.value))
+		parts = append(parts, f.key+" = "+shownValue(f.row, f.value, ""))
 	}
 	return "[[" + e.list + "]] " + strings.Join(parts, ", ")
 }

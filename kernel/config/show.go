@@ -35,9 +35,13 @@ func (c *Config) Values() []Value {
 		}
 		return rank[a.row] < rank[b.row]
 	})
+	programs := programs{}
+	for _, s := range settings {
+		programs.add(s.key, s.value)
+	}
 	values := make([]Value, len(settings))
 	for i, s := range settings {
-		values[i] = Value{Key: s.key, Value: shownValue(s.row, s.value), Origin: printable(s.origin)}
+		values[i] = Value{Key: s.key, Value: shownValue(s.row, s.value, programs[s.key]), Origin: printable(s.origin)}
 	}
 	return values
 }
@@ -45,8 +49,18 @@ func (c *Config) Values() []Value {
 // mask stands in for a secret.
 const mask = "xxxxxxxx"
 
-// shownValue writes a value as TOML, secrets masked.
-func shownValue(r *row, v any) string {
+// programs has the program of each key that holds the arguments of one.
+type programs map[string]string
+
+func (p programs) add(key string, value any) {
+	if program, ok := value.(string); ok && strings.HasSuffix(key, ".command") {
+		p[strings.TrimSuffix(key, "command")+"args"] = program
+	}
+}
+
+// shownValue writes a value as TOML, secrets masked. Arguments are those of the program: some
+// have flags of their own for a secret.
+func shownValue(r *row, v any, program string) string {
 	if m, ok := v.(map[string]string); ok && r.secret {
 		masked := make(map[string]string, len(m))
 		for k := range m {
@@ -55,7 +69,7 @@ func shownValue(r *row, v any) string {
 		return format(masked)
 	}
 	if argv, ok := v.([]string); ok && strings.HasSuffix(r.name, ".args") {
-		return format(redact.Args(argv))
+		return format(redact.Args(append([]string{program}, argv...))[1:])
 	}
 	if s, ok := v.(string); ok && r.kind == text {
 		return format(maskURL(s, r.secret))
