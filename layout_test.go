@@ -25,10 +25,12 @@ const module = "github.com/perlica/perlica"
 // mayImport is the house: imports point downwards only, and a folder that is not listed
 // here does not exist. Tests obey the same table.
 var mayImport = map[string][]string{
-	"eventlog":             {"eventlog/event", "eventlog/evidence", "eventlog/strict"},
+	"eventlog":             {"eventlog/durable", "eventlog/event", "eventlog/evidence", "eventlog/strict", "eventlog/tree"},
+	"eventlog/durable":     {},
 	"eventlog/event":       {"eventlog/evidence", "eventlog/strict"},
 	"eventlog/strict":      {},
-	"eventlog/evidence":    {},
+	"eventlog/tree":        {"eventlog/event"},
+	"eventlog/evidence":    {"eventlog/durable"},
 	"eventlog/redact":      {},
 	"eventlog/trail":       {"eventlog/redact"},
 	"eventlog/witness":     {"eventlog", "eventlog/event", "eventlog/evidence"},
@@ -39,7 +41,7 @@ var mayImport = map[string][]string{
 	"provider":             {"provider/descent"},
 	"provider/descent":     {},
 	"provider/predictable": {},
-	"kernel/config":        {"policy", "eventlog/redact"},
+	"kernel/config":        {"eventlog/durable", "policy", "eventlog/redact"},
 	"kernel/fact":          {"eventlog/event", "interaction", "provider"},
 	"kernel/logtrust":      {"eventlog", "eventlog/event", "eventlog/evidence"},
 	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/toolcall", "provider", "kernel/config", "kernel/fact", "kernel/logtrust"},
@@ -48,7 +50,7 @@ var mayImport = map[string][]string{
 	"kernel/command":       {"eventlog", "eventlog/event", "eventlog/evidence", "interaction", "interaction/card", "kernel", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report"},
 	"service":              {"interaction/card", "kernel", "kernel/checkup", "kernel/command", "kernel/config", "kernel/fact", "eventlog", "eventlog/event", "eventlog/trail", "interaction", "policy"},
 	"service/local":        {"provider/descent", "service"},
-	"service/attachment":   {},
+	"service/attachment":   {"eventlog/durable"},
 	"service/telegram":     {"service", "service/attachment"},
 	"service/webhook":      {"provider/descent", "service", "service/attachment"},
 	"service/imessage":     {"service"},
@@ -92,7 +94,7 @@ var only = map[string][]string{
 	"golang.org/x/term":                {"cmd/perlica/term"},
 	"modernc.org/sqlite":               {"eventlog", "cmd/bench/bare"},
 	"zombiezen.com/go/sqlite":          {"eventlog"},
-	"golang.org/x/mod/sumdb/tlog":      {"eventlog", "eventlog/event", "eventlog/evidence"},
+	"golang.org/x/mod/sumdb/tlog":      {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/tree"},
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
 	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica"},
 	"mvdan.cc/sh/v3/syntax":            {"policy", "kernel"}, // of kernel see onlyName

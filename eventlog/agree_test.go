@@ -1,8 +1,9 @@
 package eventlog
 
 import (
-	"golang.org/x/mod/sumdb/note"
 	"testing"
+
+	"golang.org/x/mod/sumdb/note"
 )
 
 func TestGoAgrees(t *testing.T) {

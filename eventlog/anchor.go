@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perlica/perlica/eventlog/durable"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
@@ -229,7 +230,7 @@ func anchor(path string, c evidence.Checkpoint, lock func(write func() error) er
 		return err
 	}
 	if fresh { // its name must survive a power failure, too
-		return syncDir(filepath.Dir(name))
+		return durable.SyncDir(filepath.Dir(name))
 	}
 	return nil
 }
@@ -258,19 +259,6 @@ func endLine(f *os.File, size int64) error {
 	}
 	_, err := f.WriteString("\n")
 	return err
-}
-
-// syncDir makes the names in dir survive a power failure, where the system can do that.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if errors.Is(err, errors.ErrUnsupported) || os.PathSeparator == '\\' {
-		err = nil
-	}
-	return errors.Join(err, d.Close())
 }
 
 // String is the anchor's place, for messages.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // batchWriter turns batches into commits. Only the writer goroutine uses it.
@@ -34,14 +35,14 @@ type batchWriter struct {
 	stmts map[string]statement // of conn, by their text
 
 	// What is committed, as far as this writer has seen.
-	tree   frontier
+	tree   tree.Range
 	last   tlog.Hash // the last leaf
 	origin string
 	signer note.Signer // of origin, once it was needed
 	seen   int64       // the version of the file that is; 0: not known
 
 	// What this transaction makes of it.
-	next     frontier
+	next     tree.Range
 	nextLast tlog.Hash
 	noted    evidence.Checkpoint // to be anchored; its size is zero if there is none
 	unsigned error               // why it is not signed
@@ -114,7 +115,7 @@ func (w *batchWriter) try(batch []entry) (conflict int, err error) {
 		return -1, &WriteError{Op: "commit", Unknown: true, Err: err}
 	}
 	w.tree, w.last = w.next, w.nextLast
-	w.tree.nodes = nil
+	w.tree.Nodes = nil
 	if w.seen, err = w.version(); err != nil {
 		w.seen = 0
 	}
@@ -230,9 +231,9 @@ func (w *batchWriter) fill(ctx context.Context, batch []entry) (conflict int, er
 		}
 		for j := range batch[i].events {
 			e := &batch[i].events[j]
-			e.Seq = event.Seq(tree.size + 1)
+			e.Seq = event.Seq(tree.Size + 1)
 			e.LeafHash = e.Leaf()
-			tree.add(e.LeafHash)
+			tree.Add(e.LeafHash)
 			w.nextLast = e.LeafHash
 			if err := w.put(ctx, e); err != nil {
 				if isConstraint(err) {
@@ -248,8 +249,8 @@ func (w *batchWriter) fill(ctx context.Context, batch []entry) (conflict int, er
 	if err := w.flush(ctx); err != nil {
 		return -1, err
 	}
-	for _, n := range tree.nodes {
-		if err := w.exec(ctx, putNode, int64(n.level), n.n, n.hash[:]); err != nil {
+	for _, n := range tree.Nodes {
+		if err := w.exec(ctx, putNode, int64(n.Level), n.N, n.Hash[:]); err != nil {
 			return -1, err
 		}
 	}
@@ -285,7 +286,7 @@ func (w *batchWriter) catchUp(ctx context.Context) error {
 			return err
 		}
 	}
-	w.next, w.nextLast = w.tree.clone(), w.last
+	w.next, w.nextLast = w.tree.Clone(), w.last
 	return nil
 }
 
@@ -297,13 +298,13 @@ func (w *batchWriter) look(ctx context.Context) error {
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	if w.tree.size == 0 {
+	if w.tree.Size == 0 {
 		// Nothing was seen of it yet. What a log forgot it would let happen once more.
 		if n := anchoredSize(w.path, w.isForged); n > size {
 			return fmt.Errorf("%w: it ends at event %d, and its anchor covers %d", ErrCorrupt, size, n)
 		}
 	}
-	if size == w.tree.size && (size == 0 || string(leaf) == string(w.last[:])) {
+	if size == w.tree.Size && (size == 0 || string(leaf) == string(w.last[:])) {
 		return nil
 	}
 	if err := w.reload(hashes{ctx: ctx, db: w.conn}, size); err != nil {
@@ -336,16 +337,16 @@ func (w *batchWriter) reload(h hashes, size int64) error {
 	if err := w.holds(h); err != nil {
 		return err
 	}
-	if more := size - w.tree.size; w.tree.size > 0 && more <= near {
-		list, err := h.stored(0, w.tree.size, more)
+	if more := size - w.tree.Size; w.tree.Size > 0 && more <= near {
+		list, err := h.stored(0, w.tree.Size, more)
 		if err != nil {
 			return err
 		}
 		for _, leaf := range list {
-			w.tree.add(leaf)
+			w.tree.Add(leaf)
 			w.last = leaf
 		}
-		w.tree.nodes = nil // they are stored
+		w.tree.Nodes = nil // they are stored
 		return nil
 	}
 	tree, err := h.frontier(size)
@@ -362,12 +363,12 @@ func (w *batchWriter) reload(h hashes, size int64) error {
 
 // holds returns an error unless the last event that this writer saw committed is still there.
 func (w *batchWriter) holds(h hashes) error {
-	if w.tree.size == 0 {
+	if w.tree.Size == 0 {
 		return nil
 	}
-	list, err := h.stored(0, w.tree.size-1, 1)
+	list, err := h.stored(0, w.tree.Size-1, 1)
 	if err == nil && list[0] != w.last {
-		err = fmt.Errorf("%w: event %d is another one than was written", ErrCorrupt, w.tree.size)
+		err = fmt.Errorf("%w: event %d is another one than was written", ErrCorrupt, w.tree.Size)
 	}
 	return err
 }

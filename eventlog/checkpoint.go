@@ -86,7 +86,7 @@ func (r *Reader) isOwn(ctx context.Context, c evidence.Checkpoint) error {
 		return fmt.Errorf("%w of this log: it is of %d events, and there are %d", evidence.ErrCheckpoint, c.Size, size)
 	}
 	f, err := h.frontier(c.Size)
-	if err == nil && f.root() != c.Root {
+	if err == nil && f.Root() != c.Root {
 		err = fmt.Errorf("%w of this log: its first %d events have another root", evidence.ErrCheckpoint, c.Size)
 	}
 	return err
@@ -96,17 +96,17 @@ const putNote = `INSERT INTO checkpoints (size, note) VALUES (?, ?)`
 
 // checkpoint signs the tree as this transaction leaves it and stores the note.
 func (w *batchWriter) checkpoint(ctx context.Context) error {
-	w.noted = evidence.Checkpoint{Origin: w.origin, Size: w.next.size, Root: w.next.root()}
-	if w.next.size == 0 {
+	w.noted = evidence.Checkpoint{Origin: w.origin, Size: w.next.Size, Root: w.next.Root()}
+	if w.next.Size == 0 {
 		return nil
 	}
 	var signer note.Signer
 	if signer, w.unsigned = w.signature(); w.unsigned != nil {
 		return nil
 	}
-	if w.next.size == w.tree.size { // nothing is new, so there may be one
+	if w.next.Size == w.tree.Size { // nothing is new, so there may be one
 		var old string
-		err := w.conn.QueryRowContext(ctx, `SELECT note FROM checkpoints WHERE size = ? ORDER BY id DESC LIMIT 1`, w.next.size).Scan(&old)
+		err := w.conn.QueryRowContext(ctx, `SELECT note FROM checkpoints WHERE size = ? ORDER BY id DESC LIMIT 1`, w.next.Size).Scan(&old)
 		if err == nil && w.signs(old, signer) {
 			w.noted.Note = old
 			return nil

@@ -16,6 +16,8 @@ import (
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/tlog"
 	_ "modernc.org/sqlite" // the "sqlite" driver
+
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 const (
@@ -350,22 +352,22 @@ func rebuildNodes(ctx context.Context, tx *sqlx.Tx) error {
 		return err
 	}
 	defer func() { _ = rows.Close() }() // rows.Err below tells
-	var tree frontier
+	var tree tree.Range
 	for rows.Next() {
 		var leaf []byte
 		if err := rows.Scan(&leaf); err != nil {
 			return err
 		}
 		if len(leaf) != tlog.HashSize {
-			return fmt.Errorf("%w: event %d: a hash of the wrong length", ErrCorrupt, tree.size+1)
+			return fmt.Errorf("%w: event %d: a hash of the wrong length", ErrCorrupt, tree.Size+1)
 		}
-		tree.add(tlog.Hash(leaf))
+		tree.Add(tlog.Hash(leaf))
 	}
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	for _, n := range tree.nodes {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO nodes (level, n, hash) VALUES (?, ?, ?)`, n.level, n.n, n.hash[:]); err != nil {
+	for _, n := range tree.Nodes {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO nodes (level, n, hash) VALUES (?, ?, ?)`, n.Level, n.N, n.Hash[:]); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // ExportOptions say what of a log is exported.
@@ -64,8 +65,8 @@ type exporter struct {
 	h    hashes
 	opt  ExportOptions
 	w    *bufio.Writer
-	sum  hash.Hash // of what was written
-	tree frontier  // likewise
+	sum  hash.Hash  // of what was written
+	tree tree.Range // likewise
 	done Exported
 
 	prunings []Pruning // as far as they were needed
@@ -93,7 +94,7 @@ func (x *exporter) export(ctx context.Context) error {
 	if err := x.absent(head.Size); err != nil {
 		return err
 	}
-	if x.tree.root() != head.Root {
+	if x.tree.Root() != head.Root {
 		return fmt.Errorf("%w: its events do not lead to its root", ErrCorrupt)
 	}
 	end := exportEnd{Events: x.done.Events, Withheld: x.done.Masked + x.done.Pruned, Absent: x.done.Absent, Sum: [sha256.Size]byte(x.sum.Sum(nil))}
@@ -142,7 +143,7 @@ func (x *exporter) head(ctx context.Context) (h exportHeader, err error) {
 	if err != nil {
 		return h, err
 	}
-	if f.root() != c.Root || c.Origin != h.Origin {
+	if f.Root() != c.Root || c.Origin != h.Origin {
 		return h, fmt.Errorf("%w: the checkpoint of its first %d events is one of other events", ErrCorrupt, c.Size)
 	}
 	h.Checkpoint = c
@@ -190,8 +191,8 @@ func (x *exporter) event(ctx context.Context, e *event.Event) error {
 	case event.Pruned:
 		x.done.Pruned++
 	}
-	x.tree.add(e.LeafHash)
-	x.tree.nodes = nil // they are not needed
+	x.tree.Add(e.LeafHash)
+	x.tree.Nodes = nil // they are not needed
 	x.done.Events++
 	if x.opt.Progress != nil && x.done.Events%1000 == 0 {
 		x.opt.Progress(int64(e.Seq))
@@ -203,7 +204,7 @@ func (x *exporter) event(ctx context.Context, e *event.Event) error {
 func (x *exporter) check(ctx context.Context, e *event.Event) error {
 	damage := ""
 	switch {
-	case int64(e.Seq) != x.tree.size+1:
+	case int64(e.Seq) != x.tree.Size+1:
 		damage = "it is there twice"
 	case e.Payload != nil && !e.PayloadMatches():
 		damage = "the payload was edited"
@@ -270,15 +271,15 @@ func covered(prunings []Pruning, e *event.Event) bool {
 
 // absent writes what stands for the leaves from the last one written up to number to.
 func (x *exporter) absent(to int64) error {
-	for x.tree.size < to {
-		level := widest(x.tree.size, to)
+	for x.tree.Size < to {
+		level := tree.Widest(x.tree.Size, to)
 		a, err := x.absence(level)
 		if err != nil {
 			return err
 		}
-		x.tree.addNode(level, a.Hash)
+		x.tree.AddSubtree(level, a.Hash)
 		x.done.Absent++
-		if err := x.put(a.line()); err != nil {
+		if err := x.put(absentLine(a)); err != nil {
 			return err
 		}
 	}
@@ -288,14 +289,14 @@ func (x *exporter) absent(to int64) error {
 // absence returns what stands for the next 2^level leaves. If all events are selected they
 // are not in the file, and then it must be known to be a part: their hashes alone would make
 // good what was deleted.
-func (x *exporter) absence(level int) (absence, error) {
+func (x *exporter) absence(level int) (tree.Subtree, error) {
 	if x.opt.all() && !x.h.old {
-		a, ok, err := x.h.absentAt(x.tree.size)
-		if err == nil && (!ok || int64(a.Seq) != x.tree.size+1 || a.Level != level) {
-			err = fmt.Errorf("%w: event %d is missing", ErrCorrupt, x.tree.size+1)
+		a, ok, err := x.h.absentAt(x.tree.Size)
+		if err == nil && (!ok || int64(a.Seq) != x.tree.Size+1 || a.Level != level) {
+			err = fmt.Errorf("%w: event %d is missing", ErrCorrupt, x.tree.Size+1)
 		}
 		return a, err
 	}
-	hash, err := x.h.subtree(level, x.tree.size>>level)
-	return absence{event.Seq(x.tree.size + 1), level, hash}, err
+	hash, err := x.h.subtree(level, x.tree.Size>>level)
+	return tree.Subtree{Seq: event.Seq(x.tree.Size + 1), Level: level, Hash: hash}, err
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // oddPayloads are what JSON would give back otherwise, if it could.
@@ -186,10 +187,10 @@ func recompute(t testing.TB, path string, want tlog.Hash) {
 	if err := r.db.Select(&absent, `SELECT seq, level, hash FROM absent ORDER BY seq`); err != nil {
 		t.Fatal(err)
 	}
-	var f frontier
+	var f tree.Range
 	gap := func() {
-		for len(absent) > 0 && absent[0].Seq == f.size+1 {
-			f.addNode(absent[0].Level, tlog.Hash(absent[0].Hash))
+		for len(absent) > 0 && absent[0].Seq == f.Size+1 {
+			f.AddSubtree(absent[0].Level, tlog.Hash(absent[0].Hash))
 			absent = absent[1:]
 		}
 	}
@@ -198,14 +199,14 @@ func recompute(t testing.TB, path string, want tlog.Hash) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if int64(e.Seq) != f.size+1 || e.Leaf() != e.LeafHash || e.Payload != nil && !e.PayloadMatches() || (e.Payload == nil) != (e.Withheld != "") {
-			t.Fatalf("event %d after %d is not right", e.Seq, f.size)
+		if int64(e.Seq) != f.Size+1 || e.Leaf() != e.LeafHash || e.Payload != nil && !e.PayloadMatches() || (e.Payload == nil) != (e.Withheld != "") {
+			t.Fatalf("event %d after %d is not right", e.Seq, f.Size)
 		}
-		f.add(e.LeafHash)
+		f.Add(e.LeafHash)
 		gap()
 	}
-	if f.root() != want || len(absent) > 0 {
-		t.Errorf("the root of %s is %v, want %v; %d absences are left", path, f.root(), want, len(absent))
+	if f.Root() != want || len(absent) > 0 {
+		t.Errorf("the root of %s is %v, want %v; %d absences are left", path, f.Root(), want, len(absent))
 	}
 	var nodes []struct {
 		Level int
@@ -216,14 +217,14 @@ func recompute(t testing.TB, path string, want tlog.Hash) {
 		t.Fatal(err)
 	}
 	for _, n := range nodes {
-		if !slices.Contains(f.nodes, node{n.Level, n.N, tlog.Hash(n.Hash)}) {
+		if !slices.Contains(f.Nodes, tree.Node{Level: n.Level, N: n.N, Hash: tlog.Hash(n.Hash)}) {
 			t.Errorf("the node %d at level %d is not the tree's", n.N, n.Level)
 		}
 	}
-	if len(nodes) != len(f.nodes) {
-		t.Errorf("%d nodes are stored, want %d", len(nodes), len(f.nodes))
+	if len(nodes) != len(f.Nodes) {
+		t.Errorf("%d nodes are stored, want %d", len(nodes), len(f.Nodes))
 	}
-	if size, root, err := r.Head(context.Background()); err != nil || size != f.size || root != want {
-		t.Errorf("Head = %d %v, %v, want %d %v", size, root, err, f.size, want)
+	if size, root, err := r.Head(context.Background()); err != nil || size != f.Size || root != want {
+		t.Errorf("Head = %d %v, %v, want %d %v", size, root, err, f.Size, want)
 	}
 }

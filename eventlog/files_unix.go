@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perlica/perlica/eventlog/durable"
 )
 
 // files are the three files of a log that is open for writing: the database, its write-ahead log
@@ -227,7 +229,7 @@ func (f *files) putBack(size int64) (err error) {
 	if err = errors.Join(err, os.Remove(unfinished)); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(f.path))
+	return durable.SyncDir(filepath.Dir(f.path))
 }
 
 // hasNoLocks reports whether no file in dir can be locked, which SQLite takes for a lock of another.

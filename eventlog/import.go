@@ -12,7 +12,9 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/perlica/perlica/eventlog/durable"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // Import makes a new log at path from an export. Every payload and every event is held
@@ -98,7 +100,7 @@ func settle(tmp, path string) error {
 			return err
 		}
 	}
-	return syncDir(filepath.Dir(path))
+	return durable.SyncDir(filepath.Dir(path))
 }
 
 // importBatch is how many lines are written in one transaction. If it fails the file is
@@ -163,7 +165,7 @@ func importTo(ctx context.Context, path string, x *exportReader, progress func(i
 			return err
 		}
 		if progress != nil && n%1000 == 0 {
-			progress(x.tree.size)
+			progress(x.tree.Size)
 		}
 	}
 }
@@ -182,12 +184,12 @@ func (w *importer) begin(ctx context.Context) (err error) {
 
 // commit writes what of the tree is complete and ends the transaction.
 func (w *importer) commit(ctx context.Context, x *exportReader) error {
-	for _, n := range x.tree.nodes {
-		if _, err := w.tx.ExecContext(ctx, `INSERT INTO nodes (level, n, hash) VALUES (?, ?, ?)`, n.level, n.n, n.hash[:]); err != nil {
+	for _, n := range x.tree.Nodes {
+		if _, err := w.tx.ExecContext(ctx, `INSERT INTO nodes (level, n, hash) VALUES (?, ?, ?)`, n.Level, n.N, n.Hash[:]); err != nil {
 			return err
 		}
 	}
-	x.tree.nodes = nil
+	x.tree.Nodes = nil
 	err := errors.Join(w.insert.Close(), w.tx.Commit())
 	w.tx, w.insert = nil, nil
 	return err
@@ -214,7 +216,7 @@ func (w *importer) event(ctx context.Context, e *event.Event) error {
 	return err
 }
 
-func (w *importer) absence(ctx context.Context, a *absence) error {
+func (w *importer) absence(ctx context.Context, a *tree.Subtree) error {
 	_, err := w.tx.ExecContext(ctx, `INSERT INTO absent (seq, level, hash) VALUES (?, ?, ?)`, int64(a.Seq), a.Level, a.Hash[:])
 	return err
 }

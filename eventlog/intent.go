@@ -37,7 +37,7 @@ func (r *Reader) uncalled(ctx context.Context, id event.InputID) error {
 	err := r.db.SelectContext(ctx, &runs, `
 		SELECT run_id, type
 		FROM events INDEXED BY events_one_outcome_per_run
-		WHERE input_id = ?1 AND ` + isOutcome + `
+		WHERE input_id = ?1 AND `+isOutcome+`
 		UNION
 		SELECT x.run_id, intent.type
 		FROM open_runs AS x

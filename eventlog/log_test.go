@@ -14,6 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // openTest opens a log in a folder of its own. When the test ends the file is opened
@@ -138,15 +139,15 @@ func rootOf(t *testing.T, leaves []tlog.Hash) tlog.Hash {
 }
 
 func TestFrontierAgreesWithTlog(t *testing.T) {
-	var f frontier
+	var f tree.Range
 	var leaves []tlog.Hash
 	for i := range 300 {
-		if got, want := f.root(), rootOf(t, leaves); got != want {
+		if got, want := f.Root(), rootOf(t, leaves); got != want {
 			t.Fatalf("size %d: root %v, want %v", i, got, want)
 		}
 		leaf := tlog.RecordHash([]byte{byte(i), byte(i >> 8)})
 		leaves = append(leaves, leaf)
-		f.add(leaf)
+		f.Add(leaf)
 	}
 }
 

@@ -4,52 +4,17 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/bits"
 
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // A part of a log is a file that was imported from an export of some of its events. For
 // those that did not come it has the hashes of the widest complete subtrees that hold
 // nothing else, so that the root follows from the part alone.
-
-// maxLevel is more than the level of any subtree: no log has 2^60 events.
-const maxLevel = 60
-
-// maxSeq is more than the number of any event, and small enough to be counted on from.
-const maxSeq = 1 << maxLevel
-
-// An absence is a complete subtree whose events are not there.
-type absence struct {
-	Seq   event.Seq // of its first event
-	Level int
-	Hash  tlog.Hash
-}
-
-// span returns the leaves that the absence stands for, counted from 0.
-func (a absence) span() (from, to int64) {
-	from = int64(a.Seq) - 1
-	return from, from + 1<<a.Level
-}
-
-// last returns the number of its last event.
-func (a absence) last() int64 {
-	_, to := a.span()
-	return to
-}
-
-// widest returns the level of the widest complete subtree that begins with leaf from and
-// ends before or at leaf to; they are not equal.
-func widest(from, to int64) int {
-	level := bits.Len64(uint64(to-from)) - 1
-	if from > 0 {
-		level = min(level, bits.TrailingZeros64(uint64(from)))
-	}
-	return level
-}
 
 // missingError says that hashes of the tree are not where they should be.
 type missingError struct {
@@ -74,7 +39,7 @@ func (h hashes) ofPart(level int, n int64, missing error) (tlog.Hash, error) {
 	case !ok:
 		return tlog.Hash{}, missing
 	}
-	first, end := a.span()
+	first, end := a.Span()
 	switch {
 	case first == from && a.Level == level:
 		return a.Hash, nil
@@ -96,7 +61,7 @@ func (h hashes) ofPart(level int, n int64, missing error) (tlog.Hash, error) {
 
 // absentAt returns the last absence that begins with leaf number from or before it, or else
 // the first of all; ok is false if nothing is absent.
-func (h hashes) absentAt(from int64) (a absence, ok bool, err error) {
+func (h hashes) absentAt(from int64) (a tree.Subtree, ok bool, err error) {
 	var row struct {
 		Seq   int64
 		Level int
@@ -112,8 +77,8 @@ func (h hashes) absentAt(from int64) (a absence, ok bool, err error) {
 	if err != nil {
 		return a, false, explain(err)
 	}
-	if row.Seq < 1 || row.Level < 0 || row.Level > maxLevel || len(row.Hash) != tlog.HashSize {
+	if row.Seq < 1 || row.Level < 0 || row.Level > tree.MaxLevel || len(row.Hash) != tlog.HashSize {
 		return a, false, fmt.Errorf("%w: what it says of absent event %d cannot be", ErrCorrupt, row.Seq)
 	}
-	return absence{event.Seq(row.Seq), row.Level, tlog.Hash(row.Hash)}, true, nil
+	return tree.Subtree{Seq: event.Seq(row.Seq), Level: row.Level, Hash: tlog.Hash(row.Hash)}, true, nil
 }

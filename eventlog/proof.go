@@ -235,5 +235,5 @@ func (r *Reader) Root(ctx context.Context, size int64) (tlog.Hash, error) {
 	if err != nil {
 		return tlog.Hash{}, fmt.Errorf("eventlog: root of %d events: %w", size, err)
 	}
-	return f.root(), nil
+	return f.Root(), nil
 }

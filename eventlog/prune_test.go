@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // secret marks what must be gone after pruning; it is long enough for overflow pages.
@@ -89,13 +90,13 @@ func found(t *testing.T, path string, marks ...string) string {
 func intact(t *testing.T, r *Reader) (missing int) {
 	t.Helper()
 	all := collect(t, r, event.Query{})
-	var tree frontier
+	var tree tree.Range
 	for i := range all {
 		e := &all[i]
 		if e.Seq != event.Seq(i+1) || e.Leaf() != e.LeafHash {
 			t.Fatalf("event %d: a wrong leaf", e.Seq)
 		}
-		tree.add(e.LeafHash)
+		tree.Add(e.LeafHash)
 		if e.Payload != nil {
 			if !e.PayloadMatches() {
 				t.Fatalf("event %d: the payload was edited", e.Seq)
@@ -112,7 +113,7 @@ func intact(t *testing.T, r *Reader) (missing int) {
 			t.Fatalf("event %d (%s): its payload is missing, and nothing says so", e.Seq, e.Type)
 		}
 	}
-	if _, root, err := r.Head(t.Context()); err != nil || root != tree.root() {
+	if _, root, err := r.Head(t.Context()); err != nil || root != tree.Root() {
 		t.Fatalf("the stored tree is another: %v", err)
 	}
 	return missing
@@ -145,7 +146,7 @@ func TestPruneRemovesEveryByte(t *testing.T) {
 		}
 	}
 	// The events from before are the same tree, and the writer goes on from it.
-	if h, err := l.hashes(t.Context()).frontier(size); err != nil || h.root() != root {
+	if h, err := l.hashes(t.Context()).frontier(size); err != nil || h.Root() != root {
 		t.Errorf("the tree of %d events changed: %v", size, err)
 	}
 	appendAll(t, l, fact(event.Responded, event.Refs{Run: "open"}))

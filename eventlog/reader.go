@@ -98,7 +98,7 @@ func (r *Reader) Head(ctx context.Context) (size int64, root tlog.Hash, err erro
 		return 0, root, err
 	}
 	f, err := h.frontier(size)
-	return size, f.root(), err
+	return size, f.Root(), err
 }
 
 // hashes reads the tree's hashes.
@@ -115,7 +115,7 @@ func (r *Reader) FindRuns(ctx context.Context, part string) ([]event.RunID, erro
 		FROM (
 			SELECT run_id
 			FROM events
-			WHERE ` + isOutcome + `
+			WHERE `+isOutcome+`
 			UNION
 			SELECT run_id
 			FROM open_runs

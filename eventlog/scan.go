@@ -10,11 +10,12 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // blockEvents is how many events one worker of Verify takes at a time: whole groups of the
 // tree's first stored level, and few enough to stay in a processor's cache.
-const blockEvents = 4 << nodeHeight
+const blockEvents = 4 << tree.NodeHeight
 
 // A flaw is what is wrong with one row, as far as the row itself tells.
 type flaw byte
@@ -39,9 +40,9 @@ type block struct {
 	first, last int64 // the seqs that belong here
 	hole        bool  // there are no rows
 	rows        []row
-	ids         []byte // of all rows, one after the other
-	nodes       []node // as stored
-	seals       []seal // the checkpoints of these sizes
+	ids         []byte      // of all rows, one after the other
+	nodes       []tree.Node // as stored
+	seals       []seal      // the checkpoints of these sizes
 	unread      []int64
 	why         error // why they could not be read
 
@@ -350,17 +351,17 @@ func (s *scanner) gone(b *block, r *row) {
 
 // stored reads the hashes of the tree that are stored for the block.
 func (s *scanner) stored(b *block) error {
-	first, end := (b.first-1)>>nodeHeight, (b.last+1<<nodeHeight-1)>>nodeHeight
+	first, end := (b.first-1)>>tree.NodeHeight, (b.last+1<<tree.NodeHeight-1)>>tree.NodeHeight
 	if b.hole || s.nodes == nil {
 		return nil // it may be long; what is missing there is told without them
 	}
 	err := eachRow(s.nodes, func(stmt *sqlite.Stmt) error {
-		n := node{level: nodeHeight, n: stmt.ColumnInt64(0)}
-		if stmt.ColumnBytes(1, n.hash[:]) == tlog.HashSize {
+		n := tree.Node{Level: tree.NodeHeight, N: stmt.ColumnInt64(0)}
+		if stmt.ColumnBytes(1, n.Hash[:]) == tlog.HashSize {
 			b.nodes = append(b.nodes, n)
 		}
 		return nil
-	}, nodeHeight, first, end)
+	}, tree.NodeHeight, first, end)
 	if isBroken(err) {
 		return nil // they are found missing
 	}

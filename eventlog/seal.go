@@ -15,6 +15,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // seal is a checkpoint that the log is held against, wherever it lies.
@@ -71,7 +72,7 @@ func (v *verification) partial(anchors int) {
 		return
 	}
 	a := v.absent[0]
-	v.find(a.Seq, DamageDeleted, "%s missing: the file says that they did not come with it, but with its anchor or checkpoints it is no import", spanOf(a.Seq, event.Seq(a.last())))
+	v.find(a.Seq, DamageDeleted, "%s missing: the file says that they did not come with it, but with its anchor or checkpoints it is no import", spanOf(a.Seq, event.Seq(a.Last())))
 }
 
 // tables compares the tables with those of a log. What else was changed is doctor's business,
@@ -128,13 +129,13 @@ func (v *verification) measure() (err error) {
 	one := func(to *int64) func(*sqlite.Stmt) error {
 		return func(stmt *sqlite.Stmt) error { *to = stmt.ColumnInt64(0); return nil }
 	}
-	if err := query(v.conn, fmt.Sprintf(`SELECT coalesce(max(seq), 0) FROM events WHERE seq <= %d AND typeof(seq) = 'integer'`, maxSeq), one(&v.size)); err != nil {
+	if err := query(v.conn, fmt.Sprintf(`SELECT coalesce(max(seq), 0) FROM events WHERE seq <= %d AND typeof(seq) = 'integer'`, tree.MaxSeq), one(&v.size)); err != nil {
 		return err
 	}
 	v.size = max(v.size, 0)
-	err = query(v.conn, fmt.Sprintf(`SELECT seq FROM events WHERE seq < 1 OR seq > %d LIMIT %d`, maxSeq, 2*maxFindings), func(stmt *sqlite.Stmt) error {
+	err = query(v.conn, fmt.Sprintf(`SELECT seq FROM events WHERE seq < 1 OR seq > %d LIMIT %d`, tree.MaxSeq, 2*maxFindings), func(stmt *sqlite.Stmt) error {
 		seq, at := stmt.ColumnInt64(0), int64(0)
-		if seq > maxSeq {
+		if seq > tree.MaxSeq {
 			at = v.size + 1
 		}
 		v.find(event.Seq(at), DamageInserted, "an event has the impossible number %d", seq)
@@ -164,7 +165,7 @@ func (v *verification) measure() (err error) {
 		return err
 	}
 	if n := len(v.absent); n > 0 {
-		v.size = max(v.size, v.absent[n-1].last())
+		v.size = max(v.size, v.absent[n-1].Last())
 	}
 	return nil
 }
@@ -188,18 +189,18 @@ func (v *verification) measureNotes() error {
 
 // without takes in a row of absent.
 func (v *verification) without(stmt *sqlite.Stmt) {
-	a := absence{Seq: event.Seq(stmt.ColumnInt64(0)), Level: stmt.ColumnInt(1)}
+	a := tree.Subtree{Seq: event.Seq(stmt.ColumnInt64(0)), Level: stmt.ColumnInt(1)}
 	n := len(v.absent)
 	ok := stmt.ColumnLen(2) == len(a.Hash) && stmt.ColumnBytes(2, a.Hash[:]) == len(a.Hash) &&
-		a.Seq > 0 && a.Seq <= maxSeq && a.Level >= 0 && a.Level < maxLevel && int64(a.Seq-1)&(1<<a.Level-1) == 0 &&
-		(n == 0 || int64(a.Seq) > v.absent[n-1].last())
+		a.Seq > 0 && a.Seq <= tree.MaxSeq && a.Level >= 0 && a.Level < tree.MaxLevel && int64(a.Seq-1)&(1<<a.Level-1) == 0 &&
+		(n == 0 || int64(a.Seq) > v.absent[n-1].Last())
 	if !ok {
 		v.find(0, DamageTree, "what is absent from event %d on is no part of a tree", a.Seq)
 		return
 	}
 	v.absent = append(v.absent, a)
 	if v.opt.NoImport {
-		v.find(a.Seq, DamageDeleted, "%s missing; the file says that they did not come, as of an import, which it is not", spanOf(a.Seq, event.Seq(a.last())))
+		v.find(a.Seq, DamageDeleted, "%s missing; the file says that they did not come, as of an import, which it is not", spanOf(a.Seq, event.Seq(a.Last())))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // single returns the event of a batch that needs no transaction around it, or nil: one event
@@ -26,7 +27,7 @@ func (w *batchWriter) single(batch []entry) *event.Event {
 	if step := only.Type.Step(); step == event.Opens || step == event.Ends {
 		return nil
 	}
-	if w.tree.size == 0 || (w.tree.size+1)%(1<<nodeHeight) == 0 {
+	if w.tree.Size == 0 || (w.tree.Size+1)%(1<<tree.NodeHeight) == 0 {
 		return nil
 	}
 	return only
@@ -41,7 +42,7 @@ func (w *batchWriter) trySingle(ctx context.Context, e *event.Event) (done bool,
 			return false, &WriteError{Op: point, Err: explain(err)}
 		}
 	}
-	e.Seq = event.Seq(w.tree.size + 1)
+	e.Seq = event.Seq(w.tree.Size + 1)
 	e.LeafHash = e.Leaf()
 	// If somebody else has appended, that number is taken.
 	err = w.patiently(ctx, func() error { return w.insert(ctx, insertOne, e) })
@@ -68,7 +69,7 @@ func (w *batchWriter) trySingle(ctx context.Context, e *event.Event) (done bool,
 			return false, &WriteError{Op: "commit", Unknown: true, Err: fmt.Errorf("another process changed the log: %w", err)}
 		}
 	}
-	w.tree.add(e.LeafHash)
+	w.tree.Add(e.LeafHash)
 	w.last = e.LeafHash
 	return true, w.took(1, weight(e))
 }

@@ -175,7 +175,7 @@ func (v *verification) warn(format string, args ...any) {
 // finish puts the report in order.
 func (v *verification) finish() Report {
 	v.classify()
-	v.rep.Events, v.rep.Absent, v.rep.Root = v.events, v.absentEvents, v.tree.root()
+	v.rep.Events, v.rep.Absent, v.rep.Root = v.events, v.absentEvents, v.tree.Root()
 	for _, k := range v.unknown.list() {
 		v.warn("%s", k)
 	}

@@ -5,68 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"slices"
 
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/tree"
 )
-
-// nodeHeight is the distance of the levels whose hashes are stored: the leaves with their
-// events, then every 256 of them, every 65,536, and so on. Any other hash of the tree
-// follows from at most 128 stored ones.
-const nodeHeight = 8
-
-// A node is the root of the 2^level leaves from n·2^level on, counted from 0.
-type node struct {
-	level int
-	n     int64
-	hash  tlog.Hash
-}
-
-// frontier is the compact range of an RFC 6962 tree: the roots of its complete
-// subtrees, widest first. There is one for each bit that is set in size.
-type frontier struct {
-	size  int64
-	roots []tlog.Hash
-	nodes []node // of the stored levels, completed by add
-}
-
-// add appends one leaf.
-func (f *frontier) add(leaf tlog.Hash) { f.addNode(0, leaf) }
-
-// addNode appends a complete subtree of 2^level leaves; size must be a multiple of that.
-// Every further one bit of the old size is a subtree that the new one completes.
-func (f *frontier) addNode(level int, hash tlog.Hash) {
-	at := level
-	for n := f.size >> level; n&1 == 1; n >>= 1 {
-		last := len(f.roots) - 1
-		hash = tlog.NodeHash(f.roots[last], hash)
-		f.roots = f.roots[:last]
-		if at++; at%nodeHeight == 0 {
-			f.nodes = append(f.nodes, node{at, n >> 1, hash})
-		}
-	}
-	f.roots = append(f.roots, hash)
-	f.size += 1 << level
-}
-
-// root returns the tree's hash (RFC 6962, section 2.1).
-func (f *frontier) root() tlog.Hash {
-	if f.size == 0 {
-		h, _ := tlog.TreeHash(0, nil)
-		return h
-	}
-	h := f.roots[len(f.roots)-1]
-	for i := len(f.roots) - 2; i >= 0; i-- {
-		h = tlog.NodeHash(f.roots[i], h)
-	}
-	return h
-}
-
-// clone returns a copy that can grow on its own.
-func (f *frontier) clone() frontier {
-	return frontier{size: f.size, roots: slices.Clone(f.roots)}
-}
 
 // hashes reads the stored hashes of a log's tree and computes the others from them. It
 // implements tlog.HashReader.
@@ -92,7 +36,7 @@ func (h hashes) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 // subtree returns the root of the 2^level leaves from n·2^level on. In a part of a log it
 // may be one that the part has instead of the leaves, or be made of such.
 func (h hashes) subtree(level int, n int64) (tlog.Hash, error) {
-	below := level % nodeHeight
+	below := level % tree.NodeHeight
 	stored, count := level-below, int64(1)<<below
 	list, err := h.stored(stored, n<<below, count)
 	var missing *missingError
@@ -102,18 +46,7 @@ func (h hashes) subtree(level int, n int64) (tlog.Hash, error) {
 	if err != nil {
 		return tlog.Hash{}, err
 	}
-	return fold(list), nil
-}
-
-// fold returns the root of a complete subtree whose leaves, a power of two of them, are list.
-// It overwrites list.
-func fold(list []tlog.Hash) tlog.Hash {
-	for ; len(list) > 1; list = list[:len(list)/2] {
-		for i := range len(list) / 2 {
-			list[i] = tlog.NodeHash(list[2*i], list[2*i+1])
-		}
-	}
-	return list[0]
+	return tree.Fold(list), nil
 }
 
 // stored returns count hashes of a stored level from number first on.
@@ -121,11 +54,11 @@ func (h hashes) stored(level int, first, count int64) ([]tlog.Hash, error) {
 	if h.old && level > 0 {
 		list := make([]tlog.Hash, count)
 		for i := range list {
-			below, err := h.stored(level-nodeHeight, (first+int64(i))<<nodeHeight, 1<<nodeHeight)
+			below, err := h.stored(level-tree.NodeHeight, (first+int64(i))<<tree.NodeHeight, 1<<tree.NodeHeight)
 			if err != nil {
 				return nil, err
 			}
-			list[i] = fold(below)
+			list[i] = tree.Fold(below)
 		}
 		return list, nil
 	}
@@ -151,17 +84,17 @@ func (h hashes) stored(level int, first, count int64) ([]tlog.Hash, error) {
 }
 
 // frontier returns the compact range of the first size leaves.
-func (h hashes) frontier(size int64) (frontier, error) {
-	f := frontier{size: size}
+func (h hashes) frontier(size int64) (tree.Range, error) {
+	f := tree.Range{Size: size}
 	for level := bits.Len64(uint64(size)) - 1; level >= 0; level-- {
 		if size>>level&1 == 0 {
 			continue
 		}
 		root, err := h.subtree(level, size>>level-1)
 		if err != nil {
-			return frontier{}, err
+			return tree.Range{}, err
 		}
-		f.roots = append(f.roots, root)
+		f.Roots = append(f.Roots, root)
 	}
 	return f, nil
 }
