@@ -25,8 +25,10 @@ const module = "github.com/perlica/perlica"
 // mayImport is the house: imports point downwards only, and a folder that is not listed
 // here does not exist. Tests obey the same table.
 var mayImport = map[string][]string{
-	"eventlog":             {"eventlog/durable", "eventlog/event", "eventlog/evidence", "eventlog/strict", "eventlog/tree"},
+	"eventlog":             {"eventlog/durable", "eventlog/event", "eventlog/evidence", "eventlog/strict", "eventlog/tree", "eventlog/fault", "eventlog/folder"},
 	"eventlog/durable":     {},
+	"eventlog/fault":       {},
+	"eventlog/folder":      {"eventlog/fault"},
 	"eventlog/event":       {"eventlog/evidence", "eventlog/strict"},
 	"eventlog/strict":      {},
 	"eventlog/tree":        {"eventlog/event"},
@@ -44,11 +46,11 @@ var mayImport = map[string][]string{
 	"kernel/config":        {"eventlog/durable", "policy", "eventlog/redact"},
 	"kernel/fact":          {"eventlog/event", "interaction", "provider"},
 	"kernel/logtrust":      {"eventlog", "eventlog/event", "eventlog/evidence"},
-	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/toolcall", "provider", "kernel/config", "kernel/fact", "kernel/logtrust"},
+	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/toolcall", "provider", "kernel/config", "kernel/fact", "kernel/logtrust", "eventlog/folder"},
 	"kernel/report":        {"eventlog", "eventlog/event", "interaction", "policy", "provider", "kernel", "kernel/fact"},
-	"kernel/checkup":       {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "kernel", "kernel/config"},
+	"kernel/checkup":       {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "kernel", "kernel/config", "eventlog/fault", "eventlog/folder"},
 	"kernel/command":       {"eventlog", "eventlog/event", "eventlog/evidence", "interaction", "interaction/card", "kernel", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report"},
-	"service":              {"interaction/card", "kernel", "kernel/checkup", "kernel/command", "kernel/config", "kernel/fact", "eventlog", "eventlog/event", "eventlog/trail", "interaction", "policy"},
+	"service":              {"interaction/card", "kernel", "kernel/checkup", "kernel/command", "kernel/config", "kernel/fact", "eventlog", "eventlog/event", "eventlog/trail", "interaction", "policy", "eventlog/folder"},
 	"service/local":        {"provider/descent", "service"},
 	"service/attachment":   {"eventlog/durable"},
 	"service/telegram":     {"service", "service/attachment"},
@@ -65,7 +67,7 @@ var mayImport = map[string][]string{
 		"cmd/perlica/term", "cmd/perlica/editor", "cmd/perlica/markdown", "service", "service/local", "service/telegram", "service/webhook",
 		"service/imessage", "kernel", "kernel/checkup", "kernel/command", "kernel/config",
 		"kernel/fact", "kernel/logtrust", "kernel/report", "provider", "provider/descent", "provider/predictable", "policy", "interaction", "interaction/card", "eventlog", "eventlog/event", "eventlog/evidence",
-		"eventlog/redact", "eventlog/trail", "eventlog/witness",
+		"eventlog/redact", "eventlog/trail", "eventlog/witness", "eventlog/fault", "eventlog/folder",
 	},
 }
 
@@ -92,8 +94,8 @@ var only = map[string][]string{
 	"github.com/spf13/cobra":           {"cmd/perlica"},
 	"github.com/chzyer/readline":       {"cmd/perlica/editor"},
 	"golang.org/x/term":                {"cmd/perlica/term"},
-	"modernc.org/sqlite":               {"eventlog", "cmd/bench/bare"},
-	"zombiezen.com/go/sqlite":          {"eventlog"},
+	"modernc.org/sqlite":               {"eventlog", "cmd/bench/bare", "eventlog/fault"},
+	"zombiezen.com/go/sqlite":          {"eventlog", "eventlog/fault"},
 	"golang.org/x/mod/sumdb/tlog":      {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/tree"},
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
 	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica"},

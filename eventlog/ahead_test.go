@@ -10,6 +10,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // TestTheCheckpointFollowsAnAnswer: who waits for the end of a run does not wait for its
@@ -147,7 +148,7 @@ func TestTheCheckpointIsPutOff(t *testing.T) {
 	if _, err := l.AppendAhead(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{})); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Anchored(); !errors.Is(err, ErrBusy) || l.Err() != nil {
+	if err := l.Anchored(); !errors.Is(err, fault.ErrBusy) || l.Err() != nil {
 		t.Errorf("%v; the log: %v", err, l.Err())
 	}
 	if err := other.Close(); err != nil {

@@ -17,6 +17,8 @@ import (
 
 	"github.com/perlica/perlica/eventlog/durable"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/folder"
 )
 
 // The anchor is a text file beside the log. A line is appended and synced at the end of
@@ -80,7 +82,7 @@ type Anchor struct {
 
 // ReadAnchors reads the anchor of the log at path. Without a file there are none.
 func ReadAnchors(path string) ([]Anchor, error) {
-	if err := CheckPlace(AnchorPath(path)); err != nil {
+	if err := folder.Check(AnchorPath(path)); err != nil {
 		return nil, err
 	}
 	b, err := readEnd(AnchorPath(path), maxAnchor)
@@ -129,7 +131,7 @@ func AnchoredSize(path string) int64 {
 // anchoredSize is AnchoredSize, but for lines that are forged.
 func anchoredSize(path string, forged func(evidence.Checkpoint) bool) int64 {
 	name := AnchorPath(path)
-	if CheckPlace(name) != nil {
+	if folder.Check(name) != nil {
 		return 0
 	}
 	tail, err := readEnd(name, maxAnchorLine)
@@ -190,8 +192,8 @@ func torn(line []byte) bool { return tornLine().Match(bytes.TrimRight(line, "\x0
 // off.
 func anchor(path string, c evidence.Checkpoint, lock func(write func() error) error) (err error) {
 	defer func() {
-		if isNoSpace(err) {
-			err = fmt.Errorf("%w: %w", ErrFull, err)
+		if fault.IsNoSpace(err) {
+			err = fmt.Errorf("%w: %w", fault.ErrFull, err)
 		}
 		if err != nil {
 			err = fmt.Errorf("eventlog: anchor: %w", err)
@@ -202,7 +204,7 @@ func anchor(path string, c evidence.Checkpoint, lock func(write func() error) er
 	if fi, err := os.Lstat(name); err == nil && !fi.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a file of its own", name)
 	}
-	if err := CheckPlace(name); err != nil {
+	if err := folder.Check(name); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 func unlocked(f func() error) error { return f() }
@@ -240,7 +241,7 @@ func TestAnchorIsWrittenAlone(t *testing.T) {
 	}
 	other := func() error { return execFile(path, `BEGIN IMMEDIATE; ROLLBACK`) }
 	err = w.locked(func() error {
-		if err := explain(other()); !errors.Is(err, ErrBusy) {
+		if err := fault.Explain(other()); !errors.Is(err, fault.ErrBusy) {
 			t.Errorf("within the lock: %v", err)
 		}
 		return nil

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // TestAnchorDamagedUpwards: a line that says more than was signed is no word about the log; one that
@@ -42,7 +43,7 @@ func TestAnchorDamagedUpwards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); !errors.Is(err, ErrCorrupt) {
+	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("who has no key: %v", err)
 	}
 	_ = l.Close() // it returns why it died

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -87,7 +88,7 @@ func (w *batchWriter) try(batch []entry) (conflict int, err error) {
 		}
 	}
 	if err := w.patiently(ctx, func() error { return w.connect(ctx) }); err != nil {
-		return -1, &WriteError{Op: "connect", Err: explain(err)}
+		return -1, &WriteError{Op: "connect", Err: fault.Explain(err)}
 	}
 	if alone != nil {
 		if done, err := w.trySingle(ctx, alone); done || err != nil {
@@ -95,10 +96,10 @@ func (w *batchWriter) try(batch []entry) (conflict int, err error) {
 		}
 	}
 	if err := w.failpoint("begin"); err != nil {
-		return -1, &WriteError{Op: "begin", Err: explain(err)}
+		return -1, &WriteError{Op: "begin", Err: fault.Explain(err)}
 	}
 	if err := w.patiently(ctx, func() error { return w.exec(ctx, `BEGIN IMMEDIATE`) }); err != nil {
-		return -1, &WriteError{Op: "begin", Err: explain(err)}
+		return -1, &WriteError{Op: "begin", Err: fault.Explain(err)}
 	}
 	conflict, err = w.fill(ctx, batch)
 	if err == nil {
@@ -106,7 +107,7 @@ func (w *batchWriter) try(batch []entry) (conflict int, err error) {
 	}
 	if err != nil {
 		_ = w.exec(ctx, `ROLLBACK`) // SQLite rolls back what is not committed in any case
-		return conflict, &WriteError{Op: "insert", Err: explain(err)}
+		return conflict, &WriteError{Op: "insert", Err: fault.Explain(err)}
 	}
 	if err := w.exec(ctx, `COMMIT`); err != nil {
 		return -1, w.commitError(err)
@@ -138,8 +139,8 @@ func (w *batchWriter) commitError(err error) error {
 	if touched := w.files.touched; touched != nil {
 		return &WriteError{Op: "commit", Err: touched}
 	}
-	err = explain(err)
-	return &WriteError{Op: "commit", Unknown: !errors.Is(err, ErrBusy), Err: err}
+	err = fault.Explain(err)
+	return &WriteError{Op: "commit", Unknown: !errors.Is(err, fault.ErrBusy), Err: err}
 }
 
 // errUnless says that the log holds what an entry must not follow.
@@ -236,7 +237,7 @@ func (w *batchWriter) fill(ctx context.Context, batch []entry) (conflict int, er
 			tree.Add(e.LeafHash)
 			w.nextLast = e.LeafHash
 			if err := w.put(ctx, e); err != nil {
-				if isConstraint(err) {
+				if fault.IsConstraint(err) {
 					return i, err
 				}
 				return -1, err
@@ -301,7 +302,7 @@ func (w *batchWriter) look(ctx context.Context) error {
 	if w.tree.Size == 0 {
 		// Nothing was seen of it yet. What a log forgot it would let happen once more.
 		if n := anchoredSize(w.path, w.isForged); n > size {
-			return fmt.Errorf("%w: it ends at event %d, and its anchor covers %d", ErrCorrupt, size, n)
+			return fmt.Errorf("%w: it ends at event %d, and its anchor covers %d", fault.ErrCorrupt, size, n)
 		}
 	}
 	if size == w.tree.Size && (size == 0 || string(leaf) == string(w.last[:])) {
@@ -368,7 +369,7 @@ func (w *batchWriter) holds(h hashes) error {
 	}
 	list, err := h.stored(0, w.tree.Size-1, 1)
 	if err == nil && list[0] != w.last {
-		err = fmt.Errorf("%w: event %d is another one than was written", ErrCorrupt, w.tree.Size)
+		err = fmt.Errorf("%w: event %d is another one than was written", fault.ErrCorrupt, w.tree.Size)
 	}
 	return err
 }

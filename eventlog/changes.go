@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"path/filepath"
 	"time"
+
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // lookEvery is how often a log that is followed is looked at when something has come in the last
@@ -36,7 +38,7 @@ func (r *Reader) Changes(ctx context.Context, others ...string) (*Changes, error
 	// The number that is asked for is a connection's own.
 	conn, err := r.db.Conn(ctx)
 	if err != nil {
-		return nil, explain(err)
+		return nil, fault.Explain(err)
 	}
 	c := &Changes{conn: conn, folders: watchFolders(append(others, filepath.Dir(r.path))...)}
 	if c.stmt, err = conn.PrepareContext(ctx, `PRAGMA data_version`); err == nil {
@@ -44,7 +46,7 @@ func (r *Reader) Changes(ctx context.Context, others ...string) (*Changes, error
 	}
 	if err != nil {
 		_ = c.Close() // the error that matters is the first
-		return nil, explain(err)
+		return nil, fault.Explain(err)
 	}
 	return c, nil
 }
@@ -97,7 +99,7 @@ func (c *Changes) Wait(ctx context.Context, most time.Duration) (bool, error) {
 		}
 		v, err := c.version(ctx)
 		if err != nil {
-			return false, explain(err)
+			return false, fault.Explain(err)
 		}
 		c.last = time.Now()
 		if v != c.seen {

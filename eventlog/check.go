@@ -13,6 +13,8 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/folder"
 )
 
 // A SettingError says that SQLite works with another setting than it was told to, or that
@@ -39,7 +41,7 @@ func checkSettings(ctx context.Context, db *sqlx.DB, names ...string) error {
 		var got string
 		// A pragma takes no placeholder; the names are our own.
 		if err := db.GetContext(ctx, &got, `PRAGMA `+name); err != nil {
-			return explain(err)
+			return fault.Explain(err)
 		}
 		if got != want[name] {
 			return &SettingError{Name: name, Got: got, Want: want[name]}
@@ -97,7 +99,7 @@ func schemaOf(ctx context.Context, db *sqlx.DB) (map[string]string, error) {
 		FROM sqlite_schema
 		WHERE sql IS NOT NULL`)
 	if err != nil {
-		return nil, explain(err)
+		return nil, fault.Explain(err)
 	}
 	made := map[string]string{}
 	for _, row := range rows {
@@ -116,10 +118,10 @@ func (r *Reader) CheckIntegrity(ctx context.Context) error {
 func pragmaCheck(ctx context.Context, db *sqlx.DB, pragma string) error {
 	var found string
 	if err := db.GetContext(ctx, &found, pragma); err != nil {
-		return explain(err)
+		return fault.Explain(err)
 	}
 	if found != "ok" {
-		return fmt.Errorf("%w: %s", ErrCorrupt, strings.ReplaceAll(found, "\n", ": "))
+		return fmt.Errorf("%w: %s", fault.ErrCorrupt, strings.ReplaceAll(found, "\n", ": "))
 	}
 	return nil
 }
@@ -132,7 +134,7 @@ func CheckView(ctx context.Context, path string) (at event.Seq, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := checkPlaces(path); err != nil {
+	if err := folder.CheckDatabase(path); err != nil {
 		return 0, err
 	}
 	if info, err := os.Stat(path); err != nil {
@@ -146,13 +148,13 @@ func CheckView(ctx context.Context, path string) (at event.Seq, err error) {
 	}
 	defer func() { _ = db.Close() }() // read from only
 	if err = pragmaCheck(ctx, db, `PRAGMA quick_check(1)`); err == nil {
-		err = explain(db.GetContext(ctx, &at, `SELECT seq FROM position WHERE id = 1`))
+		err = fault.Explain(db.GetContext(ctx, &at, `SELECT seq FROM position WHERE id = 1`))
 	}
 	switch {
-	case err == nil, errors.Is(err, ErrCorrupt), errors.Is(err, ErrBusy), errors.Is(err, ErrReadOnly):
+	case err == nil, errors.Is(err, fault.ErrCorrupt), errors.Is(err, fault.ErrBusy), errors.Is(err, fault.ErrReadOnly):
 		return at, err
 	}
-	return 0, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	return 0, fmt.Errorf("%w: %w", fault.ErrCorrupt, err)
 }
 
 // TryWrite makes a log in a temporary folder within dir, appends to it, asks its
@@ -161,9 +163,9 @@ func CheckView(ctx context.Context, path string) (at event.Seq, err error) {
 func TryWrite(ctx context.Context, dir string) (err error) {
 	tmp, err := os.MkdirTemp(dir, ".perlica-try-")
 	if err != nil {
-		kind := ErrReadOnly
-		if isNoSpace(err) {
-			kind = ErrFull
+		kind := fault.ErrReadOnly
+		if fault.IsNoSpace(err) {
+			kind = fault.ErrFull
 		}
 		return fmt.Errorf("%w: %w", kind, err)
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/folder"
 )
 
 // closedLog makes a log with some events, more than two chunks, and returns its path.
@@ -96,7 +98,7 @@ func TestCheckIntegrityFindsDamage(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := readerOf(t, path).CheckIntegrity(t.Context()); !errors.Is(err, ErrCorrupt) {
+	if err := readerOf(t, path).CheckIntegrity(t.Context()); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -110,14 +112,14 @@ func TestCheckView(t *testing.T) {
 	if err := os.WriteFile(junk, []byte(strings.Repeat("junk", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := CheckView(t.Context(), junk); !errors.Is(err, ErrCorrupt) {
+	if _, err := CheckView(t.Context(), junk); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("junk: %v", err)
 	}
 	other := filepath.Join(dir, "other.db")
 	if err := execFile(other, `CREATE TABLE x (y)`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := CheckView(t.Context(), other); !errors.Is(err, ErrCorrupt) {
+	if _, err := CheckView(t.Context(), other); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("another program's: %v", err)
 	}
 	path := filepath.Join(dir, "view.db")
@@ -148,13 +150,13 @@ func TestTryWriteLeavesNothing(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := TryWrite(t.Context(), file); !errors.Is(err, ErrReadOnly) {
+	if err := TryWrite(t.Context(), file); !errors.Is(err, fault.ErrReadOnly) {
 		t.Errorf("in a file: %v", err)
 	}
 }
 
 func TestFreeSpace(t *testing.T) {
-	if free, err := FreeSpace(t.TempDir()); err != nil && !errors.Is(err, errors.ErrUnsupported) || err == nil && free == 0 {
+	if free, err := folder.FreeSpace(t.TempDir()); err != nil && !errors.Is(err, errors.ErrUnsupported) || err == nil && free == 0 {
 		t.Errorf("got %d, %v", free, err)
 	}
 }

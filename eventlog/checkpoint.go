@@ -9,6 +9,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // origin names the log whose first event has the id: unique, and the same in every copy.
@@ -173,7 +174,7 @@ func (w *batchWriter) anchor() error {
 func (w *batchWriter) locked(f func() error) error {
 	ctx := context.Background()
 	if err := w.patiently(ctx, func() error { return w.exec(ctx, `BEGIN IMMEDIATE`) }); err != nil {
-		return explain(err)
+		return fault.Explain(err)
 	}
 	err := f()
 	_ = w.exec(ctx, `ROLLBACK`) // nothing was written; a lock that stays is the next begin's error
@@ -187,13 +188,13 @@ func (r *Reader) Checkpoints(ctx context.Context) ([]evidence.Checkpoint, error)
 	}
 	var notes []string
 	if err := r.db.SelectContext(ctx, &notes, `SELECT note FROM checkpoints ORDER BY id`); err != nil {
-		return nil, explain(err)
+		return nil, fault.Explain(err)
 	}
 	list := make([]evidence.Checkpoint, len(notes))
 	for i, n := range notes {
 		var err error
 		if list[i], err = evidence.ParseCheckpoint(n); err != nil {
-			return nil, fmt.Errorf("%w: checkpoint %d of the file: %w", ErrCorrupt, i+1, err)
+			return nil, fmt.Errorf("%w: checkpoint %d of the file: %w", fault.ErrCorrupt, i+1, err)
 		}
 	}
 	return list, nil
@@ -216,7 +217,7 @@ func (r *Reader) LastCheckpoint(ctx context.Context, size int64) (c evidence.Che
 		return c, false, nil
 	}
 	if err != nil {
-		return c, false, explain(err)
+		return c, false, fault.Explain(err)
 	}
 	c, err = evidence.ParseCheckpoint(msg)
 	return c, err == nil, err
@@ -234,7 +235,7 @@ func (r *Reader) Origin(ctx context.Context) (string, error) {
 		return c.Origin, nil
 	}
 	if err != nil {
-		return "", explain(err)
+		return "", fault.Explain(err)
 	}
 	return origin(id), nil
 }

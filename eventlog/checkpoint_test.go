@@ -14,6 +14,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // openSigned opens a log that signs with keys in a folder of their own.
@@ -27,7 +28,7 @@ func openSigned(t *testing.T) (l *Log, keyDir string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := l.Close(); err != nil && !errors.Is(err, ErrClosed) {
+		if err := l.Close(); err != nil && !errors.Is(err, fault.ErrClosed) {
 			t.Error(err)
 		}
 		audit(t, path)

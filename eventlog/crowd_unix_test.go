@@ -22,6 +22,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // crowdSize is how many processes write to one log at a time.
@@ -126,7 +127,7 @@ func (c *crowder) input(n int) {
 		c.open()
 	case 3:
 		_, err := c.log.Prune(context.Background(), Pruning{Until: 1 << 40, Run: refs.Run, By: c.name})
-		if errors.Is(err, ErrBusy) {
+		if errors.Is(err, fault.ErrBusy) {
 			fmt.Println("busy")
 			return
 		}

@@ -17,6 +17,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 	_ "modernc.org/sqlite" // the "sqlite" driver
 
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -91,8 +93,8 @@ func (w *writable) close() error {
 // date. It refuses files that are not an event log, come from a newer version or had their
 // schema changed.
 func openWritable(ctx context.Context, path string) (*writable, error) {
-	if err := checkPlaces(path); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
+	if err := folder.CheckDatabase(path); err != nil {
+		return nil, fmt.Errorf("%w: %w", fault.ErrReadOnly, err)
 	}
 	file, err := makeFile(path)
 	if err != nil {
@@ -115,13 +117,13 @@ func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*wr
 	left, err := syncLeftover(path+"-wal", os.O_RDWR)
 	var cannot *fs.PathError
 	if errors.As(err, &cannot) && cannot.Op == "open" {
-		if isManyOpen(err) {
-			return nil, fmt.Errorf("%w: %w", ErrManyOpen, err)
+		if fault.IsManyOpen(err) {
+			return nil, fmt.Errorf("%w: %w", fault.ErrManyOpen, err)
 		}
-		return nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
+		return nil, fmt.Errorf("%w: %w", fault.ErrReadOnly, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrIO, err)
+		return nil, fmt.Errorf("%w: %w", fault.ErrIO, err)
 	}
 	db, err := sqlx.Open("sqlite", dsn)
 	if err != nil {
@@ -134,9 +136,9 @@ func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*wr
 	err = migrate(ctx, db)
 	// SQLite does not wait for its lock where it changes a fresh file's journal mode, and others
 	// may be the first as well.
-	for errors.Is(explain(err), ErrBusy) && time.Now().Before(end) {
+	for errors.Is(fault.Explain(err), fault.ErrBusy) && time.Now().Before(end) {
 		if hasNoLocks(filepath.Dir(path)) { // SQLite says the same of it
-			err = fmt.Errorf("%w: %v", ErrNoLocks, err)
+			err = fmt.Errorf("%w: %v", fault.ErrNoLocks, err)
 			break
 		}
 		time.Sleep(pollTimeout / 10)
@@ -153,7 +155,7 @@ func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*wr
 	}
 	if err != nil {
 		_ = w.close() // the error that matters is the first
-		return nil, explain(err)
+		return nil, fault.Explain(err)
 	}
 	return w, nil
 }
@@ -169,12 +171,12 @@ func makeFile(path string) (os.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		switch {
-		case isNoSpace(err):
-			return nil, fmt.Errorf("%w: %w", ErrFull, err)
-		case isManyOpen(err):
-			return nil, fmt.Errorf("%w: %w", ErrManyOpen, err)
+		case fault.IsNoSpace(err):
+			return nil, fmt.Errorf("%w: %w", fault.ErrFull, err)
+		case fault.IsManyOpen(err):
+			return nil, fmt.Errorf("%w: %w", fault.ErrManyOpen, err)
 		}
-		return nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
+		return nil, fmt.Errorf("%w: %w", fault.ErrReadOnly, err)
 	}
 	fi, err := f.Stat()
 	return fi, errors.Join(err, f.Close())
@@ -233,7 +235,7 @@ func isWhole(ctx context.Context, db *sqlx.DB) (unfinished bool, err error) {
 	err = db.QueryRowxContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM absent), EXISTS (SELECT 1 FROM open_runs)`).Scan(&part, &unfinished)
 	if err == nil && part {
-		err = ErrPart
+		err = fault.ErrPart
 	}
 	return unfinished, err
 }
@@ -244,15 +246,15 @@ func identify(ctx context.Context, db *sqlx.DB) (app, version int, err error) {
 		SELECT application_id, user_version
 		FROM pragma_application_id, pragma_user_version`).Scan(&app, &version)
 	if err != nil {
-		return 0, 0, explain(err)
+		return 0, 0, fault.Explain(err)
 	}
 	switch {
 	case app == 0 && version == 0:
 		return 0, 0, nil
 	case app != applicationID:
-		return app, version, ErrForeign
+		return app, version, fault.ErrForeign
 	case version > schemaVersion:
-		return app, version, fmt.Errorf("%w (schema %d, this one knows %d)", ErrNewer, version, schemaVersion)
+		return app, version, fmt.Errorf("%w (schema %d, this one knows %d)", fault.ErrNewer, version, schemaVersion)
 	}
 	return app, version, nil
 }
@@ -297,7 +299,7 @@ func create(ctx context.Context, tx *sqlx.Tx) error {
 		return err
 	}
 	if tables > 0 {
-		return ErrForeign
+		return fault.ErrForeign
 	}
 	_, err := tx.ExecContext(ctx, fmt.Sprintf("%s;\nPRAGMA application_id = %d;\nPRAGMA user_version = %d;", schema, applicationID, schemaVersion))
 	return err
@@ -359,7 +361,7 @@ func rebuildNodes(ctx context.Context, tx *sqlx.Tx) error {
 			return err
 		}
 		if len(leaf) != tlog.HashSize {
-			return fmt.Errorf("%w: event %d: a hash of the wrong length", ErrCorrupt, tree.Size+1)
+			return fmt.Errorf("%w: event %d: a hash of the wrong length", fault.ErrCorrupt, tree.Size+1)
 		}
 		tree.Add(tlog.Hash(leaf))
 	}
@@ -385,11 +387,11 @@ func isOurs(ctx context.Context, db sqlx.QueryerContext) error {
 	want := statements()
 	for _, sql := range made {
 		if !slices.Contains(want, sql) {
-			return fmt.Errorf("%w: its schema was changed: %.60q", ErrCorrupt, sql)
+			return fmt.Errorf("%w: its schema was changed: %.60q", fault.ErrCorrupt, sql)
 		}
 	}
 	if len(made) != len(want) {
-		return fmt.Errorf("%w: its schema was changed: %d tables, indexes and triggers instead of %d", ErrCorrupt, len(made), len(want))
+		return fmt.Errorf("%w: its schema was changed: %d tables, indexes and triggers instead of %d", fault.ErrCorrupt, len(made), len(want))
 	}
 	return nil
 }

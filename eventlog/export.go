@@ -15,6 +15,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -95,7 +96,7 @@ func (x *exporter) export(ctx context.Context) error {
 		return err
 	}
 	if x.tree.Root() != head.Root {
-		return fmt.Errorf("%w: its events do not lead to its root", ErrCorrupt)
+		return fmt.Errorf("%w: its events do not lead to its root", fault.ErrCorrupt)
 	}
 	end := exportEnd{Events: x.done.Events, Withheld: x.done.Masked + x.done.Pruned, Absent: x.done.Absent, Sum: [sha256.Size]byte(x.sum.Sum(nil))}
 	if err := x.put(end.line()); err != nil {
@@ -137,14 +138,14 @@ func (x *exporter) head(ctx context.Context) (h exportHeader, err error) {
 		return h, err
 	}
 	f, err := x.h.frontier(c.Size)
-	if errors.Is(err, ErrPart) {
+	if errors.Is(err, fault.ErrPart) {
 		return h, nil // a part of a log knows the root of its own checkpoint only
 	}
 	if err != nil {
 		return h, err
 	}
 	if f.Root() != c.Root || c.Origin != h.Origin {
-		return h, fmt.Errorf("%w: the checkpoint of its first %d events is one of other events", ErrCorrupt, c.Size)
+		return h, fmt.Errorf("%w: the checkpoint of its first %d events is one of other events", fault.ErrCorrupt, c.Size)
 	}
 	h.Checkpoint = c
 	return h, nil
@@ -166,10 +167,10 @@ func (r *Reader) newestCheckpoint(ctx context.Context, least, most int64) (c evi
 		return c, false, nil
 	}
 	if err != nil {
-		return c, false, explain(err)
+		return c, false, fault.Explain(err)
 	}
 	if c, err = evidence.ParseCheckpoint(msg); err != nil {
-		return c, false, fmt.Errorf("%w: a checkpoint of the file: %w", ErrCorrupt, err)
+		return c, false, fmt.Errorf("%w: a checkpoint of the file: %w", fault.ErrCorrupt, err)
 	}
 	return c, true, nil
 }
@@ -220,7 +221,7 @@ func (x *exporter) check(ctx context.Context, e *event.Event) error {
 		}
 	}
 	if damage != "" {
-		return fmt.Errorf("%w: %s", ErrCorrupt, damage)
+		return fmt.Errorf("%w: %s", fault.ErrCorrupt, damage)
 	}
 	for _, text := range []string{e.ID, string(e.Type), e.Actor, e.Writer, e.Context, string(e.Session),
 		string(e.Conversation), string(e.Run), string(e.Trace), string(e.Interaction), string(e.Input)} {
@@ -242,7 +243,7 @@ func (x *exporter) knownGone(ctx context.Context, e *event.Event) (bool, error) 
 		var marked bool
 		err := x.r.db.GetContext(ctx, &marked, `SELECT EXISTS (SELECT 1 FROM withheld WHERE seq = ?)`, int64(e.Seq))
 		if err != nil || marked {
-			return marked, explain(err)
+			return marked, fault.Explain(err)
 		}
 	}
 	// The log may have been pruned since this was last read.
@@ -293,7 +294,7 @@ func (x *exporter) absence(level int) (tree.Subtree, error) {
 	if x.opt.all() && !x.h.old {
 		a, ok, err := x.h.absentAt(x.tree.Size)
 		if err == nil && (!ok || int64(a.Seq) != x.tree.Size+1 || a.Level != level) {
-			err = fmt.Errorf("%w: event %d is missing", ErrCorrupt, x.tree.Size+1)
+			err = fmt.Errorf("%w: event %d is missing", fault.ErrCorrupt, x.tree.Size+1)
 		}
 		return a, err
 	}

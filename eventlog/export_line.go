@@ -11,6 +11,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/strict"
 	"github.com/perlica/perlica/eventlog/tree"
 )
@@ -104,7 +105,7 @@ func parseExportHeader(b []byte) (exportHeader, error) {
 	var root string
 	var selection json.RawMessage
 	if v, ok := versionOf(b); ok && v > exportVersion {
-		return h, fmt.Errorf("%w (format %d, this one knows %d)", ErrNewer, v, exportVersion)
+		return h, fmt.Errorf("%w (format %d, this one knows %d)", fault.ErrNewer, v, exportVersion)
 	}
 	err := strict.Object(b, map[string]any{
 		"perlica_log_export": &version, "size": &h.Size, "root": &root, "selection": &selection,

@@ -5,6 +5,8 @@ package eventlog
 import (
 	"fmt"
 	"os"
+
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // files are the files of a log that is open for writing. Such a system keeps open files in their
@@ -28,9 +30,9 @@ func (f *files) inPlace() error {
 		return f.touched
 	}
 	if there, err := os.Lstat(f.path); err != nil {
-		f.touched = fmt.Errorf("%w: %w", ErrMoved, err)
+		f.touched = fmt.Errorf("%w: %w", fault.ErrMoved, err)
 	} else if !os.SameFile(there, f.db) {
-		f.touched = fmt.Errorf("%w: another file lies at %s", ErrMoved, f.path)
+		f.touched = fmt.Errorf("%w: another file lies at %s", fault.ErrMoved, f.path)
 	}
 	return f.touched
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perlica/perlica/eventlog/durable"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // files are the three files of a log that is open for writing: the database, its write-ahead log
@@ -119,7 +120,7 @@ func (f *files) look() (wal int64, err error) {
 	}
 	shm, err := f.same("-shm", "the index of its write-ahead log", f.shm)
 	if err == nil && shm.Size() < f.shm.Size() {
-		err = fmt.Errorf("%w: the index of its write-ahead log was cut", ErrMoved)
+		err = fmt.Errorf("%w: the index of its write-ahead log was cut", fault.ErrMoved)
 	}
 	return there.Size(), err
 }
@@ -129,13 +130,13 @@ func (f *files) same(suffix, what string, opened os.FileInfo) (os.FileInfo, erro
 	there, err := os.Lstat(f.path + suffix)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: %s is gone", ErrMoved, what)
+		return nil, fmt.Errorf("%w: %s is gone", fault.ErrMoved, what)
 	case err != nil:
-		return nil, fmt.Errorf("%w: %s: %w", ErrMoved, what, err)
+		return nil, fmt.Errorf("%w: %s: %w", fault.ErrMoved, what, err)
 	case !os.SameFile(there, opened):
-		return nil, fmt.Errorf("%w: %s is another file than was opened", ErrMoved, what)
+		return nil, fmt.Errorf("%w: %s is another file than was opened", fault.ErrMoved, what)
 	case links(there) > 1:
-		return nil, fmt.Errorf("%w: %s has got a second name", ErrMoved, what)
+		return nil, fmt.Errorf("%w: %s has got a second name", fault.ErrMoved, what)
 	}
 	return there, nil
 }
@@ -170,7 +171,7 @@ func (f *files) whole() error {
 func (f *files) agree(size int64) error {
 	var index [indexHeader]byte
 	if _, err := f.index.ReadAt(index[:], 0); err != nil {
-		return fmt.Errorf("%w: the index of its write-ahead log: %w", ErrMoved, err)
+		return fmt.Errorf("%w: the index of its write-ahead log: %w", fault.ErrMoved, err)
 	}
 	frames := int64(binary.NativeEndian.Uint32(index[indexFrames:]))
 	if frames == 0 {
@@ -183,12 +184,12 @@ func (f *files) agree(size int64) error {
 	var head [walHeader]byte
 	if size >= walHeader {
 		if _, err := f.frames.ReadAt(head[:], 0); err != nil {
-			return fmt.Errorf("%w: its write-ahead log: %w", ErrMoved, err)
+			return fmt.Errorf("%w: its write-ahead log: %w", fault.ErrMoved, err)
 		}
 	}
 	if size < walHeader+frames*(page+frameHeader) ||
 		string(head[walSalts:walSalts+saltsLength]) != string(index[indexSalts:indexSalts+saltsLength]) {
-		return fmt.Errorf("%w: its write-ahead log was cut or overwritten", ErrMoved)
+		return fmt.Errorf("%w: its write-ahead log was cut or overwritten", fault.ErrMoved)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // nearTime is how far the time within an event's id may be from the event's own, and the clock
@@ -42,10 +43,10 @@ func (r *Reader) Find(ctx context.Context, id string) (event.Seq, error) {
 			FROM events
 			WHERE seq BETWEEN ? AND ? AND event_id = ?`, span[0], span[1], id)
 		if !errors.Is(err, sql.ErrNoRows) {
-			return seq, explain(err)
+			return seq, fault.Explain(err)
 		}
 	}
-	return 0, fmt.Errorf("eventlog: find event %s: %w", id, ErrNotExist)
+	return 0, fmt.Errorf("eventlog: find event %s: %w", id, fault.ErrNotExist)
 }
 
 // since returns a number at which events begin to be not older than at, if times only grow.
@@ -58,7 +59,7 @@ func (r *Reader) since(ctx context.Context, at time.Time, size int64) (int64, er
 		if errors.Is(err, sql.ErrNoRows) {
 			ts = 0 // of a part of a log; what is not there is not found
 		} else if err != nil {
-			return 0, explain(err)
+			return 0, fault.Explain(err)
 		}
 		if ts < at.UnixNano() {
 			low = mid + 1

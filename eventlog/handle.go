@@ -6,6 +6,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"modernc.org/sqlite"
+
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // truncate empties the write-ahead log of a log at rest.
@@ -26,7 +28,7 @@ func (w *batchWriter) reopen(ctx context.Context) error {
 	if err := w.failpoint("reopen"); err != nil {
 		return err
 	}
-	if err := w.close(); errors.Is(err, ErrMoved) { // any other it has failed with already
+	if err := w.close(); errors.Is(err, fault.ErrMoved) { // any other it has failed with already
 		return err
 	}
 	w.stmts, w.conn = nil, nil

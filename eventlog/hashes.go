@@ -9,6 +9,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -68,7 +69,7 @@ func (h hashes) stored(level int, first, count int64) ([]tlog.Hash, error) {
 	}
 	var rows [][]byte
 	if err := sqlx.SelectContext(h.ctx, h.db, &rows, query, args...); err != nil {
-		return nil, explain(err)
+		return nil, fault.Explain(err)
 	}
 	if int64(len(rows)) != count {
 		return nil, &missingError{level, first}
@@ -76,7 +77,7 @@ func (h hashes) stored(level int, first, count int64) ([]tlog.Hash, error) {
 	list := make([]tlog.Hash, count)
 	for i, row := range rows {
 		if len(row) != tlog.HashSize {
-			return nil, fmt.Errorf("%w: a hash of the tree has the wrong length (level %d, number %d)", ErrCorrupt, level, first+int64(i))
+			return nil, fmt.Errorf("%w: a hash of the tree has the wrong length (level %d, number %d)", fault.ErrCorrupt, level, first+int64(i))
 		}
 		list[i] = tlog.Hash(row)
 	}
@@ -109,9 +110,9 @@ func (h hashes) size() (int64, error) {
 			coalesce((SELECT max(seq) FROM events), 0),
 			coalesce((SELECT seq + (1 << level) - 1 FROM absent ORDER BY seq DESC LIMIT 1), 0))`
 	}
-	err := explain(sqlx.GetContext(h.ctx, h.db, &size, query))
-	if err != nil && isScan(err) || size < 0 {
-		return 0, fmt.Errorf("%w: the number of its last event is none", ErrCorrupt)
+	err := fault.Explain(sqlx.GetContext(h.ctx, h.db, &size, query))
+	if err != nil && fault.IsScan(err) || size < 0 {
+		return 0, fmt.Errorf("%w: the number of its last event is none", fault.ErrCorrupt)
 	}
 	return size, err
 }

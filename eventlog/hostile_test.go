@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // TestOpenRefusesAChangedSchema: a log may come from somebody else. What it would do by
@@ -30,7 +31,7 @@ func TestOpenRefusesAChangedSchema(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		l, err := Open(t.Context(), path, Options{Context: "default"})
-		if !errors.Is(err, ErrCorrupt) {
+		if !errors.Is(err, fault.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err == nil {
@@ -58,10 +59,10 @@ func TestAppendToAMovedFile(t *testing.T) {
 			t.Skip("this system keeps open files in place")
 		}
 		var write *WriteError
-		if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{})); !errors.Is(err, ErrMoved) || !errors.As(err, &write) {
+		if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{})); !errors.Is(err, fault.ErrMoved) || !errors.As(err, &write) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := l.Close(); !errors.Is(err, ErrMoved) {
+		if err := l.Close(); !errors.Is(err, fault.ErrMoved) {
 			t.Errorf("%s: Close: %v", name, err)
 		}
 	}
@@ -90,7 +91,7 @@ func TestAppendToAFileMovedLater(t *testing.T) {
 				late = time.Since(spoilt) >= promised
 				_, err = l.Append(t.Context(), fact(event.Truncated, event.Refs{}))
 			}
-			if !errors.Is(err, ErrMoved) {
+			if !errors.Is(err, fault.ErrMoved) {
 				t.Errorf("%s, and %v later: %v", name, pause, err)
 			}
 			_ = l.Close() // it returns why it died
@@ -111,7 +112,7 @@ func TestAnIntentInAMovedFile(t *testing.T) {
 	if err := os.Rename(path, path+".old"); err != nil {
 		t.Skip("this system keeps open files in place")
 	}
-	if _, err := l.Append(t.Context(), fact(event.Requested, event.Refs{Run: "r", Input: "i"})); !errors.Is(err, ErrMoved) {
+	if _, err := l.Append(t.Context(), fact(event.Requested, event.Refs{Run: "r", Input: "i"})); !errors.Is(err, fault.ErrMoved) {
 		t.Error(err)
 	}
 	_ = l.Close() // it returns why it died

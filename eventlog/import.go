@@ -14,6 +14,8 @@ import (
 
 	"github.com/perlica/perlica/eventlog/durable"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -38,7 +40,7 @@ func Import(ctx context.Context, in io.Reader, path string, progress func(seq in
 	if err != nil {
 		return Exported{}, err // before anything is made
 	}
-	scratch, err := NewScratch(filepath.Dir(path))
+	scratch, err := folder.NewScratch(filepath.Dir(path))
 	if err != nil {
 		return Exported{}, fmt.Errorf("eventlog: import: %w: %w", unwritable(err), err)
 	}
@@ -77,10 +79,10 @@ func vacant(path string) error {
 
 // unwritable is what kind of error it is if nothing can be made in a folder.
 func unwritable(err error) error {
-	if isNoSpace(err) {
-		return ErrFull
+	if fault.IsNoSpace(err) {
+		return fault.ErrFull
 	}
-	return ErrReadOnly
+	return fault.ErrReadOnly
 }
 
 // settle makes the finished file durable and gives it its name, unless that was taken
@@ -131,7 +133,7 @@ func importTo(ctx context.Context, path string, x *exportReader, progress func(i
 	}
 	db.SetMaxOpenConns(1)
 	w := &importer{db: db}
-	defer func() { err = errors.Join(explain(err), w.close()) }()
+	defer func() { err = errors.Join(fault.Explain(err), w.close()) }()
 	if err := migrate(ctx, db); err != nil {
 		return err
 	}
@@ -155,7 +157,7 @@ func importTo(ctx context.Context, path string, x *exportReader, progress func(i
 		default:
 			err = w.event(ctx, e)
 		}
-		if isConstraint(err) && e != nil {
+		if fault.IsConstraint(err) && e != nil {
 			err = x.badf("event %d: there is already one %s", e.Seq, e.Type)
 		}
 		if err == nil && n%importBatch == 0 {
@@ -237,7 +239,7 @@ func (w *importer) finish(ctx context.Context, x *exportReader) error {
 	var busy, frames, moved int
 	err := w.db.QueryRowxContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &frames, &moved)
 	if err == nil && busy != 0 {
-		err = ErrBusy // nobody else knows the file
+		err = fault.ErrBusy // nobody else knows the file
 	}
 	return err
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // TestImportLeavesNothing: where it fails there is no file, and where one lies it is left.
@@ -37,7 +39,7 @@ func TestImportLeavesNothing(t *testing.T) {
 		if !errors.As(err, &bad) || bad.Line != c.line {
 			t.Errorf("%s: %v, want line %d", name, err, c.line)
 		}
-		if name == "a newer" && !errors.Is(err, ErrNewer) {
+		if name == "a newer" && !errors.Is(err, fault.ErrNewer) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -64,7 +66,7 @@ func TestImportLeavesNothing(t *testing.T) {
 	if _, err := Import(ctx, strings.NewReader(text), filepath.Join(dir, "third.db"), nil); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if _, err := Import(t.Context(), strings.NewReader(text), filepath.Join(dir, "no", "folder.db"), nil); !errors.Is(err, ErrReadOnly) {
+	if _, err := Import(t.Context(), strings.NewReader(text), filepath.Join(dir, "no", "folder.db"), nil); !errors.Is(err, fault.ErrReadOnly) {
 		t.Error(err)
 	}
 	for _, pattern := range []string{"third*", ".perlica*"} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // Intent returns the intent of the call that was made for an input; ok is false if none was. A
@@ -23,7 +24,7 @@ func (r *Reader) Intent(ctx context.Context, id event.InputID) (e event.Event, o
 		}
 	}
 	if err == nil && ok && (e.Input != id || e.Type != event.Requested || e.Leaf() != e.LeafHash) {
-		err = fmt.Errorf("%w: its index of inputs leads for %q to event %d, which is another one than was written", ErrCorrupt, id, e.Seq)
+		err = fmt.Errorf("%w: its index of inputs leads for %q to event %d, which is another one than was written", fault.ErrCorrupt, id, e.Seq)
 	}
 	return e, ok && err == nil, err
 }
@@ -44,7 +45,7 @@ func (r *Reader) uncalled(ctx context.Context, id event.InputID) error {
 		CROSS JOIN events AS intent ON intent.seq = x.seq
 		WHERE intent.input_id = ?1`, string(id))
 	if err != nil {
-		return explain(err)
+		return fault.Explain(err)
 	}
 	for _, run := range runs {
 		if run.Type == event.ProviderError { // the agent may have failed before there was an intent
@@ -54,13 +55,13 @@ func (r *Reader) uncalled(ctx context.Context, id event.InputID) error {
 				FROM events INDEXED BY events_run
 				WHERE run_id = ? AND class = 'fact' AND type = 'llm.requested'`, string(run.Run))
 			if err != nil {
-				return explain(err)
+				return fault.Explain(err)
 			}
 			if seq == 0 {
 				continue
 			}
 		}
-		return fmt.Errorf("%w: run %s was made for the input %q, and the index of inputs does not have it", ErrCorrupt, run.Run, id)
+		return fmt.Errorf("%w: run %s was made for the input %q, and the index of inputs does not have it", fault.ErrCorrupt, run.Run, id)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // TestNoFlipForgetsACall flips every bit of the pages that say which inputs were called, one at a time: an input
@@ -103,10 +104,10 @@ func TestIndexWithoutARow(t *testing.T) {
 		t.Errorf("Verify: %+v", rep)
 	}
 	r := readerOf(t, path)
-	if err := r.CheckIntegrity(t.Context()); !errors.Is(err, ErrCorrupt) {
+	if err := r.CheckIntegrity(t.Context()); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("CheckIntegrity: %v", err)
 	}
-	if _, ok, err := r.Intent(t.Context(), "one"); ok || !errors.Is(err, ErrCorrupt) {
+	if _, ok, err := r.Intent(t.Context(), "one"); ok || !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("Intent: %v, %v", ok, err)
 	}
 	if e, ok, err := r.Intent(t.Context(), "two"); !ok || err != nil || e.Input != "two" {

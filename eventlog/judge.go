@@ -7,6 +7,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -150,7 +151,7 @@ func (v *verification) shortened() error {
 	if covered > told {
 		v.find(event.Seq(v.size+1), DamageTruncated, "the log ends with event %d, and a checkpoint in the file covers %d", v.size, covered)
 	}
-	if isBroken(err) {
+	if fault.IsBroken(err) {
 		return nil // that was found already
 	}
 	return err
@@ -175,7 +176,7 @@ func (v *verification) nodes() error {
 		}
 		return nil
 	}, tree.NodeHeight, limit)
-	if isBroken(err) {
+	if fault.IsBroken(err) {
 		v.find(0, DamageUnreadable, "the stored hashes of the tree cannot be read: %v", err)
 		return nil
 	}
@@ -232,7 +233,7 @@ func (v *verification) oldTree() error {
 		}
 		return nil
 	})
-	if isBroken(err) {
+	if fault.IsBroken(err) {
 		v.find(0, DamageUnreadable, "the tree in the file cannot be read: %v", err)
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 const (
@@ -309,7 +310,7 @@ func (l *Log) Reopen(ctx context.Context) error {
 	case l.reopen <- done:
 		return <-done
 	case <-l.done:
-		return ErrClosed
+		return fault.ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -348,7 +349,7 @@ func (l *Log) enqueue(e entry) error {
 		return l.err
 	}
 	if l.closing {
-		return ErrClosed
+		return fault.ErrClosed
 	}
 	now := l.now()
 	for i := range events {
@@ -398,7 +399,7 @@ func (l *Log) Close() error {
 	l.mu.Lock()
 	if l.closing {
 		l.mu.Unlock()
-		return ErrClosed
+		return fault.ErrClosed
 	}
 	l.closing = true
 	l.room.Broadcast()

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -27,7 +28,7 @@ func openTest(t *testing.T) *Log {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := l.Close(); err != nil && !errors.Is(err, ErrClosed) {
+		if err := l.Close(); err != nil && !errors.Is(err, fault.ErrClosed) {
 			t.Error(err)
 		}
 		audit(t, path)
@@ -287,10 +288,10 @@ func TestCloseIsFinal(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); !errors.Is(err, ErrClosed) {
+	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); !errors.Is(err, fault.ErrClosed) {
 		t.Errorf("Append after Close: %v", err)
 	}
-	if err := l.Close(); !errors.Is(err, ErrClosed) {
+	if err := l.Close(); !errors.Is(err, fault.ErrClosed) {
 		t.Errorf("second Close: %v", err)
 	}
 	r, err := OpenReader(t.Context(), l.Path())
@@ -309,12 +310,12 @@ func TestOpenRefuses(t *testing.T) {
 		make func(path string) error
 		want error
 	}{
-		"garbage": {func(p string) error { return os.WriteFile(p, []byte(strings.Repeat("garbage ", 1000)), 0o600) }, ErrForeign},
-		"foreign": {func(p string) error { return execFile(p, `CREATE TABLE t (x)`) }, ErrForeign},
+		"garbage": {func(p string) error { return os.WriteFile(p, []byte(strings.Repeat("garbage ", 1000)), 0o600) }, fault.ErrForeign},
+		"foreign": {func(p string) error { return execFile(p, `CREATE TABLE t (x)`) }, fault.ErrForeign},
 		"newer": {func(p string) error {
 			return execFile(p, fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = 99`, applicationID))
-		}, ErrNewer},
-		"folder": {func(p string) error { return os.Mkdir(p, 0o700) }, ErrReadOnly},
+		}, fault.ErrNewer},
+		"folder": {func(p string) error { return os.Mkdir(p, 0o700) }, fault.ErrReadOnly},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(dir, name+"%20 ?.db")
@@ -327,7 +328,7 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := OpenReader(t.Context(), filepath.Join(dir, "none.db")); !errors.Is(err, ErrNotExist) {
+	if _, err := OpenReader(t.Context(), filepath.Join(dir, "none.db")); !errors.Is(err, fault.ErrNotExist) {
 		t.Errorf("OpenReader of nothing: %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // isOutcome is the condition that an event is an outcome, as the index of outcomes has it: written
@@ -46,5 +47,5 @@ func (r *Reader) UnlistedRuns(ctx context.Context) ([]event.RunID, error) {
 
 func (r *Reader) runs(ctx context.Context, query string) (runs []event.RunID, err error) {
 	err = r.db.SelectContext(ctx, &runs, query)
-	return runs, explain(err)
+	return runs, fault.Explain(err)
 }

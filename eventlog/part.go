@@ -9,6 +9,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -23,10 +24,10 @@ type missingError struct {
 }
 
 func (e *missingError) Error() string {
-	return fmt.Sprintf("%v: hashes of its tree are missing (level %d, from %d on)", ErrCorrupt, e.level, e.first)
+	return fmt.Sprintf("%v: hashes of its tree are missing (level %d, from %d on)", fault.ErrCorrupt, e.level, e.first)
 }
 
-func (e *missingError) Unwrap() error { return ErrCorrupt }
+func (e *missingError) Unwrap() error { return fault.ErrCorrupt }
 
 // ofPart is subtree where not all that it is made of is stored. Of a whole log that is
 // damage, which missing describes.
@@ -44,7 +45,7 @@ func (h hashes) ofPart(level int, n int64, missing error) (tlog.Hash, error) {
 	case first == from && a.Level == level:
 		return a.Hash, nil
 	case first <= from && from < end && a.Level >= level:
-		return tlog.Hash{}, fmt.Errorf("%w: events %d to %d are not in it, and what is known of them is no more than one hash", ErrPart, first+1, end)
+		return tlog.Hash{}, fmt.Errorf("%w: events %d to %d are not in it, and what is known of them is no more than one hash", fault.ErrPart, first+1, end)
 	case level == 0:
 		return tlog.Hash{}, missing
 	}
@@ -75,10 +76,10 @@ func (h hashes) absentAt(from int64) (a tree.Subtree, ok bool, err error) {
 		return a, false, nil
 	}
 	if err != nil {
-		return a, false, explain(err)
+		return a, false, fault.Explain(err)
 	}
 	if row.Seq < 1 || row.Level < 0 || row.Level > tree.MaxLevel || len(row.Hash) != tlog.HashSize {
-		return a, false, fmt.Errorf("%w: what it says of absent event %d cannot be", ErrCorrupt, row.Seq)
+		return a, false, fmt.Errorf("%w: what it says of absent event %d cannot be", fault.ErrCorrupt, row.Seq)
 	}
 	return tree.Subtree{Seq: event.Seq(row.Seq), Level: row.Level, Hash: tlog.Hash(row.Hash)}, true, nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"time"
+
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // pollTimeout is how long SQLite itself waits for the write lock. It looks more and more
@@ -28,7 +30,7 @@ func (w *batchWriter) patiently(ctx context.Context, do func() error) error {
 	var p patience
 	for {
 		err := do()
-		if err == nil || !errors.Is(explain(err), ErrBusy) {
+		if err == nil || !errors.Is(fault.Explain(err), fault.ErrBusy) {
 			return err
 		}
 		size, now := w.committed(ctx), time.Now()
@@ -36,7 +38,7 @@ func (w *batchWriter) patiently(ctx context.Context, do func() error) error {
 			p = patience{size, now.Add(w.patience()), int(w.patience() / pollTimeout)}
 		} else if p.left <= 0 && now.After(p.until) {
 			if hasNoLocks(filepath.Dir(w.path)) {
-				err = fmt.Errorf("%w: %v", ErrNoLocks, err)
+				err = fmt.Errorf("%w: %v", fault.ErrNoLocks, err)
 			}
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // A Proof shows that an event is on a log to somebody who has not got the log: the event, the
@@ -62,7 +63,7 @@ func (r *Reader) prove(ctx context.Context, seq event.Seq) (p Proof, err error) 
 		return p, err
 	}
 	if err := p.included(); err != nil { // the tree is another one than was signed
-		return p, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return p, fmt.Errorf("%w: %w", fault.ErrCorrupt, err)
 	}
 	return p, nil
 }
@@ -70,7 +71,7 @@ func (r *Reader) prove(ctx context.Context, seq event.Seq) (p Proof, err error) 
 // proven returns an event as it goes into a proof.
 func (r *Reader) proven(ctx context.Context, seq event.Seq) (e event.Event, err error) {
 	if seq < 1 {
-		return e, ErrNotExist
+		return e, fault.ErrNotExist
 	}
 	for e, err := range r.Events(ctx, event.Query{After: seq - 1, Until: seq}) {
 		if err == nil && e.Payload == nil {
@@ -78,7 +79,7 @@ func (r *Reader) proven(ctx context.Context, seq event.Seq) (e event.Event, err 
 		}
 		return e, err
 	}
-	return e, ErrNotExist
+	return e, fault.ErrNotExist
 }
 
 // whyWithheld says why an event has no payload.
@@ -86,7 +87,7 @@ func (r *Reader) whyWithheld(ctx context.Context, e *event.Event) (string, error
 	if r.version >= 2 {
 		var why []string
 		if err := r.db.SelectContext(ctx, &why, `SELECT why FROM withheld WHERE seq = ?`, int64(e.Seq)); err != nil {
-			return "", explain(err)
+			return "", fault.Explain(err)
 		}
 		if len(why) > 0 {
 			return why[0], nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // proofLog is a log of some events with a checkpoint after each tenth, and its keys.
@@ -71,7 +72,7 @@ func TestEveryEventIsProven(t *testing.T) {
 		}
 	}
 	for _, seq := range []event.Seq{0, -1, 301} {
-		if _, err := l.Prove(t.Context(), seq); !errors.Is(err, ErrNotExist) {
+		if _, err := l.Prove(t.Context(), seq); !errors.Is(err, fault.ErrNotExist) {
 			t.Errorf("event %d: %v", seq, err)
 		}
 	}
@@ -216,7 +217,7 @@ func TestProveFindsAnotherTree(t *testing.T) {
 	if err := execFile(l.Path(), drop+`UPDATE events SET leaf = zeroblob(32) WHERE seq = 290`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Prove(t.Context(), 300); !errors.Is(err, ErrCorrupt) {
+	if _, err := l.Prove(t.Context(), 300); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("%v", err)
 	}
 	if err := execFile(l.Path(), fmt.Sprintf(`UPDATE events SET leaf = x'%x' WHERE seq = 290`, leaf)); err != nil {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/folder"
 )
 
 // Pruning is the payload of log.pruned: which payloads are removed, who wanted it, and why.
@@ -79,7 +81,7 @@ func (r *Reader) selection(ctx context.Context, p Pruning) (s selection, err err
 		SELECT count(*), coalesce(sum(payload_len), 0), coalesce(min(seq), 0), coalesce(max(seq), 0)
 		FROM events
 		WHERE `+where, args...).Scan(&s.events, &s.bytes, &s.first, &s.last)
-	return s, explain(err)
+	return s, fault.Explain(err)
 }
 
 // Prunable returns how many payloads Prune would remove now, and their lengths together. It
@@ -95,7 +97,7 @@ func (r *Reader) Preceding(ctx context.Context, t time.Time) (event.Seq, error) 
 	var last event.Seq
 	err := r.db.GetContext(ctx, &last, `
 		SELECT coalesce((SELECT min(seq) - 1 FROM events WHERE ts >= ?), (SELECT max(seq) FROM events), 0)`, t.UnixNano())
-	return last, explain(err)
+	return last, fault.Explain(err)
 }
 
 // Removal is what Prune did.
@@ -133,7 +135,7 @@ func (l *Log) Prune(ctx context.Context, p Pruning) (done Removal, err error) {
 		return done, err
 	}
 	done.Resumed = said
-	if err := roomFor(done.Before-s.bytes, filepath.Dir(l.path), FreeSpace); err != nil {
+	if err := roomFor(done.Before-s.bytes, filepath.Dir(l.path), folder.FreeSpace); err != nil {
 		return done, err
 	}
 	if !said {
@@ -148,7 +150,7 @@ func (l *Log) Prune(ctx context.Context, p Pruning) (done Removal, err error) {
 	case l.prune <- pruneJob{ctx, p, s, result}:
 		err = <-result
 	case <-l.done:
-		err = ErrClosed
+		err = fault.ErrClosed
 	}
 	done.After = l.size()
 	if err == nil {
@@ -212,7 +214,7 @@ func roomFor(size int64, dir string, free func(string) (uint64, error)) error {
 		there, err := free(need.dir)
 		if err == nil && there < uint64(need.bytes) {
 			return fmt.Errorf("eventlog: prune: %w: shrinking the log takes %d bytes in %s, and %d are free",
-				ErrFull, need.bytes, need.dir, there)
+				fault.ErrFull, need.bytes, need.dir, there)
 		}
 	}
 	return nil

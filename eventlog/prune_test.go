@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -51,7 +52,7 @@ func pruneLog(t *testing.T) (*Log, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := l.Close(); err != nil && !errors.Is(err, ErrClosed) {
+		if err := l.Close(); err != nil && !errors.Is(err, fault.ErrClosed) {
 			t.Error(err)
 		}
 	})
@@ -254,7 +255,7 @@ func TestPruneFails(t *testing.T) {
 		err   error
 		dead  bool
 	}{
-		{"remove", ErrFull, false}, {"removed", ErrBusy, false}, {"vacuumed", ErrBusy, false}, {"remove", ErrIO, true}, {"vacuumed", ErrIO, true},
+		{"remove", fault.ErrFull, false}, {"removed", fault.ErrBusy, false}, {"vacuumed", fault.ErrBusy, false}, {"remove", fault.ErrIO, true}, {"vacuumed", fault.ErrIO, true},
 	} {
 		l, path := pruneLog(t)
 		if err := l.Close(); err != nil {
@@ -324,7 +325,7 @@ func TestPruneWaitsForReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := Pruning{Until: 13}
-	if _, err := l.Prune(t.Context(), p); !errors.Is(err, ErrBusy) || l.Err() != nil {
+	if _, err := l.Prune(t.Context(), p); !errors.Is(err, fault.ErrBusy) || l.Err() != nil {
 		t.Errorf("got %v while somebody reads; the log: %v", err, l.Err())
 	}
 	do(`ROLLBACK`)
@@ -387,7 +388,7 @@ func TestPreceding(t *testing.T) {
 
 func TestRoomFor(t *testing.T) {
 	free := func(n uint64) func(string) (uint64, error) { return func(string) (uint64, error) { return n, nil } }
-	if err := roomFor(10<<20, "/", free(20<<20)); !errors.Is(err, ErrFull) {
+	if err := roomFor(10<<20, "/", free(20<<20)); !errors.Is(err, fault.ErrFull) {
 		t.Errorf("got %v", err)
 	}
 	if err := roomFor(10<<20, "/", free(22<<20)); err != nil {

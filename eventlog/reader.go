@@ -16,6 +16,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/folder"
 )
 
 // Reader reads the committed part of a log. Its methods may be called from several
@@ -36,7 +38,7 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkPlaces(path); err != nil {
+	if err := folder.CheckDatabase(path); err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(path); err != nil {
@@ -44,7 +46,7 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	}
 	_, _ = syncLeftover(path+"-wal", os.O_RDONLY) // where that is not allowed, nothing else is to be had
 	r, err := openReader(ctx, path, false)
-	if errors.Is(err, ErrReadOnly) {
+	if errors.Is(err, fault.ErrReadOnly) {
 		// SQLite needs a -shm file beside a WAL database, and could not make one.
 		if fi, werr := os.Stat(path + "-wal"); errors.Is(werr, fs.ErrNotExist) || werr == nil && fi.Size() == 0 {
 			r, err = openReader(ctx, path, true)
@@ -77,12 +79,12 @@ func openReader(ctx context.Context, path string, immutable bool) (*Reader, erro
 func emptyOrForeign(ctx context.Context, db *sqlx.DB) error {
 	var tables int
 	if err := db.GetContext(ctx, &tables, `SELECT count(*) FROM sqlite_schema`); err != nil {
-		return explain(err)
+		return fault.Explain(err)
 	}
 	if tables == 0 {
-		return fmt.Errorf("the file is empty: %w", ErrNotExist)
+		return fmt.Errorf("the file is empty: %w", fault.ErrNotExist)
 	}
-	return ErrForeign
+	return fault.ErrForeign
 }
 
 // Close releases the file. A Log is closed by its own Close.
@@ -121,7 +123,7 @@ func (r *Reader) FindRuns(ctx context.Context, part string) ([]event.RunID, erro
 			FROM open_runs
 		)
 		WHERE substr(run_id, 1, length(?1)) = ?1 OR substr(run_id, -length(?1)) = ?1 OR substr(run_id, -8, length(?1)) = ?1`, part)
-	return runs, explain(err)
+	return runs, fault.Explain(err)
 }
 
 // where returns the condition of q and its arguments.
@@ -231,7 +233,7 @@ func (r *Reader) narrow(ctx context.Context, q *event.Query) error {
 		FROM events
 		WHERE run_id = ? AND class = 'fact'`, string(q.Run), string(q.Run)).Scan(&first, &last, &over)
 	if err != nil || first == nil {
-		return explain(err)
+		return fault.Explain(err)
 	}
 	q.After = max(q.After, event.Seq(*first-1))
 	if over && (q.Until == 0 || q.Until > event.Seq(*last)) {
@@ -255,7 +257,7 @@ func (r *Reader) fetch(ctx context.Context, q event.Query, limit int) (events []
 		ORDER BY seq `+order+`
 		LIMIT ?`, append(args, limit)...)
 	if err != nil {
-		return nil, false, explain(err)
+		return nil, false, fault.Explain(err)
 	}
 	defer func() { _ = rows.Close() }() // rows.Err below tells
 	for size := 0; size < chunkBytes && rows.Next(); {
@@ -269,7 +271,7 @@ func (r *Reader) fetch(ctx context.Context, q event.Query, limit int) (events []
 	}
 	more = more || len(events) == limit
 	if err := rows.Err(); err != nil {
-		return nil, false, explain(err)
+		return nil, false, fault.Explain(err)
 	}
 	return events, more, r.fillWithheld(ctx, events)
 }
@@ -297,7 +299,7 @@ func (r *Reader) fillWithheld(ctx context.Context, events []event.Event) error {
 		FROM withheld
 		WHERE seq BETWEEN ? AND ?`, int64(min(first, last)), int64(max(first, last)))
 	if err != nil {
-		return explain(err)
+		return fault.Explain(err)
 	}
 	why := map[event.Seq]string{}
 	for _, row := range rows {
@@ -318,13 +320,13 @@ func scanEvent(rows *sqlx.Rows) (e event.Event, err error) {
 		&e.Session, &e.Conversation, &e.Run, &e.Trace, &e.Interaction, &e.Input,
 		&e.PayloadLen, &sum, &leaf, &e.Payload)
 	if err != nil { // a column of another type than the schema's
-		return e, fmt.Errorf("%w: event %d: %w", ErrCorrupt, e.Seq, explain(err))
+		return e, fmt.Errorf("%w: event %d: %w", fault.ErrCorrupt, e.Seq, fault.Explain(err))
 	}
 	if e.Seq < 1 {
-		return e, fmt.Errorf("%w: an event with the impossible number %d", ErrCorrupt, e.Seq)
+		return e, fmt.Errorf("%w: an event with the impossible number %d", fault.ErrCorrupt, e.Seq)
 	}
 	if len(sum) != sha256.Size || len(leaf) != tlog.HashSize {
-		return e, fmt.Errorf("%w: event %d: a hash of the wrong length", ErrCorrupt, e.Seq)
+		return e, fmt.Errorf("%w: event %d: a hash of the wrong length", fault.ErrCorrupt, e.Seq)
 	}
 	if e.Payload == nil && e.PayloadLen == 0 {
 		e.Payload = []byte{} // the driver does not tell an empty blob from NULL
@@ -339,7 +341,7 @@ func scanEvent(rows *sqlx.Rows) (e event.Event, err error) {
 func (r *Reader) Count(ctx context.Context, q event.Query) (n int, err error) {
 	condition, args := where(q)
 	err = r.db.GetContext(ctx, &n, `SELECT count(*) FROM events `+condition, args...)
-	return n, explain(err)
+	return n, fault.Explain(err)
 }
 
 // Last returns the newest event that q selects; ok is false if there is none.

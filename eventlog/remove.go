@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // pruneJob asks the writer to remove payloads; log.pruned is on disk.
@@ -29,8 +30,8 @@ func (l *Log) remove(w *batchWriter, job pruneJob) error {
 	if err == nil || errors.Is(err, job.ctx.Err()) {
 		return err
 	}
-	err = fmt.Errorf("eventlog: prune: %w", explain(err))
-	if !errors.Is(err, ErrBusy) && !errors.Is(err, ErrFull) {
+	err = fmt.Errorf("eventlog: prune: %w", fault.Explain(err))
+	if !errors.Is(err, fault.ErrBusy) && !errors.Is(err, fault.ErrFull) {
 		// A disk that fails, a file that is gone: what is on it is not known any more.
 		err = &WriteError{Op: "prune", Err: err}
 		for _, answer := range l.finish(nil, evidence.Checkpoint{}, err) {
@@ -100,7 +101,7 @@ func (w *batchWriter) emptyWAL(ctx context.Context) (err error) {
 		return err
 	}
 	if busy != 0 {
-		return fmt.Errorf("%w: it reads what is to be removed", ErrBusy)
+		return fmt.Errorf("%w: it reads what is to be removed", fault.ErrBusy)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -84,7 +85,7 @@ func newScanner(v *verification) (s *scanner, err error) {
 	prepare := func(to **sqlite.Stmt, table, query string) {
 		if err == nil && !v.lacks[table] {
 			*to, _, err = s.conn.PrepareTransient(query)
-			err = explain(err)
+			err = fault.Explain(err)
 		}
 	}
 	prepare(&s.rows, "events", `SELECT `+columns+` FROM events WHERE seq >= ? AND seq <= ? ORDER BY seq`)
@@ -111,7 +112,7 @@ func (s *scanner) close() error {
 func connect(r *Reader) (*sqlite.Conn, error) {
 	conn, err := sqlite.OpenConn(readerDSN(r.path, r.immutable), sqlite.OpenReadOnly|sqlite.OpenURI)
 	if err != nil {
-		return nil, explain(err)
+		return nil, fault.Explain(err)
 	}
 	conn.SetBusyTimeout(busyTimeout)
 	for _, pragma := range []string{
@@ -130,7 +131,7 @@ func connect(r *Reader) (*sqlite.Conn, error) {
 func query(conn *sqlite.Conn, text string, each func(*sqlite.Stmt) error, args ...int64) error {
 	stmt, _, err := conn.PrepareTransient(text)
 	if err != nil {
-		return explain(err)
+		return fault.Explain(err)
 	}
 	defer func() { _ = stmt.Finalize() }() // what went wrong was told by eachRow
 	return eachRow(stmt, each, args...)
@@ -143,10 +144,10 @@ func eachRow(stmt *sqlite.Stmt, each func(*sqlite.Stmt) error, args ...int64) er
 	for {
 		more, err := stmt.Step()
 		if err != nil {
-			return explain(err)
+			return fault.Explain(err)
 		}
 		if !more {
-			return explain(stmt.Reset())
+			return fault.Explain(stmt.Reset())
 		}
 		if each == nil {
 			continue
@@ -185,14 +186,14 @@ func (s *scanner) scan(b *block) error {
 		return nil
 	}
 	err := eachRow(s.rows, each, b.first, b.last)
-	if err == nil || !isBroken(err) {
+	if err == nil || !fault.IsBroken(err) {
 		return err
 	}
 	b.why = err
 	for next = max(next, b.first); next <= b.last; {
 		at := next
 		if err := eachRow(s.rows, each, at, at); err != nil {
-			if !isBroken(err) {
+			if !fault.IsBroken(err) {
 				return err
 			}
 			b.unread = append(b.unread, at)
@@ -362,7 +363,7 @@ func (s *scanner) stored(b *block) error {
 		}
 		return nil
 	}, tree.NodeHeight, first, end)
-	if isBroken(err) {
+	if fault.IsBroken(err) {
 		return nil // they are found missing
 	}
 	return err

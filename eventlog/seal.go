@@ -15,6 +15,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -34,10 +35,7 @@ type seal struct {
 const keptElsewhere = "the checkpoint kept elsewhere"
 
 // errEndless ends the reading of a file that is so broken that it would not end.
-var errEndless = fmt.Errorf("%w: events come over and over", ErrCorrupt)
-
-// isBroken reports whether an error is of a file that is damaged there.
-func isBroken(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrForeign) }
+var errEndless = fmt.Errorf("%w: events come over and over", fault.ErrCorrupt)
 
 // open finds out what there is to verify.
 func (v *verification) open(ctx context.Context, anchors []Anchor) (err error) {
@@ -53,7 +51,7 @@ func (v *verification) open(ctx context.Context, anchors []Anchor) (err error) {
 		return err
 	}
 	v.origin, err = v.reader.Origin(ctx)
-	if err != nil && !isBroken(err) && !errors.Is(err, evidence.ErrCheckpoint) && len(v.lacks) == 0 {
+	if err != nil && !fault.IsBroken(err) && !errors.Is(err, evidence.ErrCheckpoint) && len(v.lacks) == 0 {
 		return err
 	}
 	if err := v.remember(ctx); err != nil {
@@ -109,7 +107,7 @@ func (v *verification) tables(ctx context.Context) error {
 		})
 	}
 	faults, err := v.reader.CheckSchema(ctx)
-	if err != nil && !isBroken(err) {
+	if err != nil && !fault.IsBroken(err) {
 		return err
 	}
 	for _, f := range faults {
@@ -144,11 +142,11 @@ func (v *verification) measure() (err error) {
 	if err != nil || v.reader.version < 2 {
 		return err
 	}
-	if err := v.measureNotes(); err != nil && !isBroken(err) {
+	if err := v.measureNotes(); err != nil && !fault.IsBroken(err) {
 		return err
 	}
 	if !v.lacks["open_runs"] && !v.lacks["withheld"] {
-		if err := v.derived(); isBroken(err) {
+		if err := v.derived(); fault.IsBroken(err) {
 			v.find(0, DamageUnreadable, "the list of open runs: %v", err)
 		} else if err != nil {
 			return err
@@ -252,7 +250,7 @@ func (v *verification) sealed(s *scanner, b *block) error {
 			b.seals = append(b.seals, v.storedSeal(stmt))
 			return nil
 		}, b.first, b.last)
-		if err != nil && !isBroken(err) {
+		if err != nil && !fault.IsBroken(err) {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -91,7 +92,7 @@ func (v *verification) run(whole context.Context) error {
 				b.done <- struct{}{}
 			}
 			if err := s.close(); err != nil {
-				cancel(explain(err))
+				cancel(fault.Explain(err))
 			}
 		})
 	}
@@ -132,7 +133,7 @@ func (v *verification) run(whole context.Context) error {
 func (v *verification) dispatch(ctx context.Context, free <-chan *block, work, order chan<- *block) error {
 	next, _, err := v.conn.PrepareTransient(`SELECT seq FROM events WHERE seq >= ? ORDER BY seq LIMIT 1`)
 	if err != nil {
-		return explain(err)
+		return fault.Explain(err)
 	}
 	defer func() { _ = next.Finalize() }() // what went wrong was told by eachRow
 	for first := int64(1); first <= v.size; {
@@ -140,7 +141,7 @@ func (v *verification) dispatch(ctx context.Context, free <-chan *block, work, o
 		there := v.size + 1
 		err := eachRow(next, func(stmt *sqlite.Stmt) error { there = stmt.ColumnInt64(0); return nil }, first)
 		switch {
-		case isBroken(err):
+		case fault.IsBroken(err):
 		case err != nil:
 			return err
 		case there > last:
@@ -172,7 +173,7 @@ func (v *verification) close() error {
 	if v.conn == nil {
 		return nil
 	}
-	return explain(v.conn.Close())
+	return fault.Explain(v.conn.Close())
 }
 
 // take verifies what a block says about the log as a whole.

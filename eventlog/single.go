@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -39,7 +40,7 @@ func (w *batchWriter) single(batch []entry) *event.Event {
 func (w *batchWriter) trySingle(ctx context.Context, e *event.Event) (done bool, err error) {
 	for _, point := range []string{"begin", "insert", "commit"} {
 		if err := w.failpoint(point); err != nil {
-			return false, &WriteError{Op: point, Err: explain(err)}
+			return false, &WriteError{Op: point, Err: fault.Explain(err)}
 		}
 	}
 	e.Seq = event.Seq(w.tree.Size + 1)
@@ -50,7 +51,7 @@ func (w *batchWriter) trySingle(ctx context.Context, e *event.Event) (done bool,
 	case err == nil:
 	case w.files.touched != nil:
 		return false, w.commitError(err)
-	case isConstraint(err):
+	case fault.IsConstraint(err):
 		e.Seq = 0
 		return false, nil
 	default:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // Damage is a kind of damage.
@@ -137,12 +138,12 @@ func (r *Reader) Verify(ctx context.Context, opt VerifyOptions) (Report, error) 
 	if err != nil {
 		cancel()
 	}
-	if broken := <-whole; isBroken(broken) {
+	if broken := <-whole; fault.IsBroken(broken) {
 		v.find(0, DamageUnreadable, "%v", broken)
 	} else if err == nil {
 		err = broken
 	}
-	if err = errors.Join(err, v.close()); errors.Is(err, ErrCorrupt) {
+	if err = errors.Join(err, v.close()); errors.Is(err, fault.ErrCorrupt) {
 		v.find(0, DamageUnreadable, "%v", err)
 		err = nil
 	}

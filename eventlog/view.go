@@ -10,6 +10,8 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/folder"
 )
 
 // Projection defines a view: a function from facts to tables. The same facts in the
@@ -52,7 +54,7 @@ var errStale = errors.New("the view is stale")
 // The caller must Close it, before the log.
 func OpenView(ctx context.Context, r *Reader, path string, def Projection) (*View, error) {
 	v, err := openView(ctx, r, path, def)
-	if errors.Is(err, errStale) || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrForeign) {
+	if errors.Is(err, errStale) || errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrForeign) {
 		if rerr := RemoveView(path); rerr != nil {
 			return nil, fmt.Errorf("eventlog: rebuild view %s: %w", def.Name, rerr)
 		}
@@ -66,11 +68,11 @@ func OpenView(ctx context.Context, r *Reader, path string, def Projection) (*Vie
 
 // RemoveView deletes the files of a view, if there are any. The next OpenView makes them anew.
 func RemoveView(path string) error {
-	if err := checkPlaces(path); err != nil {
+	if err := folder.CheckDatabase(path); err != nil {
 		return err
 	}
 	for _, suffix := range []string{"-wal", "-shm", "-journal", ""} {
-		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, ErrNotExist) {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fault.ErrNotExist) {
 			return err
 		}
 	}
@@ -82,7 +84,7 @@ func openView(ctx context.Context, r *Reader, path string, def Projection) (*Vie
 	if err != nil {
 		return nil, err
 	}
-	if err := checkPlaces(path); err != nil {
+	if err := folder.CheckDatabase(path); err != nil {
 		return nil, err
 	}
 	if _, err := makeFile(path); err != nil {
@@ -97,7 +99,7 @@ func openView(ctx context.Context, r *Reader, path string, def Projection) (*Vie
 	v := &View{db: db, reader: r, def: def}
 	if err := v.CatchUp(ctx); err != nil {
 		_ = db.Close() // the error that matters is the first
-		return nil, explain(err)
+		return nil, fault.Explain(err)
 	}
 	return v, nil
 }

@@ -11,7 +11,7 @@ import (
 
 // Recorded returns the result of the input with this id as the log has it. ok is false if
 // no call was ever made for it; the error is ErrInputRunning while one is under way, and wraps
-// eventlog.ErrCorrupt where the log is of two minds about it.
+// fault.ErrCorrupt where the log is of two minds about it.
 func (r *Runner) Recorded(ctx context.Context, id event.InputID) (res Result, ok bool, err error) {
 	intent, ok, err := r.log.Intent(ctx, id)
 	if err != nil || !ok {

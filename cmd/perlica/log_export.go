@@ -19,6 +19,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/kernel/fact"
 )
@@ -123,7 +124,7 @@ func (a *app) logExport(ctx context.Context, log *eventlog.Reader, p *place, f e
 		return err
 	})
 	done()
-	if errors.Is(err, eventlog.ErrCorrupt) {
+	if errors.Is(err, fault.ErrCorrupt) {
 		return withHint(err, "'perlica log verify' says what is wrong; a log that is damaged is not exported")
 	}
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/kernel"
 )
 
@@ -139,9 +140,9 @@ func pruneErr(err error) error {
 		return withHint(err, "nothing was removed: wait until no run of this context is under way, then try again")
 	case errors.Is(err, kernel.ErrPruning):
 		return withHint(err, "another process does it; wait for it")
-	case errors.Is(err, eventlog.ErrBusy):
+	case errors.Is(err, fault.ErrBusy):
 		return withHint(err, "another process uses the log, a reader or a database browser; end it, then run the same command again: it goes on where this one ended")
-	case errors.Is(err, eventlog.ErrFull):
+	case errors.Is(err, fault.ErrFull):
 		return withHint(err, "make room on the disk, then run the same command again: it goes on where this one ended")
 	}
 	return err

@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -163,7 +164,7 @@ func (a *app) openSearch(ctx context.Context, log *eventlog.Reader, p *place) (*
 	if err == nil && used != paths.Search {
 		a.note("the index cannot be written beside the log, so each search makes it anew; make the folder writable to keep it")
 	}
-	if errors.Is(err, eventlog.ErrBusy) {
+	if errors.Is(err, fault.ErrBusy) {
 		err = withHint(err, "another search is making the index; try again when it is done")
 	}
 	return s, remove, err

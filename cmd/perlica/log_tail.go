@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // followPoll is how often a log that is not there yet is looked for.
@@ -167,7 +168,7 @@ func (o *eventWriter) follow(ctx context.Context, log *eventlog.Reader, changes 
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return withHint(eventlog.ErrMoved, "'perlica log tail -f' follows what is in its place now")
+		return withHint(fault.ErrMoved, "'perlica log tail -f' follows what is in its place now")
 	}
 	return err
 }

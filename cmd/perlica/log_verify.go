@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -122,7 +123,7 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 	}
 	log, file, err := a.logToVerify(ctx, args)
 	v.File = file
-	if errors.Is(err, eventlog.ErrCorrupt) {
+	if errors.Is(err, fault.ErrCorrupt) {
 		v.unreadable(err)
 		return v, nil
 	}
@@ -147,7 +148,7 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 	v.required = opt.RequireSignature
 	rep, err := a.verifyWithProgress(ctx, log, opt)
 	switch {
-	case errors.Is(err, eventlog.ErrCorrupt):
+	case errors.Is(err, fault.ErrCorrupt):
 		v.unreadable(err)
 		return v, nil
 	case errors.Is(err, eventlog.ErrOtherLog):
@@ -245,7 +246,7 @@ func (a *app) logToVerify(ctx context.Context, args []string) (*eventlog.Reader,
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			err = noLogAtError{args[0]}
-		case errors.Is(err, eventlog.ErrForeign):
+		case errors.Is(err, fault.ErrForeign):
 			err = withHint(err, "a file of 'perlica log prove' is checked with --proof, a checkpoint with --since; of a file of 'perlica log export' 'perlica log import' makes a log")
 		}
 		return log, args[0], mayNotRead(err, args[0])

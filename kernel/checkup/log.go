@@ -13,6 +13,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/kernel"
 )
 
@@ -90,7 +91,7 @@ func (e *examination) openLog() {
 		e.log, e.size = log, info.Size()
 		events, _, err = log.Head(e.ctx)
 	}
-	if anchored > events && (err == nil || errors.Is(err, eventlog.ErrNotExist)) {
+	if anchored > events && (err == nil || errors.Is(err, fault.ErrNotExist)) {
 		e.fail(lost, "the log ends at event %s, and its anchor covers %s", humanize.Comma(events), humanize.Comma(anchored))
 		return
 	}
@@ -104,13 +105,13 @@ func (e *examination) openLog() {
 // logHint says what to do about a log that cannot be read.
 func logHint(err error) string {
 	switch {
-	case errors.Is(err, eventlog.ErrNewer):
+	case errors.Is(err, fault.ErrNewer):
 		return "use the newer version of Perlica that wrote it, or --context NAME for another log"
-	case errors.Is(err, eventlog.ErrBusy):
+	case errors.Is(err, fault.ErrBusy):
 		return "another program has locked it; end that program"
-	case errors.Is(err, eventlog.ErrReadOnly), errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fault.ErrReadOnly), errors.Is(err, fs.ErrPermission):
 		return "make the file and its folder readable and writable"
-	case errors.Is(err, eventlog.ErrNotExist):
+	case errors.Is(err, fault.ErrNotExist):
 		return "the next run begins a new log in it"
 	}
 	return "no run can start with it: to start a new log, move it and the .anchor beside it away, and keep them"
@@ -253,7 +254,7 @@ func (e *examination) views() {
 		switch {
 		case err == nil:
 			seen++
-		case errors.Is(err, eventlog.ErrCorrupt):
+		case errors.Is(err, fault.ErrCorrupt):
 			e.warn("nothing is lost: its next use builds it anew from the log", "%s: %v", path, err)
 		default:
 			e.fail("delete it: it comes back from the log", "%s: %v", path, err)

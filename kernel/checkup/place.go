@@ -10,6 +10,8 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/eventlog/trail"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
@@ -108,7 +110,7 @@ func (e *examination) diskSpace() {
 	if !e.usable {
 		return
 	}
-	free, err := eventlog.FreeSpace(e.nearest())
+	free, err := folder.FreeSpace(e.nearest())
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 		e.ok("not known on this system")
@@ -132,11 +134,11 @@ func (e *examination) logWritable() {
 	switch {
 	case err == nil:
 		e.ok("a log can be written in %s", dir)
-	case errors.Is(err, eventlog.ErrFull), e.isFull(dir):
+	case errors.Is(err, fault.ErrFull), e.isFull(dir):
 		e.fail("free some space", "the disk is full: %v", err)
 	case errors.As(err, &setting):
 		e.fail("this build's SQLite does not do what it is told: use another build of Perlica", "%v", err)
-	case errors.Is(err, eventlog.ErrReadOnly), errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fault.ErrReadOnly), errors.Is(err, fs.ErrPermission):
 		e.fail("make the folder writable, or run in another one", "%s cannot be written: %v", dir, err)
 	default:
 		e.fail("a log needs a local disk with working locks; --context does not help here, another folder may", "no log can be written in %s: %v", dir, err)
@@ -148,7 +150,7 @@ func (e *examination) logWritable() {
 
 // isFull reports whether a fault in dir is for want of space, whatever SQLite calls it.
 func (e *examination) isFull(dir string) bool {
-	free, err := eventlog.FreeSpace(dir)
+	free, err := folder.FreeSpace(dir)
 	return err == nil && free < fullSpace
 }
 

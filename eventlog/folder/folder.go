@@ -1,4 +1,9 @@
-package eventlog
+// Package folder is about the folder that a log lies in: what may lie there in the place of a
+// file, room for what is not finished, and how much space there is.
+//
+// It promises that nothing is opened where a cloned project could have put a link, a pipe or a
+// device. It opens no log.
+package folder
 
 import (
 	"errors"
@@ -13,17 +18,17 @@ import (
 // it, and a link there leads to files of the user's that are nobody else's business.
 const projectFolder = ".perlica_config"
 
-// A PlaceError says that a link, a pipe or a device lies in the place of a file.
-type PlaceError struct{ Path, What string }
+// Error says that a link, a pipe or a device lies in the place of a file.
+type Error struct{ Path, What string }
 
-func (e *PlaceError) Error() string {
+func (e *Error) Error() string {
 	return fmt.Sprintf("eventlog: %s is %s, not a file of its own", e.Path, e.What)
 }
 
-// CheckPlace returns a *PlaceError unless a file of its own lies at path, or nothing: no pipe, whose
+// Check returns an *Error unless a file of its own lies at path, or nothing: no pipe, whose
 // reader would wait for ever, no device and, below a project's folder, no link, nor is a folder on
 // the way there one.
-func CheckPlace(path string) error {
+func Check(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return err
@@ -35,11 +40,11 @@ func CheckPlace(path string) error {
 				continue
 			}
 			if fi, err := os.Lstat(path[:from+i]); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-				return &PlaceError{path[:from+i], "a link"}
+				return &Error{path[:from+i], "a link"}
 			}
 		}
 		if fi, err := os.Lstat(path); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-			return &PlaceError{path, "a link"}
+			return &Error{path, "a link"}
 		}
 	}
 	fi, err := os.Stat(path)
@@ -58,13 +63,13 @@ func CheckPlace(path string) error {
 	case mode&fs.ModeDevice != 0:
 		what = "a device"
 	}
-	return &PlaceError{path, what}
+	return &Error{path, what}
 }
 
-// checkPlaces is CheckPlace for a database and what SQLite opens beside it.
-func checkPlaces(path string) error {
+// CheckDatabase is CheckPlace for a database and what SQLite opens beside it.
+func CheckDatabase(path string) error {
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
-		if err := CheckPlace(path + suffix); err != nil {
+		if err := Check(path + suffix); err != nil {
 			return err
 		}
 	}

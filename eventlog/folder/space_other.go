@@ -1,6 +1,6 @@
 //go:build !linux && !darwin && !freebsd && !dragonfly && !windows
 
-package eventlog
+package folder
 
 import "errors"
 

@@ -1,4 +1,4 @@
-package eventlog
+package folder
 
 import "golang.org/x/sys/windows"
 

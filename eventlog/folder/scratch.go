@@ -1,4 +1,4 @@
-package eventlog
+package folder
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ type Scratch struct {
 }
 
 const (
-	scratchPrefix = ".perlica-unfinished-"
+	ScratchPrefix = ".perlica-unfinished-"
 	scratchLock   = "lock"
 )
 
@@ -25,7 +25,7 @@ const (
 func NewScratch(dir string) (*Scratch, error) {
 	sweepScratch(dir)
 	for {
-		own, err := os.MkdirTemp(dir, scratchPrefix)
+		own, err := os.MkdirTemp(dir, ScratchPrefix)
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +61,7 @@ func (s *Scratch) Close() error {
 func sweepScratch(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		if !e.IsDir() || !strings.HasPrefix(e.Name(), scratchPrefix) {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), ScratchPrefix) {
 			continue
 		}
 		name := filepath.Join(dir, e.Name())

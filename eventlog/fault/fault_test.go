@@ -1,4 +1,4 @@
-package eventlog
+package fault
 
 import (
 	"errors"
@@ -25,7 +25,7 @@ func TestWhatSQLiteSaid(t *testing.T) {
 		{sqlite3.SQLITE_READONLY_CANTINIT, ErrReadOnly, "cannot be written"},
 		{sqlite3.SQLITE_BUSY, ErrBusy, "another process has locked"},
 	} {
-		err := explain(direct.ResultCode(tc.code).ToError())
+		err := Explain(direct.ResultCode(tc.code).ToError())
 		if !errors.Is(err, tc.is) || !strings.Contains(err.Error(), tc.words) {
 			t.Errorf("code %d: %v", tc.code, err)
 		}

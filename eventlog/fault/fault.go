@@ -1,4 +1,8 @@
-package eventlog
+// Package fault is what can go wrong with the file of a log, each fault with an error of its own.
+//
+// It promises that an error of SQLite or of the system, whichever way it came, wraps the fault that
+// it stands for. It repairs nothing.
+package fault
 
 import (
 	"context"
@@ -11,11 +15,9 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 	direct "zombiezen.com/go/sqlite"
-
-	"github.com/perlica/perlica/eventlog/event"
 )
 
-// What can be wrong with a log. Errors of this package wrap one of them where it
+// What can be wrong with a log. Errors of eventlog and the packages below it wrap one of them where it
 // applies; test with errors.Is.
 var (
 	ErrClosed   = errors.New("the event log is closed")
@@ -33,48 +35,6 @@ var (
 	ErrNotExist = fs.ErrNotExist
 )
 
-// A ConflictError says that the log already holds what may be there only once: an
-// intent for the same input, an outcome of the same run, an answer to the same
-// question. Nothing of the call that got it was written; the log lives on.
-type ConflictError struct{ Type event.Type }
-
-func (e *ConflictError) Error() string {
-	return fmt.Sprintf("eventlog: there is already one %s", e.Type)
-}
-
-// A WriteError says that the log could not be written. The Log that returned it is
-// dead: every later call fails with the same error.
-type WriteError struct {
-	Op string // what was being done: "begin", "insert", "commit"
-	// Unknown is set if the commit itself failed: the events may be on disk or not,
-	// and only reopening the log tells.
-	Unknown bool
-	Err     error
-}
-
-func (e *WriteError) Error() string {
-	msg := "eventlog: " + e.Op + ": " + e.Err.Error()
-	if e.Unknown {
-		msg += " (the last events may or may not have been written)"
-	}
-	return msg
-}
-
-func (e *WriteError) Unwrap() error { return e.Err }
-
-// A LinkedError says that the file of a log has several names. SQLite keeps a write-ahead log for
-// each name: who writes by the one loses what was written by the other. Nothing is written.
-type LinkedError struct{ Path string }
-
-func (e *LinkedError) Error() string {
-	return "eventlog: " + e.Path + " has more than one name (hard links), by each of which others could write to it"
-}
-
-// Hint is the command that makes the file one of its own again.
-func (e *LinkedError) Hint() string {
-	return fmt.Sprintf("end what has it open, then make a copy of it this log's file: cp -p '%[1]s' '%[1]s.copy' && mv '%[1]s.copy' '%[1]s'", e.Path)
-}
-
 // errIndex says that the index beside the write-ahead log could not be made larger. SQLite does not
 // say why; most often the disk is full, for which it counts.
 type errIndex struct{}
@@ -84,8 +44,8 @@ func (errIndex) Error() string {
 }
 func (errIndex) Is(target error) bool { return target == ErrFull }
 
-// explain puts the sentinel that names the fault in front of an error of SQLite.
-func explain(err error) error {
+// Explain puts the sentinel that names the fault in front of an error of SQLite.
+func Explain(err error) error {
 	code := codeOf(err)
 	if code == 0 {
 		return err
@@ -131,8 +91,8 @@ func codeOf(err error) int {
 	return int(direct.ErrCode(err))
 }
 
-// isConstraint reports whether err is a violated constraint of the schema.
-func isConstraint(err error) bool {
+// IsConstraint reports whether err is a violated constraint of the schema.
+func IsConstraint(err error) bool {
 	var se *sqlite.Error
 	return errors.As(err, &se) && se.Code()&0xff == sqlite3.SQLITE_CONSTRAINT
 }
@@ -144,20 +104,23 @@ func tooManyOpen() bool {
 	if err == nil {
 		_ = f.Close() // nothing was written
 	}
-	return isManyOpen(err)
+	return IsManyOpen(err)
 }
 
-func isManyOpen(err error) bool {
+func IsManyOpen(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// isNoSpace reports whether a file operation failed for want of space.
-func isNoSpace(err error) bool {
+// IsNoSpace reports whether a file operation failed for want of space.
+func IsNoSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EFBIG)
 }
 
-// isScan reports whether err is none of SQLite's: the value is of another type than the schema's.
-func isScan(err error) bool {
+// IsScan reports whether err is none of SQLite's: the value is of another type than the schema's.
+func IsScan(err error) bool {
 	var se *sqlite.Error
 	return !errors.As(err, &se) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
+
+// IsBroken reports whether an error is of a file that is damaged there.
+func IsBroken(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrForeign) }

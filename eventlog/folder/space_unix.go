@@ -1,6 +1,6 @@
 //go:build linux || darwin || freebsd || dragonfly
 
-package eventlog
+package folder
 
 import "golang.org/x/sys/unix"
 
