@@ -25,7 +25,8 @@ const module = "github.com/perlica/perlica"
 // mayImport is the house: imports point downwards only, and a folder that is not listed
 // here does not exist. Tests obey the same table.
 var mayImport = map[string][]string{
-	"eventlog":             {"eventlog/durable", "eventlog/event", "eventlog/evidence", "eventlog/strict", "eventlog/tree", "eventlog/fault", "eventlog/folder"},
+	"eventlog":             {"eventlog/durable", "eventlog/event", "eventlog/evidence", "eventlog/strict", "eventlog/tree", "eventlog/fault", "eventlog/folder", "eventlog/anchor"},
+	"eventlog/anchor":      {"eventlog/evidence", "eventlog/fault", "eventlog/folder", "eventlog/durable"},
 	"eventlog/durable":     {},
 	"eventlog/fault":       {},
 	"eventlog/folder":      {"eventlog/fault"},
@@ -48,7 +49,7 @@ var mayImport = map[string][]string{
 	"kernel/logtrust":      {"eventlog", "eventlog/event", "eventlog/evidence"},
 	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/toolcall", "provider", "kernel/config", "kernel/fact", "kernel/logtrust", "eventlog/folder"},
 	"kernel/report":        {"eventlog", "eventlog/event", "interaction", "policy", "provider", "kernel", "kernel/fact"},
-	"kernel/checkup":       {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "kernel", "kernel/config", "eventlog/fault", "eventlog/folder"},
+	"kernel/checkup":       {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "kernel", "kernel/config", "eventlog/fault", "eventlog/folder", "eventlog/anchor"},
 	"kernel/command":       {"eventlog", "eventlog/event", "eventlog/evidence", "interaction", "interaction/card", "kernel", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report"},
 	"service":              {"interaction/card", "kernel", "kernel/checkup", "kernel/command", "kernel/config", "kernel/fact", "eventlog", "eventlog/event", "eventlog/trail", "interaction", "policy", "eventlog/folder"},
 	"service/local":        {"provider/descent", "service"},
@@ -67,7 +68,7 @@ var mayImport = map[string][]string{
 		"cmd/perlica/term", "cmd/perlica/editor", "cmd/perlica/markdown", "service", "service/local", "service/telegram", "service/webhook",
 		"service/imessage", "kernel", "kernel/checkup", "kernel/command", "kernel/config",
 		"kernel/fact", "kernel/logtrust", "kernel/report", "provider", "provider/descent", "provider/predictable", "policy", "interaction", "interaction/card", "eventlog", "eventlog/event", "eventlog/evidence",
-		"eventlog/redact", "eventlog/trail", "eventlog/witness", "eventlog/fault", "eventlog/folder",
+		"eventlog/redact", "eventlog/trail", "eventlog/witness", "eventlog/fault", "eventlog/folder", "eventlog/anchor",
 	},
 }
 

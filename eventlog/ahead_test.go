@@ -8,6 +8,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
@@ -66,7 +67,7 @@ func TestTheCheckpointFollowsAnAnswer(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			lines, err := ReadAnchors(l.Path())
+			lines, err := anchor.Read(l.Path())
 			if err != nil || len(lines) != 1 || lines[0].Size != 3 {
 				t.Errorf("%v, %v", lines, err)
 			}
@@ -113,7 +114,7 @@ func TestACheckpointFollowsAReopenedLog(t *testing.T) {
 			if err := l.Close(); err != nil {
 				t.Errorf("%s, %s: %v", at, end, err)
 			}
-			lines, err := ReadAnchors(l.Path())
+			lines, err := anchor.Read(l.Path())
 			if err != nil || len(lines) != 1 || lines[0].Size != int64(last) {
 				t.Errorf("%s, %s: %v, %v", at, end, lines, err)
 			}
@@ -158,7 +159,7 @@ func TestTheCheckpointIsPutOff(t *testing.T) {
 	if err := errors.Join(err, l.Anchored(), l.Close()); err != nil {
 		t.Fatal(err)
 	}
-	lines, err := ReadAnchors(l.Path())
+	lines, err := anchor.Read(l.Path())
 	if err != nil || len(lines) != 1 || lines[0].Size != int64(last) {
 		t.Errorf("%v, %v", lines, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/fault"
 )
@@ -15,14 +16,14 @@ import (
 func TestAnchorDamagedUpwards(t *testing.T) {
 	v := newVictim(t, 60)
 	path := v.copy(t)
-	b, err := os.ReadFile(AnchorPath(path))
+	b, err := os.ReadFile(anchor.Path(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.SplitAfter(string(b), "\n")
 	last := len(lines) - 2
 	lines[last] = "9" + lines[last]
-	if err := os.WriteFile(AnchorPath(path), []byte(strings.Join(lines, "")), 0o600); err != nil {
+	if err := os.WriteFile(anchor.Path(path), []byte(strings.Join(lines, "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	l, err := Open(t.Context(), path, Options{Context: "default", Keys: v.keys})

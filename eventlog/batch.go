@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
@@ -301,7 +302,7 @@ func (w *batchWriter) look(ctx context.Context) error {
 	}
 	if w.tree.Size == 0 {
 		// Nothing was seen of it yet. What a log forgot it would let happen once more.
-		if n := anchoredSize(w.path, w.isForged); n > size {
+		if n := anchor.SizeExcept(w.path, w.isForged); n > size {
 			return fmt.Errorf("%w: it ends at event %d, and its anchor covers %d", fault.ErrCorrupt, size, n)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
 )
@@ -164,7 +165,7 @@ func (w *batchWriter) anchor() error {
 	if err := w.failpoint("anchor"); err != nil {
 		return err
 	}
-	if err := anchor(w.path, w.noted, w.locked); err != nil {
+	if err := anchor.Append(w.path, w.noted, w.locked); err != nil {
 		return err
 	}
 	return errors.Join(w.unsigned, w.failpoint("anchored"))

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
@@ -88,7 +89,7 @@ func TestTheEndOfARunIsCheckpointed(t *testing.T) {
 	if by, err := c.Signed(k.Verifiers(name)...); err != nil || len(by) != 1 || by[0] != name {
 		t.Errorf("signed by %v, %v", by, err)
 	}
-	anchors, err := ReadAnchors(l.Path())
+	anchors, err := anchor.Read(l.Path())
 	if err != nil || len(anchors) != 1 || anchors[0].Checkpoint != c {
 		t.Errorf("anchored: %+v, %v", anchors, err)
 	}
@@ -105,7 +106,7 @@ func TestAnchoredWaits(t *testing.T) {
 		if err := l.Anchored(); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := ReadAnchors(l.Path()); err != nil || len(got) != n+1 {
+		if got, err := anchor.Read(l.Path()); err != nil || len(got) != n+1 {
 			t.Fatalf("%d lines after %d runs, %v", len(got), n+1, err)
 		}
 	}
@@ -213,7 +214,7 @@ func TestWithoutAUsableKey(t *testing.T) {
 		if err := l.Anchored(); !errors.Is(err, evidence.ErrKey) {
 			t.Errorf("%s: %v", name, err)
 		}
-		got, err := ReadAnchors(path)
+		got, err := anchor.Read(path)
 		if err != nil || len(got) != 1 || got[0].Size != int64(end) || got[0].Note != "" {
 			t.Errorf("%s: anchored: %+v, %v", name, got, err)
 		}
@@ -234,7 +235,7 @@ func TestWithoutAUsableKey(t *testing.T) {
 // TestAnchorThatCannotBeWritten: the events are acknowledged, the log lives, and who asks is told.
 func TestAnchorThatCannotBeWritten(t *testing.T) {
 	l, _ := openSigned(t)
-	if err := os.Mkdir(AnchorPath(l.Path()), 0o700); err != nil {
+	if err := os.Mkdir(anchor.Path(l.Path()), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	mustAppend(t, l, fact(event.CallEnforced, event.Refs{}))
@@ -244,7 +245,7 @@ func TestAnchorThatCannotBeWritten(t *testing.T) {
 	if c, err := l.Checkpoint(t.Context()); err == nil || c.Note == "" {
 		t.Errorf("on demand: %+v, %v", c, err)
 	}
-	if err := os.Remove(AnchorPath(l.Path())); err != nil {
+	if err := os.Remove(anchor.Path(l.Path())); err != nil {
 		t.Fatal(err)
 	}
 	mustAppend(t, l, fact(event.CallEnforced, event.Refs{}))

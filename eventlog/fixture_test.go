@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
@@ -196,7 +197,7 @@ func makeFixture(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join("testdata", "v2.db")
-	for _, old := range []string{path, AnchorPath(path)} {
+	for _, old := range []string{path, anchor.Path(path)} {
 		if err := os.Remove(old); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/durable"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/fault"
@@ -65,7 +66,7 @@ func Import(ctx context.Context, in io.Reader, path string, progress func(seq in
 // vacant returns an error unless there is room for a log at path. What an earlier one left
 // beside it would be taken for a piece of the new one.
 func vacant(path string) error {
-	for _, name := range []string{path, path + "-wal", path + "-journal", AnchorPath(path)} {
+	for _, name := range []string{path, path + "-wal", path + "-journal", anchor.Path(path)} {
 		_, err := os.Lstat(name)
 		if err == nil {
 			err = &fs.PathError{Op: "import", Path: name, Err: fs.ErrExist}

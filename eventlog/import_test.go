@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/fault"
 )
 
@@ -52,7 +53,7 @@ func TestImportLeavesNothing(t *testing.T) {
 	}
 	before := contents(t, path)
 	for _, taken := range []string{path, strings.TrimSuffix(path, ".db")} { // the second has an anchor that is new.db's
-		if err := os.WriteFile(AnchorPath(path), nil, 0o600); err != nil {
+		if err := os.WriteFile(anchor.Path(path), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Import(t.Context(), strings.NewReader(text), taken, nil); !errors.Is(err, fs.ErrExist) {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"zombiezen.com/go/sqlite"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
@@ -38,7 +39,7 @@ const keptElsewhere = "the checkpoint kept elsewhere"
 var errEndless = fmt.Errorf("%w: events come over and over", fault.ErrCorrupt)
 
 // open finds out what there is to verify.
-func (v *verification) open(ctx context.Context, anchors []Anchor) (err error) {
+func (v *verification) open(ctx context.Context, anchors []anchor.Line) (err error) {
 	if v.conn, err = connect(v.reader); err != nil {
 		return err
 	}
@@ -227,7 +228,7 @@ func (v *verification) remember(ctx context.Context) error {
 }
 
 // anchored takes in the lines of the anchor. Their signatures are verified by the workers.
-func (v *verification) anchored(anchors []Anchor) {
+func (v *verification) anchored(anchors []anchor.Line) {
 	for _, a := range anchors {
 		switch {
 		case a.Torn:
@@ -275,10 +276,10 @@ func (v *verification) sealed(s *scanner, b *block) error {
 // which it must be one if there are any; else its own signature counts.
 func (v *verification) compare(a *seal, stored []seal) {
 	i, _ := slices.BinarySearchFunc(stored, a.size, func(s seal, size int64) int { return cmp.Compare(s.size, size) })
-	line, any := anchorLine(a.Checkpoint), false
+	line, any := anchor.Format(a.Checkpoint), false
 	for ; i < len(stored) && stored[i].size == a.size; i++ {
 		a.bare = a.bare || a.Note == "" && stored[i].known
-		if stored[i].fault == "" && anchorLine(stored[i].Checkpoint) == line {
+		if stored[i].fault == "" && anchor.Format(stored[i].Checkpoint) == line {
 			a.known, a.wanted = stored[i].known, stored[i].wanted
 			return
 		}

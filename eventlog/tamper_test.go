@@ -14,6 +14,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
@@ -231,7 +232,7 @@ func TestTamperByTheKeyHolder(t *testing.T) {
 	v := newVictim(t, 300)
 	path := v.copy(t)
 	tampering{name: "all of it", sql: `DELETE FROM checkpoints`, do: rewrite(true)}.apply(t, path, v.n, 100)
-	if err := os.Remove(AnchorPath(path)); err != nil {
+	if err := os.Remove(anchor.Path(path)); err != nil {
 		t.Fatal(err)
 	}
 	if err := execFile(path, schema[strings.Index(schema, "CREATE TRIGGER events_lose"):strings.Index(schema, "CREATE TABLE nodes")]+

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 )
 
@@ -123,7 +124,7 @@ func (st story) compare(ctx context.Context, l *Log, acked int) (found int, err 
 
 // anchored holds the anchor against a log of found events.
 func anchored(path string, found int) error {
-	anchors, err := ReadAnchors(path)
+	anchors, err := anchor.Read(path)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errDamaged, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
@@ -120,12 +121,12 @@ var ErrOtherLog = errors.New("the checkpoint is one of another log")
 func (r *Reader) Verify(ctx context.Context, opt VerifyOptions) (Report, error) {
 	v := &verification{reader: r, opt: opt}
 	// The anchor before the size: an anchor is never ahead of its log.
-	anchors, err := ReadAnchors(r.path)
+	anchors, err := anchor.Read(r.path)
 	if err != nil {
 		return Report{}, err
 	}
-	if fi, err := os.Stat(AnchorPath(r.path)); err == nil && fi.Size() > maxAnchor {
-		v.warn("the anchor has %d bytes: only the last %d MiB of it were read, and its lines are counted from there", fi.Size(), maxAnchor>>20)
+	if fi, err := os.Stat(anchor.Path(r.path)); err == nil && fi.Size() > anchor.MaxBytes {
+		v.warn("the anchor has %d bytes: only the last %d MiB of it were read, and its lines are counted from there", fi.Size(), anchor.MaxBytes>>20)
 	}
 	checking, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -14,6 +14,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
@@ -162,7 +163,7 @@ func partOf(t *testing.T, v *victim, first, last int64) string {
 	}
 	db.MustExec(loosen+`DELETE FROM events WHERE seq >= ? AND seq <= ?`, first, last)
 	db.MustExec(`DELETE FROM checkpoints WHERE size < ?`, v.n) // a part comes with one, and has no anchor
-	if err := os.Remove(AnchorPath(path)); err != nil {
+	if err := os.Remove(anchor.Path(path)); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range list {
@@ -186,13 +187,13 @@ func TestParts(t *testing.T) {
 		if !rep.OK() || rep.Absent != tc.last-tc.first+1 || rep.Events+rep.Absent != v.n || rep.Root != v.last.Root || rep.Signed != v.n {
 			t.Errorf("without %d to %d: %+v", tc.first, tc.last, rep)
 		}
-		if err := os.WriteFile(AnchorPath(path), []byte(anchorLine(v.last)), 0o600); err != nil {
+		if err := os.WriteFile(anchor.Path(path), []byte(anchor.Format(v.last)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers}); rep.OK() || rep.FirstBad != event.Seq(tc.first) || rep.Findings[0].Kind != DamageDeleted {
 			t.Errorf("without %d to %d, and anchored: %+v", tc.first, tc.last, rep)
 		}
-		if err := os.Remove(AnchorPath(path)); err != nil {
+		if err := os.Remove(anchor.Path(path)); err != nil {
 			t.Fatal(err)
 		}
 		if err := execFile(path, `UPDATE absent SET hash = zeroblob(32) WHERE seq = (SELECT max(seq) FROM absent)`); err != nil {
@@ -309,7 +310,7 @@ func TestAnchorAlone(t *testing.T) {
 	if !rep.OK() || rep.Signed != 0 || len(rep.Warnings) != 6 { // four triggers, the key, the checkpoints
 		t.Errorf("with another's key: %+v", rep)
 	}
-	b, err := os.ReadFile(AnchorPath(path))
+	b, err := os.ReadFile(anchor.Path(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +327,7 @@ func TestAnchorAlone(t *testing.T) {
 		"of another log":     {string(b) + fmt.Sprintf("50 %s perlica/x -\n", v.last.Root), DamageAnchor},
 		"no root of ours":    {string(b) + fmt.Sprintf("33 %s %s -\n", v.last.Root, v.last.Origin), DamageAnchor},
 	} {
-		if err := os.WriteFile(AnchorPath(path), []byte(tc.text), 0o600); err != nil {
+		if err := os.WriteFile(anchor.Path(path), []byte(tc.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers})

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
@@ -153,7 +154,7 @@ func TestAnchoredUnasked(t *testing.T) {
 				t.Fatal(name, err)
 			}
 			synctest.Wait()
-			if got, err := ReadAnchors(l.Path()); len(got) != n+1 || err != nil {
+			if got, err := anchor.Read(l.Path()); len(got) != n+1 || err != nil {
 				t.Errorf("%s: %d lines after %d runs, %v", name, len(got), n+1, err)
 			}
 		}

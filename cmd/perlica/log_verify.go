@@ -16,6 +16,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
@@ -212,7 +213,7 @@ func (v *verified) unreadable(err error) {
 
 // gone reports whether an anchor is left of a log that is not there, or is empty.
 func (v *verified) gone() bool {
-	n := eventlog.AnchoredSize(v.File)
+	n := anchor.Size(v.File)
 	if n == 0 {
 		return false
 	}

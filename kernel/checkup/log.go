@@ -12,6 +12,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/kernel"
@@ -72,7 +73,7 @@ func (e *examination) openLog() {
 	}
 	const lost = "no run can start: put a copy of it back, or, to begin a new log, move it and the .anchor beside it away, and keep them"
 	info, err := os.Stat(e.paths.EventLog)
-	anchored := eventlog.AnchoredSize(e.paths.EventLog)
+	anchored := anchor.Size(e.paths.EventLog)
 	if errors.Is(err, fs.ErrNotExist) {
 		if anchored > 0 {
 			e.fail(lost, "there is no log, and its anchor covers %s events", humanize.Comma(anchored))

@@ -1,6 +1,6 @@
 //go:build unix
 
-package eventlog
+package anchor
 
 import (
 	"path/filepath"
@@ -12,10 +12,10 @@ import (
 // TestAnchorIsAPipe: it may come with a folder of somebody else's, and nobody writes to it.
 func TestAnchorIsAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eventlog.db")
-	if err := syscall.Mkfifo(AnchorPath(path), 0o600); err != nil {
+	if err := syscall.Mkfifo(Path(path), 0o600); err != nil {
 		t.Skip(err)
 	}
-	if _, err := ReadAnchors(path); err == nil || !strings.Contains(err.Error(), "is a pipe") {
+	if _, err := Read(path); err == nil || !strings.Contains(err.Error(), "is a pipe") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,4 +1,9 @@
-package eventlog
+// Package anchor is the text file beside a log by which a log that lost its tail is found out,
+// although what is left of it is consistent.
+//
+// It promises that a line, once Append has returned, survives a power failure, and that a torn
+// last line is told from a damaged one. It refuses to write through a link.
+package anchor
 
 import (
 	"bytes"
@@ -21,7 +26,7 @@ import (
 	"github.com/perlica/perlica/eventlog/folder"
 )
 
-// The anchor is a text file beside the log. A line is appended and synced at the end of
+// A line is appended and synced at the end of
 // every run, so that a log that lost its tail is found out although what is left of it is
 // consistent. Each line is
 //
@@ -29,17 +34,17 @@ import (
 //
 // where signature is the base64 text of a signed note's signature line, or "-".
 
-// AnchorPath returns the name of the anchor of the log at path.
-func AnchorPath(path string) string {
+// Path returns the name of the anchor of the log at path.
+func Path(path string) string {
 	return strings.TrimSuffix(path, filepath.Ext(path)) + ".anchor"
 }
 
-// anchorSig is the length of a signature there: four bytes that name the key, 64 of Ed25519.
-const anchorSig = 4 + ed25519.SignatureSize
+// signatureBytes is the length of a signature there: four bytes that name the key, 64 of Ed25519.
+const signatureBytes = 4 + ed25519.SignatureSize
 
-// anchorLine returns the line for c. A cosigned checkpoint is anchored by the log's own
+// Format returns the line for c. A cosigned checkpoint is anchored by the log's own
 // signature, which is the first.
-func anchorLine(c evidence.Checkpoint) string {
+func Format(c evidence.Checkpoint) string {
 	sig := "-"
 	if _, sigs, ok := strings.Cut(c.Note, "\n\n"); ok {
 		first, _, _ := strings.Cut(sigs, "\n")
@@ -48,8 +53,8 @@ func anchorLine(c evidence.Checkpoint) string {
 	return fmt.Sprintf("%d %s %s %s\n", c.Size, c.Root, c.Origin, sig)
 }
 
-// parseAnchorLine reads a line without its newline.
-func parseAnchorLine(line string) (evidence.Checkpoint, error) {
+// parseLine reads a line without its newline.
+func parseLine(line string) (evidence.Checkpoint, error) {
 	f := strings.Split(line, " ")
 	if len(f) != 4 {
 		return evidence.Checkpoint{}, errors.New("it has not four fields")
@@ -62,7 +67,7 @@ func parseAnchorLine(line string) (evidence.Checkpoint, error) {
 		return c, nil
 	}
 	// The beginning of a signature looks like another, and a reader of notes is not strict.
-	if b, err := base64.StdEncoding.Strict().DecodeString(f[3]); err != nil || len(b) != anchorSig || strings.ContainsAny(f[3], "\r\n") {
+	if b, err := base64.StdEncoding.Strict().DecodeString(f[3]); err != nil || len(b) != signatureBytes || strings.ContainsAny(f[3], "\r\n") {
 		return c, errors.New("its signature is none")
 	}
 	signed, err := evidence.ParseCheckpoint(c.Text() + "\n— " + c.Origin + " " + f[3] + "\n")
@@ -72,32 +77,32 @@ func parseAnchorLine(line string) (evidence.Checkpoint, error) {
 	return signed, nil
 }
 
-// An Anchor is a line of the anchor file.
-type Anchor struct {
-	Line int // counted from 1
+// Line is a line of the anchor file.
+type Line struct {
+	Number int // counted from 1
 	evidence.Checkpoint
 	Damage string // why it could not be read; empty if it could
 	Torn   bool   // the last line, which a crash cut short
 }
 
-// ReadAnchors reads the anchor of the log at path. Without a file there are none.
-func ReadAnchors(path string) ([]Anchor, error) {
-	if err := folder.Check(AnchorPath(path)); err != nil {
+// Read reads the anchor of the log at path. Without a file there are none.
+func Read(path string) ([]Line, error) {
+	if err := folder.Check(Path(path)); err != nil {
 		return nil, err
 	}
-	b, err := readEnd(AnchorPath(path), maxAnchor)
+	b, err := readEnd(Path(path), MaxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("eventlog: %w", err)
 	}
-	return parseAnchors(b), nil
+	return parse(b), nil
 }
 
-// maxAnchor is how much of an anchor is read: the lines of 350,000 runs. Who makes a file that seems
+// MaxBytes is how much of an anchor is read: the lines of 350,000 runs. Who makes a file that seems
 // larger than the memory must not fill it.
-const maxAnchor = 64 << 20
+const MaxBytes = 64 << 20
 
 // readEnd reads the last lines of a file, most bytes of it at most.
 func readEnd(name string, most int64) ([]byte, error) {
@@ -122,26 +127,26 @@ func readEnd(name string, most int64) ([]byte, error) {
 	return b, nil
 }
 
-// AnchoredSize returns how many events the log had that the anchor beside path was last written for,
+// Size returns how many events the log had that the anchor beside path was last written for,
 // and 0 if there is no anchor or its end cannot be read. It reads the end only.
-func AnchoredSize(path string) int64 {
-	return anchoredSize(path, func(evidence.Checkpoint) bool { return false })
+func Size(path string) int64 {
+	return SizeExcept(path, func(evidence.Checkpoint) bool { return false })
 }
 
-// anchoredSize is AnchoredSize, but for lines that are forged.
-func anchoredSize(path string, forged func(evidence.Checkpoint) bool) int64 {
-	name := AnchorPath(path)
+// SizeExcept is Size, but for lines that are forged.
+func SizeExcept(path string, forged func(evidence.Checkpoint) bool) int64 {
+	name := Path(path)
 	if folder.Check(name) != nil {
 		return 0
 	}
-	tail, err := readEnd(name, maxAnchorLine)
+	tail, err := readEnd(name, maxLine)
 	if err != nil {
 		return 0
 	}
 	lines := strings.Split(string(tail), "\n")
 	var last evidence.Checkpoint
 	for i := len(lines) - 2; i >= 0; i-- { // the last has no end
-		c, err := parseAnchorLine(lines[i])
+		c, err := parseLine(lines[i])
 		if err != nil || last.Origin != "" && c.Origin != last.Origin || c.Size > last.Size && forged(c) {
 			continue
 		}
@@ -151,12 +156,12 @@ func anchoredSize(path string, forged func(evidence.Checkpoint) bool) int64 {
 	return last.Size
 }
 
-func parseAnchors(b []byte) []Anchor {
-	var list []Anchor
+func parse(b []byte) []Line {
+	var list []Line
 	for n := 1; len(b) > 0; n++ {
 		line, rest, whole := bytes.Cut(b, []byte{'\n'})
-		a := Anchor{Line: n}
-		c, err := parseAnchorLine(string(line))
+		a := Line{Number: n}
+		c, err := parseLine(string(line))
 		switch {
 		case whole && err == nil:
 			a.Checkpoint = c
@@ -187,10 +192,10 @@ func holed(line []byte) bool { return len(line) > 0 && line[0] == 0 }
 // so that it may be ignored; a line that lost its end otherwise is longer than a line can be.
 func torn(line []byte) bool { return tornLine().Match(bytes.TrimRight(line, "\x00")) }
 
-// anchor appends c to the anchor of the log at path and syncs it. The line is written within
+// Append appends c to the anchor of the log at path and syncs it. The line is written within
 // lock: of two processes one could take the other's unfinished line for a torn one and cut it
 // off.
-func anchor(path string, c evidence.Checkpoint, lock func(write func() error) error) (err error) {
+func Append(path string, c evidence.Checkpoint, lock func(write func() error) error) (err error) {
 	defer func() {
 		if fault.IsNoSpace(err) {
 			err = fmt.Errorf("%w: %w", fault.ErrFull, err)
@@ -199,7 +204,7 @@ func anchor(path string, c evidence.Checkpoint, lock func(write func() error) er
 			err = fmt.Errorf("eventlog: anchor: %w", err)
 		}
 	}()
-	name := AnchorPath(path)
+	name := Path(path)
 	// It may have come with a cloned repository, and point to a file that matters.
 	if fi, err := os.Lstat(name); err == nil && !fi.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a file of its own", name)
@@ -222,7 +227,7 @@ func anchor(path string, c evidence.Checkpoint, lock func(write func() error) er
 		if err := endLine(f, fi.Size()); err != nil {
 			return err
 		}
-		_, err = f.WriteString(anchorLine(c))
+		_, err = f.WriteString(Format(c))
 		return err
 	})
 	if err != nil {
@@ -237,8 +242,8 @@ func anchor(path string, c evidence.Checkpoint, lock func(write func() error) er
 	return nil
 }
 
-// maxAnchorLine is more than a line can have.
-const maxAnchorLine = 4096
+// maxLine is more than a line can have.
+const maxLine = 4096
 
 // endLine makes the file of size bytes end with a line's end: a torn last line is cut off,
 // one that is damaged otherwise is kept, for Verify to find.
@@ -246,7 +251,7 @@ func endLine(f *os.File, size int64) error {
 	if size == 0 {
 		return nil
 	}
-	tail := make([]byte, min(size, maxAnchorLine))
+	tail := make([]byte, min(size, maxLine))
 	if _, err := f.ReadAt(tail, size-int64(len(tail))); err != nil {
 		return err
 	}
@@ -254,7 +259,7 @@ func endLine(f *os.File, size int64) error {
 	at := bytes.LastIndexByte(tail[:len(tail)-1], '\n')
 	last := tail[at+1:]
 	switch {
-	case (holed(last) || !whole && torn(last)) && (at >= 0 || len(tail) < maxAnchorLine):
+	case (holed(last) || !whole && torn(last)) && (at >= 0 || len(tail) < maxLine):
 		return f.Truncate(size - int64(len(last)))
 	case whole:
 		return nil
@@ -264,4 +269,4 @@ func endLine(f *os.File, size int64) error {
 }
 
 // String is the anchor's place, for messages.
-func (a Anchor) String() string { return "line " + strconv.Itoa(a.Line) + " of the anchor" }
+func (a Line) String() string { return "line " + strconv.Itoa(a.Number) + " of the anchor" }
