@@ -12,6 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // TestTheCheckpointFollowsAnAnswer: who waits for the end of a run does not wait for its
@@ -142,7 +143,7 @@ func TestTheCheckpointIsPutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.batch.wait = 100 * time.Millisecond
-	if other, err = sqlx.Open("sqlite", writerDSN(l.Path())); err != nil {
+	if other, err = sqlx.Open("sqlite", store.WriterDSN(l.Path())); err != nil {
 		t.Fatal(err)
 	}
 	other.SetMaxOpenConns(1)

@@ -11,6 +11,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // TestAnchorOfTwoProcesses: both find a torn line, and none cuts off the other's.
@@ -86,11 +87,11 @@ func TestAnchorIsNoLink(t *testing.T) {
 // can write to the log, or to the anchor.
 func TestAnchorIsWrittenAlone(t *testing.T) {
 	path := closedLog(t)
-	opened, err := openWritable(t.Context(), path)
+	opened, err := store.OpenWritable(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &batchWriter{db: opened.db, path: path, files: opened.files}
+	w := &batchWriter{db: opened.DB, path: path, files: opened.Files}
 	if err := w.connect(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -29,7 +30,7 @@ type batchWriter struct {
 	most int                      // of tests; zero is movePages
 
 	db     *sqlx.DB
-	files  *files
+	files  *store.Files
 	looked time.Time  // when they lay in their places last
 	conn   *sqlx.Conn // the one connection of db, taken with the first commit
 	pages  int        // about how many were written since they were last moved into the database
@@ -137,7 +138,7 @@ func weigh(batch []entry) (events, bytes int) {
 // commitError is the error of a commit that SQLite refused. It took back what mayCommit did not
 // want.
 func (w *batchWriter) commitError(err error) error {
-	if touched := w.files.touched; touched != nil {
+	if touched := w.files.Touched; touched != nil {
 		return &WriteError{Op: "commit", Err: touched}
 	}
 	err = fault.Explain(err)
@@ -153,7 +154,7 @@ func (w *batchWriter) precluded(ctx context.Context, q event.Query) error {
 	if len(q.Types) == 0 {
 		return nil
 	}
-	condition, args := where(q)
+	condition, args := store.Conditions(q)
 	if err := w.flush(ctx); err != nil {
 		return err
 	}
@@ -183,7 +184,7 @@ const placeEvery = time.Millisecond
 // on writing to one that was deleted, and what it acknowledged would be gone.
 func (w *batchWriter) inPlace() error {
 	now := time.Now() // before they are looked at: then one may be moved
-	if err := w.files.inPlace(); err != nil {
+	if err := w.files.InPlace(); err != nil {
 		return err
 	}
 	w.looked = now
@@ -204,7 +205,7 @@ func (w *batchWriter) took(n, bytes int) error {
 	}
 	// What somebody reads is not moved now; the next commit begins a write-ahead log anew that was.
 	w.pages = 0
-	if err := checkpointWAL(context.Background(), w.conn, pollTimeout, w.files, `PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
+	if err := store.CheckpointWAL(context.Background(), w.conn, pollTimeout, w.files, `PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
 		return &WriteError{Op: "commit", Unknown: true, Err: err}
 	}
 	return nil
@@ -244,7 +245,7 @@ func (w *batchWriter) fill(ctx context.Context, batch []entry) (conflict int, er
 				return -1, err
 			}
 			if e.Seq == 1 {
-				w.origin = origin(e.ID)
+				w.origin = store.OriginOf(e.ID)
 			}
 		}
 	}
@@ -309,14 +310,14 @@ func (w *batchWriter) look(ctx context.Context) error {
 	if size == w.tree.Size && (size == 0 || string(leaf) == string(w.last[:])) {
 		return nil
 	}
-	if err := w.reload(hashes{ctx: ctx, db: w.conn}, size); err != nil {
+	if err := w.reload(store.Hashes{Ctx: ctx, DB: w.conn}, size); err != nil {
 		return err
 	}
 	var first string
 	if err := w.conn.GetContext(ctx, &first, `SELECT event_id FROM events WHERE seq = 1`); err != nil {
 		return err
 	}
-	w.origin = origin(first)
+	w.origin = store.OriginOf(first)
 	return nil
 }
 
@@ -335,12 +336,12 @@ func (w *batchWriter) isForged(c evidence.Checkpoint) bool {
 const putNode = `INSERT OR REPLACE INTO nodes (level, n, hash) VALUES (?, ?, ?)`
 
 // reload reads the tree of size events, in which what this writer saw must still be.
-func (w *batchWriter) reload(h hashes, size int64) error {
+func (w *batchWriter) reload(h store.Hashes, size int64) error {
 	if err := w.holds(h); err != nil {
 		return err
 	}
 	if more := size - w.tree.Size; w.tree.Size > 0 && more <= near {
-		list, err := h.stored(0, w.tree.Size, more)
+		list, err := h.Stored(0, w.tree.Size, more)
 		if err != nil {
 			return err
 		}
@@ -351,11 +352,11 @@ func (w *batchWriter) reload(h hashes, size int64) error {
 		w.tree.Nodes = nil // they are stored
 		return nil
 	}
-	tree, err := h.frontier(size)
+	tree, err := h.Frontier(size)
 	if err != nil {
 		return err
 	}
-	list, err := h.stored(0, size-1, 1)
+	list, err := h.Stored(0, size-1, 1)
 	if err != nil {
 		return err
 	}
@@ -364,11 +365,11 @@ func (w *batchWriter) reload(h hashes, size int64) error {
 }
 
 // holds returns an error unless the last event that this writer saw committed is still there.
-func (w *batchWriter) holds(h hashes) error {
+func (w *batchWriter) holds(h store.Hashes) error {
 	if w.tree.Size == 0 {
 		return nil
 	}
-	list, err := h.stored(0, w.tree.Size-1, 1)
+	list, err := h.Stored(0, w.tree.Size-1, 1)
 	if err == nil && list[0] != w.last {
 		err = fmt.Errorf("%w: event %d is another one than was written", fault.ErrCorrupt, w.tree.Size)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/folder"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // closedLog makes a log with some events, more than two chunks, and returns its path.
@@ -36,9 +37,9 @@ func closedLog(t *testing.T) string {
 	return path
 }
 
-func readerOf(t *testing.T, path string) *Reader {
+func readerOf(t *testing.T, path string) *store.Reader {
 	t.Helper()
-	r, err := OpenReader(t.Context(), path)
+	r, err := store.OpenReader(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func TestCheckSettingsSeesTheFile(t *testing.T) {
 	if err := execFile(path, `PRAGMA journal_mode = DELETE`); err != nil {
 		t.Fatal(err)
 	}
-	var setting *SettingError
+	var setting *fault.SettingError
 	if err := readerOf(t, path).CheckSettings(t.Context()); !errors.As(err, &setting) || setting.Name != "journal_mode" || setting.Got != "delete" {
 		t.Errorf("got %v", err)
 	}

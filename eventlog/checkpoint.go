@@ -13,9 +13,6 @@ import (
 	"github.com/perlica/perlica/eventlog/fault"
 )
 
-// origin names the log whose first event has the id: unique, and the same in every copy.
-func origin(firstID string) string { return "perlica/" + firstID }
-
 // Checkpoint signs the tree over all that was recorded before, stores the signed note with the
 // log, appends it to the anchor, and returns it. The end of a run does the same unasked.
 // Without a usable key the checkpoint has no note, and the error wraps [evidence.ErrKey]; an anchor that
@@ -64,34 +61,10 @@ func (l *Log) StoreCheckpoint(ctx context.Context, msg string) error {
 	if err != nil {
 		return fmt.Errorf("eventlog: %w", err)
 	}
-	if err := l.isOwn(ctx, c); err != nil {
+	if err := l.IsOwn(ctx, c); err != nil {
 		return fmt.Errorf("eventlog: %w", err)
 	}
 	return l.await(entry{store: &c}).err // what it stands for cannot change meanwhile
-}
-
-// isOwn returns an error wrapping evidence.ErrCheckpoint unless c is a checkpoint of this log as
-// it is.
-func (r *Reader) isOwn(ctx context.Context, c evidence.Checkpoint) error {
-	name, err := r.Origin(ctx)
-	if err != nil {
-		return err
-	}
-	h := r.hashes(ctx)
-	size, err := h.size()
-	switch {
-	case err != nil:
-		return err
-	case c.Origin != name:
-		return fmt.Errorf("%w of this log: it is of %q, this is %q", evidence.ErrCheckpoint, c.Origin, name)
-	case c.Size > size:
-		return fmt.Errorf("%w of this log: it is of %d events, and there are %d", evidence.ErrCheckpoint, c.Size, size)
-	}
-	f, err := h.frontier(c.Size)
-	if err == nil && f.Root() != c.Root {
-		err = fmt.Errorf("%w of this log: its first %d events have another root", evidence.ErrCheckpoint, c.Size)
-	}
-	return err
 }
 
 const putNote = `INSERT INTO checkpoints (size, note) VALUES (?, ?)`
@@ -180,63 +153,4 @@ func (w *batchWriter) locked(f func() error) error {
 	err := f()
 	_ = w.exec(ctx, `ROLLBACK`) // nothing was written; a lock that stays is the next begin's error
 	return err
-}
-
-// Checkpoints returns the checkpoints that are stored with the log, oldest first.
-func (r *Reader) Checkpoints(ctx context.Context) ([]evidence.Checkpoint, error) {
-	if r.version < 2 {
-		return nil, nil
-	}
-	var notes []string
-	if err := r.db.SelectContext(ctx, &notes, `SELECT note FROM checkpoints ORDER BY id`); err != nil {
-		return nil, fault.Explain(err)
-	}
-	list := make([]evidence.Checkpoint, len(notes))
-	for i, n := range notes {
-		var err error
-		if list[i], err = evidence.ParseCheckpoint(n); err != nil {
-			return nil, fmt.Errorf("%w: checkpoint %d of the file: %w", fault.ErrCorrupt, i+1, err)
-		}
-	}
-	return list, nil
-}
-
-// LastCheckpoint returns the newest checkpoint stored with the log that covers at least
-// size events; ok is false if there is none.
-func (r *Reader) LastCheckpoint(ctx context.Context, size int64) (c evidence.Checkpoint, ok bool, err error) {
-	if r.version < 2 {
-		return c, false, nil
-	}
-	var msg string
-	err = r.db.GetContext(ctx, &msg, `
-		SELECT note
-		FROM checkpoints
-		WHERE size >= ?
-		ORDER BY size DESC, id DESC
-		LIMIT 1`, size)
-	if errors.Is(err, sql.ErrNoRows) {
-		return c, false, nil
-	}
-	if err != nil {
-		return c, false, fault.Explain(err)
-	}
-	c, err = evidence.ParseCheckpoint(msg)
-	return c, err == nil, err
-}
-
-// Origin returns the name of the log in its checkpoints, and "" while it is empty.
-func (r *Reader) Origin(ctx context.Context) (string, error) {
-	var id string
-	err := r.db.GetContext(ctx, &id, `SELECT event_id FROM events WHERE seq = 1`)
-	if errors.Is(err, sql.ErrNoRows) {
-		c, ok, err := r.LastCheckpoint(ctx, 0) // a part of a log may lack its beginning
-		if err != nil || !ok {
-			return "", err
-		}
-		return c.Origin, nil
-	}
-	if err != nil {
-		return "", fault.Explain(err)
-	}
-	return origin(id), nil
 }

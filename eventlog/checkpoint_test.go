@@ -284,7 +284,7 @@ func TestTwoProcessesCheckpoint(t *testing.T) {
 		t.Fatal(len(list), err)
 	}
 	for _, c := range list {
-		if err := l.isOwn(t.Context(), c); err != nil {
+		if err := l.IsOwn(t.Context(), c); err != nil {
 			t.Error(err)
 		}
 		if _, err := c.Signed(k.Verifiers(c.Origin)...); err != nil {

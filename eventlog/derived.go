@@ -148,7 +148,7 @@ func (v *verification) unsigned() {
 // numbered without a gap, each signed line of the anchor is one of them, and one comes with the end
 // of every run.
 func (v *verification) dropped() {
-	if v.reader.version < 2 || len(v.absent) > 0 {
+	if v.reader.Version < 2 || len(v.absent) > 0 {
 		return
 	}
 	if v.opt.NoImport && v.runs.ended > 0 && v.sizes == 0 && v.anchors == 0 {

@@ -161,13 +161,13 @@ func TestEvidenceThatIsGone(t *testing.T) {
 	if err := l.Anchored(); err != nil && !errors.Is(err, evidence.ErrKey) {
 		t.Fatal(err)
 	}
-	if rep, err := l.Verify(t.Context(), VerifyOptions{NoImport: true}); err != nil || !rep.OK() || len(rep.Warnings) > 0 {
+	if rep, err := Verify(t.Context(), &l.Reader, VerifyOptions{NoImport: true}); err != nil || !rep.OK() || len(rep.Warnings) > 0 {
 		t.Errorf("as it was: %+v, %v", rep, err)
 	}
 	if err := os.Remove(anchor.Path(l.Path())); err != nil {
 		t.Fatal(err)
 	}
-	rep, err := l.Verify(t.Context(), VerifyOptions{NoImport: true})
+	rep, err := Verify(t.Context(), &l.Reader, VerifyOptions{NoImport: true})
 	if err != nil || len(rep.Warnings) != 1 || !strings.Contains(rep.Warnings[0], "neither a checkpoint nor an anchor") {
 		t.Errorf("without its anchor: %+v, %v", rep, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"errors"
 	"fmt"
 	"hash"
@@ -14,8 +13,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -51,8 +50,8 @@ type Exported struct {
 // It holds every event that it writes against its hashes, and the whole against the root.
 // If something is wrong it fails with an error that wraps ErrCorrupt, and what it wrote
 // has no end. It reads the log once and keeps little in memory.
-func (r *Reader) Export(ctx context.Context, w io.Writer, opt ExportOptions) (Exported, error) {
-	x := &exporter{r: r, h: r.hashes(ctx), opt: opt, w: bufio.NewWriterSize(w, 1<<16), sum: sha256.New()}
+func Export(ctx context.Context, r *store.Reader, w io.Writer, opt ExportOptions) (Exported, error) {
+	x := &exporter{r: r, h: r.Hashes(ctx), opt: opt, w: bufio.NewWriterSize(w, 1<<16), sum: sha256.New()}
 	err := x.export(ctx)
 	if err != nil {
 		err = fmt.Errorf("eventlog: export: %w", err)
@@ -62,15 +61,15 @@ func (r *Reader) Export(ctx context.Context, w io.Writer, opt ExportOptions) (Ex
 
 // exporter is one call of Export.
 type exporter struct {
-	r    *Reader
-	h    hashes
+	r    *store.Reader
+	h    store.Hashes
 	opt  ExportOptions
 	w    *bufio.Writer
 	sum  hash.Hash  // of what was written
 	tree tree.Range // likewise
 	done Exported
 
-	prunings []Pruning // as far as they were needed
+	prunings []event.Pruning // as far as they were needed
 }
 
 func (x *exporter) export(ctx context.Context) error {
@@ -133,11 +132,11 @@ func (x *exporter) head(ctx context.Context) (h exportHeader, err error) {
 		}
 		last = int64(e.Seq)
 	}
-	c, ok, err := x.r.newestCheckpoint(ctx, last, h.Size)
+	c, ok, err := x.r.NewestCheckpoint(ctx, last, h.Size)
 	if err != nil || !ok {
 		return h, err
 	}
-	f, err := x.h.frontier(c.Size)
+	f, err := x.h.Frontier(c.Size)
 	if errors.Is(err, fault.ErrPart) {
 		return h, nil // a part of a log knows the root of its own checkpoint only
 	}
@@ -149,30 +148,6 @@ func (x *exporter) head(ctx context.Context) (h exportHeader, err error) {
 	}
 	h.Checkpoint = c
 	return h, nil
-}
-
-// newestCheckpoint returns the newest checkpoint over at least least and at most most events.
-func (r *Reader) newestCheckpoint(ctx context.Context, least, most int64) (c evidence.Checkpoint, ok bool, err error) {
-	if r.version < 2 {
-		return c, false, nil
-	}
-	var msg string
-	err = r.db.GetContext(ctx, &msg, `
-		SELECT note
-		FROM checkpoints
-		WHERE size BETWEEN ? AND ?
-		ORDER BY size DESC, id DESC
-		LIMIT 1`, max(least, 1), most)
-	if errors.Is(err, sql.ErrNoRows) {
-		return c, false, nil
-	}
-	if err != nil {
-		return c, false, fault.Explain(err)
-	}
-	if c, err = evidence.ParseCheckpoint(msg); err != nil {
-		return c, false, fmt.Errorf("%w: a checkpoint of the file: %w", fault.ErrCorrupt, err)
-	}
-	return c, true, nil
 }
 
 // event writes an event, and before it what stands for those between it and the last one.
@@ -239,9 +214,9 @@ func (x *exporter) knownGone(ctx context.Context, e *event.Event) (bool, error) 
 	if covered(x.prunings, e) {
 		return true, nil
 	}
-	if x.r.version >= 2 {
+	if x.r.Version >= 2 {
 		var marked bool
-		err := x.r.db.GetContext(ctx, &marked, `SELECT EXISTS (SELECT 1 FROM withheld WHERE seq = ?)`, int64(e.Seq))
+		err := x.r.DB.GetContext(ctx, &marked, `SELECT EXISTS (SELECT 1 FROM withheld WHERE seq = ?)`, int64(e.Seq))
 		if err != nil || marked {
 			return marked, fault.Explain(err)
 		}
@@ -252,7 +227,7 @@ func (x *exporter) knownGone(ctx context.Context, e *event.Event) (bool, error) 
 		if err != nil {
 			return false, err
 		}
-		var pruning Pruning
+		var pruning event.Pruning
 		if p.Payload == nil || !p.PayloadMatches() || p.Decode(&pruning) != nil {
 			continue // it says nothing that can be relied on
 		}
@@ -261,7 +236,7 @@ func (x *exporter) knownGone(ctx context.Context, e *event.Event) (bool, error) 
 	return covered(x.prunings, e), nil
 }
 
-func covered(prunings []Pruning, e *event.Event) bool {
+func covered(prunings []event.Pruning, e *event.Event) bool {
 	for _, p := range prunings {
 		if p.Covers(e) {
 			return true
@@ -291,13 +266,13 @@ func (x *exporter) absent(to int64) error {
 // are not in the file, and then it must be known to be a part: their hashes alone would make
 // good what was deleted.
 func (x *exporter) absence(level int) (tree.Subtree, error) {
-	if x.opt.all() && !x.h.old {
-		a, ok, err := x.h.absentAt(x.tree.Size)
+	if x.opt.all() && !x.h.Old {
+		a, ok, err := x.h.AbsentAt(x.tree.Size)
 		if err == nil && (!ok || int64(a.Seq) != x.tree.Size+1 || a.Level != level) {
 			err = fmt.Errorf("%w: event %d is missing", fault.ErrCorrupt, x.tree.Size+1)
 		}
 		return a, err
 	}
-	hash, err := x.h.subtree(level, x.tree.Size>>level)
+	hash, err := x.h.Subtree(level, x.tree.Size>>level)
 	return tree.Subtree{Seq: event.Seq(x.tree.Size + 1), Level: level, Hash: hash}, err
 }

@@ -169,7 +169,7 @@ func TestExportRefusesDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{}), event.NewFact(event.LogPruned, "u", event.Refs{}, Pruning{Until: 4})); err != nil {
+		if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{}), event.NewFact(event.LogPruned, "u", event.Refs{}, event.Pruning{Until: 4})); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := l.Checkpoint(t.Context()); err != nil {
@@ -185,7 +185,7 @@ func TestExportRefusesDamage(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		var out strings.Builder
-		_, err = readerOf(t, path).Export(t.Context(), &out, c.opt)
+		_, err = Export(t.Context(), readerOf(t, path), &out, c.opt)
 		if err == nil || strings.Contains(out.String(), `{"end":`) {
 			t.Errorf("%s: %v", name, err)
 		}

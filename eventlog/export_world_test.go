@@ -16,6 +16,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -74,7 +75,7 @@ func randomLog(t testing.TB, rnd *rand.Rand, n int) (path string, runs []event.R
 	}
 	if rnd.IntN(2) == 0 {
 		until := event.Seq(rnd.IntN(n))
-		record(event.NewFact(event.LogPruned, "user", event.Refs{}, Pruning{Until: until, Class: event.Frame}))
+		record(event.NewFact(event.LogPruned, "user", event.Refs{}, event.Pruning{Until: until, Class: event.Frame}))
 		if rnd.IntN(2) == 0 {
 			if _, err := l.Checkpoint(t.Context()); err != nil {
 				t.Fatal(err)
@@ -115,7 +116,7 @@ func randomSelection(rnd *rand.Rand, runs []event.RunID) (s Selection) {
 
 func exportOf(t testing.TB, path string, opt ExportOptions) (string, Exported) {
 	t.Helper()
-	r, err := OpenReader(context.Background(), path)
+	r, err := store.OpenReader(context.Background(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func exportOf(t testing.TB, path string, opt ExportOptions) (string, Exported) {
 		}
 	}()
 	var out strings.Builder
-	done, err := r.Export(context.Background(), &out, opt)
+	done, err := Export(context.Background(), r, &out, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,14 +146,14 @@ func importOf(t testing.TB, text string) (string, Exported) {
 // contents is all that a file holds, row for row.
 func contents(t testing.TB, path string) string {
 	t.Helper()
-	r, err := OpenReader(context.Background(), path)
+	r, err := store.OpenReader(context.Background(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = r.Close() }() // read from only
 	var b strings.Builder
 	for _, table := range []string{"events", "nodes", "open_runs", "checkpoints", "withheld", "absent"} {
-		rows, err := r.db.Queryx(`SELECT * FROM ` + table + ` ORDER BY 1, 2`)
+		rows, err := r.DB.Queryx(`SELECT * FROM ` + table + ` ORDER BY 1, 2`)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +175,7 @@ func contents(t testing.TB, path string) string {
 // own way to read a part.
 func recompute(t testing.TB, path string, want tlog.Hash) {
 	t.Helper()
-	r, err := OpenReader(context.Background(), path)
+	r, err := store.OpenReader(context.Background(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +185,7 @@ func recompute(t testing.TB, path string, want tlog.Hash) {
 		Level int
 		Hash  []byte
 	}
-	if err := r.db.Select(&absent, `SELECT seq, level, hash FROM absent ORDER BY seq`); err != nil {
+	if err := r.DB.Select(&absent, `SELECT seq, level, hash FROM absent ORDER BY seq`); err != nil {
 		t.Fatal(err)
 	}
 	var f tree.Range
@@ -213,7 +214,7 @@ func recompute(t testing.TB, path string, want tlog.Hash) {
 		N     int64
 		Hash  []byte
 	}
-	if err := r.db.Select(&nodes, `SELECT level, n, hash FROM nodes`); err != nil {
+	if err := r.DB.Select(&nodes, `SELECT level, n, hash FROM nodes`); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range nodes {

@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 var updateFixture = flag.Bool("update-fixture", false, "make testdata/v2.db anew")
@@ -87,12 +88,12 @@ func fixture(t *testing.T, name string) (path string) {
 
 func verifyFile(t *testing.T, path string, opt VerifyOptions) Report {
 	t.Helper()
-	r, err := OpenReader(t.Context(), path)
+	r, err := store.OpenReader(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	rep, err := r.Verify(t.Context(), opt)
+	rep, err := Verify(t.Context(), r, opt)
 	if err != nil {
 		t.Fatal(err)
 	}

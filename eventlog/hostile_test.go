@@ -1,7 +1,6 @@
 package eventlog
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // TestOpenRefusesAChangedSchema: a log may come from somebody else. What it would do by
@@ -135,7 +135,7 @@ func TestReadingAHostileFile(t *testing.T) {
 		if err := execFile(path, change); err != nil {
 			t.Fatal(name, err)
 		}
-		r, err := OpenReader(t.Context(), path)
+		r, err := store.OpenReader(t.Context(), path)
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -147,46 +147,11 @@ func TestReadingAHostileFile(t *testing.T) {
 				}
 			}
 		}
-		if rep, err := r.Verify(t.Context(), VerifyOptions{}); err != nil || rep.OK() {
+		if rep, err := Verify(t.Context(), r, VerifyOptions{}); err != nil || rep.OK() {
 			t.Errorf("%s: %+v, %v", name, rep, err)
 		}
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// TestNewestEndsAtTheFirstEvent: the last chunk may end exactly there.
-func TestNewestEndsAtTheFirstEvent(t *testing.T) {
-	l := openTest(t)
-	for range 2*chunk - 1 {
-		if err := l.Record(fact(event.SessionCreated, event.Refs{})); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{})); err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, err := range l.Events(t.Context(), event.Query{Newest: true}) {
-		if n++; err != nil || n > 2*chunk {
-			t.Fatalf("event %d of %d: %v", n, 2*chunk, err)
-		}
-	}
-}
-
-// TestChunksAreBounded: 256 lines of the greatest size would be 16 GiB.
-func TestChunksAreBounded(t *testing.T) {
-	l := openTest(t)
-	for range 12 {
-		if _, err := l.Append(t.Context(), event.Event{Type: event.LineMalformed, Class: event.Frame, Payload: bytes.Repeat([]byte("x"), chunkBytes/4)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got, more, err := l.fetch(t.Context(), event.Query{}, chunk); len(got) != 4 || !more || err != nil {
-		t.Errorf("%d events in a chunk, more %t, %v", len(got), more, err)
-	}
-	if got := collect(t, &l.Reader, event.Query{}); len(got) != 12 {
-		t.Errorf("%d events in all", len(got))
 	}
 }

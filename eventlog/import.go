@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/folder"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -128,14 +129,14 @@ func importTo(ctx context.Context, path string, x *exportReader, progress func(i
 		return err
 	}
 	// Nothing of the file is relied on before all of it is synced.
-	db, err := sqlx.Open("sqlite", dsn(path, "page_size(8192)", "journal_mode(WAL)", "synchronous(OFF)"))
+	db, err := sqlx.Open("sqlite", store.DSN(path, "page_size(8192)", "journal_mode(WAL)", "synchronous(OFF)"))
 	if err != nil {
 		return err
 	}
 	db.SetMaxOpenConns(1)
 	w := &importer{db: db}
 	defer func() { err = errors.Join(fault.Explain(err), w.close()) }()
-	if err := migrate(ctx, db); err != nil {
+	if err := store.Migrate(ctx, db); err != nil {
 		return err
 	}
 	for n := 1; ; n++ {

@@ -67,7 +67,7 @@ func smallExport(t testing.TB) string {
 		}
 		events = append(events, e)
 	}
-	events = append(events, event.NewFact(event.LogPruned, "u", event.Refs{}, Pruning{Until: 8, Class: event.Frame}), fact(event.SessionDeleted, event.Refs{}))
+	events = append(events, event.NewFact(event.LogPruned, "u", event.Refs{}, event.Pruning{Until: 8, Class: event.Frame}), fact(event.SessionDeleted, event.Refs{}))
 	if err := l.Record(events...); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -99,7 +100,7 @@ func (x *exportReader) event() (*event.Event, error) {
 		return nil, x.badf("event %d: the payload was edited", e.Seq)
 	case e.Leaf() != e.LeafHash:
 		return nil, x.badf("event %d: the header was edited", e.Seq)
-	case e.Seq == 1 && origin(e.ID) != x.header.Origin:
+	case e.Seq == 1 && store.OriginOf(e.ID) != x.header.Origin:
 		return nil, x.badf("event 1 is not the first of %q", x.header.Origin)
 	}
 	x.tree.Add(e.LeafHash)

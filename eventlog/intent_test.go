@@ -8,6 +8,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // TestNoFlipForgetsACall flips every bit of the pages that say which inputs were called, one at a time: an input
@@ -24,7 +25,7 @@ func TestNoFlipForgetsACall(t *testing.T) {
 	}
 	var pages []page
 	r := readerOf(t, path)
-	if err := r.db.Select(&pages, `
+	if err := r.DB.Select(&pages, `
 		SELECT name, rootpage AS root
 		FROM sqlite_schema
 		WHERE name IN ('events_one_intent_per_input', 'events_one_outcome_per_run', 'events_run', 'open_runs')`); err != nil || len(pages) != 4 {
@@ -75,7 +76,7 @@ func TestNoFlipForgetsACall(t *testing.T) {
 // forgets counts the inputs of the log of which a wrong thing is said.
 func forgets(t *testing.T, path string) (wrong int, refused error) {
 	t.Helper()
-	r, err := openReader(t.Context(), path, true)
+	r, err := store.OpenReader(t.Context(), path)
 	if err != nil {
 		return 0, err
 	}

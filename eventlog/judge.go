@@ -90,9 +90,9 @@ func (v *verification) end() error {
 	}
 	v.compareRuns()
 	switch {
-	case v.reader.version >= 2 && !v.lacks["nodes"]:
+	case v.reader.Version >= 2 && !v.lacks["nodes"]:
 		return v.nodes()
-	case v.reader.version < 2 && !v.lacks["tree"]:
+	case v.reader.Version < 2 && !v.lacks["tree"]:
 		return v.oldTree()
 	}
 	return nil

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 const (
@@ -52,7 +52,7 @@ type Options struct {
 // Log is an event log open for appending. Its methods may be called from several
 // goroutines. The zero value is not usable; call Open.
 type Log struct {
-	Reader // reads what is committed
+	store.Reader // reads what is committed
 
 	context string
 	writer  string
@@ -131,7 +131,7 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := openWritable(ctx, path)
+	w, err := store.OpenWritable(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("eventlog: open %s: %w", path, err)
 	}
@@ -143,12 +143,12 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 	}
 	// What is read while the writer works is read through connections of its own, which are
 	// opened with the first query.
-	reads, err := sqlx.Open("sqlite", readerDSN(path, false))
+	reads, err := store.ReaderOf(path)
 	if err != nil {
-		return nil, errors.Join(err, w.close())
+		return nil, errors.Join(err, w.Close())
 	}
 	l := &Log{
-		Reader:  Reader{db: reads, path: path, version: schemaVersion},
+		Reader:  reads,
 		context: opt.Context,
 		writer:  uuid.Must(uuid.NewV7()).String(),
 		now:     opt.Now,
@@ -161,10 +161,10 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 		due:     time.NewTimer(opt.Lazy),
 		rest:    time.NewTimer(restAfter),
 
-		unfinished: w.unfinished,
+		unfinished: w.Unfinished,
 	}
 	l.room.L, l.known.L = &l.mu, &l.mu
-	l.batch = &batchWriter{db: w.db, path: path, files: w.files, keys: opt.Keys, fail: opt.fail}
+	l.batch = &batchWriter{db: w.DB, path: path, files: w.Files, keys: opt.Keys, fail: opt.fail}
 	l.due.Stop()
 	l.rest.Stop()
 	go l.write()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -43,21 +44,21 @@ func audit(t *testing.T, path string) {
 	if fi, err := os.Stat(path + "-wal"); err == nil && fi.Size() > 0 {
 		t.Errorf("a write-ahead log was left behind")
 	}
-	r, err := OpenReader(ctx, path)
+	r, err := store.OpenReader(ctx, path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	rep, err := r.Verify(ctx, VerifyOptions{})
+	rep, err := Verify(ctx, r, VerifyOptions{})
 	if err != nil || !rep.OK() {
 		t.Fatalf("verify: %+v, %v", rep, err)
 	}
 	var integrity string
-	if err := r.db.Get(&integrity, `PRAGMA integrity_check`); err != nil || integrity != "ok" {
+	if err := r.DB.Get(&integrity, `PRAGMA integrity_check`); err != nil || integrity != "ok" {
 		t.Fatalf("integrity: %s, %v", integrity, err)
 	}
 	var wrong int
-	if err := r.db.Get(&wrong, `
+	if err := r.DB.Get(&wrong, `
 		SELECT count(*)
 		FROM (SELECT run_id FROM events WHERE type = 'llm.requested'
 			EXCEPT SELECT run_id FROM events WHERE type IN ('llm.responded', 'llm.provider_error', 'llm.outcome_unknown')
@@ -70,7 +71,7 @@ func fact(ty event.Type, refs event.Refs) event.Event {
 	return event.NewFact(ty, "test", refs, map[string]string{"k": "v"})
 }
 
-func collect(t *testing.T, r *Reader, q event.Query) []event.Event {
+func collect(t *testing.T, r *store.Reader, q event.Query) []event.Event {
 	t.Helper()
 	var all []event.Event
 	for e, err := range r.Events(t.Context(), q) {
@@ -243,11 +244,11 @@ func TestManyWriters(t *testing.T) {
 }
 
 func TestEveryConnectionHasItsSettings(t *testing.T) {
-	w, err := openWritable(t.Context(), openTest(t).Path())
+	w, err := store.OpenWritable(t.Context(), openTest(t).Path())
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := w.db
+	db := w.DB
 	defer db.Close()
 	db.SetMaxOpenConns(4)
 	for range 4 {
@@ -256,7 +257,7 @@ func TestEveryConnectionHasItsSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		for pragma, want := range Settings() {
+		for pragma, want := range store.Settings() {
 			var got string
 			if err := conn.GetContext(t.Context(), &got, `PRAGMA `+pragma); err != nil || got != want {
 				t.Errorf("%s = %q, want %q, %v", pragma, got, want, err)
@@ -294,7 +295,7 @@ func TestCloseIsFinal(t *testing.T) {
 	if err := l.Close(); !errors.Is(err, fault.ErrClosed) {
 		t.Errorf("second Close: %v", err)
 	}
-	r, err := OpenReader(t.Context(), l.Path())
+	r, err := store.OpenReader(t.Context(), l.Path())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +314,7 @@ func TestOpenRefuses(t *testing.T) {
 		"garbage": {func(p string) error { return os.WriteFile(p, []byte(strings.Repeat("garbage ", 1000)), 0o600) }, fault.ErrForeign},
 		"foreign": {func(p string) error { return execFile(p, `CREATE TABLE t (x)`) }, fault.ErrForeign},
 		"newer": {func(p string) error {
-			return execFile(p, fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = 99`, applicationID))
+			return execFile(p, fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = 99`, store.ApplicationID))
 		}, fault.ErrNewer},
 		"folder": {func(p string) error { return os.Mkdir(p, 0o700) }, fault.ErrReadOnly},
 	} {
@@ -328,13 +329,13 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := OpenReader(t.Context(), filepath.Join(dir, "none.db")); !errors.Is(err, fault.ErrNotExist) {
+	if _, err := store.OpenReader(t.Context(), filepath.Join(dir, "none.db")); !errors.Is(err, fault.ErrNotExist) {
 		t.Errorf("OpenReader of nothing: %v", err)
 	}
 }
 
 func execFile(path, stmt string) error {
-	db, err := sqlx.Open("sqlite", dsn(path))
+	db, err := sqlx.Open("sqlite", store.DSN(path))
 	if err != nil {
 		return err
 	}
@@ -373,12 +374,12 @@ func TestVerifyNamesTheFirstBadEvent(t *testing.T) {
 			if err := execFile(path, drop+tc.damage); err != nil {
 				t.Fatal(err)
 			}
-			r, err := OpenReader(t.Context(), path)
+			r, err := store.OpenReader(t.Context(), path)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer r.Close()
-			rep, err := r.Verify(t.Context(), VerifyOptions{})
+			rep, err := Verify(t.Context(), r, VerifyOptions{})
 			if err != nil || rep.FirstBad != tc.bad || !strings.Contains(fmt.Sprint(rep.Findings), tc.words) {
 				t.Errorf("report = %+v, %v; want %d, %q", rep, err, tc.bad, tc.words)
 			}
@@ -432,7 +433,7 @@ func TestQueries(t *testing.T) {
 func TestPageSize(t *testing.T) {
 	l := openTest(t)
 	var size int
-	if err := l.db.Get(&size, `PRAGMA page_size`); err != nil || size != 8192 {
+	if err := l.DB.Get(&size, `PRAGMA page_size`); err != nil || size != 8192 {
 		t.Errorf("%d, %v", size, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // pollTimeout is how long SQLite itself waits for the write lock. It looks more and more
@@ -37,7 +38,7 @@ func (w *batchWriter) patiently(ctx context.Context, do func() error) error {
 		if p.left--; p.until.IsZero() || size != p.size {
 			p = patience{size, now.Add(w.patience()), int(w.patience() / pollTimeout)}
 		} else if p.left <= 0 && now.After(p.until) {
-			if hasNoLocks(filepath.Dir(w.path)) {
+			if store.HasNoLocks(filepath.Dir(w.path)) {
 				err = fmt.Errorf("%w: %v", fault.ErrNoLocks, err)
 			}
 			return err
@@ -50,7 +51,7 @@ func (w *batchWriter) committed(ctx context.Context) (size int64) {
 	if w.conn == nil {
 		return 0
 	}
-	if size, err := (hashes{ctx: ctx, db: w.conn}).size(); err == nil {
+	if size, err := (store.Hashes{Ctx: ctx, DB: w.conn}).Size(); err == nil {
 		return size
 	}
 	return 0 // what is wrong the next attempt says
@@ -66,5 +67,5 @@ func (w *batchWriter) patience() time.Duration {
 	if w.wait > 0 {
 		return w.wait
 	}
-	return busyTimeout
+	return store.BusyTimeout
 }

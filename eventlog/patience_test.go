@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // openMany opens a log several times, as processes do. Each handle passes the failpoints to
@@ -146,7 +147,7 @@ func TestPatienceOfASuspendedProcess(t *testing.T) {
 		if err := w.patiently(t.Context(), busy); !errors.Is(err, fault.ErrBusy) {
 			t.Error(err)
 		}
-		if took := time.Since(begun); took < busyTimeout || took > busyTimeout+time.Second {
+		if took := time.Since(begun); took < store.BusyTimeout || took > store.BusyTimeout+time.Second {
 			t.Errorf("it gave up after %v", took)
 		}
 	})

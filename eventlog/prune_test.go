@@ -14,6 +14,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -88,7 +89,7 @@ func found(t *testing.T, path string, marks ...string) string {
 
 // intact checks every leaf, every payload that is there, that what is missing is covered by a
 // later log.pruned, and the stored tree.
-func intact(t *testing.T, r *Reader) (missing int) {
+func intact(t *testing.T, r *store.Reader) (missing int) {
 	t.Helper()
 	all := collect(t, r, event.Query{})
 	var tree tree.Range
@@ -107,7 +108,7 @@ func intact(t *testing.T, r *Reader) (missing int) {
 		missing++
 		covered := false
 		for _, later := range all[i+1:] {
-			var p Pruning
+			var p event.Pruning
 			covered = covered || later.Type == event.LogPruned && later.Decode(&p) == nil && p.Covers(e)
 		}
 		if !covered {
@@ -126,7 +127,7 @@ func TestPruneRemovesEveryByte(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Pruning{Until: event.Seq(size), By: "alice", Why: "a test"}
+	p := event.Pruning{Until: event.Seq(size), By: "alice", Why: "a test"}
 	done, err := l.Prune(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +148,7 @@ func TestPruneRemovesEveryByte(t *testing.T) {
 		}
 	}
 	// The events from before are the same tree, and the writer goes on from it.
-	if h, err := l.hashes(t.Context()).frontier(size); err != nil || h.Root() != root {
+	if h, err := l.Hashes(t.Context()).Frontier(size); err != nil || h.Root() != root {
 		t.Errorf("the tree of %d events changed: %v", size, err)
 	}
 	appendAll(t, l, fact(event.Responded, event.Refs{Run: "open"}))
@@ -165,9 +166,9 @@ func TestPruneRemovesEveryByte(t *testing.T) {
 		t.Errorf("%d events say so", n)
 	}
 	// There is nothing left to do, and nothing is done.
-	before := l.size()
+	before := l.Size()
 	done, err = l.Prune(t.Context(), p)
-	if err != nil || done.Resumed || done.Events != 0 || l.size() != before {
+	if err != nil || done.Resumed || done.Events != 0 || l.Size() != before {
 		t.Errorf("once more: %+v, %v", done, err)
 	}
 	intact(t, &l.Reader)
@@ -175,23 +176,23 @@ func TestPruneRemovesEveryByte(t *testing.T) {
 		t.Errorf("%s, %v", e.Payload, err)
 	}
 	var integrity string
-	if err := l.db.Get(&integrity, `PRAGMA integrity_check`); err != nil || integrity != "ok" {
+	if err := l.DB.Get(&integrity, `PRAGMA integrity_check`); err != nil || integrity != "ok" {
 		t.Errorf("integrity: %s, %v", integrity, err)
 	}
 }
 
 func TestPruneSelects(t *testing.T) {
 	for _, tc := range []struct {
-		p    Pruning
+		p    event.Pruning
 		gone string
 		n    int64
 	}{
-		{Pruning{Until: 1000, Run: "one"}, "one", 6},
-		{Pruning{Until: 1000, Session: "s2"}, "two", 6},
-		{Pruning{Until: 7}, "one", 6},
-		{Pruning{Until: 1000, Session: "s1", Class: event.Frame}, "", 2},
-		{Pruning{Until: 1000, Run: "nosuch"}, "", 0},
-		{Pruning{}, "", 0},
+		{event.Pruning{Until: 1000, Run: "one"}, "one", 6},
+		{event.Pruning{Until: 1000, Session: "s2"}, "two", 6},
+		{event.Pruning{Until: 7}, "one", 6},
+		{event.Pruning{Until: 1000, Session: "s1", Class: event.Frame}, "", 2},
+		{event.Pruning{Until: 1000, Run: "nosuch"}, "", 0},
+		{event.Pruning{}, "", 0},
 	} {
 		l, path := pruneLog(t)
 		events, _, err := l.Prunable(t.Context(), tc.p)
@@ -221,7 +222,7 @@ func TestPruneSelects(t *testing.T) {
 // TestPruneMoreLater: what no log.pruned covers yet takes one of its own.
 func TestPruneMoreLater(t *testing.T) {
 	l, path := pruneLog(t)
-	for i, p := range []Pruning{{Until: 1000, Run: "two"}, {Until: 7}, {Until: 1000, Session: "s1"}} {
+	for i, p := range []event.Pruning{{Until: 1000, Run: "two"}, {Until: 7}, {Until: 1000, Session: "s1"}} {
 		if i == 2 {
 			appendAll(t, l, fact(event.Responded, event.Refs{Session: "s1", Run: "open"}))
 		}
@@ -240,7 +241,7 @@ func TestPruneMoreLater(t *testing.T) {
 
 func TestPruneRefusesAnOpenRun(t *testing.T) {
 	l, path := pruneLog(t)
-	if _, err := l.Prune(t.Context(), Pruning{Until: 1000, Run: "open"}); !errors.Is(err, ErrUnfinished) {
+	if _, err := l.Prune(t.Context(), event.Pruning{Until: 1000, Run: "open"}); !errors.Is(err, fault.ErrUnfinished) {
 		t.Errorf("got %v", err)
 	}
 	if found(t, path, "[open:") == "" {
@@ -271,7 +272,7 @@ func TestPruneFails(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := Pruning{Until: 13}
+		p := event.Pruning{Until: 13}
 		if _, err := l.Prune(t.Context(), p); !errors.Is(err, tc.err) {
 			t.Errorf("%s: %v", tc.point, err)
 		}
@@ -303,12 +304,12 @@ func TestPruneWaitsForReaders(t *testing.T) {
 	}
 	t.Parallel() // most of the time it waits
 	l, path := pruneLog(t)
-	r, err := OpenReader(t.Context(), path)
+	r, err := store.OpenReader(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	conn, err := r.db.Connx(t.Context())
+	conn, err := r.DB.Connx(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +325,7 @@ func TestPruneWaitsForReaders(t *testing.T) {
 	if err := conn.GetContext(t.Context(), &n, `SELECT count(*) FROM events`); err != nil {
 		t.Fatal(err)
 	}
-	p := Pruning{Until: 13}
+	p := event.Pruning{Until: 13}
 	if _, err := l.Prune(t.Context(), p); !errors.Is(err, fault.ErrBusy) || l.Err() != nil {
 		t.Errorf("got %v while somebody reads; the log: %v", err, l.Err())
 	}
@@ -359,7 +360,7 @@ func TestPruneCancelled(t *testing.T) {
 		many[i] = event.Event{Type: event.NotificationReceived, Class: event.Frame, Payload: fmt.Appendf(nil, "line %d", i)}
 	}
 	appendAll(t, l, many...)
-	if _, err := l.Prune(ctx, Pruning{Until: event.Seq(len(many))}); !errors.Is(err, context.Canceled) || l.Err() != nil {
+	if _, err := l.Prune(ctx, event.Pruning{Until: event.Seq(len(many))}); !errors.Is(err, context.Canceled) || l.Err() != nil {
 		t.Errorf("got %v; the log: %v", err, l.Err())
 	}
 	if n := intact(t, &l.Reader); n == 0 || n > removeStep {

@@ -23,7 +23,7 @@ type prunings struct {
 
 type pruning struct {
 	seq event.Seq
-	Pruning
+	event.Pruning
 }
 
 // covers reports whether a later event says that the payload of e was removed.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -89,7 +90,7 @@ func newScanner(v *verification) (s *scanner, err error) {
 		}
 	}
 	prepare(&s.rows, "events", `SELECT `+columns+` FROM events WHERE seq >= ? AND seq <= ? ORDER BY seq`)
-	if v.reader.version >= 2 {
+	if v.reader.Version >= 2 {
 		prepare(&s.nodes, "nodes", `SELECT n, hash FROM nodes WHERE level = ? AND n >= ? AND n < ? ORDER BY n`)
 		prepare(&s.notes, "checkpoints", `SELECT id, size, note FROM checkpoints WHERE size >= ? AND size <= ? ORDER BY size, id`)
 		prepare(&s.withheld, "withheld", `SELECT 1 FROM withheld WHERE seq = ?`)
@@ -109,12 +110,12 @@ func (s *scanner) close() error {
 // connect opens a connection that is faster than one through database/sql. It is told
 // nothing that writes. It maps no file: that is no faster here, looks like memory, and a file
 // that somebody cuts would end the process.
-func connect(r *Reader) (*sqlite.Conn, error) {
-	conn, err := sqlite.OpenConn(readerDSN(r.path, r.immutable), sqlite.OpenReadOnly|sqlite.OpenURI)
+func connect(r *store.Reader) (*sqlite.Conn, error) {
+	conn, err := sqlite.OpenConn(store.ReaderDSN(r.Path(), r.Immutable), sqlite.OpenReadOnly|sqlite.OpenURI)
 	if err != nil {
 		return nil, fault.Explain(err)
 	}
-	conn.SetBusyTimeout(busyTimeout)
+	conn.SetBusyTimeout(store.BusyTimeout)
 	for _, pragma := range []string{
 		`PRAGMA query_only = 1`,
 		`PRAGMA cell_size_check = 1`,
@@ -167,7 +168,7 @@ func (s *scanner) fill(b *block) {
 		}
 		b.identify()
 	}
-	if b.err == nil && s.v.reader.version >= 2 {
+	if b.err == nil && s.v.reader.Version >= 2 {
 		b.err = s.stored(b)
 	}
 	if b.err == nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -77,16 +78,16 @@ func (v *verification) partial(anchors int) {
 // tables compares the tables with those of a log. What else was changed is doctor's business,
 // and Open's, which refuses it.
 func (v *verification) tables(ctx context.Context) error {
-	ours := statements()
+	ours := store.Statements()
 	strange := false
 	v.lacks = map[string]bool{"events": true, "tree": true}
-	if v.reader.version >= 2 {
+	if v.reader.Version >= 2 {
 		v.lacks = map[string]bool{"events": true, "nodes": true, "open_runs": true, "checkpoints": true, "withheld": true, "absent": true}
 	}
 	err := query(v.conn, `SELECT name, sql, type FROM sqlite_schema WHERE type IN ('table', 'view') AND sql IS NOT NULL`, func(stmt *sqlite.Stmt) error {
 		name, sql := stmt.ColumnText(0), stmt.ColumnText(1)
 		delete(v.lacks, name)
-		if slices.Contains(ours, sql) || v.reader.version < 2 && name == "tree" {
+		if slices.Contains(ours, sql) || v.reader.Version < 2 && name == "tree" {
 			return nil
 		}
 		strange = strange || name == "events"
@@ -140,7 +141,7 @@ func (v *verification) measure() (err error) {
 		v.find(event.Seq(at), DamageInserted, "an event has the impossible number %d", seq)
 		return nil
 	})
-	if err != nil || v.reader.version < 2 {
+	if err != nil || v.reader.Version < 2 {
 		return err
 	}
 	if err := v.measureNotes(); err != nil && !fault.IsBroken(err) {

@@ -92,7 +92,7 @@ func TestAPruningCoversThePast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = l.Append(t.Context(), event.NewFact(event.LogPruned, "user", event.Refs{}, Pruning{Until: 1000, By: "alice"}), fact(event.Truncated, event.Refs{}))
+	_, err = l.Append(t.Context(), event.NewFact(event.LogPruned, "user", event.Refs{}, event.Pruning{Until: 1000, By: "alice"}), fact(event.Truncated, event.Refs{}))
 	if err := errors.Join(err, l.Close(), execFile(v.path, `UPDATE events SET payload = NULL WHERE seq IN (50, 52)`)); err != nil {
 		t.Fatal(err)
 	}

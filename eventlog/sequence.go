@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -22,7 +23,7 @@ import (
 // the block; one goroutine, the caller's, puts them in order and verifies the rest.
 type verification struct {
 	// Set before the workers start.
-	reader    *Reader
+	reader    *store.Reader
 	opt       VerifyOptions
 	verifiers note.Verifiers
 	conn      *sqlite.Conn    // the dispatcher's while it runs, else the caller's
@@ -308,7 +309,7 @@ func (v *verification) settle(b *block) {
 		}
 		stored, ok := b.node(n.N)
 		switch {
-		case !ok && v.reader.version >= 2 && len(v.absent) == 0 && !v.lacks["nodes"]:
+		case !ok && v.reader.Version >= 2 && len(v.absent) == 0 && !v.lacks["nodes"]:
 			if v.damaged {
 				v.find(0, DamageTree, "the hash over %s is missing", below(n))
 			} else {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -49,7 +50,7 @@ func (w *batchWriter) trySingle(ctx context.Context, e *event.Event) (done bool,
 	err = w.patiently(ctx, func() error { return w.insert(ctx, insertOne, e) })
 	switch {
 	case err == nil:
-	case w.files.touched != nil:
+	case w.files.Touched != nil:
 		return false, w.commitError(err)
 	case fault.IsConstraint(err):
 		e.Seq = 0
@@ -66,7 +67,7 @@ func (w *batchWriter) trySingle(ctx context.Context, e *event.Event) (done bool,
 	}
 	if w.seen != before+1 {
 		// Others have changed the file, though they have appended nothing.
-		if err := w.holds(hashes{ctx: ctx, db: w.conn}); err != nil {
+		if err := w.holds(store.Hashes{Ctx: ctx, DB: w.conn}); err != nil {
 			return false, &WriteError{Op: "commit", Unknown: true, Err: fmt.Errorf("another process changed the log: %w", err)}
 		}
 	}

@@ -39,14 +39,14 @@ func TestUncheckedIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	line, path := anchor.Format(first), filepath.Join(t.TempDir(), "eventlog.db")
-	b, err := os.ReadFile(l.path)
+	b, err := os.ReadFile(l.Path())
 	if err == nil {
 		err = os.WriteFile(path, b, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err = os.ReadFile(anchor.Path(l.path))
+	b, err = os.ReadFile(anchor.Path(l.Path()))
 	if err == nil {
 		err = os.WriteFile(anchor.Path(path), []byte(line+strings.TrimPrefix(string(b), line)+line), 0o600)
 	}

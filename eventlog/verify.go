@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // Damage is a kind of damage.
@@ -118,14 +119,14 @@ var ErrOtherLog = errors.New("the checkpoint is one of another log")
 //
 // It finds edits, deletions, insertions and reorderings by whoever did not recompute the tree
 // and sign it. Against whoever holds the key as well it takes a checkpoint kept elsewhere.
-func (r *Reader) Verify(ctx context.Context, opt VerifyOptions) (Report, error) {
+func Verify(ctx context.Context, r *store.Reader, opt VerifyOptions) (Report, error) {
 	v := &verification{reader: r, opt: opt}
 	// The anchor before the size: an anchor is never ahead of its log.
-	anchors, err := anchor.Read(r.path)
+	anchors, err := anchor.Read(r.Path())
 	if err != nil {
 		return Report{}, err
 	}
-	if fi, err := os.Stat(anchor.Path(r.path)); err == nil && fi.Size() > anchor.MaxBytes {
+	if fi, err := os.Stat(anchor.Path(r.Path())); err == nil && fi.Size() > anchor.MaxBytes {
 		v.warn("the anchor has %d bytes: only the last %d MiB of it were read, and its lines are counted from there", fi.Size(), anchor.MaxBytes>>20)
 	}
 	checking, cancel := context.WithCancel(ctx)

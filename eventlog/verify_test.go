@@ -17,25 +17,26 @@ import (
 	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // TestPrunedPayloads: a payload may be missing if a later event says so, and that event is as
 // it was written.
 func TestPrunedPayloads(t *testing.T) {
 	for name, tc := range map[string]struct {
-		pruning Pruning
+		pruning event.Pruning
 		and     string    // SQL
 		bad     event.Seq // 0: none
 		pruned  int64
 	}{
-		"covered":           {Pruning{Until: 20, By: "alice"}, ``, 0, 3},
-		"this run's":        {Pruning{Until: 20, Run: "r", By: "alice"}, ``, 0, 3},
-		"another run's":     {Pruning{Until: 20, Run: "x", By: "alice"}, ``, 10, 0},
-		"only frames":       {Pruning{Until: 20, Class: event.Frame, By: "alice"}, ``, 0, 3},
-		"not so far":        {Pruning{Until: 11, By: "alice"}, ``, 12, 2},
-		"a pruning edited":  {Pruning{Until: 11, By: "alice"}, `UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '11', '20') AS BLOB) WHERE seq = 51`, 10, 0},
-		"a fact that stays": {Pruning{Until: 51, By: "alice"}, `UPDATE events SET payload = NULL WHERE seq = 51`, 10, 0},
-		"withheld":          {Pruning{By: "alice"}, `INSERT INTO withheld VALUES (10, 'masked'), (11, 'masked'), (12, 'pruned')`, 0, 0},
+		"covered":           {event.Pruning{Until: 20, By: "alice"}, ``, 0, 3},
+		"this run's":        {event.Pruning{Until: 20, Run: "r", By: "alice"}, ``, 0, 3},
+		"another run's":     {event.Pruning{Until: 20, Run: "x", By: "alice"}, ``, 10, 0},
+		"only frames":       {event.Pruning{Until: 20, Class: event.Frame, By: "alice"}, ``, 0, 3},
+		"not so far":        {event.Pruning{Until: 11, By: "alice"}, ``, 12, 2},
+		"a pruning edited":  {event.Pruning{Until: 11, By: "alice"}, `UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '11', '20') AS BLOB) WHERE seq = 51`, 10, 0},
+		"a fact that stays": {event.Pruning{Until: 51, By: "alice"}, `UPDATE events SET payload = NULL WHERE seq = 51`, 10, 0},
+		"withheld":          {event.Pruning{By: "alice"}, `INSERT INTO withheld VALUES (10, 'masked'), (11, 'masked'), (12, 'pruned')`, 0, 0},
 	} {
 		v := newVictim(t, 50)
 		l, err := Open(t.Context(), v.path, Options{Context: "default", Keys: v.keys})
@@ -61,7 +62,7 @@ func TestPrunedMeanwhile(t *testing.T) {
 	v := newVictim(t, 3*blockEvents)
 	r := readerOf(t, v.path)
 	done := false
-	rep, err := r.Verify(t.Context(), VerifyOptions{Audit: &spy{event: func(*event.Event) {
+	rep, err := Verify(t.Context(), r, VerifyOptions{Audit: &spy{event: func(*event.Event) {
 		if done {
 			return
 		}
@@ -71,7 +72,7 @@ func TestPrunedMeanwhile(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		_, err = l.Append(context.Background(), event.NewFact(event.LogPruned, "user", event.Refs{}, Pruning{Until: event.Seq(v.n), By: "alice"}))
+		_, err = l.Append(context.Background(), event.NewFact(event.LogPruned, "user", event.Refs{}, event.Pruning{Until: event.Seq(v.n), By: "alice"}))
 		if err = errors.Join(err, l.Close(), execFile(v.path, `UPDATE events SET payload = NULL WHERE seq <= `+fmt.Sprint(v.n)+` AND type <> 'log.pruned'`)); err != nil {
 			t.Error(err)
 		}
@@ -136,13 +137,13 @@ func TestAuditorIsToldInOrder(t *testing.T) {
 func partOf(t *testing.T, v *victim, first, last int64) string {
 	t.Helper()
 	path := v.copy(t)
-	db, err := sqlx.Open("sqlite", dsn(path))
+	db, err := sqlx.Open("sqlite", store.DSN(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	h := hashes{ctx: t.Context(), db: db}
+	h := store.Hashes{Ctx: t.Context(), DB: db}
 	type sub struct {
 		seq   int64
 		level int
@@ -154,7 +155,7 @@ func partOf(t *testing.T, v *victim, first, last int64) string {
 		for at>>level&1 == 0 && at+2<<level <= last && level < 40 {
 			level++
 		}
-		hash, err := h.subtree(level, at>>level)
+		hash, err := h.Subtree(level, at>>level)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,8 +170,8 @@ func partOf(t *testing.T, v *victim, first, last int64) string {
 	for _, s := range list {
 		db.MustExec(`INSERT INTO absent VALUES (?, ?, ?)`, s.seq, s.level, s.hash[:])
 	}
-	if err := execFile(path, schema[strings.Index(schema, "CREATE TRIGGER events_lose"):strings.Index(schema, "CREATE TABLE nodes")]+
-		schema[strings.Index(schema, "CREATE TRIGGER checkpoints_are_not_updated"):strings.Index(schema, "CREATE TABLE withheld")]); err != nil {
+	if err := execFile(path, store.Schema[strings.Index(store.Schema, "CREATE TRIGGER events_lose"):strings.Index(store.Schema, "CREATE TABLE nodes")]+
+		store.Schema[strings.Index(store.Schema, "CREATE TRIGGER checkpoints_are_not_updated"):strings.Index(store.Schema, "CREATE TABLE withheld")]); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -275,7 +276,7 @@ func TestWritersMeanwhile(t *testing.T) {
 	r := readerOf(t, v.path)
 	last := int64(0)
 	for range 10 {
-		rep, err := r.Verify(t.Context(), VerifyOptions{Keys: v.verifiers})
+		rep, err := Verify(t.Context(), r, VerifyOptions{Keys: v.verifiers})
 		if err != nil || !rep.OK() || rep.Events < max(last, v.n) || rep.Unchecked > 0 {
 			t.Fatalf("%+v, %v", rep, err)
 		}
@@ -341,7 +342,7 @@ func TestAnchorAlone(t *testing.T) {
 func TestVerifyIsStopped(t *testing.T) {
 	v := newVictim(t, 4*blockEvents)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := readerOf(t, v.path).Verify(ctx, VerifyOptions{Progress: func(int64) { cancel() }})
+	_, err := Verify(ctx, readerOf(t, v.path), VerifyOptions{Progress: func(int64) { cancel() }})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/folder"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // Projection defines a view: a function from facts to tables. The same facts in the
@@ -31,7 +32,7 @@ type Projection struct {
 // something is known: delete the file and it comes back.
 type View struct {
 	db     *sqlx.DB
-	reader *Reader
+	reader *store.Reader
 	def    Projection
 }
 
@@ -52,7 +53,7 @@ var errStale = errors.New("the view is stale")
 // OpenView opens the view in the file at path, builds it if it is missing, damaged,
 // from another version or from another log, and applies what the log has since gained.
 // The caller must Close it, before the log.
-func OpenView(ctx context.Context, r *Reader, path string, def Projection) (*View, error) {
+func OpenView(ctx context.Context, r *store.Reader, path string, def Projection) (*View, error) {
 	v, err := openView(ctx, r, path, def)
 	if errors.Is(err, errStale) || errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrForeign) {
 		if rerr := RemoveView(path); rerr != nil {
@@ -79,7 +80,7 @@ func RemoveView(path string) error {
 	return nil
 }
 
-func openView(ctx context.Context, r *Reader, path string, def Projection) (*View, error) {
+func openView(ctx context.Context, r *store.Reader, path string, def Projection) (*View, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -87,11 +88,11 @@ func openView(ctx context.Context, r *Reader, path string, def Projection) (*Vie
 	if err := folder.CheckDatabase(path); err != nil {
 		return nil, err
 	}
-	if _, err := makeFile(path); err != nil {
+	if _, err := store.MakeFile(path); err != nil {
 		return nil, err
 	}
 	// What a view loses in a crash it reads again, so it need not sync.
-	db, err := sqlx.Open("sqlite", dsn(path, fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), "synchronous(OFF)"))
+	db, err := sqlx.Open("sqlite", store.DSN(path, fmt.Sprintf("busy_timeout(%d)", store.BusyTimeout.Milliseconds()), "synchronous(OFF)"))
 	if err != nil {
 		return nil, err
 	}

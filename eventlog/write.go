@@ -71,7 +71,7 @@ func (l *Log) work(job func(), due bool) (ended bool) {
 		return false
 	}
 	// The writer's connection is the last to go: it empties the write-ahead log.
-	l.ended = errors.Join(l.db.Close(), l.batch.close())
+	l.ended = errors.Join(l.DB.Close(), l.batch.close())
 	return true
 }
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -71,7 +71,7 @@ func (r *Runner) recordedResult(ctx context.Context, intent event.Event) (Result
 
 // ReadResult puts a run's result together from its facts. Its Outcome is empty if there is
 // none yet.
-func ReadResult(ctx context.Context, r *eventlog.Reader, run event.RunID) (Result, error) {
+func ReadResult(ctx context.Context, r *store.Reader, run event.RunID) (Result, error) {
 	res := Result{Run: run, Replayed: true}
 	for e, err := range r.Events(ctx, event.Query{Run: run, Class: event.Fact}) {
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -117,7 +118,7 @@ func title(text string) string {
 
 // OpenSessions opens the view in the file at path and brings it up to date. The caller
 // must Close it, before the log.
-func OpenSessions(ctx context.Context, r *eventlog.Reader, path string) (*Sessions, error) {
+func OpenSessions(ctx context.Context, r *store.Reader, path string) (*Sessions, error) {
 	v, err := eventlog.OpenView(ctx, r, path, sessions)
 	if err != nil {
 		return nil, err

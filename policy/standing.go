@@ -9,6 +9,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // Standing is the view of the standing approvals: those remembered and not revoked.
@@ -50,7 +51,7 @@ func applyApproval(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 
 // OpenStanding opens the view in the file at path and brings it up to date. The caller
 // must Close it, before the log.
-func OpenStanding(ctx context.Context, r *eventlog.Reader, path string) (*Standing, error) {
+func OpenStanding(ctx context.Context, r *store.Reader, path string) (*Standing, error) {
 	v, err := eventlog.OpenView(ctx, r, path, standing)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 )
 
@@ -22,7 +23,7 @@ type Records struct {
 
 // OpenRecords opens the view in the file at path and brings it up to date. vouchers say which of its
 // contacts were paired by this user: no others count. The caller must Close it, before the log.
-func OpenRecords(ctx context.Context, r *eventlog.Reader, path string, vouchers kernel.Vouchers) (*Records, error) {
+func OpenRecords(ctx context.Context, r *store.Reader, path string, vouchers kernel.Vouchers) (*Records, error) {
 	v, err := eventlog.OpenView(ctx, r, path, view)
 	if err != nil {
 		return nil, err

@@ -16,11 +16,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/eventlog/redact"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/trail"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
@@ -136,7 +136,7 @@ func (a *app) complain(err error) {
 
 // hintOf knows what to do about the faults that any command can meet.
 func hintOf(err error) string {
-	var linked *eventlog.LinkedError
+	var linked *fault.LinkedError
 	var place *folder.Error
 	switch {
 	case errors.As(err, &place):
@@ -272,12 +272,12 @@ type logError struct{ error }
 func (e *logError) Unwrap() error { return e.error }
 
 // reader opens the context's log read-only. There is none before the first run.
-func (a *app) reader(ctx context.Context, p *place) (*eventlog.Reader, config.ContextPaths, error) {
+func (a *app) reader(ctx context.Context, p *place) (*store.Reader, config.ContextPaths, error) {
 	paths, err := p.ws.Context(p.cfg.ContextID)
 	if err != nil {
 		return nil, paths, err
 	}
-	r, err := eventlog.OpenReader(ctx, paths.EventLog)
+	r, err := store.OpenReader(ctx, paths.EventLog)
 	if errors.Is(err, fs.ErrNotExist) {
 		rel, rerr := filepath.Rel(p.dir, paths.EventLog)
 		if rerr != nil {

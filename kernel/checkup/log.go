@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 )
 
@@ -30,7 +31,7 @@ const (
 )
 
 // logLock looks for a process that keeps others from writing. It comes before the log is
-// opened, as eventlog.WriteLockHolder demands.
+// opened, as store.WriteLockHolder demands.
 func (e *examination) logLock() {
 	if !e.usable {
 		return
@@ -44,7 +45,7 @@ func (e *examination) logLock() {
 		return // openLog says what is wrong
 	}
 	for range lockLooks {
-		pid, err := eventlog.WriteLockHolder(e.paths.EventLog)
+		pid, err := store.WriteLockHolder(e.paths.EventLog)
 		switch {
 		case err != nil:
 			e.warn("", "who writes to the log cannot be told: %v", err)
@@ -59,7 +60,7 @@ func (e *examination) logLock() {
 			return
 		}
 	}
-	pid, _ := eventlog.WriteLockHolder(e.paths.EventLog) // for its number; the looks above have judged
+	pid, _ := store.WriteLockHolder(e.paths.EventLog) // for its number; the looks above have judged
 	who := "a process"
 	if pid > 0 {
 		who = fmt.Sprintf("process %d", pid)
@@ -87,7 +88,7 @@ func (e *examination) openLog() {
 		return
 	}
 	var events int64
-	log, err := eventlog.OpenReader(e.ctx, e.paths.EventLog)
+	log, err := store.OpenReader(e.ctx, e.paths.EventLog)
 	if err == nil {
 		e.log, e.size = log, info.Size()
 		events, _, err = log.Head(e.ctx)
@@ -123,8 +124,8 @@ func (e *examination) logSettings() {
 		return
 	}
 	err := e.log.CheckSettings(e.ctx)
-	var setting *eventlog.SettingError
-	var linked *eventlog.LinkedError
+	var setting *fault.SettingError
+	var linked *fault.LinkedError
 	switch {
 	case err == nil:
 		e.ok("as they must be")
@@ -190,7 +191,7 @@ func (e *examination) logTree() {
 			opt.Keys = keys.Verifiers(origin)
 		}
 	}
-	rep, err := e.log.Verify(e.ctx, opt)
+	rep, err := eventlog.Verify(e.ctx, e.log, opt)
 	switch {
 	case err != nil:
 		e.fail(logHint(err), "%v", err)

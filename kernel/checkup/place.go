@@ -130,7 +130,7 @@ func (e *examination) logWritable() {
 	}
 	dir := e.nearest()
 	err := eventlog.TryWrite(e.ctx, dir)
-	var setting *eventlog.SettingError
+	var setting *fault.SettingError
 	switch {
 	case err == nil:
 		e.ok("a log can be written in %s", dir)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package eventlog
+package store
 
 import (
 	"errors"

@@ -1,4 +1,10 @@
-package eventlog
+// Package store is the SQLite file of a log: how it is opened, its schema and settings, the files
+// beside it, and reading what is committed.
+//
+// It promises that every connection has the settings that durability takes, that a file which is no
+// log, or whose schema was changed, is refused, and that nothing is written into files that others
+// removed, cut or replaced. What is appended, and when, is decided above it, in package eventlog.
+package store
 
 import (
 	"context"
@@ -23,15 +29,15 @@ import (
 )
 
 const (
-	applicationID = 0x5065726c // "Perl", so that file(1) and doctor can tell the file
-	schemaVersion = 2
+	ApplicationID = 0x5065726c // "Perl", so that file(1) and doctor can tell the file
+	SchemaVersion = 2
 
-	// busyTimeout is how long a write waits for other processes that do not get on; see patience.
-	busyTimeout = 10 * time.Second
+	// BusyTimeout is how long a write waits for other processes that do not get on; see patience.
+	BusyTimeout = 10 * time.Second
 )
 
 //go:embed schema.sql
-var schema string
+var Schema string
 
 // Settings are the pragmas that every connection to a log is opened with, and what
 // SQLite answers when asked for them.
@@ -39,13 +45,13 @@ func Settings() map[string]string {
 	return map[string]string{
 		"journal_mode": "wal",
 		"synchronous":  "2", // FULL: an acknowledged commit survives a power failure
-		"busy_timeout": fmt.Sprint(busyTimeout.Milliseconds()),
+		"busy_timeout": fmt.Sprint(BusyTimeout.Milliseconds()),
 	}
 }
 
-// dsn returns the data source name for the file at path. Settings live here, not in
+// DSN returns the data source name for the file at path. Settings live here, not in
 // statements, so that every connection of a pool has them.
-func dsn(path string, params ...string) string {
+func DSN(path string, params ...string) string {
 	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
 	if !strings.HasPrefix(u.Path, "/") { // C:/… on Windows
 		u.Path = "/" + u.Path
@@ -55,9 +61,9 @@ func dsn(path string, params ...string) string {
 	return u.String() + "?" + q.Encode()
 }
 
-func writerDSN(path string) string {
-	return dsn(path,
-		fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()),
+func WriterDSN(path string) string {
+	return DSN(path,
+		fmt.Sprintf("busy_timeout(%d)", BusyTimeout.Milliseconds()),
 		// The driver carries pragmas out in alphabetical order, and the size of a page can be set
 		// only before the mode: the comment makes this one the first.
 		"/**/page_size(8192)",
@@ -69,50 +75,50 @@ func writerDSN(path string) string {
 	)
 }
 
-func readerDSN(path string, immutable bool) string {
-	s := dsn(path, fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), "query_only(1)") + "&mode=ro"
+func ReaderDSN(path string, immutable bool) string {
+	s := DSN(path, fmt.Sprintf("busy_timeout(%d)", BusyTimeout.Milliseconds()), "query_only(1)") + "&mode=ro"
 	if immutable {
 		s += "&immutable=1"
 	}
 	return s
 }
 
-// writable is a log's file that was opened for writing.
-type writable struct {
-	db         *sqlx.DB
-	files      *files
-	unfinished bool // runs are listed that have no outcome
+// Writable is a log's file that was opened for writing.
+type Writable struct {
+	DB         *sqlx.DB
+	Files      *Files
+	Unfinished bool // runs are listed that have no outcome
 }
 
-func (w *writable) close() error {
-	w.files.release()
-	return w.db.Close()
+func (w *Writable) Close() error {
+	w.Files.Release()
+	return w.DB.Close()
 }
 
-// openWritable opens the file, creating it if need be, and brings its schema up to
+// OpenWritable opens the file, creating it if need be, and brings its schema up to
 // date. It refuses files that are not an event log, come from a newer version or had their
-// schema changed.
-func openWritable(ctx context.Context, path string) (*writable, error) {
+// Schema changed.
+func OpenWritable(ctx context.Context, path string) (*Writable, error) {
 	if err := folder.CheckDatabase(path); err != nil {
 		return nil, fmt.Errorf("%w: %w", fault.ErrReadOnly, err)
 	}
-	file, err := makeFile(path)
+	file, err := MakeFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return openAt(ctx, path, file, writerDSN(path))
+	return openAt(ctx, path, file, WriterDSN(path))
 }
 
-// openAgain is openWritable for a file that was at path a moment ago. If it is not, none is made:
+// OpenAgain is openWritable for a file that was at path a moment ago. If it is not, none is made:
 // SQLite, which finds a new one empty, would delete the write-ahead log beside it, and with that
 // what was acknowledged to the file that was moved.
-func openAgain(ctx context.Context, path string, file os.FileInfo) (*writable, error) {
-	return openAt(ctx, path, file, writerDSN(path)+"&mode=rw")
+func OpenAgain(ctx context.Context, path string, file os.FileInfo) (*Writable, error) {
+	return openAt(ctx, path, file, WriterDSN(path)+"&mode=rw")
 }
 
-func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*writable, error) {
-	if file.Mode().IsRegular() && links(file) > 1 {
-		return nil, &LinkedError{path}
+func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*Writable, error) {
+	if file.Mode().IsRegular() && Links(file) > 1 {
+		return nil, &fault.LinkedError{Path: path}
 	}
 	left, err := syncLeftover(path+"-wal", os.O_RDWR)
 	var cannot *fs.PathError
@@ -131,40 +137,40 @@ func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*wr
 	}
 	// One connection: the writer's. Its prepared statements live as long as it does.
 	db.SetMaxOpenConns(1)
-	w := &writable{db: db, files: &files{path: path, db: file}}
-	end := time.Now().Add(busyTimeout)
-	err = migrate(ctx, db)
+	w := &Writable{DB: db, Files: &Files{Path: path, DB: file}}
+	end := time.Now().Add(BusyTimeout)
+	err = Migrate(ctx, db)
 	// SQLite does not wait for its lock where it changes a fresh file's journal mode, and others
 	// may be the first as well.
 	for errors.Is(fault.Explain(err), fault.ErrBusy) && time.Now().Before(end) {
-		if hasNoLocks(filepath.Dir(path)) { // SQLite says the same of it
+		if HasNoLocks(filepath.Dir(path)) { // SQLite says the same of it
 			err = fmt.Errorf("%w: %v", fault.ErrNoLocks, err)
 			break
 		}
-		time.Sleep(pollTimeout / 10)
-		err = migrate(ctx, db)
+		time.Sleep(5 * time.Millisecond)
+		err = Migrate(ctx, db)
 	}
 	if err == nil {
-		w.unfinished, err = isWhole(ctx, db)
+		w.Unfinished, err = isWhole(ctx, db)
 	}
 	if err == nil {
-		err = w.files.hold()
+		err = w.Files.hold()
 	}
 	if err == nil && left {
-		err = emptyWAL(ctx, db, busyTimeout, w.files)
+		err = EmptyWAL(ctx, db, BusyTimeout, w.Files)
 	}
 	if err != nil {
-		_ = w.close() // the error that matters is the first
+		_ = w.Close() // the error that matters is the first
 		return nil, fault.Explain(err)
 	}
 	return w, nil
 }
 
-// makeFile makes the file if there is none and says which it is. SQLite gives the -wal and -shm
-// files the mode of the database. One that is there is not opened: closing it again would give up
+// MakeFile makes the file if there is none and says which it is. SQLite gives the -wal and -shm
+// Files the mode of the database. One that is there is not opened: closing it again would give up
 // the locks that this process may have on it (POSIX locks belong to a process, not to a file
 // descriptor).
-func makeFile(path string) (os.FileInfo, error) {
+func MakeFile(path string) (os.FileInfo, error) {
 	if fi, err := os.Stat(path); err == nil {
 		return fi, nil
 	}
@@ -182,23 +188,23 @@ func makeFile(path string) (os.FileInfo, error) {
 	return fi, errors.Join(err, f.Close())
 }
 
-// emptyWAL moves what is in the write-ahead log into the database and empties it, if no other
+// EmptyWAL moves what is in the write-ahead log into the database and empties it, if no other
 // process reads or writes: what is in the database itself cannot be lost by one damaged frame,
 // nor by a sync that failed once and that the system has forgotten. It is never waited for, and
 // a log that cannot be emptied now is as good as before. waits is how long db waits otherwise.
 // Nothing is moved where one of the files was touched: that is the error.
-func emptyWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Duration, f *files) error {
-	return checkpointWAL(ctx, db, waits, f, `PRAGMA wal_checkpoint(TRUNCATE)`)
+func EmptyWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Duration, f *Files) error {
+	return CheckpointWAL(ctx, db, waits, f, `PRAGMA wal_checkpoint(TRUNCATE)`)
 }
 
-func checkpointWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Duration, f *files, pragma string) (err error) {
+func CheckpointWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Duration, f *Files, pragma string) (err error) {
 	do := func(sql string) bool {
 		rows, err := db.QueryContext(ctx, sql)
 		return err == nil && rows.Close() == nil
 	}
 	do(`PRAGMA busy_timeout = 0`)
 	if do(`BEGIN IMMEDIATE`) {
-		err = f.whole()
+		err = f.Whole()
 		if do(`ROLLBACK`) && err == nil {
 			do(pragma)
 		}
@@ -251,22 +257,22 @@ func identify(ctx context.Context, db *sqlx.DB) (app, version int, err error) {
 	switch {
 	case app == 0 && version == 0:
 		return 0, 0, nil
-	case app != applicationID:
+	case app != ApplicationID:
 		return app, version, fault.ErrForeign
-	case version > schemaVersion:
-		return app, version, fmt.Errorf("%w (schema %d, this one knows %d)", fault.ErrNewer, version, schemaVersion)
+	case version > SchemaVersion:
+		return app, version, fmt.Errorf("%w (schema %d, this one knows %d)", fault.ErrNewer, version, SchemaVersion)
 	}
 	return app, version, nil
 }
 
-// migrate makes the tables of a fresh file and brings those of an older one up to date, in
+// Migrate makes the tables of a fresh file and brings those of an older one up to date, in
 // one transaction.
-func migrate(ctx context.Context, db *sqlx.DB) error {
+func Migrate(ctx context.Context, db *sqlx.DB) error {
 	_, version, err := identify(ctx, db)
 	if err != nil {
 		return err
 	}
-	if version == schemaVersion {
+	if version == SchemaVersion {
 		return isOurs(ctx, db)
 	}
 	tx, err := db.BeginTxx(ctx, nil)
@@ -275,7 +281,7 @@ func migrate(ctx context.Context, db *sqlx.DB) error {
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
 	// Another process may have been first; the write lock now says who it was.
-	if err := tx.GetContext(ctx, &version, `PRAGMA user_version`); err != nil || version == schemaVersion {
+	if err := tx.GetContext(ctx, &version, `PRAGMA user_version`); err != nil || version == SchemaVersion {
 		return err // it was made a moment ago, by this program
 	}
 	if version == 0 {
@@ -301,7 +307,7 @@ func create(ctx context.Context, tx *sqlx.Tx) error {
 	if tables > 0 {
 		return fault.ErrForeign
 	}
-	_, err := tx.ExecContext(ctx, fmt.Sprintf("%s;\nPRAGMA application_id = %d;\nPRAGMA user_version = %d;", schema, applicationID, schemaVersion))
+	_, err := tx.ExecContext(ctx, fmt.Sprintf("%s;\nPRAGMA application_id = %d;\nPRAGMA user_version = %d;", Schema, ApplicationID, SchemaVersion))
 	return err
 }
 
@@ -318,7 +324,7 @@ func upgrade(ctx context.Context, tx *sqlx.Tx) error {
 	if err := tx.SelectContext(ctx, &made, `SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL`); err != nil {
 		return err
 	}
-	for _, sql := range statements() {
+	for _, sql := range Statements() {
 		if slices.Contains(made, sql) {
 			continue
 		}
@@ -326,15 +332,15 @@ func upgrade(ctx context.Context, tx *sqlx.Tx) error {
 			return err
 		}
 	}
-	if _, err := tx.ExecContext(ctx, fmt.Sprintf(`PRAGMA user_version = %d`, schemaVersion)); err != nil {
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf(`PRAGMA user_version = %d`, SchemaVersion)); err != nil {
 		return err
 	}
 	return rebuildNodes(ctx, tx)
 }
 
-// statements are those of schema, as SQLite keeps them.
-func statements() []string {
-	parts := strings.Split("\n"+schema, "\nCREATE ")
+// Statements are those of schema, as SQLite keeps them.
+func Statements() []string {
+	parts := strings.Split("\n"+Schema, "\nCREATE ")
 	var list []string
 	for _, p := range parts[1:] {
 		sql, _, _ := strings.Cut(p, ";\n\n")
@@ -384,7 +390,7 @@ func isOurs(ctx context.Context, db sqlx.QueryerContext) error {
 	if err := sqlx.SelectContext(ctx, db, &made, `SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL`); err != nil {
 		return err
 	}
-	want := statements()
+	want := Statements()
 	for _, sql := range made {
 		if !slices.Contains(want, sql) {
 			return fmt.Errorf("%w: its schema was changed: %.60q", fault.ErrCorrupt, sql)

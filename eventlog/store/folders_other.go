@@ -1,6 +1,6 @@
 //go:build !linux
 
-package eventlog
+package store
 
 // folders is nothing where the system is not asked to tell of changes.
 type folders struct{ told chan struct{} }

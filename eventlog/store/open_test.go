@@ -1,4 +1,4 @@
-package eventlog
+package store_test
 
 import (
 	"slices"
@@ -6,17 +6,18 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // TestOpenRunsNeedNoScan: every run asks for them.
 func TestOpenRunsNeedNoScan(t *testing.T) {
 	l := openTest(t)
-	appendAll(t, l, fact(event.Requested, event.Refs{Run: "r", Input: "i"}))
+	mustAppend(t, l, event.NewFact(event.Requested, "user", event.Refs{Run: "r", Input: "i"}, struct{}{}))
 	for query, use := range map[string][]string{
-		listed:   {"SCAN x", "SEARCH intent USING INTEGER PRIMARY KEY", "SEARCH events USING INDEX events_one_outcome_per_run"},
-		intended: {"SCAN x USING INDEX events_one_intent_per_input", "SEARCH events USING INDEX events_one_outcome_per_run"},
+		store.Listed:   {"SCAN x", "SEARCH intent USING INTEGER PRIMARY KEY", "SEARCH events USING INDEX events_one_outcome_per_run"},
+		store.Intended: {"SCAN x USING INDEX events_one_intent_per_input", "SEARCH events USING INDEX events_one_outcome_per_run"},
 	} {
-		rows, err := l.db.QueryxContext(t.Context(), `EXPLAIN QUERY PLAN `+query)
+		rows, err := store.DB(&l.Reader).QueryxContext(t.Context(), `EXPLAIN QUERY PLAN `+query)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,13 +46,13 @@ func TestStatementsNameTheTablesTypes(t *testing.T) {
 	var outcomes []string
 	for _, ty := range event.Types() {
 		if ty.Outcome() {
-			outcomes = append(outcomes, "type = "+literals([]event.Type{ty}))
+			outcomes = append(outcomes, "type = "+store.Literals([]event.Type{ty}))
 		}
-		if ty.Step() == event.Opens && !strings.Contains(listed, "intent.type = "+literals([]event.Type{ty})) {
+		if ty.Step() == event.Opens && !strings.Contains(store.Listed, "intent.type = "+store.Literals([]event.Type{ty})) {
 			t.Errorf("open runs are looked for without %s", ty)
 		}
 	}
-	if want := "(" + strings.Join(outcomes, " OR ") + ")"; isOutcome != want {
-		t.Errorf("the condition is %s, the table's %s", isOutcome, want)
+	if want := "(" + strings.Join(outcomes, " OR ") + ")"; store.IsOutcome != want {
+		t.Errorf("the condition is %s, the table's %s", store.IsOutcome, want)
 	}
 }

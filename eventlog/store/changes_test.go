@@ -1,4 +1,4 @@
-package eventlog
+package store_test
 
 import (
 	"context"
@@ -8,18 +8,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // TestChanges: what another handle commits is told once, nothing else is.
 func TestChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eventlog.db")
-	l, err := Open(t.Context(), path, Options{})
+	l, err := eventlog.Open(t.Context(), path, eventlog.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	r, err := OpenReader(t.Context(), path)
+	r, err := store.OpenReader(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +39,7 @@ func TestChanges(t *testing.T) {
 		}
 		return changed
 	}
-	if wait(lookIdle + lookEvery) {
+	if wait(store.LookIdle + store.LookEvery) {
 		t.Error("nothing was appended, but a change was told")
 	}
 	for range 3 {
@@ -47,7 +49,7 @@ func TestChanges(t *testing.T) {
 		if !wait(0) {
 			t.Error("no change was told")
 		}
-		if wait(lookIdle + lookEvery) {
+		if wait(store.LookIdle + store.LookEvery) {
 			t.Error("one change was told twice")
 		}
 	}
@@ -62,12 +64,12 @@ func TestChanges(t *testing.T) {
 // same, in the log and in other folders.
 func TestChangesAtRest(t *testing.T) {
 	path, other := filepath.Join(t.TempDir(), "eventlog.db"), t.TempDir()
-	l, err := Open(t.Context(), path, Options{})
+	l, err := eventlog.Open(t.Context(), path, eventlog.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	r, err := OpenReader(t.Context(), path)
+	r, err := store.OpenReader(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,11 +79,11 @@ func TestChangesAtRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if c.folders == nil {
+	if store.Told(c) == nil {
 		t.Skip("this system does not tell")
 	}
 	rest := func() {
-		c.came, c.last = time.Time{}, time.Now()
+		store.Rest(c)
 		if !c.Quiet() {
 			t.Error("it is not quiet")
 		}
@@ -95,14 +97,14 @@ func TestChangesAtRest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.came.Before(begun) { // it is quiet, or will be sooner than it should
+		if store.Came(c).Before(begun) { // it is quiet, or will be sooner than it should
 			t.Error("nobody is on the alert")
 		}
 		return changed
 	}
 	rest()
-	before := c.last
-	if changed, err := c.Wait(t.Context(), 2*lookIdle); changed || err != nil || c.last != before {
+	before := store.LastLook(c)
+	if changed, err := c.Wait(t.Context(), 2*store.LookIdle); changed || err != nil || store.LastLook(c) != before {
 		t.Errorf("somebody has looked: %t, %v", changed, err)
 	}
 	rest()
@@ -120,7 +122,7 @@ func TestChangesAtRest(t *testing.T) {
 		t.Error("a new file is no change of the log")
 	}
 	select {
-	case <-c.folders.told: // of the same
+	case <-store.Told(c): // of the same
 	default:
 	}
 	rest()
@@ -135,7 +137,7 @@ func TestChangesAtRest(t *testing.T) {
 // BenchmarkChanges is one look at a log.
 func BenchmarkChanges(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "eventlog.db")
-	l, err := Open(b.Context(), path, Options{})
+	l, err := eventlog.Open(b.Context(), path, eventlog.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -146,62 +148,8 @@ func BenchmarkChanges(b *testing.B) {
 	}
 	defer c.Close()
 	for b.Loop() {
-		if _, err := c.version(b.Context()); err != nil {
+		if _, err := store.Version(c, b.Context()); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-// TestSyncTo waits for what was recorded before the mark, and for nothing else; what was lost
-// stays lost.
-func TestSyncTo(t *testing.T) {
-	l, err := Open(t.Context(), filepath.Join(t.TempDir(), "eventlog.db"), Options{Lazy: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	record := func() Mark {
-		t.Helper()
-		if err := l.Record(event.NewFact(event.SessionSelected, "user", event.Refs{Session: "s"}, struct{}{})); err != nil {
-			t.Fatal(err)
-		}
-		return l.Mark()
-	}
-	var marks []Mark
-	for i := range 100 {
-		marks = append(marks, record())
-		if i%7 != 0 {
-			continue
-		}
-		if err := l.SyncTo(marks[i]); err != nil {
-			t.Fatal(err)
-		}
-		if size, _, err := l.Head(t.Context()); size < int64(i+1) || err != nil {
-			t.Errorf("%d of %d events are on disk, %v", size, i+1, err)
-		}
-	}
-	good := marks[len(marks)-1]
-	if err := l.SyncTo(good); err != nil {
-		t.Fatal(err)
-	}
-	moved := l.Path() + ".moved"
-	if err := os.Rename(l.Path(), moved); err != nil {
-		t.Fatal(err)
-	}
-	<-time.After(placeEvery)
-	bad := record()
-	if err := l.SyncTo(bad); err == nil || l.SyncTo(bad) == nil || l.SyncTo(good) != nil {
-		t.Errorf("lost: %v; on disk: %v", err, l.SyncTo(good))
-	}
-	if err := os.Rename(moved, l.Path()); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Reopen(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.SyncTo(record()); err != nil || l.SyncTo(bad) == nil {
-		t.Errorf("after the log lives again: %v; what was lost: %v", err, l.SyncTo(bad))
-	}
-	if err := l.Close(); err != nil {
-		t.Error(err)
 	}
 }

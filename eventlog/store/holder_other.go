@@ -1,6 +1,6 @@
 //go:build !unix
 
-package eventlog
+package store
 
 // WriteLockHolder is not known here.
 func WriteLockHolder(string) (pid int, err error) { return 0, nil }

@@ -1,4 +1,4 @@
-package eventlog
+package store
 
 import (
 	"context"
@@ -23,11 +23,11 @@ import (
 // Reader reads the committed part of a log. Its methods may be called from several
 // goroutines.
 type Reader struct {
-	db      *sqlx.DB
+	DB      *sqlx.DB
 	path    string
-	version int // of the file's schema
+	Version int // of the file's schema
 
-	immutable bool // nobody can write it, and there is no write-ahead log
+	Immutable bool // nobody can write it, and there is no write-ahead log
 }
 
 // OpenReader opens the log at path read-only; it recovers and changes nothing. A log
@@ -44,7 +44,7 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("eventlog: %w", err)
 	}
-	_, _ = syncLeftover(path+"-wal", os.O_RDONLY) // where that is not allowed, nothing else is to be had
+	_, _ = syncLeftover(path+"-wal", os.O_RDONLY) // Conditions that is not allowed, nothing else is to be had
 	r, err := openReader(ctx, path, false)
 	if errors.Is(err, fault.ErrReadOnly) {
 		// SQLite needs a -shm file beside a WAL database, and could not make one.
@@ -59,7 +59,7 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 }
 
 func openReader(ctx context.Context, path string, immutable bool) (*Reader, error) {
-	db, err := sqlx.Open("sqlite", readerDSN(path, immutable))
+	db, err := sqlx.Open("sqlite", ReaderDSN(path, immutable))
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,14 @@ func openReader(ctx context.Context, path string, immutable bool) (*Reader, erro
 		_ = db.Close() // the error that matters is the first
 		return nil, err
 	}
-	return &Reader{db: db, path: path, version: version, immutable: immutable}, nil
+	return &Reader{DB: db, path: path, Version: version, Immutable: immutable}, nil
+}
+
+// ReaderOf returns a Reader of a log that is open for writing. Its connections are opened with the
+// first query.
+func ReaderOf(path string) (Reader, error) {
+	db, err := sqlx.Open("sqlite", ReaderDSN(path, false))
+	return Reader{DB: db, path: path, Version: SchemaVersion}, err
 }
 
 // emptyOrForeign tells a file in which a log is just being made, or would have been, from
@@ -88,31 +95,31 @@ func emptyOrForeign(ctx context.Context, db *sqlx.DB) error {
 }
 
 // Close releases the file. A Log is closed by its own Close.
-func (r *Reader) Close() error { return r.db.Close() }
+func (r *Reader) Close() error { return r.DB.Close() }
 
 // Path returns the absolute name of the log's file.
 func (r *Reader) Path() string { return r.path }
 
 // Head returns the number of events and the root hash of the tree they form.
 func (r *Reader) Head(ctx context.Context) (size int64, root tlog.Hash, err error) {
-	h := r.hashes(ctx)
-	if size, err = h.size(); err != nil {
+	h := r.Hashes(ctx)
+	if size, err = h.Size(); err != nil {
 		return 0, root, err
 	}
-	f, err := h.frontier(size)
+	f, err := h.Frontier(size)
 	return size, f.Root(), err
 }
 
-// hashes reads the tree's hashes.
-func (r *Reader) hashes(ctx context.Context) hashes {
-	return hashes{ctx: ctx, db: r.db, old: r.version < 2}
+// Hashes reads the tree's hashes.
+func (r *Reader) Hashes(ctx context.Context) Hashes {
+	return Hashes{Ctx: ctx, DB: r.DB, Old: r.Version < 2}
 }
 
 // FindRuns returns the runs that have an intent or an outcome and whose id, or its last eight
 // characters, begins with part, or ends with it, without reading their events.
 func (r *Reader) FindRuns(ctx context.Context, part string) ([]event.RunID, error) {
 	var runs []event.RunID
-	err := r.db.SelectContext(ctx, &runs, `
+	err := r.DB.SelectContext(ctx, &runs, `
 		SELECT run_id
 		FROM (
 			SELECT run_id
@@ -126,8 +133,8 @@ func (r *Reader) FindRuns(ctx context.Context, part string) ([]event.RunID, erro
 	return runs, fault.Explain(err)
 }
 
-// where returns the condition of q and its arguments.
-func where(q event.Query) (string, []any) {
+// Conditions returns the condition of q and its arguments.
+func Conditions(q event.Query) (string, []any) {
 	var terms []string
 	var args []any
 	add := func(set bool, term string, a ...any) {
@@ -227,7 +234,7 @@ func (r *Reader) Events(ctx context.Context, q event.Query) iter.Seq2[event.Even
 func (r *Reader) narrow(ctx context.Context, q *event.Query) error {
 	var first, last *int64
 	var over bool
-	err := r.db.QueryRowxContext(ctx, `
+	err := r.DB.QueryRowxContext(ctx, `
 		SELECT min(seq), max(seq),
 			EXISTS (SELECT 1 FROM events WHERE run_id = ? AND class = 'fact' AND type = 'llm.single_call.enforced')
 		FROM events
@@ -244,12 +251,12 @@ func (r *Reader) narrow(ctx context.Context, q *event.Query) error {
 
 // fetch returns the first events that q selects; more says that there may be others.
 func (r *Reader) fetch(ctx context.Context, q event.Query, limit int) (events []event.Event, more bool, err error) {
-	condition, args := where(q)
+	condition, args := Conditions(q)
 	order := "ASC"
 	if q.Newest {
 		order = "DESC"
 	}
-	rows, err := r.db.QueryxContext(ctx, `
+	rows, err := r.DB.QueryxContext(ctx, `
 		SELECT seq, event_id, ts, type, class, actor, writer, context_id,
 			session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
 			payload_len, payload_sha256, leaf, payload
@@ -286,7 +293,7 @@ func (r *Reader) fillWithheld(ctx context.Context, events []event.Event) error {
 			gone = append(gone, e)
 		}
 	}
-	if len(gone) == 0 || r.version < 2 {
+	if len(gone) == 0 || r.Version < 2 {
 		return nil
 	}
 	first, last := gone[0].Seq, gone[len(gone)-1].Seq
@@ -294,7 +301,7 @@ func (r *Reader) fillWithheld(ctx context.Context, events []event.Event) error {
 		Seq event.Seq
 		Why string
 	}
-	err := r.db.SelectContext(ctx, &rows, `
+	err := r.DB.SelectContext(ctx, &rows, `
 		SELECT seq, why
 		FROM withheld
 		WHERE seq BETWEEN ? AND ?`, int64(min(first, last)), int64(max(first, last)))
@@ -339,8 +346,8 @@ func scanEvent(rows *sqlx.Rows) (e event.Event, err error) {
 // Count returns how many events q selects, without reading them; Limit and Newest say nothing
 // here.
 func (r *Reader) Count(ctx context.Context, q event.Query) (n int, err error) {
-	condition, args := where(q)
-	err = r.db.GetContext(ctx, &n, `SELECT count(*) FROM events `+condition, args...)
+	condition, args := Conditions(q)
+	err = r.DB.GetContext(ctx, &n, `SELECT count(*) FROM events `+condition, args...)
 	return n, fault.Explain(err)
 }
 

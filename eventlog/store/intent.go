@@ -1,4 +1,4 @@
-package eventlog
+package store
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 // Intent returns the intent of the call that was made for an input; ok is false if none was. A
 // second call must not hang on one structure of the file: who is not in the index of inputs is
 // looked for among the runs as well, which have an index and a table of their own. That takes 0.1 s
-// where a million events hold 25,000 runs. Where the two differ the error wraps ErrCorrupt.
+// Conditions a million events hold 25,000 runs. Where the two differ the error wraps ErrCorrupt.
 func (r *Reader) Intent(ctx context.Context, id event.InputID) (e event.Event, ok bool, err error) {
 	q := event.Query{Input: id, Types: []event.Type{event.Requested}}
 	e, ok, err = r.Last(ctx, q)
@@ -35,7 +35,7 @@ func (r *Reader) uncalled(ctx context.Context, id event.InputID) error {
 		Run  event.RunID `db:"run_id"`
 		Type event.Type
 	}
-	err := r.db.SelectContext(ctx, &runs, `
+	err := r.DB.SelectContext(ctx, &runs, `
 		SELECT run_id, type
 		FROM events INDEXED BY events_one_outcome_per_run
 		WHERE input_id = ?1 AND `+isOutcome+`
@@ -50,7 +50,7 @@ func (r *Reader) uncalled(ctx context.Context, id event.InputID) error {
 	for _, run := range runs {
 		if run.Type == event.ProviderError { // the agent may have failed before there was an intent
 			var seq event.Seq
-			err := r.db.GetContext(ctx, &seq, `
+			err := r.DB.GetContext(ctx, &seq, `
 				SELECT coalesce(max(seq), 0)
 				FROM events INDEXED BY events_run
 				WHERE run_id = ? AND class = 'fact' AND type = 'llm.requested'`, string(run.Run))

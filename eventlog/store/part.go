@@ -1,4 +1,4 @@
-package eventlog
+package store
 
 import (
 	"database/sql"
@@ -20,20 +20,20 @@ import (
 // missingError says that hashes of the tree are not where they should be.
 type missingError struct {
 	level int
-	first int64
+	First int64
 }
 
 func (e *missingError) Error() string {
-	return fmt.Sprintf("%v: hashes of its tree are missing (level %d, from %d on)", fault.ErrCorrupt, e.level, e.first)
+	return fmt.Sprintf("%v: hashes of its tree are missing (level %d, from %d on)", fault.ErrCorrupt, e.level, e.First)
 }
 
 func (e *missingError) Unwrap() error { return fault.ErrCorrupt }
 
 // ofPart is subtree where not all that it is made of is stored. Of a whole log that is
 // damage, which missing describes.
-func (h hashes) ofPart(level int, n int64, missing error) (tlog.Hash, error) {
+func (h Hashes) ofPart(level int, n int64, missing error) (tlog.Hash, error) {
 	from := n << level
-	a, ok, err := h.absentAt(from)
+	a, ok, err := h.AbsentAt(from)
 	switch {
 	case err != nil:
 		return tlog.Hash{}, err
@@ -49,26 +49,26 @@ func (h hashes) ofPart(level int, n int64, missing error) (tlog.Hash, error) {
 	case level == 0:
 		return tlog.Hash{}, missing
 	}
-	left, err := h.subtree(level-1, 2*n)
+	left, err := h.Subtree(level-1, 2*n)
 	if err != nil {
 		return tlog.Hash{}, err
 	}
-	right, err := h.subtree(level-1, 2*n+1)
+	right, err := h.Subtree(level-1, 2*n+1)
 	if err != nil {
 		return tlog.Hash{}, err
 	}
 	return tlog.NodeHash(left, right), nil
 }
 
-// absentAt returns the last absence that begins with leaf number from or before it, or else
+// AbsentAt returns the last absence that begins with leaf number from or before it, or else
 // the first of all; ok is false if nothing is absent.
-func (h hashes) absentAt(from int64) (a tree.Subtree, ok bool, err error) {
+func (h Hashes) AbsentAt(from int64) (a tree.Subtree, ok bool, err error) {
 	var row struct {
 		Seq   int64
 		Level int
 		Hash  []byte
 	}
-	err = sqlx.GetContext(h.ctx, h.db, &row, `
+	err = sqlx.GetContext(h.Ctx, h.DB, &row, `
 		SELECT seq, level, hash
 		FROM absent
 		WHERE seq = coalesce((SELECT max(seq) FROM absent WHERE seq <= ?), (SELECT min(seq) FROM absent))`, from+1)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package eventlog
+package store
 
 import (
 	"encoding/binary"
@@ -18,17 +18,17 @@ import (
 	"github.com/perlica/perlica/eventlog/fault"
 )
 
-// files are the three files of a log that is open for writing: the database, its write-ahead log
+// Files are the three files of a log that is open for writing: the database, its write-ahead log
 // (-wal) and the index of that (-shm). SQLite opens each of them once and trusts it from then on.
 // Where somebody removes, cuts or replaces one, it goes on in a file that nobody can find again, or
 // moves pages into the database that are no longer those that were written.
-type files struct {
-	path     string
-	db       os.FileInfo // what lay at path
+type Files struct {
+	Path     string
+	DB       os.FileInfo // what lay at path
 	wal, shm os.FileInfo
 	frames   *os.File // the write-ahead log, to read from; SQLite locks no byte of it
 	index    *os.File // the -shm, of openIndexes
-	touched  error    // what was found first: it stays
+	Touched  error    // what was found first: it stays
 }
 
 // openIndexes are the -shm files that this process has opened beside SQLite. To close one would
@@ -36,7 +36,7 @@ type files struct {
 // descriptor), so they stay open until nobody else can find them: the last to close a log removes it.
 var openIndexes struct {
 	sync.Mutex
-	files []*os.File
+	Files []*os.File
 }
 
 // openIndex opens the -shm file of a log.
@@ -48,11 +48,11 @@ func openIndex(name string) (*os.File, error) {
 		return nil, err
 	}
 	var found *os.File
-	kept := openIndexes.files[:0]
-	for _, f := range openIndexes.files {
+	kept := openIndexes.Files[:0]
+	for _, f := range openIndexes.Files {
 		fi, err := f.Stat()
 		switch {
-		case err == nil && links(fi) == 0:
+		case err == nil && Links(fi) == 0:
 			_ = f.Close() // it was read from only
 			continue
 		case err == nil && os.SameFile(fi, want):
@@ -60,18 +60,18 @@ func openIndex(name string) (*os.File, error) {
 		}
 		kept = append(kept, f)
 	}
-	openIndexes.files = kept
+	openIndexes.Files = kept
 	if found != nil {
 		return found, nil
 	}
 	if found, err = os.Open(name); err == nil {
-		openIndexes.files = append(openIndexes.files, found)
+		openIndexes.Files = append(openIndexes.Files, found)
 	}
 	return found, err
 }
 
-// links is how many names a file has.
-func links(fi os.FileInfo) uint64 {
+// Links is how many names a file has.
+func Links(fi os.FileInfo) uint64 {
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
 		return uint64(st.Nlink)
 	}
@@ -79,39 +79,39 @@ func links(fi os.FileInfo) uint64 {
 }
 
 // hold looks which files SQLite has just opened.
-func (f *files) hold() (err error) {
-	if f.frames, err = os.OpenFile(f.path+"-wal", os.O_RDONLY|syscall.O_NOFOLLOW, 0); err != nil {
+func (f *Files) hold() (err error) {
+	if f.frames, err = os.OpenFile(f.Path+"-wal", os.O_RDONLY|syscall.O_NOFOLLOW, 0); err != nil {
 		return err
 	}
 	if f.wal, err = f.frames.Stat(); err != nil {
 		return err
 	}
-	if f.index, err = openIndex(f.path + "-shm"); err != nil {
+	if f.index, err = openIndex(f.Path + "-shm"); err != nil {
 		return err
 	}
 	f.shm, err = f.index.Stat()
 	return err
 }
 
-// release closes what hold opened.
-func (f *files) release() {
+// Release closes what hold opened.
+func (f *Files) Release() {
 	if f.frames != nil {
 		_ = f.frames.Close() // it was read from only
 	}
 	f.frames, f.index = nil, nil
 }
 
-// inPlace returns an error that wraps ErrMoved unless the three files lie where they were opened.
-func (f *files) inPlace() error {
-	if f.touched == nil {
-		_, f.touched = f.look()
+// InPlace returns an error that wraps ErrMoved unless the three files lie where they were opened.
+func (f *Files) InPlace() error {
+	if f.Touched == nil {
+		_, f.Touched = f.look()
 	}
-	return f.touched
+	return f.Touched
 }
 
 // look is inPlace; it returns the length of the write-ahead log.
-func (f *files) look() (wal int64, err error) {
-	if _, err = f.same("", "the database", f.db); err != nil || f.frames == nil {
+func (f *Files) look() (wal int64, err error) {
+	if _, err = f.same("", "the database", f.DB); err != nil || f.frames == nil {
 		return 0, err
 	}
 	there, err := f.same("-wal", "its write-ahead log", f.wal)
@@ -126,8 +126,8 @@ func (f *files) look() (wal int64, err error) {
 }
 
 // same returns what lies at a name, which must be what was opened, under this name alone.
-func (f *files) same(suffix, what string, opened os.FileInfo) (os.FileInfo, error) {
-	there, err := os.Lstat(f.path + suffix)
+func (f *Files) same(suffix, what string, opened os.FileInfo) (os.FileInfo, error) {
+	there, err := os.Lstat(f.Path + suffix)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%w: %s is gone", fault.ErrMoved, what)
@@ -135,7 +135,7 @@ func (f *files) same(suffix, what string, opened os.FileInfo) (os.FileInfo, erro
 		return nil, fmt.Errorf("%w: %s: %w", fault.ErrMoved, what, err)
 	case !os.SameFile(there, opened):
 		return nil, fmt.Errorf("%w: %s is another file than was opened", fault.ErrMoved, what)
-	case links(there) > 1:
+	case Links(there) > 1:
 		return nil, fmt.Errorf("%w: %s has got a second name", fault.ErrMoved, what)
 	}
 	return there, nil
@@ -154,21 +154,21 @@ const (
 	hugePageSize = 65536
 )
 
-// whole is inPlace under the write lock: then the index and the write-ahead log must also agree,
+// Whole is inPlace under the write lock: then the index and the write-ahead log must also agree,
 // which frames there are and of which beginning they are (its salts).
-func (f *files) whole() error {
-	if f.touched != nil {
-		return f.touched
+func (f *Files) Whole() error {
+	if f.Touched != nil {
+		return f.Touched
 	}
 	size, err := f.look()
 	if err == nil && f.frames != nil {
 		err = f.agree(size)
 	}
-	f.touched = err
+	f.Touched = err
 	return err
 }
 
-func (f *files) agree(size int64) error {
+func (f *Files) agree(size int64) error {
 	var index [indexHeader]byte
 	if _, err := f.index.ReadAt(index[:], 0); err != nil {
 		return fmt.Errorf("%w: the index of its write-ahead log: %w", fault.ErrMoved, err)
@@ -194,16 +194,16 @@ func (f *files) agree(size int64) error {
 	return nil
 }
 
-// rescue puts the write-ahead log back that this process has open and nobody finds any more: what
+// Rescue puts the write-ahead log back that this process has open and nobody finds any more: what
 // was acknowledged would be gone with the process. What lies there now is not touched.
-func (f *files) rescue() error {
-	if f.frames == nil || f.touched == nil {
+func (f *Files) Rescue() error {
+	if f.frames == nil || f.Touched == nil {
 		return nil
 	}
-	if there, err := os.Stat(f.path); err != nil || !os.SameFile(there, f.db) {
+	if there, err := os.Stat(f.Path); err != nil || !os.SameFile(there, f.DB) {
 		return nil // it belongs to another file
 	}
-	if _, err := os.Lstat(f.path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(f.Path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	size, err := f.frames.Seek(0, 2)
@@ -213,28 +213,28 @@ func (f *files) rescue() error {
 	return f.putBack(size)
 }
 
-func (f *files) putBack(size int64) (err error) {
+func (f *Files) putBack(size int64) (err error) {
 	b := make([]byte, size)
 	if _, err := f.frames.ReadAt(b, 0); err != nil {
 		return err
 	}
-	unfinished := f.path + fmt.Sprintf("-wal-%d", os.Getpid())
+	unfinished := f.Path + fmt.Sprintf("-wal-%d", os.Getpid())
 	out, err := os.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = out.Write(b)
 	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
-		err = os.Link(unfinished, f.path+"-wal") // unless another process was faster
+		err = os.Link(unfinished, f.Path+"-wal") // unless another process was faster
 	}
 	if err = errors.Join(err, os.Remove(unfinished)); err != nil {
 		return err
 	}
-	return durable.SyncDir(filepath.Dir(f.path))
+	return durable.SyncDir(filepath.Dir(f.Path))
 }
 
-// hasNoLocks reports whether no file in dir can be locked, which SQLite takes for a lock of another.
-func hasNoLocks(dir string) bool {
+// HasNoLocks reports whether no file in dir can be locked, which SQLite takes for a lock of another.
+func HasNoLocks(dir string) bool {
 	f, err := os.CreateTemp(dir, ".perlica-lock-")
 	if err != nil {
 		return false

@@ -1,4 +1,4 @@
-package eventlog
+package store
 
 import (
 	"context"
@@ -13,35 +13,35 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// hashes reads the stored hashes of a log's tree and computes the others from them. It
+// Hashes reads the stored hashes of a log's tree and computes the others from them. It
 // implements tlog.HashReader.
-type hashes struct {
-	ctx context.Context // of the one call that a hashes lives in
-	db  sqlx.QueryerContext
-	old bool // the file has no nodes: all is computed from the leaves
+type Hashes struct {
+	Ctx context.Context // of the one call that a hashes lives in
+	DB  sqlx.QueryerContext
+	Old bool // the file has no nodes: all is computed from the leaves
 }
 
 // ReadHashes returns the hashes with the given storage indexes.
-func (h hashes) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
+func (h Hashes) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	list := make([]tlog.Hash, len(indexes))
 	for i, x := range indexes {
 		level, n := tlog.SplitStoredHashIndex(x)
 		var err error
-		if list[i], err = h.subtree(level, n); err != nil {
+		if list[i], err = h.Subtree(level, n); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
 }
 
-// subtree returns the root of the 2^level leaves from n·2^level on. In a part of a log it
+// Subtree returns the root of the 2^level leaves from n·2^level on. In a part of a log it
 // may be one that the part has instead of the leaves, or be made of such.
-func (h hashes) subtree(level int, n int64) (tlog.Hash, error) {
+func (h Hashes) Subtree(level int, n int64) (tlog.Hash, error) {
 	below := level % tree.NodeHeight
 	stored, count := level-below, int64(1)<<below
-	list, err := h.stored(stored, n<<below, count)
+	list, err := h.Stored(stored, n<<below, count)
 	var missing *missingError
-	if errors.As(err, &missing) && !h.old {
+	if errors.As(err, &missing) && !h.Old {
 		return h.ofPart(level, n, err)
 	}
 	if err != nil {
@@ -50,12 +50,12 @@ func (h hashes) subtree(level int, n int64) (tlog.Hash, error) {
 	return tree.Fold(list), nil
 }
 
-// stored returns count hashes of a stored level from number first on.
-func (h hashes) stored(level int, first, count int64) ([]tlog.Hash, error) {
-	if h.old && level > 0 {
+// Stored returns count hashes of a stored level from number first on.
+func (h Hashes) Stored(level int, first, count int64) ([]tlog.Hash, error) {
+	if h.Old && level > 0 {
 		list := make([]tlog.Hash, count)
 		for i := range list {
-			below, err := h.stored(level-tree.NodeHeight, (first+int64(i))<<tree.NodeHeight, 1<<tree.NodeHeight)
+			below, err := h.Stored(level-tree.NodeHeight, (first+int64(i))<<tree.NodeHeight, 1<<tree.NodeHeight)
 			if err != nil {
 				return nil, err
 			}
@@ -68,7 +68,7 @@ func (h hashes) stored(level int, first, count int64) ([]tlog.Hash, error) {
 		query, args = `SELECT leaf FROM events WHERE seq > ? AND seq <= ? ORDER BY seq`, []any{first, first + count}
 	}
 	var rows [][]byte
-	if err := sqlx.SelectContext(h.ctx, h.db, &rows, query, args...); err != nil {
+	if err := sqlx.SelectContext(h.Ctx, h.DB, &rows, query, args...); err != nil {
 		return nil, fault.Explain(err)
 	}
 	if int64(len(rows)) != count {
@@ -84,14 +84,14 @@ func (h hashes) stored(level int, first, count int64) ([]tlog.Hash, error) {
 	return list, nil
 }
 
-// frontier returns the compact range of the first size leaves.
-func (h hashes) frontier(size int64) (tree.Range, error) {
+// Frontier returns the compact range of the first size leaves.
+func (h Hashes) Frontier(size int64) (tree.Range, error) {
 	f := tree.Range{Size: size}
 	for level := bits.Len64(uint64(size)) - 1; level >= 0; level-- {
 		if size>>level&1 == 0 {
 			continue
 		}
-		root, err := h.subtree(level, size>>level-1)
+		root, err := h.Subtree(level, size>>level-1)
 		if err != nil {
 			return tree.Range{}, err
 		}
@@ -100,17 +100,17 @@ func (h hashes) frontier(size int64) (tree.Range, error) {
 	return f, nil
 }
 
-// size returns the number of the last event.
-func (h hashes) size() (int64, error) {
+// Size returns the number of the last event.
+func (h Hashes) Size() (int64, error) {
 	var size int64
 	query := `SELECT coalesce(max(seq), 0) FROM events`
-	if !h.old { // a part of a log may end with what is absent
+	if !h.Old { // a part of a log may end with what is absent
 		query = `
 		SELECT max(
 			coalesce((SELECT max(seq) FROM events), 0),
 			coalesce((SELECT seq + (1 << level) - 1 FROM absent ORDER BY seq DESC LIMIT 1), 0))`
 	}
-	err := fault.Explain(sqlx.GetContext(h.ctx, h.db, &size, query))
+	err := fault.Explain(sqlx.GetContext(h.Ctx, h.DB, &size, query))
 	if err != nil && fault.IsScan(err) || size < 0 {
 		return 0, fmt.Errorf("%w: the number of its last event is none", fault.ErrCorrupt)
 	}
