@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/view"
 )
 
 // closedLog makes a log with some events, more than two chunks, and returns its path.
@@ -106,25 +107,25 @@ func TestCheckIntegrityFindsDamage(t *testing.T) {
 
 func TestCheckView(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := CheckView(t.Context(), filepath.Join(dir, "none.db")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := view.Check(t.Context(), filepath.Join(dir, "none.db")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 	junk := filepath.Join(dir, "junk.db")
 	if err := os.WriteFile(junk, []byte(strings.Repeat("junk", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := CheckView(t.Context(), junk); !errors.Is(err, fault.ErrCorrupt) {
+	if _, err := view.Check(t.Context(), junk); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("junk: %v", err)
 	}
 	other := filepath.Join(dir, "other.db")
 	if err := execFile(other, `CREATE TABLE x (y)`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := CheckView(t.Context(), other); !errors.Is(err, fault.ErrCorrupt) {
+	if _, err := view.Check(t.Context(), other); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("another program's: %v", err)
 	}
 	path := filepath.Join(dir, "view.db")
-	v, err := OpenView(t.Context(), readerOf(t, closedLog(t)), path, Projection{
+	v, err := view.Open(t.Context(), readerOf(t, closedLog(t)), path, view.Projection{
 		Name: "nothing", Version: 1, Schema: `CREATE TABLE x (y)`, Types: []event.Type{event.Truncated},
 		Apply: func(context.Context, *sqlx.Tx, event.Event) error { return nil },
 	})
@@ -134,7 +135,7 @@ func TestCheckView(t *testing.T) {
 	if err := v.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if at, err := CheckView(t.Context(), path); at != 600 || err != nil {
+	if at, err := view.Check(t.Context(), path); at != 600 || err != nil {
 		t.Errorf("a view: %d, %v", at, err)
 	}
 }

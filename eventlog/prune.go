@@ -29,7 +29,7 @@ type Removal struct {
 // usable, other errors are final as those of Append. Other processes that write wait meanwhile,
 // as long as they do: see that no call is under way.
 //
-// Views are files of their own: whoever keeps some removes them afterwards (RemoveView).
+// Views are files of their own: whoever keeps some removes them afterwards (view.Remove).
 func (l *Log) Prune(ctx context.Context, p event.Pruning) (done Removal, err error) {
 	if err := l.Sync(); err != nil { // what is recorded is there to be removed
 		return done, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/view"
 )
 
 // What keeps payloads from being pruned, and a run from starting meanwhile.
@@ -73,7 +74,7 @@ func (r *Runner) removeViews() error {
 		r.standing = nil
 	}
 	for _, path := range r.opt.Paths.Views() {
-		if err := eventlog.RemoveView(path); err != nil {
+		if err := view.Remove(path); err != nil {
 			errs = append(errs, fmt.Errorf("a view still holds what was removed: %w", err))
 		}
 	}

@@ -7,16 +7,16 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/view"
 )
 
 // Standing is the view of the standing approvals: those remembered and not revoked.
 // Delete its file and it comes back from the log.
-type Standing struct{ view *eventlog.View }
+type Standing struct{ view *view.View }
 
-var standing = eventlog.Projection{
+var standing = view.Projection{
 	Name:    "approvals",
 	Version: 1,
 	Schema: `
@@ -52,7 +52,7 @@ func applyApproval(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 // OpenStanding opens the view in the file at path and brings it up to date. The caller
 // must Close it, before the log.
 func OpenStanding(ctx context.Context, r *store.Reader, path string) (*Standing, error) {
-	v, err := eventlog.OpenView(ctx, r, path, standing)
+	v, err := view.Open(ctx, r, path, standing)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/view"
 	"github.com/perlica/perlica/kernel"
 )
 
@@ -251,7 +252,7 @@ func (e *examination) views() {
 			continue
 		}
 		if err == nil {
-			_, err = eventlog.CheckView(e.ctx, path)
+			_, err = view.Check(e.ctx, path)
 		}
 		switch {
 		case err == nil:

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/view"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 )
@@ -19,7 +19,7 @@ import (
 // Search is a view of the words on the log. It is made from facts alone, when somebody
 // searches; delete its file and it comes back.
 type Search struct {
-	view *eventlog.View
+	view *view.View
 	log  *store.Reader
 }
 
@@ -28,7 +28,7 @@ type Search struct {
 // caller must Close it, before the log.
 func OpenSearch(ctx context.Context, log *store.Reader, path string, progress func(event.Seq)) (*Search, error) {
 	x := &indexer{progress: progress}
-	v, err := eventlog.OpenView(ctx, log, path, x.projection())
+	v, err := view.Open(ctx, log, path, x.projection())
 	if err != nil {
 		return nil, err
 	}

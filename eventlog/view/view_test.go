@@ -1,4 +1,4 @@
-package eventlog
+package view_test
 
 import (
 	"cmp"
@@ -11,10 +11,37 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/view"
 )
 
-var names = Projection{
+// openTest opens a log for a test.
+func openTest(t *testing.T) *eventlog.Log {
+	t.Helper()
+	l, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "eventlog.db"), eventlog.Options{Context: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// execFile runs statements on a file, as somebody else's program would.
+func execFile(path, sql string) error {
+	db, err := sqlx.Open("sqlite", path)
+	if err != nil {
+		return err
+	}
+	_, err = db.Exec(sql)
+	return errors.Join(err, db.Close())
+}
+
+var names = view.Projection{
 	Name: "names", Version: 1, Types: []event.Type{event.SessionCreated},
 	Schema: `CREATE TABLE names (seq INTEGER PRIMARY KEY) STRICT`,
 	Apply: func(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
@@ -23,9 +50,9 @@ var names = Projection{
 	},
 }
 
-func viewRows(t *testing.T, l *Log, path string, def Projection) string {
+func viewRows(t *testing.T, l *eventlog.Log, path string, def view.Projection) string {
 	t.Helper()
-	v, err := OpenView(t.Context(), &l.Reader, path, def)
+	v, err := view.Open(t.Context(), &l.Reader, path, def)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +68,7 @@ func TestViewCatchesUpAndComesBack(t *testing.T) {
 	l := openTest(t)
 	path := filepath.Join(t.TempDir(), "names.db")
 	for i, want := range []string{"[2]", "[2 4]", "[2 4 6]"} {
-		if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.SessionCreated, event.Refs{})); err != nil {
+		if _, err := l.Append(t.Context(), event.NewFact(event.Truncated, "user", event.Refs{}, struct{}{}), event.NewFact(event.SessionCreated, "user", event.Refs{}, struct{}{})); err != nil {
 			t.Fatal(err)
 		}
 		if got := viewRows(t, l, path, names); got != want {
@@ -72,11 +99,10 @@ func TestViewCatchesUpAndComesBack(t *testing.T) {
 
 // TestViewKeepsWhatItHasDone: a view that is interrupted goes on where it was.
 func TestViewKeepsWhatItHasDone(t *testing.T) {
-	defer func(n event.Seq) { portion = n }(portion)
-	portion = 3
+	defer view.SetPortion(view.SetPortion(3))
 	l := openTest(t)
 	for range 10 {
-		if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{})); err != nil {
+		if _, err := l.Append(t.Context(), event.NewFact(event.SessionCreated, "user", event.Refs{}, struct{}{})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,7 +114,7 @@ func TestViewKeepsWhatItHasDone(t *testing.T) {
 		}
 		return names.Apply(ctx, tx, e)
 	}
-	if _, err := OpenView(t.Context(), &l.Reader, path, broken); err == nil {
+	if _, err := view.Open(t.Context(), &l.Reader, path, broken); err == nil {
 		t.Fatal("no error")
 	}
 	var first event.Seq

@@ -1,4 +1,4 @@
-package eventlog
+package view
 
 import (
 	"context"
@@ -15,10 +15,10 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// CheckView looks at the file of a view without changing it and returns the last event
-// that was applied. The error wraps ErrCorrupt if OpenView would build the file anew, and
+// Check looks at the file of a view without changing it and returns the last event
+// that was applied. The error wraps ErrCorrupt if Open would build the file anew, and
 // fs.ErrNotExist if there is none.
-func CheckView(ctx context.Context, path string) (at event.Seq, err error) {
+func Check(ctx context.Context, path string) (at event.Seq, err error) {
 	path, err = filepath.Abs(path)
 	if err != nil {
 		return 0, err
@@ -29,7 +29,7 @@ func CheckView(ctx context.Context, path string) (at event.Seq, err error) {
 	if info, err := os.Stat(path); err != nil {
 		return 0, err
 	} else if info.Size() == 0 {
-		return 0, nil // OpenView was about to fill it
+		return 0, nil // Open was about to fill it
 	}
 	db, err := sqlx.Open("sqlite", store.ReaderDSN(path, false))
 	if err != nil {

@@ -1,4 +1,8 @@
-package eventlog
+// Package view keeps what follows from a log's facts in tables of a file of its own.
+//
+// It promises that a view is never the only place where something is known: a file that is missing,
+// damaged, of another version or of another log is built anew. It writes nothing to the log.
+package view
 
 import (
 	"context"
@@ -50,16 +54,16 @@ const bookkeeping = `
 // errStale says that a view's file does not belong to this log or this version.
 var errStale = errors.New("the view is stale")
 
-// OpenView opens the view in the file at path, builds it if it is missing, damaged,
+// Open opens the view in the file at path, builds it if it is missing, damaged,
 // from another version or from another log, and applies what the log has since gained.
 // The caller must Close it, before the log.
-func OpenView(ctx context.Context, r *store.Reader, path string, def Projection) (*View, error) {
-	v, err := openView(ctx, r, path, def)
+func Open(ctx context.Context, r *store.Reader, path string, def Projection) (*View, error) {
+	v, err := open(ctx, r, path, def)
 	if errors.Is(err, errStale) || errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrForeign) {
-		if rerr := RemoveView(path); rerr != nil {
+		if rerr := Remove(path); rerr != nil {
 			return nil, fmt.Errorf("eventlog: rebuild view %s: %w", def.Name, rerr)
 		}
-		v, err = openView(ctx, r, path, def)
+		v, err = open(ctx, r, path, def)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("eventlog: view %s: %w", def.Name, err)
@@ -67,8 +71,8 @@ func OpenView(ctx context.Context, r *store.Reader, path string, def Projection)
 	return v, nil
 }
 
-// RemoveView deletes the files of a view, if there are any. The next OpenView makes them anew.
-func RemoveView(path string) error {
+// Remove deletes the files of a view, if there are any. The next Open makes them anew.
+func Remove(path string) error {
 	if err := folder.CheckDatabase(path); err != nil {
 		return err
 	}
@@ -80,7 +84,7 @@ func RemoveView(path string) error {
 	return nil
 }
 
-func openView(ctx context.Context, r *store.Reader, path string, def Projection) (*View, error) {
+func open(ctx context.Context, r *store.Reader, path string, def Projection) (*View, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
