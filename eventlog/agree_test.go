@@ -1,8 +1,9 @@
 package eventlog
 
 import (
-	"golang.org/x/mod/sumdb/note"
 	"testing"
+
+	"golang.org/x/mod/sumdb/note"
 )
 
 func TestGoAgrees(t *testing.T) {
@@ -20,7 +21,7 @@ func TestGoAgrees(t *testing.T) {
 		if d.since {
 			opt.Since = &last
 		}
-		rep, err := r.Verify(t.Context(), opt)
+		rep, err := Verify(t.Context(), r, opt)
 		kind := ""
 		if len(rep.Findings) > 0 {
 			kind = string(rep.Findings[0].Kind)

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // TestAnchorDamagedUpwards: a line that says more than was signed is no word about the log; one that
@@ -14,14 +16,14 @@ import (
 func TestAnchorDamagedUpwards(t *testing.T) {
 	v := newVictim(t, 60)
 	path := v.copy(t)
-	b, err := os.ReadFile(AnchorPath(path))
+	b, err := os.ReadFile(anchor.Path(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.SplitAfter(string(b), "\n")
 	last := len(lines) - 2
 	lines[last] = "9" + lines[last]
-	if err := os.WriteFile(AnchorPath(path), []byte(strings.Join(lines, "")), 0o600); err != nil {
+	if err := os.WriteFile(anchor.Path(path), []byte(strings.Join(lines, "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	l, err := Open(t.Context(), path, Options{Context: "default", Keys: v.keys})
@@ -42,7 +44,7 @@ func TestAnchorDamagedUpwards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); !errors.Is(err, ErrCorrupt) {
+	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("who has no key: %v", err)
 	}
 	_ = l.Close() // it returns why it died

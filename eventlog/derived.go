@@ -8,6 +8,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // openRuns are the runs whose intent has no outcome, as the file says and as follows from the
@@ -46,7 +47,7 @@ func (v *verification) derived() error {
 	stored := map[event.RunID]event.Seq{}
 	err := query(v.conn, `SELECT run_id, seq FROM open_runs`, func(stmt *sqlite.Stmt) error {
 		if len(stored) == maxOpenRuns {
-			return fmt.Errorf("%w: it lists more than %d open runs", ErrCorrupt, maxOpenRuns)
+			return fmt.Errorf("%w: it lists more than %d open runs", fault.ErrCorrupt, maxOpenRuns)
 		}
 		stored[event.RunID(stmt.ColumnText(0))] = event.Seq(stmt.ColumnInt64(1))
 		return nil
@@ -147,7 +148,7 @@ func (v *verification) unsigned() {
 // numbered without a gap, each signed line of the anchor is one of them, and one comes with the end
 // of every run.
 func (v *verification) dropped() {
-	if v.reader.version < 2 || len(v.absent) > 0 {
+	if v.reader.Version < 2 || len(v.absent) > 0 {
 		return
 	}
 	if v.opt.NoImport && v.runs.ended > 0 && v.sizes == 0 && v.anchors == 0 {

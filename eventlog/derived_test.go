@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
@@ -80,14 +81,14 @@ func TestOpenRunsFollowFromTheEvents(t *testing.T) {
 // unsign takes the signature from one line of an anchor.
 func unsign(t *testing.T, path string, n int) {
 	t.Helper()
-	b, err := os.ReadFile(AnchorPath(path))
+	b, err := os.ReadFile(anchor.Path(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := bytes.SplitAfter(b, []byte("\n"))
 	at := bytes.LastIndexByte(lines[n-1], ' ')
 	lines[n-1] = append(slices.Clone(lines[n-1][:at]), " -\n"...)
-	if err := os.WriteFile(AnchorPath(path), bytes.Join(lines, nil), 0o600); err != nil {
+	if err := os.WriteFile(anchor.Path(path), bytes.Join(lines, nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -168,13 +169,13 @@ func TestEvidenceThatIsGone(t *testing.T) {
 	if err := l.Anchored(); err != nil && !errors.Is(err, evidence.ErrKey) {
 		t.Fatal(err)
 	}
-	if rep, err := l.Verify(t.Context(), VerifyOptions{NoImport: true}); err != nil || !rep.OK() || len(rep.Warnings) > 0 {
+	if rep, err := Verify(t.Context(), &l.Reader, VerifyOptions{NoImport: true}); err != nil || !rep.OK() || len(rep.Warnings) > 0 {
 		t.Errorf("as it was: %+v, %v", rep, err)
 	}
-	if err := os.Remove(AnchorPath(l.Path())); err != nil {
+	if err := os.Remove(anchor.Path(l.Path())); err != nil {
 		t.Fatal(err)
 	}
-	rep, err := l.Verify(t.Context(), VerifyOptions{NoImport: true})
+	rep, err := Verify(t.Context(), &l.Reader, VerifyOptions{NoImport: true})
 	if err != nil || len(rep.Warnings) != 1 || !strings.Contains(rep.Warnings[0], "neither a checkpoint nor an anchor") {
 		t.Errorf("without its anchor: %+v, %v", rep, err)
 	}

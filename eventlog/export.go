@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"errors"
 	"fmt"
 	"hash"
@@ -14,7 +13,9 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // ExportOptions say what of a log is exported.
@@ -49,8 +50,8 @@ type Exported struct {
 // It holds every event that it writes against its hashes, and the whole against the root.
 // If something is wrong it fails with an error that wraps ErrCorrupt, and what it wrote
 // has no end. It reads the log once and keeps little in memory.
-func (r *Reader) Export(ctx context.Context, w io.Writer, opt ExportOptions) (Exported, error) {
-	x := &exporter{r: r, h: r.hashes(ctx), opt: opt, w: bufio.NewWriterSize(w, 1<<16), sum: sha256.New()}
+func Export(ctx context.Context, r *store.Reader, w io.Writer, opt ExportOptions) (Exported, error) {
+	x := &exporter{r: r, h: r.Hashes(ctx), opt: opt, w: bufio.NewWriterSize(w, 1<<16), sum: sha256.New()}
 	err := x.export(ctx)
 	if err != nil {
 		err = fmt.Errorf("eventlog: export: %w", err)
@@ -60,15 +61,15 @@ func (r *Reader) Export(ctx context.Context, w io.Writer, opt ExportOptions) (Ex
 
 // exporter is one call of Export.
 type exporter struct {
-	r    *Reader
-	h    hashes
+	r    *store.Reader
+	h    store.Hashes
 	opt  ExportOptions
 	w    *bufio.Writer
-	sum  hash.Hash // of what was written
-	tree frontier  // likewise
+	sum  hash.Hash  // of what was written
+	tree tree.Range // likewise
 	done Exported
 
-	prunings []Pruning // as far as they were needed
+	prunings []event.Pruning // as far as they were needed
 }
 
 func (x *exporter) export(ctx context.Context) error {
@@ -93,8 +94,8 @@ func (x *exporter) export(ctx context.Context) error {
 	if err := x.absent(head.Size); err != nil {
 		return err
 	}
-	if x.tree.root() != head.Root {
-		return fmt.Errorf("%w: its events do not lead to its root", ErrCorrupt)
+	if x.tree.Root() != head.Root {
+		return fmt.Errorf("%w: its events do not lead to its root", fault.ErrCorrupt)
 	}
 	end := exportEnd{Events: x.done.Events, Withheld: x.done.Masked + x.done.Pruned, Absent: x.done.Absent, Sum: [sha256.Size]byte(x.sum.Sum(nil))}
 	if err := x.put(end.line()); err != nil {
@@ -131,46 +132,22 @@ func (x *exporter) head(ctx context.Context) (h exportHeader, err error) {
 		}
 		last = int64(e.Seq)
 	}
-	c, ok, err := x.r.newestCheckpoint(ctx, last, h.Size)
+	c, ok, err := x.r.NewestCheckpoint(ctx, last, h.Size)
 	if err != nil || !ok {
 		return h, err
 	}
-	f, err := x.h.frontier(c.Size)
-	if errors.Is(err, ErrPart) {
+	f, err := x.h.Frontier(c.Size)
+	if errors.Is(err, fault.ErrPart) {
 		return h, nil // a part of a log knows the root of its own checkpoint only
 	}
 	if err != nil {
 		return h, err
 	}
-	if f.root() != c.Root || c.Origin != h.Origin {
-		return h, fmt.Errorf("%w: the checkpoint of its first %d events is one of other events", ErrCorrupt, c.Size)
+	if f.Root() != c.Root || c.Origin != h.Origin {
+		return h, fmt.Errorf("%w: the checkpoint of its first %d events is one of other events", fault.ErrCorrupt, c.Size)
 	}
 	h.Checkpoint = c
 	return h, nil
-}
-
-// newestCheckpoint returns the newest checkpoint over at least least and at most most events.
-func (r *Reader) newestCheckpoint(ctx context.Context, least, most int64) (c evidence.Checkpoint, ok bool, err error) {
-	if r.version < 2 {
-		return c, false, nil
-	}
-	var msg string
-	err = r.db.GetContext(ctx, &msg, `
-		SELECT note
-		FROM checkpoints
-		WHERE size BETWEEN ? AND ?
-		ORDER BY size DESC, id DESC
-		LIMIT 1`, max(least, 1), most)
-	if errors.Is(err, sql.ErrNoRows) {
-		return c, false, nil
-	}
-	if err != nil {
-		return c, false, explain(err)
-	}
-	if c, err = evidence.ParseCheckpoint(msg); err != nil {
-		return c, false, fmt.Errorf("%w: a checkpoint of the file: %w", ErrCorrupt, err)
-	}
-	return c, true, nil
 }
 
 // event writes an event, and before it what stands for those between it and the last one.
@@ -190,8 +167,8 @@ func (x *exporter) event(ctx context.Context, e *event.Event) error {
 	case event.Pruned:
 		x.done.Pruned++
 	}
-	x.tree.add(e.LeafHash)
-	x.tree.nodes = nil // they are not needed
+	x.tree.Add(e.LeafHash)
+	x.tree.Nodes = nil // they are not needed
 	x.done.Events++
 	if x.opt.Progress != nil && x.done.Events%1000 == 0 {
 		x.opt.Progress(int64(e.Seq))
@@ -203,7 +180,7 @@ func (x *exporter) event(ctx context.Context, e *event.Event) error {
 func (x *exporter) check(ctx context.Context, e *event.Event) error {
 	damage := ""
 	switch {
-	case int64(e.Seq) != x.tree.size+1:
+	case int64(e.Seq) != x.tree.Size+1:
 		damage = "it is there twice"
 	case e.Payload != nil && !e.PayloadMatches():
 		damage = "the payload was edited"
@@ -219,7 +196,7 @@ func (x *exporter) check(ctx context.Context, e *event.Event) error {
 		}
 	}
 	if damage != "" {
-		return fmt.Errorf("%w: %s", ErrCorrupt, damage)
+		return fmt.Errorf("%w: %s", fault.ErrCorrupt, damage)
 	}
 	for _, text := range []string{e.ID, string(e.Type), e.Actor, e.Writer, e.Context, string(e.Session),
 		string(e.Conversation), string(e.Run), string(e.Trace), string(e.Interaction), string(e.Input)} {
@@ -237,11 +214,11 @@ func (x *exporter) knownGone(ctx context.Context, e *event.Event) (bool, error) 
 	if covered(x.prunings, e) {
 		return true, nil
 	}
-	if x.r.version >= 2 {
+	if x.r.Version >= 2 {
 		var marked bool
-		err := x.r.db.GetContext(ctx, &marked, `SELECT EXISTS (SELECT 1 FROM withheld WHERE seq = ?)`, int64(e.Seq))
+		err := x.r.DB.GetContext(ctx, &marked, `SELECT EXISTS (SELECT 1 FROM withheld WHERE seq = ?)`, int64(e.Seq))
 		if err != nil || marked {
-			return marked, explain(err)
+			return marked, fault.Explain(err)
 		}
 	}
 	// The log may have been pruned since this was last read.
@@ -250,7 +227,7 @@ func (x *exporter) knownGone(ctx context.Context, e *event.Event) (bool, error) 
 		if err != nil {
 			return false, err
 		}
-		var pruning Pruning
+		var pruning event.Pruning
 		if p.Payload == nil || !p.PayloadMatches() || p.Decode(&pruning) != nil {
 			continue // it says nothing that can be relied on
 		}
@@ -259,7 +236,7 @@ func (x *exporter) knownGone(ctx context.Context, e *event.Event) (bool, error) 
 	return covered(x.prunings, e), nil
 }
 
-func covered(prunings []Pruning, e *event.Event) bool {
+func covered(prunings []event.Pruning, e *event.Event) bool {
 	for _, p := range prunings {
 		if p.Covers(e) {
 			return true
@@ -270,15 +247,15 @@ func covered(prunings []Pruning, e *event.Event) bool {
 
 // absent writes what stands for the leaves from the last one written up to number to.
 func (x *exporter) absent(to int64) error {
-	for x.tree.size < to {
-		level := widest(x.tree.size, to)
+	for x.tree.Size < to {
+		level := tree.Widest(x.tree.Size, to)
 		a, err := x.absence(level)
 		if err != nil {
 			return err
 		}
-		x.tree.addNode(level, a.Hash)
+		x.tree.AddSubtree(level, a.Hash)
 		x.done.Absent++
-		if err := x.put(a.line()); err != nil {
+		if err := x.put(absentLine(a)); err != nil {
 			return err
 		}
 	}
@@ -288,14 +265,14 @@ func (x *exporter) absent(to int64) error {
 // absence returns what stands for the next 2^level leaves. If all events are selected they
 // are not in the file, and then it must be known to be a part: their hashes alone would make
 // good what was deleted.
-func (x *exporter) absence(level int) (absence, error) {
-	if x.opt.all() && !x.h.old {
-		a, ok, err := x.h.absentAt(x.tree.size)
-		if err == nil && (!ok || int64(a.Seq) != x.tree.size+1 || a.Level != level) {
-			err = fmt.Errorf("%w: event %d is missing", ErrCorrupt, x.tree.size+1)
+func (x *exporter) absence(level int) (tree.Subtree, error) {
+	if x.opt.all() && !x.h.Old {
+		a, ok, err := x.h.AbsentAt(x.tree.Size)
+		if err == nil && (!ok || int64(a.Seq) != x.tree.Size+1 || a.Level != level) {
+			err = fmt.Errorf("%w: event %d is missing", fault.ErrCorrupt, x.tree.Size+1)
 		}
 		return a, err
 	}
-	hash, err := x.h.subtree(level, x.tree.size>>level)
-	return absence{event.Seq(x.tree.size + 1), level, hash}, err
+	hash, err := x.h.Subtree(level, x.tree.Size>>level)
+	return tree.Subtree{Seq: event.Seq(x.tree.Size + 1), Level: level, Hash: hash}, err
 }

@@ -11,7 +11,9 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/strict"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // An export is text, a JSON object a line; docs/export.md describes it. The first line is a
@@ -103,7 +105,7 @@ func parseExportHeader(b []byte) (exportHeader, error) {
 	var root string
 	var selection json.RawMessage
 	if v, ok := versionOf(b); ok && v > exportVersion {
-		return h, fmt.Errorf("%w (format %d, this one knows %d)", ErrNewer, v, exportVersion)
+		return h, fmt.Errorf("%w (format %d, this one knows %d)", fault.ErrNewer, v, exportVersion)
 	}
 	err := strict.Object(b, map[string]any{
 		"perlica_log_export": &version, "size": &h.Size, "root": &root, "selection": &selection,
@@ -120,7 +122,7 @@ func parseExportHeader(b []byte) (exportHeader, error) {
 	if h.Root, err = evidence.ParseHash(root); err != nil {
 		return h, errors.New("root is no hash in base64")
 	}
-	if h.Size < 0 || h.Size > 1<<maxLevel {
+	if h.Size < 0 || h.Size > 1<<tree.MaxLevel {
 		return h, fmt.Errorf("a log has no size of %d", h.Size)
 	}
 	if strings.ContainsRune(h.Origin, '\n') {
@@ -147,7 +149,7 @@ func versionOf(b []byte) (int, bool) {
 	return v.Version, json.Unmarshal(b, &v) == nil
 }
 
-func (a absence) line() ([]byte, error) {
+func absentLine(a tree.Subtree) ([]byte, error) {
 	type body struct {
 		Seq   event.Seq `json:"seq"`
 		Level int       `json:"level"`
@@ -158,7 +160,7 @@ func (a absence) line() ([]byte, error) {
 	}{body{a.Seq, a.Level, a.Hash.String()}})
 }
 
-func parseAbsence(b []byte) (a absence, err error) {
+func parseAbsence(b []byte) (a tree.Subtree, err error) {
 	var body json.RawMessage
 	if err := strict.Object(b, map[string]any{"absent": &body}, nil); err != nil {
 		return a, err
@@ -167,7 +169,7 @@ func parseAbsence(b []byte) (a absence, err error) {
 	if err := strict.Object(body, map[string]any{"seq": &a.Seq, "level": &a.Level, "hash": &hash}, nil); err != nil {
 		return a, err
 	}
-	if a.Seq < 1 || a.Level < 0 || a.Level > maxLevel {
+	if a.Seq < 1 || a.Level < 0 || a.Level > tree.MaxLevel {
 		return a, errors.New("there is no such subtree")
 	}
 	if a.Hash, err = evidence.ParseHash(hash); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // TestExportImportExport: what comes back is the same to the byte, whatever was selected.
@@ -41,7 +42,7 @@ func TestExportImportExport(t *testing.T) {
 				t.Fatalf("seed %d, %+v: exported again it is\n%.2000s\nwas\n%.2000s", seed, opt.Selection, again, text)
 			}
 			l, err := Open(t.Context(), copied, Options{})
-			if errors.Is(err, ErrPart) != (done.Absent > 0) {
+			if errors.Is(err, fault.ErrPart) != (done.Absent > 0) {
 				t.Errorf("seed %d: opening a file of %+v: %v", seed, done, err)
 			}
 			if err == nil {
@@ -168,7 +169,7 @@ func TestExportRefusesDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{}), event.NewFact(event.LogPruned, "u", event.Refs{}, Pruning{Until: 4})); err != nil {
+		if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{}), event.NewFact(event.LogPruned, "u", event.Refs{}, event.Pruning{Until: 4})); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := l.Checkpoint(t.Context()); err != nil {
@@ -184,11 +185,11 @@ func TestExportRefusesDamage(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		var out strings.Builder
-		_, err = readerOf(t, path).Export(t.Context(), &out, c.opt)
+		_, err = Export(t.Context(), readerOf(t, path), &out, c.opt)
 		if err == nil || strings.Contains(out.String(), `{"end":`) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if name != "no text" && !errors.Is(err, ErrCorrupt) {
+		if name != "no text" && !errors.Is(err, fault.ErrCorrupt) {
 			t.Errorf("%s: %v is not ErrCorrupt", name, err)
 		}
 	}

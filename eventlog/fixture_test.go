@@ -12,8 +12,10 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 var updateFixture = flag.Bool("update-fixture", false, "make testdata/v2.db anew")
@@ -86,12 +88,12 @@ func fixture(t *testing.T, name string) (path string) {
 
 func verifyFile(t *testing.T, path string, opt VerifyOptions) Report {
 	t.Helper()
-	r, err := OpenReader(t.Context(), path)
+	r, err := store.OpenReader(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	rep, err := r.Verify(t.Context(), opt)
+	rep, err := Verify(t.Context(), r, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +198,7 @@ func makeFixture(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join("testdata", "v2.db")
-	for _, old := range []string{path, AnchorPath(path)} {
+	for _, old := range []string{path, anchor.Path(path)} {
 		if err := os.Remove(old); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // TestFlips flips bits in the database, in its write-ahead log and in the anchor. What Verify
@@ -123,12 +124,12 @@ func (f *flipper) flip(t *testing.T) {
 
 // read verifies and reads the log.
 func (f *flipper) read(ctx context.Context, path string) (rep Report, events []event.Event, err error) {
-	r, err := OpenReader(ctx, path)
+	r, err := store.OpenReader(ctx, path)
 	if err != nil {
 		return rep, nil, err
 	}
 	defer r.Close()
-	if rep, err = r.Verify(ctx, VerifyOptions{Keys: f.v.verifiers}); err != nil || !rep.OK() {
+	if rep, err = Verify(ctx, r, VerifyOptions{Keys: f.v.verifiers}); err != nil || !rep.OK() {
 		return rep, nil, err
 	}
 	for e, err := range r.Events(ctx, event.Query{}) {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 )
 
@@ -30,12 +31,12 @@ func golden(t *testing.T, name string) (path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	anchor, err := os.ReadFile(filepath.Join("testdata", "golden", name+".anchor"))
+	lines, err := os.ReadFile(filepath.Join("testdata", "golden", name+".anchor"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	path = filepath.Join(t.TempDir(), "eventlog.db")
-	for file, b := range map[string][]byte{path: db, AnchorPath(path): anchor} {
+	for file, b := range map[string][]byte{path: db, anchor.Path(path): lines} {
 		if err := os.WriteFile(file, b, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,13 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/perlica/perlica/eventlog/anchor"
+	"github.com/perlica/perlica/eventlog/durable"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/folder"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // Import makes a new log at path from an export. Every payload and every event is held
@@ -36,7 +42,7 @@ func Import(ctx context.Context, in io.Reader, path string, progress func(seq in
 	if err != nil {
 		return Exported{}, err // before anything is made
 	}
-	scratch, err := NewScratch(filepath.Dir(path))
+	scratch, err := folder.NewScratch(filepath.Dir(path))
 	if err != nil {
 		return Exported{}, fmt.Errorf("eventlog: import: %w: %w", unwritable(err), err)
 	}
@@ -61,7 +67,7 @@ func Import(ctx context.Context, in io.Reader, path string, progress func(seq in
 // vacant returns an error unless there is room for a log at path. What an earlier one left
 // beside it would be taken for a piece of the new one.
 func vacant(path string) error {
-	for _, name := range []string{path, path + "-wal", path + "-journal", AnchorPath(path)} {
+	for _, name := range []string{path, path + "-wal", path + "-journal", anchor.Path(path)} {
 		_, err := os.Lstat(name)
 		if err == nil {
 			err = &fs.PathError{Op: "import", Path: name, Err: fs.ErrExist}
@@ -75,10 +81,10 @@ func vacant(path string) error {
 
 // unwritable is what kind of error it is if nothing can be made in a folder.
 func unwritable(err error) error {
-	if isNoSpace(err) {
-		return ErrFull
+	if fault.IsNoSpace(err) {
+		return fault.ErrFull
 	}
-	return ErrReadOnly
+	return fault.ErrReadOnly
 }
 
 // settle makes the finished file durable and gives it its name, unless that was taken
@@ -98,7 +104,7 @@ func settle(tmp, path string) error {
 			return err
 		}
 	}
-	return syncDir(filepath.Dir(path))
+	return durable.SyncDir(filepath.Dir(path))
 }
 
 // importBatch is how many lines are written in one transaction. If it fails the file is
@@ -123,14 +129,14 @@ func importTo(ctx context.Context, path string, x *exportReader, progress func(i
 		return err
 	}
 	// Nothing of the file is relied on before all of it is synced.
-	db, err := sqlx.Open("sqlite", dsn(path, "page_size(8192)", "journal_mode(WAL)", "synchronous(OFF)"))
+	db, err := sqlx.Open("sqlite", store.DSN(path, "page_size(8192)", "journal_mode(WAL)", "synchronous(OFF)"))
 	if err != nil {
 		return err
 	}
 	db.SetMaxOpenConns(1)
 	w := &importer{db: db}
-	defer func() { err = errors.Join(explain(err), w.close()) }()
-	if err := migrate(ctx, db); err != nil {
+	defer func() { err = errors.Join(fault.Explain(err), w.close()) }()
+	if err := store.Migrate(ctx, db); err != nil {
 		return err
 	}
 	for n := 1; ; n++ {
@@ -153,7 +159,7 @@ func importTo(ctx context.Context, path string, x *exportReader, progress func(i
 		default:
 			err = w.event(ctx, e)
 		}
-		if isConstraint(err) && e != nil {
+		if fault.IsConstraint(err) && e != nil {
 			err = x.badf("event %d: there is already one %s", e.Seq, e.Type)
 		}
 		if err == nil && n%importBatch == 0 {
@@ -163,7 +169,7 @@ func importTo(ctx context.Context, path string, x *exportReader, progress func(i
 			return err
 		}
 		if progress != nil && n%1000 == 0 {
-			progress(x.tree.size)
+			progress(x.tree.Size)
 		}
 	}
 }
@@ -182,12 +188,12 @@ func (w *importer) begin(ctx context.Context) (err error) {
 
 // commit writes what of the tree is complete and ends the transaction.
 func (w *importer) commit(ctx context.Context, x *exportReader) error {
-	for _, n := range x.tree.nodes {
-		if _, err := w.tx.ExecContext(ctx, `INSERT INTO nodes (level, n, hash) VALUES (?, ?, ?)`, n.level, n.n, n.hash[:]); err != nil {
+	for _, n := range x.tree.Nodes {
+		if _, err := w.tx.ExecContext(ctx, `INSERT INTO nodes (level, n, hash) VALUES (?, ?, ?)`, n.Level, n.N, n.Hash[:]); err != nil {
 			return err
 		}
 	}
-	x.tree.nodes = nil
+	x.tree.Nodes = nil
 	err := errors.Join(w.insert.Close(), w.tx.Commit())
 	w.tx, w.insert = nil, nil
 	return err
@@ -214,7 +220,7 @@ func (w *importer) event(ctx context.Context, e *event.Event) error {
 	return err
 }
 
-func (w *importer) absence(ctx context.Context, a *absence) error {
+func (w *importer) absence(ctx context.Context, a *tree.Subtree) error {
 	_, err := w.tx.ExecContext(ctx, `INSERT INTO absent (seq, level, hash) VALUES (?, ?, ?)`, int64(a.Seq), a.Level, a.Hash[:])
 	return err
 }
@@ -235,7 +241,7 @@ func (w *importer) finish(ctx context.Context, x *exportReader) error {
 	var busy, frames, moved int
 	err := w.db.QueryRowxContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &frames, &moved)
 	if err == nil && busy != 0 {
-		err = ErrBusy // nobody else knows the file
+		err = fault.ErrBusy // nobody else knows the file
 	}
 	return err
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // yield is what an export says when it is read: every event and every absence, and the
@@ -66,7 +67,7 @@ func smallExport(t testing.TB) string {
 		}
 		events = append(events, e)
 	}
-	events = append(events, event.NewFact(event.LogPruned, "u", event.Refs{}, Pruning{Until: 8, Class: event.Frame}), fact(event.SessionDeleted, event.Refs{}))
+	events = append(events, event.NewFact(event.LogPruned, "u", event.Refs{}, event.Pruning{Until: 8, Class: event.Frame}), fact(event.SessionDeleted, event.Refs{}))
 	if err := l.Record(events...); err != nil {
 		t.Fatal(err)
 	}
@@ -189,17 +190,17 @@ func TestImportOfUnsignedLies(t *testing.T) {
 	whole, _ := exportOf(t, l.Path(), ExportOptions{})
 	nothing, _ := exportOf(t, l.Path(), ExportOptions{Selection: Selection{Run: "none"}})
 	leaves := collect(t, &l.Reader, event.Query{})
-	first, second := absence{1, 0, leaves[0].LeafHash}, absence{2, 0, leaves[1].LeafHash}
-	crooked := absence{2, 1, leaves[1].LeafHash}
-	var f frontier
-	f.addNode(0, first.Hash)
-	f.addNode(1, crooked.Hash)
-	made := func(size int64, root tlog.Hash, list ...absence) string {
+	first, second := tree.Subtree{Seq: 1, Level: 0, Hash: leaves[0].LeafHash}, tree.Subtree{Seq: 2, Level: 0, Hash: leaves[1].LeafHash}
+	crooked := tree.Subtree{Seq: 2, Level: 1, Hash: leaves[1].LeafHash}
+	var f tree.Range
+	f.AddSubtree(0, first.Hash)
+	f.AddSubtree(1, crooked.Hash)
+	made := func(size int64, root tlog.Hash, list ...tree.Subtree) string {
 		h := exportHeader{Checkpoint: evidence.Checkpoint{Size: size, Root: root}}
 		b, err := h.line()
 		text := string(b) + "\n"
 		for _, a := range list {
-			b, err2 := a.line()
+			b, err2 := absentLine(a)
 			text, err = text+string(b)+"\n", errors.Join(err, err2)
 		}
 		b, err2 := exportEnd{Absent: int64(len(list))}.line()
@@ -212,7 +213,7 @@ func TestImportOfUnsignedLies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	both := absence{1, 1, root}
+	both := tree.Subtree{Seq: 1, Level: 1, Hash: root}
 	for name, c := range map[string]struct {
 		text string
 		good bool
@@ -222,12 +223,12 @@ func TestImportOfUnsignedLies(t *testing.T) {
 		"one hash":              {made(2, root, both), true},
 		"two hashes":            {made(2, root, first, second), false},
 		"one hash twice":        {made(2, root, both, both), false},
-		"out of place":          {made(f.size, f.root(), first, crooked), false},
+		"out of place":          {made(f.Size, f.Root(), first, crooked), false},
 		"more than there is":    {strings.Replace(whole, `"size":2`, `"size":3`, 1), false},
 		"less than there is":    {made(1, root, both), false},
 		"another name":          {strings.Replace(whole, `"origin":"perlica/`, `"origin":"perlica/x`, 1), false},
 		"a name of two lines":   {strings.Replace(nothing, `"origin":"perlica/`, `"origin":"perlica/\n`, 1), false},
-		"a size that overflows": {made(1<<62, root, absence{1, 59, root}), false},
+		"a size that overflows": {made(1<<62, root, tree.Subtree{Seq: 1, Level: 59, Hash: root}), false},
 	} {
 		summed, _ := resum(c.text)
 		if _, err := yield(summed); (err == nil) != c.good || err != nil && strings.Contains(err.Error(), "SHA-256") {

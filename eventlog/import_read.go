@@ -13,6 +13,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // An ImportError says that an export cannot be imported because of what one of its lines
@@ -38,8 +40,8 @@ type exportReader struct {
 	room   int64     // how long it may be, if it is so long that this is asked
 	sum    hash.Hash // of the lines before it
 	header exportHeader
-	tree   frontier
-	last   absence // the line before, if it was one; else its hash is zero
+	tree   tree.Range
+	last   tree.Subtree // the line before, if it was one; else its hash is zero
 	end    exportEnd
 	masked int64
 }
@@ -67,7 +69,7 @@ func (x *exportReader) badf(format string, args ...any) error {
 
 // next returns the next event or absence. Behind the last one, when all of it has been
 // found to be right, the error is io.EOF.
-func (x *exportReader) next() (*event.Event, *absence, error) {
+func (x *exportReader) next() (*event.Event, *tree.Subtree, error) {
 	if err := x.readLine(); err != nil {
 		return nil, nil, err
 	}
@@ -88,9 +90,9 @@ func (x *exportReader) event() (*event.Event, error) {
 		return nil, x.bad(err)
 	}
 	switch {
-	case int64(e.Seq) != x.tree.size+1:
-		return nil, x.badf("event %d stands where event %d should", e.Seq, x.tree.size+1)
-	case x.tree.size >= x.header.Size:
+	case int64(e.Seq) != x.tree.Size+1:
+		return nil, x.badf("event %d stands where event %d should", e.Seq, x.tree.Size+1)
+	case x.tree.Size >= x.header.Size:
 		return nil, x.badf("the log has no more than %d events", x.header.Size)
 	case e.Withheld == event.Missing:
 		return nil, x.badf("event %d: its payload is missing, and nothing says why", e.Seq)
@@ -98,11 +100,11 @@ func (x *exportReader) event() (*event.Event, error) {
 		return nil, x.badf("event %d: the payload was edited", e.Seq)
 	case e.Leaf() != e.LeafHash:
 		return nil, x.badf("event %d: the header was edited", e.Seq)
-	case e.Seq == 1 && origin(e.ID) != x.header.Origin:
+	case e.Seq == 1 && store.OriginOf(e.ID) != x.header.Origin:
 		return nil, x.badf("event 1 is not the first of %q", x.header.Origin)
 	}
-	x.tree.add(e.LeafHash)
-	x.last = absence{}
+	x.tree.Add(e.LeafHash)
+	x.last = tree.Subtree{}
 	x.end.Events++
 	if e.Withheld != "" {
 		x.end.Withheld++
@@ -113,16 +115,16 @@ func (x *exportReader) event() (*event.Event, error) {
 	return e, nil
 }
 
-func (x *exportReader) absence() (*absence, error) {
+func (x *exportReader) absence() (*tree.Subtree, error) {
 	a, err := parseAbsence(x.buf)
 	if err != nil {
 		return nil, x.bad(err)
 	}
-	from, to := a.span()
-	lastFrom, lastTo := x.last.span()
+	from, to := a.Span()
+	lastFrom, lastTo := x.last.Span()
 	switch {
-	case from != x.tree.size:
-		return nil, x.badf("what stands for event %d stands where event %d should", a.Seq, x.tree.size+1)
+	case from != x.tree.Size:
+		return nil, x.badf("what stands for event %d stands where event %d should", a.Seq, x.tree.Size+1)
 	case to > x.header.Size:
 		return nil, x.badf("the log has no more than %d events", x.header.Size)
 	case from&(1<<a.Level-1) != 0:
@@ -130,7 +132,7 @@ func (x *exportReader) absence() (*absence, error) {
 	case x.last.Hash != tlog.Hash{} && lastTo == from && x.last.Level == a.Level && lastFrom&(2<<a.Level-1) == 0:
 		return nil, x.badf("one hash would do for this line and the one before it")
 	}
-	x.tree.addNode(a.Level, a.Hash)
+	x.tree.AddSubtree(a.Level, a.Hash)
 	x.last = a
 	x.end.Absent++
 	return &a, nil
@@ -148,10 +150,10 @@ func (x *exportReader) finish() error {
 		return x.badf("lines are missing or too many: it counts %s, and there are %s", end, x.end)
 	case end.Sum != [sha256.Size]byte(x.sum.Sum(nil)):
 		return x.badf("the lines before it are not those that were exported: their SHA-256 is another one")
-	case x.tree.size != x.header.Size:
-		return x.badf("the log has %d events, and this is the end after %d", x.header.Size, x.tree.size)
-	case x.tree.root() != x.header.Root:
-		return x.badf("the events lead to the root %s, the header names %s", x.tree.root(), x.header.Root)
+	case x.tree.Size != x.header.Size:
+		return x.badf("the log has %d events, and this is the end after %d", x.header.Size, x.tree.Size)
+	case x.tree.Root() != x.header.Root:
+		return x.badf("the events lead to the root %s, the header names %s", x.tree.Root(), x.header.Root)
 	}
 	if _, err := x.in.ReadByte(); err == nil {
 		x.n++

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/anchor"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // TestImportLeavesNothing: where it fails there is no file, and where one lies it is left.
@@ -37,7 +40,7 @@ func TestImportLeavesNothing(t *testing.T) {
 		if !errors.As(err, &bad) || bad.Line != c.line {
 			t.Errorf("%s: %v, want line %d", name, err, c.line)
 		}
-		if name == "a newer" && !errors.Is(err, ErrNewer) {
+		if name == "a newer" && !errors.Is(err, fault.ErrNewer) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -50,7 +53,7 @@ func TestImportLeavesNothing(t *testing.T) {
 	}
 	before := contents(t, path)
 	for _, taken := range []string{path, strings.TrimSuffix(path, ".db")} { // the second has an anchor that is new.db's
-		if err := os.WriteFile(AnchorPath(path), nil, 0o600); err != nil {
+		if err := os.WriteFile(anchor.Path(path), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Import(t.Context(), strings.NewReader(text), taken, nil); !errors.Is(err, fs.ErrExist) {
@@ -64,7 +67,7 @@ func TestImportLeavesNothing(t *testing.T) {
 	if _, err := Import(ctx, strings.NewReader(text), filepath.Join(dir, "third.db"), nil); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if _, err := Import(t.Context(), strings.NewReader(text), filepath.Join(dir, "no", "folder.db"), nil); !errors.Is(err, ErrReadOnly) {
+	if _, err := Import(t.Context(), strings.NewReader(text), filepath.Join(dir, "no", "folder.db"), nil); !errors.Is(err, fault.ErrReadOnly) {
 		t.Error(err)
 	}
 	for _, pattern := range []string{"third*", ".perlica*"} {

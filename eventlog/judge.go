@@ -7,6 +7,8 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // judge holds the tree against one checkpoint. One whose root is another may be wrong itself,
@@ -18,9 +20,9 @@ func (v *verification) judge(s *seal) {
 		fallthrough
 	case s.fault != "":
 		v.find(0, s.kind, "%s does not hold: %s", s.where, s.fault)
-	case s.size < v.tree.size, s.size == 0:
+	case s.size < v.tree.Size, s.size == 0:
 		v.unchecked(s)
-	case v.tree.root() == s.Root:
+	case v.tree.Root() == s.Root:
 		v.holds(s)
 	case v.damaged, v.lost:
 		v.unchecked(s)
@@ -54,8 +56,8 @@ func (v *verification) holds(s *seal) {
 		v.find(0, v.wrong[i].kind, "%s does not hold: its root is not that of the first %d events, which %s covers, too", v.wrong[i].where, v.wrong[i].size, s.where)
 	}
 	for _, n := range v.stray {
-		if (n.n+1)<<n.level <= s.size {
-			v.find(0, DamageTree, "the stored hash over %s is wrong, or missing", n.span())
+		if (n.N+1)<<n.Level <= s.size {
+			v.find(0, DamageTree, "the stored hash over %s is wrong, or missing", below(n))
 		}
 	}
 	v.wrong, v.moreWrong, v.stray = v.wrong[:0], 0, v.stray[:0]
@@ -74,9 +76,9 @@ func (v *verification) holds(s *seal) {
 	}
 }
 
-// span names the events below a node.
-func (n node) span() string {
-	return fmt.Sprintf("events %d to %d", n.n<<n.level+1, (n.n+1)<<n.level)
+// below names the events below a node.
+func below(n tree.Node) string {
+	return fmt.Sprintf("events %d to %d", n.N<<n.Level+1, (n.N+1)<<n.Level)
 }
 
 // end verifies what is left when all events have been seen.
@@ -88,9 +90,9 @@ func (v *verification) end() error {
 	}
 	v.compareRuns()
 	switch {
-	case v.reader.version >= 2 && !v.lacks["nodes"]:
+	case v.reader.Version >= 2 && !v.lacks["nodes"]:
 		return v.nodes()
-	case v.reader.version < 2 && !v.lacks["tree"]:
+	case v.reader.Version < 2 && !v.lacks["tree"]:
 		return v.oldTree()
 	}
 	return nil
@@ -149,7 +151,7 @@ func (v *verification) shortened() error {
 	if covered > told {
 		v.find(event.Seq(v.size+1), DamageTruncated, "the log ends with event %d, and a checkpoint in the file covers %d", v.size, covered)
 	}
-	if isBroken(err) {
+	if fault.IsBroken(err) {
 		return nil // that was found already
 	}
 	return err
@@ -160,12 +162,12 @@ func (v *verification) shortened() error {
 func (v *verification) nodes() error {
 	part := len(v.absent) > 0
 	stored := map[[2]int64]tlog.Hash{}
-	beyond, limit := int64(0), v.size>>nodeHeight
+	beyond, limit := int64(0), v.size>>tree.NodeHeight
 	err := query(v.conn, `SELECT level, n, hash FROM nodes WHERE level <> ? OR n >= ? OR n < 0`, func(stmt *sqlite.Stmt) error {
 		level, n := stmt.ColumnInt64(0), stmt.ColumnInt64(1)
 		var h tlog.Hash
 		switch {
-		case level <= 0 || level >= maxLevel || level%nodeHeight != 0 || n < 0 || n >= maxSeq>>level:
+		case level <= 0 || level >= tree.MaxLevel || level%tree.NodeHeight != 0 || n < 0 || n >= tree.MaxSeq>>level:
 			v.find(0, DamageTree, "a hash is stored at an impossible place: level %d, number %d", level, n)
 		case (n+1)<<level > v.size:
 			beyond = max(beyond, (n+1)<<level) // others may have appended since
@@ -173,8 +175,8 @@ func (v *verification) nodes() error {
 			stored[[2]int64{level, n}] = h
 		}
 		return nil
-	}, nodeHeight, limit)
-	if isBroken(err) {
+	}, tree.NodeHeight, limit)
+	if fault.IsBroken(err) {
 		v.find(0, DamageUnreadable, "the stored hashes of the tree cannot be read: %v", err)
 		return nil
 	}
@@ -182,7 +184,7 @@ func (v *verification) nodes() error {
 		return err
 	}
 	for _, n := range v.high {
-		if h, ok := stored[[2]int64{int64(n.level), n.n}]; h != n.hash && (ok || !part) {
+		if h, ok := stored[[2]int64{int64(n.Level), n.N}]; h != n.Hash && (ok || !part) {
 			v.misplaced(n)
 		}
 	}
@@ -191,13 +193,13 @@ func (v *verification) nodes() error {
 
 // misplaced reports a stored hash that is missing or does not follow. With a checkpoint behind it
 // that holds it is itself to blame.
-func (v *verification) misplaced(n node) {
-	if (n.n+1)<<n.level <= v.good {
-		v.find(0, DamageTree, "the stored hash over %s is wrong, or missing", n.span())
+func (v *verification) misplaced(n tree.Node) {
+	if (n.N+1)<<n.Level <= v.good {
+		v.find(0, DamageTree, "the stored hash over %s is wrong, or missing", below(n))
 		return
 	}
-	first := max(n.n<<n.level, v.good) + 1
-	v.find(event.Seq(first), DamageTree, "the stored hash over %s does not follow from them: from event %d on they are not all as they were written, or it is not", n.span(), first)
+	first := max(n.N<<n.Level, v.good) + 1
+	v.find(event.Seq(first), DamageTree, "the stored hash over %s does not follow from them: from event %d on they are not all as they were written, or it is not", below(n), first)
 }
 
 // tooMany looks for stored hashes over events that the log does not have.
@@ -231,7 +233,7 @@ func (v *verification) oldTree() error {
 		}
 		return nil
 	})
-	if isBroken(err) {
+	if fault.IsBroken(err) {
 		v.find(0, DamageUnreadable, "the tree in the file cannot be read: %v", err)
 		return nil
 	}
@@ -240,7 +242,7 @@ func (v *verification) oldTree() error {
 
 // frontier returns the roots as schema version 1 stored them.
 func (v *verification) frontier() (b []byte) {
-	for _, h := range v.tree.roots {
+	for _, h := range v.tree.Roots {
 		b = append(b, h[:]...)
 	}
 	return b

@@ -9,6 +9,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // prunings are the events log.pruned of a log. They are read when the first payload is
@@ -22,7 +23,7 @@ type prunings struct {
 
 type pruning struct {
 	seq event.Seq
-	Pruning
+	event.Pruning
 }
 
 // covers reports whether a later event says that the payload of e was removed.
@@ -39,7 +40,7 @@ func (p *prunings) covers(conn *sqlite.Conn, e *event.Event) (bool, error) {
 			WHERE seq > ? AND seq <= ? AND class = 'fact' AND type = 'log.pruned' ORDER BY seq`, p.read, p.at, head)
 		p.at = head
 	}
-	if isBroken(err) {
+	if fault.IsBroken(err) {
 		err = nil // what cannot be read covers nothing
 	}
 	return p.covered(e), err

@@ -10,11 +10,14 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // blockEvents is how many events one worker of Verify takes at a time: whole groups of the
 // tree's first stored level, and few enough to stay in a processor's cache.
-const blockEvents = 4 << nodeHeight
+const blockEvents = 4 << tree.NodeHeight
 
 // A flaw is what is wrong with one row, as far as the row itself tells.
 type flaw byte
@@ -39,9 +42,9 @@ type block struct {
 	first, last int64 // the seqs that belong here
 	hole        bool  // there are no rows
 	rows        []row
-	ids         []byte // of all rows, one after the other
-	nodes       []node // as stored
-	seals       []seal // the checkpoints of these sizes
+	ids         []byte      // of all rows, one after the other
+	nodes       []tree.Node // as stored
+	seals       []seal      // the checkpoints of these sizes
 	unread      []int64
 	why         error // why they could not be read
 
@@ -83,11 +86,11 @@ func newScanner(v *verification) (s *scanner, err error) {
 	prepare := func(to **sqlite.Stmt, table, query string) {
 		if err == nil && !v.lacks[table] {
 			*to, _, err = s.conn.PrepareTransient(query)
-			err = explain(err)
+			err = fault.Explain(err)
 		}
 	}
 	prepare(&s.rows, "events", `SELECT `+columns+` FROM events WHERE seq >= ? AND seq <= ? ORDER BY seq`)
-	if v.reader.version >= 2 {
+	if v.reader.Version >= 2 {
 		prepare(&s.nodes, "nodes", `SELECT n, hash FROM nodes WHERE level = ? AND n >= ? AND n < ? ORDER BY n`)
 		prepare(&s.notes, "checkpoints", `SELECT id, size, note FROM checkpoints WHERE size >= ? AND size <= ? ORDER BY size, id`)
 		prepare(&s.withheld, "withheld", `SELECT 1 FROM withheld WHERE seq = ?`)
@@ -107,12 +110,12 @@ func (s *scanner) close() error {
 // connect opens a connection that is faster than one through database/sql. It is told
 // nothing that writes. It maps no file: that is no faster here, looks like memory, and a file
 // that somebody cuts would end the process.
-func connect(r *Reader) (*sqlite.Conn, error) {
-	conn, err := sqlite.OpenConn(readerDSN(r.path, r.immutable), sqlite.OpenReadOnly|sqlite.OpenURI)
+func connect(r *store.Reader) (*sqlite.Conn, error) {
+	conn, err := sqlite.OpenConn(store.ReaderDSN(r.Path(), r.Immutable), sqlite.OpenReadOnly|sqlite.OpenURI)
 	if err != nil {
-		return nil, explain(err)
+		return nil, fault.Explain(err)
 	}
-	conn.SetBusyTimeout(busyTimeout)
+	conn.SetBusyTimeout(store.BusyTimeout)
 	for _, pragma := range []string{
 		`PRAGMA query_only = 1`,
 		`PRAGMA cell_size_check = 1`,
@@ -129,7 +132,7 @@ func connect(r *Reader) (*sqlite.Conn, error) {
 func query(conn *sqlite.Conn, text string, each func(*sqlite.Stmt) error, args ...int64) error {
 	stmt, _, err := conn.PrepareTransient(text)
 	if err != nil {
-		return explain(err)
+		return fault.Explain(err)
 	}
 	defer func() { _ = stmt.Finalize() }() // what went wrong was told by eachRow
 	return eachRow(stmt, each, args...)
@@ -142,10 +145,10 @@ func eachRow(stmt *sqlite.Stmt, each func(*sqlite.Stmt) error, args ...int64) er
 	for {
 		more, err := stmt.Step()
 		if err != nil {
-			return explain(err)
+			return fault.Explain(err)
 		}
 		if !more {
-			return explain(stmt.Reset())
+			return fault.Explain(stmt.Reset())
 		}
 		if each == nil {
 			continue
@@ -165,7 +168,7 @@ func (s *scanner) fill(b *block) {
 		}
 		b.identify()
 	}
-	if b.err == nil && s.v.reader.version >= 2 {
+	if b.err == nil && s.v.reader.Version >= 2 {
 		b.err = s.stored(b)
 	}
 	if b.err == nil {
@@ -184,14 +187,14 @@ func (s *scanner) scan(b *block) error {
 		return nil
 	}
 	err := eachRow(s.rows, each, b.first, b.last)
-	if err == nil || !isBroken(err) {
+	if err == nil || !fault.IsBroken(err) {
 		return err
 	}
 	b.why = err
 	for next = max(next, b.first); next <= b.last; {
 		at := next
 		if err := eachRow(s.rows, each, at, at); err != nil {
-			if !isBroken(err) {
+			if !fault.IsBroken(err) {
 				return err
 			}
 			b.unread = append(b.unread, at)
@@ -350,18 +353,18 @@ func (s *scanner) gone(b *block, r *row) {
 
 // stored reads the hashes of the tree that are stored for the block.
 func (s *scanner) stored(b *block) error {
-	first, end := (b.first-1)>>nodeHeight, (b.last+1<<nodeHeight-1)>>nodeHeight
+	first, end := (b.first-1)>>tree.NodeHeight, (b.last+1<<tree.NodeHeight-1)>>tree.NodeHeight
 	if b.hole || s.nodes == nil {
 		return nil // it may be long; what is missing there is told without them
 	}
 	err := eachRow(s.nodes, func(stmt *sqlite.Stmt) error {
-		n := node{level: nodeHeight, n: stmt.ColumnInt64(0)}
-		if stmt.ColumnBytes(1, n.hash[:]) == tlog.HashSize {
+		n := tree.Node{Level: tree.NodeHeight, N: stmt.ColumnInt64(0)}
+		if stmt.ColumnBytes(1, n.Hash[:]) == tlog.HashSize {
 			b.nodes = append(b.nodes, n)
 		}
 		return nil
-	}, nodeHeight, first, end)
-	if isBroken(err) {
+	}, tree.NodeHeight, first, end)
+	if fault.IsBroken(err) {
 		return nil // they are found missing
 	}
 	return err

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/folder"
 )
 
 // childImport imports an export whose last line never comes: it kills itself instead.
@@ -40,7 +42,7 @@ func TestWhatAKilledImportLeaves(t *testing.T) {
 		t.Fatalf("it was not killed: %v", err)
 	}
 	left := func() []string {
-		list, _ := filepath.Glob(filepath.Join(dir, scratchPrefix+"*", "*.db"))
+		list, _ := filepath.Glob(filepath.Join(dir, folder.ScratchPrefix+"*", "*.db"))
 		return list
 	}
 	if len(left()) != 1 {
@@ -81,21 +83,21 @@ func TestWhatAKilledImportLeaves(t *testing.T) {
 // TestScratchIsHeld: nobody sweeps what somebody works in.
 func TestScratchIsHeld(t *testing.T) {
 	dir := t.TempDir()
-	one, err := NewScratch(dir)
+	one, err := folder.NewScratch(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(one.Path("out"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	two, err := NewScratch(dir)
+	two, err := folder.NewScratch(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(one.Path("out")); err != nil {
 		t.Error(err)
 	}
-	for _, s := range []*Scratch{one, two} {
+	for _, s := range []*folder.Scratch{one, two} {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}

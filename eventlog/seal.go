@@ -13,8 +13,12 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"zombiezen.com/go/sqlite"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // seal is a checkpoint that the log is held against, wherever it lies.
@@ -33,13 +37,10 @@ type seal struct {
 const keptElsewhere = "the checkpoint kept elsewhere"
 
 // errEndless ends the reading of a file that is so broken that it would not end.
-var errEndless = fmt.Errorf("%w: events come over and over", ErrCorrupt)
-
-// isBroken reports whether an error is of a file that is damaged there.
-func isBroken(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrForeign) }
+var errEndless = fmt.Errorf("%w: events come over and over", fault.ErrCorrupt)
 
 // open finds out what there is to verify.
-func (v *verification) open(ctx context.Context, anchors []Anchor) (err error) {
+func (v *verification) open(ctx context.Context, anchors []anchor.Line) (err error) {
 	if v.conn, err = connect(v.reader); err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (v *verification) open(ctx context.Context, anchors []Anchor) (err error) {
 		return err
 	}
 	v.origin, err = v.reader.Origin(ctx)
-	if err != nil && !isBroken(err) && !errors.Is(err, evidence.ErrCheckpoint) && len(v.lacks) == 0 {
+	if err != nil && !fault.IsBroken(err) && !errors.Is(err, evidence.ErrCheckpoint) && len(v.lacks) == 0 {
 		return err
 	}
 	if err := v.remember(ctx); err != nil {
@@ -71,22 +72,22 @@ func (v *verification) partial(anchors int) {
 		return
 	}
 	a := v.absent[0]
-	v.find(a.Seq, DamageDeleted, "%s missing: the file says that they did not come with it, but with its anchor or checkpoints it is no import", spanOf(a.Seq, event.Seq(a.last())))
+	v.find(a.Seq, DamageDeleted, "%s missing: the file says that they did not come with it, but with its anchor or checkpoints it is no import", spanOf(a.Seq, event.Seq(a.Last())))
 }
 
 // tables compares the tables with those of a log. What else was changed is doctor's business,
 // and Open's, which refuses it.
 func (v *verification) tables(ctx context.Context) error {
-	ours := statements()
+	ours := store.Statements()
 	strange := false
 	v.lacks = map[string]bool{"events": true, "tree": true}
-	if v.reader.version >= 2 {
+	if v.reader.Version >= 2 {
 		v.lacks = map[string]bool{"events": true, "nodes": true, "open_runs": true, "checkpoints": true, "withheld": true, "absent": true}
 	}
 	err := query(v.conn, `SELECT name, sql, type FROM sqlite_schema WHERE type IN ('table', 'view') AND sql IS NOT NULL`, func(stmt *sqlite.Stmt) error {
 		name, sql := stmt.ColumnText(0), stmt.ColumnText(1)
 		delete(v.lacks, name)
-		if slices.Contains(ours, sql) || v.reader.version < 2 && name == "tree" {
+		if slices.Contains(ours, sql) || v.reader.Version < 2 && name == "tree" {
 			return nil
 		}
 		strange = strange || name == "events"
@@ -108,7 +109,7 @@ func (v *verification) tables(ctx context.Context) error {
 		})
 	}
 	faults, err := v.reader.CheckSchema(ctx)
-	if err != nil && !isBroken(err) {
+	if err != nil && !fault.IsBroken(err) {
 		return err
 	}
 	for _, f := range faults {
@@ -128,26 +129,26 @@ func (v *verification) measure() (err error) {
 	one := func(to *int64) func(*sqlite.Stmt) error {
 		return func(stmt *sqlite.Stmt) error { *to = stmt.ColumnInt64(0); return nil }
 	}
-	if err := query(v.conn, fmt.Sprintf(`SELECT coalesce(max(seq), 0) FROM events WHERE seq <= %d AND typeof(seq) = 'integer'`, maxSeq), one(&v.size)); err != nil {
+	if err := query(v.conn, fmt.Sprintf(`SELECT coalesce(max(seq), 0) FROM events WHERE seq <= %d AND typeof(seq) = 'integer'`, tree.MaxSeq), one(&v.size)); err != nil {
 		return err
 	}
 	v.size = max(v.size, 0)
-	err = query(v.conn, fmt.Sprintf(`SELECT seq FROM events WHERE seq < 1 OR seq > %d LIMIT %d`, maxSeq, 2*maxFindings), func(stmt *sqlite.Stmt) error {
+	err = query(v.conn, fmt.Sprintf(`SELECT seq FROM events WHERE seq < 1 OR seq > %d LIMIT %d`, tree.MaxSeq, 2*maxFindings), func(stmt *sqlite.Stmt) error {
 		seq, at := stmt.ColumnInt64(0), int64(0)
-		if seq > maxSeq {
+		if seq > tree.MaxSeq {
 			at = v.size + 1
 		}
 		v.find(event.Seq(at), DamageInserted, "an event has the impossible number %d", seq)
 		return nil
 	})
-	if err != nil || v.reader.version < 2 {
+	if err != nil || v.reader.Version < 2 {
 		return err
 	}
-	if err := v.measureNotes(); err != nil && !isBroken(err) {
+	if err := v.measureNotes(); err != nil && !fault.IsBroken(err) {
 		return err
 	}
 	if !v.lacks["open_runs"] && !v.lacks["withheld"] {
-		if err := v.derived(); isBroken(err) {
+		if err := v.derived(); fault.IsBroken(err) {
 			v.find(0, DamageUnreadable, "the list of open runs: %v", err)
 		} else if err != nil {
 			return err
@@ -164,7 +165,7 @@ func (v *verification) measure() (err error) {
 		return err
 	}
 	if n := len(v.absent); n > 0 {
-		v.size = max(v.size, v.absent[n-1].last())
+		v.size = max(v.size, v.absent[n-1].Last())
 	}
 	return nil
 }
@@ -188,18 +189,18 @@ func (v *verification) measureNotes() error {
 
 // without takes in a row of absent.
 func (v *verification) without(stmt *sqlite.Stmt) {
-	a := absence{Seq: event.Seq(stmt.ColumnInt64(0)), Level: stmt.ColumnInt(1)}
+	a := tree.Subtree{Seq: event.Seq(stmt.ColumnInt64(0)), Level: stmt.ColumnInt(1)}
 	n := len(v.absent)
 	ok := stmt.ColumnLen(2) == len(a.Hash) && stmt.ColumnBytes(2, a.Hash[:]) == len(a.Hash) &&
-		a.Seq > 0 && a.Seq <= maxSeq && a.Level >= 0 && a.Level < maxLevel && int64(a.Seq-1)&(1<<a.Level-1) == 0 &&
-		(n == 0 || int64(a.Seq) > v.absent[n-1].last())
+		a.Seq > 0 && a.Seq <= tree.MaxSeq && a.Level >= 0 && a.Level < tree.MaxLevel && int64(a.Seq-1)&(1<<a.Level-1) == 0 &&
+		(n == 0 || int64(a.Seq) > v.absent[n-1].Last())
 	if !ok {
 		v.find(0, DamageTree, "what is absent from event %d on is no part of a tree", a.Seq)
 		return
 	}
 	v.absent = append(v.absent, a)
 	if v.opt.NoImport {
-		v.find(a.Seq, DamageDeleted, "%s missing; the file says that they did not come, as of an import, which it is not", spanOf(a.Seq, event.Seq(a.last())))
+		v.find(a.Seq, DamageDeleted, "%s missing; the file says that they did not come, as of an import, which it is not", spanOf(a.Seq, event.Seq(a.Last())))
 	}
 }
 
@@ -228,7 +229,7 @@ func (v *verification) remember(ctx context.Context) error {
 }
 
 // anchored takes in the lines of the anchor. Their signatures are verified by the workers.
-func (v *verification) anchored(anchors []Anchor) {
+func (v *verification) anchored(anchors []anchor.Line) {
 	for _, a := range anchors {
 		switch {
 		case a.Torn:
@@ -251,7 +252,7 @@ func (v *verification) sealed(s *scanner, b *block) error {
 			b.seals = append(b.seals, v.storedSeal(stmt))
 			return nil
 		}, b.first, b.last)
-		if err != nil && !isBroken(err) {
+		if err != nil && !fault.IsBroken(err) {
 			return err
 		}
 	}
@@ -276,10 +277,10 @@ func (v *verification) sealed(s *scanner, b *block) error {
 // which it must be one if there are any; else its own signature counts.
 func (v *verification) compare(a *seal, stored []seal) {
 	i, _ := slices.BinarySearchFunc(stored, a.size, func(s seal, size int64) int { return cmp.Compare(s.size, size) })
-	line, any := anchorLine(a.Checkpoint), false
+	line, any := anchor.Format(a.Checkpoint), false
 	for ; i < len(stored) && stored[i].size == a.size; i++ {
 		a.bare = a.bare || a.Note == "" && stored[i].known
-		if stored[i].fault == "" && anchorLine(stored[i].Checkpoint) == line {
+		if stored[i].fault == "" && anchor.Format(stored[i].Checkpoint) == line {
 			a.known, a.wanted = stored[i].known, stored[i].wanted
 			return
 		}

@@ -6,23 +6,24 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 )
 
 // spoil changes a copy of the victim, in its database and in its anchor; an anchor that becomes
 // empty is removed.
-func spoil(t *testing.T, v *victim, d tampering, anchor func(string) string) Report {
+func spoil(t *testing.T, v *victim, d tampering, edit func(string) string) Report {
 	t.Helper()
 	path := v.copy(t)
 	d.apply(t, path, v.n, 100)
-	b, err := os.ReadFile(AnchorPath(path))
+	b, err := os.ReadFile(anchor.Path(path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := anchor(string(b)); text == "" {
-		err = os.Remove(AnchorPath(path))
+	if text := edit(string(b)); text == "" {
+		err = os.Remove(anchor.Path(path))
 	} else {
-		err = os.WriteFile(AnchorPath(path), []byte(text), 0o600)
+		err = os.WriteFile(anchor.Path(path), []byte(text), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +92,7 @@ func TestAPruningCoversThePast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = l.Append(t.Context(), event.NewFact(event.LogPruned, "user", event.Refs{}, Pruning{Until: 1000, By: "alice"}), fact(event.Truncated, event.Refs{}))
+	_, err = l.Append(t.Context(), event.NewFact(event.LogPruned, "user", event.Refs{}, event.Pruning{Until: 1000, By: "alice"}), fact(event.Truncated, event.Refs{}))
 	if err := errors.Join(err, l.Close(), execFile(v.path, `UPDATE events SET payload = NULL WHERE seq IN (50, 52)`)); err != nil {
 		t.Fatal(err)
 	}

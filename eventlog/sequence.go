@@ -14,13 +14,16 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // verification is one call of Verify. Workers read blocks and verify what needs nothing but
 // the block; one goroutine, the caller's, puts them in order and verifies the rest.
 type verification struct {
 	// Set before the workers start.
-	reader    *Reader
+	reader    *store.Reader
 	opt       VerifyOptions
 	verifiers note.Verifiers
 	conn      *sqlite.Conn    // the dispatcher's while it runs, else the caller's
@@ -32,7 +35,7 @@ type verification struct {
 	anchors   int             // lines of the anchor
 	lacks     map[string]bool // the tables that are not there
 	origin    string
-	absent    []absence
+	absent    []tree.Subtree
 	since     *evidence.Checkpoint
 	seals     []seal // of the anchor, and the one kept elsewhere; by size
 
@@ -51,18 +54,18 @@ type verification struct {
 	runs         openRuns
 	signatures   signatures
 
-	tree          frontier
-	start         frontier // the tree at the start of this group of leaves, see nodeHeight
-	damaged       bool     // a leaf of this group is not known
-	lost          bool     // the tree does not follow from the events any more
-	broken        bool     // its root is not known
-	high          []node   // of the second stored level and up, to be compared at the end
-	good          int64    // the greatest size at which a checkpoint held
-	wrong         []seal   // checkpoints behind it that did not
-	skipped       int64    // the size of the last one that could not be checked
-	skippedAnchor int64    // likewise, of the lines of the anchor
+	tree          tree.Range
+	start         tree.Range  // the tree at the start of this group of leaves, see nodeHeight
+	damaged       bool        // a leaf of this group is not known
+	lost          bool        // the tree does not follow from the events any more
+	broken        bool        // its root is not known
+	high          []tree.Node // of the second stored level and up, to be compared at the end
+	good          int64       // the greatest size at which a checkpoint held
+	wrong         []seal      // checkpoints behind it that did not
+	skipped       int64       // the size of the last one that could not be checked
+	skippedAnchor int64       // likewise, of the lines of the anchor
 	moreWrong     int
-	stray         []node // stored nodes behind it that do not follow from the events
+	stray         []tree.Node // stored nodes behind it that do not follow from the events
 }
 
 // run verifies all blocks.
@@ -90,7 +93,7 @@ func (v *verification) run(whole context.Context) error {
 				b.done <- struct{}{}
 			}
 			if err := s.close(); err != nil {
-				cancel(explain(err))
+				cancel(fault.Explain(err))
 			}
 		})
 	}
@@ -131,7 +134,7 @@ func (v *verification) run(whole context.Context) error {
 func (v *verification) dispatch(ctx context.Context, free <-chan *block, work, order chan<- *block) error {
 	next, _, err := v.conn.PrepareTransient(`SELECT seq FROM events WHERE seq >= ? ORDER BY seq LIMIT 1`)
 	if err != nil {
-		return explain(err)
+		return fault.Explain(err)
 	}
 	defer func() { _ = next.Finalize() }() // what went wrong was told by eachRow
 	for first := int64(1); first <= v.size; {
@@ -139,7 +142,7 @@ func (v *verification) dispatch(ctx context.Context, free <-chan *block, work, o
 		there := v.size + 1
 		err := eachRow(next, func(stmt *sqlite.Stmt) error { there = stmt.ColumnInt64(0); return nil }, first)
 		switch {
-		case isBroken(err):
+		case fault.IsBroken(err):
 		case err != nil:
 			return err
 		case there > last:
@@ -171,7 +174,7 @@ func (v *verification) close() error {
 	if v.conn == nil {
 		return nil
 	}
-	return explain(v.conn.Close())
+	return fault.Explain(v.conn.Close())
 }
 
 // take verifies what a block says about the log as a whole.
@@ -182,7 +185,7 @@ func (v *verification) take(b *block) {
 	for i := range b.rows {
 		r := &b.rows[i]
 		v.events++
-		if int64(r.Seq) <= v.tree.size {
+		if int64(r.Seq) <= v.tree.Size {
 			v.find(r.Seq, DamageInserted, "there is more than one event %d, or one where none may be", r.Seq)
 			v.hush()
 			continue
@@ -210,7 +213,7 @@ func (v *verification) add(b *block, r *row) {
 			}
 		}
 	}
-	v.tree.add(r.LeafHash)
+	v.tree.Add(r.LeafHash)
 	v.settle(b)
 }
 
@@ -239,20 +242,20 @@ func (v *verification) blame(r *row) {
 // skip brings the tree up to size, over what is absent or missing. It returns the seals that
 // lie behind size.
 func (v *verification) skip(b *block, seals []seal, size int64) []seal {
-	for v.tree.size < size {
+	for v.tree.Size < size {
 		to := size
 		if v.nextAbsent < len(v.absent) {
 			a := v.absent[v.nextAbsent]
-			if int64(a.Seq) == v.tree.size+1 {
+			if int64(a.Seq) == v.tree.Size+1 {
 				v.nextAbsent++
 				v.absentEvents += 1 << a.Level
-				v.tree.addNode(a.Level, a.Hash)
+				v.tree.AddSubtree(a.Level, a.Hash)
 				v.hush()
 				v.settle(b)
 				seals = v.hold(seals)
 				continue
 			}
-			if int64(a.Seq) <= v.tree.size { // an event lies where none may be
+			if int64(a.Seq) <= v.tree.Size { // an event lies where none may be
 				v.nextAbsent++
 				continue
 			}
@@ -267,7 +270,7 @@ func (v *verification) skip(b *block, seals []seal, size int64) []seal {
 // missing reports that the next events, up to last, are not there, and goes on with the tree
 // as well as can be: with the stored hashes of groups, else with any.
 func (v *verification) missing(b *block, last int64) {
-	first := v.tree.size + 1
+	first := v.tree.Size + 1
 	kind, what := DamageDeleted, "is missing"
 	if len(b.unread) > 0 && b.unread[0] <= first && b.unread[len(b.unread)-1] >= last {
 		kind, what = DamageUnreadable, fmt.Sprintf("cannot be read: %v", b.why)
@@ -283,50 +286,50 @@ func (v *verification) missing(b *block, last int64) {
 	v.hush()
 	if b.hole {
 		v.lost, v.damaged = true, true
-		v.tree = frontier{size: last, roots: make([]tlog.Hash, bits.OnesCount64(uint64(last)))}
+		v.tree = tree.Range{Size: last, Roots: make([]tlog.Hash, bits.OnesCount64(uint64(last)))}
 		v.begin()
 		return
 	}
-	for v.tree.size < last {
+	for v.tree.Size < last {
 		v.damaged = true
-		v.tree.add(tlog.Hash{})
+		v.tree.Add(tlog.Hash{})
 		v.settle(b)
 	}
 }
 
 // settle compares what the last leaf has completed with what is stored.
 func (v *verification) settle(b *block) {
-	for i := 0; i < len(v.tree.nodes); i++ {
-		n := v.tree.nodes[i]
-		if n.level > nodeHeight {
+	for i := 0; i < len(v.tree.Nodes); i++ {
+		n := v.tree.Nodes[i]
+		if n.Level > tree.NodeHeight {
 			if !v.lost {
 				v.high = append(v.high, n)
 			}
 			continue
 		}
-		stored, ok := b.node(n.n)
+		stored, ok := b.node(n.N)
 		switch {
-		case !ok && v.reader.version >= 2 && len(v.absent) == 0 && !v.lacks["nodes"]:
+		case !ok && v.reader.Version >= 2 && len(v.absent) == 0 && !v.lacks["nodes"]:
 			if v.damaged {
-				v.find(0, DamageTree, "the hash over %s is missing", n.span())
+				v.find(0, DamageTree, "the hash over %s is missing", below(n))
 			} else {
 				v.stray = append(v.stray, n)
 			}
 			fallthrough
 		case !ok:
 			v.lost = v.lost || v.damaged
-		case stored == n.hash:
+		case stored == n.Hash:
 		case !v.damaged:
 			v.stray = append(v.stray, n)
 		case !v.lost:
 			// What is stored stands for the leaves that are not known.
-			v.tree.size, v.tree.roots, v.tree.nodes = v.start.size, append(v.tree.roots[:0], v.start.roots...), v.tree.nodes[:0]
-			v.tree.addNode(nodeHeight, stored)
+			v.tree.Size, v.tree.Roots, v.tree.Nodes = v.start.Size, append(v.tree.Roots[:0], v.start.Roots...), v.tree.Nodes[:0]
+			v.tree.AddSubtree(tree.NodeHeight, stored)
 			i = -1
 		}
 	}
-	v.tree.nodes = v.tree.nodes[:0]
-	if v.tree.size&(1<<nodeHeight-1) == 0 {
+	v.tree.Nodes = v.tree.Nodes[:0]
+	if v.tree.Size&(1<<tree.NodeHeight-1) == 0 {
 		v.begin()
 		v.damaged = false
 	}
@@ -334,14 +337,14 @@ func (v *verification) settle(b *block) {
 
 // begin begins a group of leaves.
 func (v *verification) begin() {
-	v.start.size, v.start.roots = v.tree.size, append(v.start.roots[:0], v.tree.roots...)
+	v.start.Size, v.start.Roots = v.tree.Size, append(v.start.Roots[:0], v.tree.Roots...)
 }
 
 // node returns the stored node with this number, of the first stored level.
 func (b *block) node(n int64) (tlog.Hash, bool) {
 	for i := range b.nodes {
-		if b.nodes[i].n == n {
-			return b.nodes[i].hash, true
+		if b.nodes[i].N == n {
+			return b.nodes[i].Hash, true
 		}
 	}
 	return tlog.Hash{}, false
@@ -349,7 +352,7 @@ func (b *block) node(n int64) (tlog.Hash, bool) {
 
 // hold holds the tree against the checkpoints of its size and returns those that are greater.
 func (v *verification) hold(seals []seal) []seal {
-	for len(seals) > 0 && seals[0].size <= v.tree.size {
+	for len(seals) > 0 && seals[0].size <= v.tree.Size {
 		v.judge(&seals[0])
 		seals = seals[1:]
 	}

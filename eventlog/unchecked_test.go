@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
@@ -37,17 +38,17 @@ func TestUncheckedIsCounted(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	line, path := anchorLine(first), filepath.Join(t.TempDir(), "eventlog.db")
-	b, err := os.ReadFile(l.path)
+	line, path := anchor.Format(first), filepath.Join(t.TempDir(), "eventlog.db")
+	b, err := os.ReadFile(l.Path())
 	if err == nil {
 		err = os.WriteFile(path, b, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err = os.ReadFile(AnchorPath(l.path))
+	b, err = os.ReadFile(anchor.Path(l.Path()))
 	if err == nil {
-		err = os.WriteFile(AnchorPath(path), []byte(line+strings.TrimPrefix(string(b), line)+line), 0o600)
+		err = os.WriteFile(anchor.Path(path), []byte(line+strings.TrimPrefix(string(b), line)+line), 0o600)
 	}
 	if err = errors.Join(err, execFile(path, loosen+`UPDATE events SET actor = 'x', leaf = zeroblob(32) WHERE seq = 1`)); err != nil {
 		t.Fatal(err)

@@ -12,8 +12,11 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // Damage is a kind of damage.
@@ -116,15 +119,15 @@ var ErrOtherLog = errors.New("the checkpoint is one of another log")
 //
 // It finds edits, deletions, insertions and reorderings by whoever did not recompute the tree
 // and sign it. Against whoever holds the key as well it takes a checkpoint kept elsewhere.
-func (r *Reader) Verify(ctx context.Context, opt VerifyOptions) (Report, error) {
+func Verify(ctx context.Context, r *store.Reader, opt VerifyOptions) (Report, error) {
 	v := &verification{reader: r, opt: opt}
 	// The anchor before the size: an anchor is never ahead of its log.
-	anchors, err := ReadAnchors(r.path)
+	anchors, err := anchor.Read(r.Path())
 	if err != nil {
 		return Report{}, err
 	}
-	if fi, err := os.Stat(AnchorPath(r.path)); err == nil && fi.Size() > maxAnchor {
-		v.warn("the anchor has %d bytes: only the last %d MiB of it were read, and its lines are counted from there", fi.Size(), maxAnchor>>20)
+	if fi, err := os.Stat(anchor.Path(r.Path())); err == nil && fi.Size() > anchor.MaxBytes {
+		v.warn("the anchor has %d bytes: only the last %d MiB of it were read, and its lines are counted from there", fi.Size(), anchor.MaxBytes>>20)
 	}
 	checking, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -137,12 +140,12 @@ func (r *Reader) Verify(ctx context.Context, opt VerifyOptions) (Report, error) 
 	if err != nil {
 		cancel()
 	}
-	if broken := <-whole; isBroken(broken) {
+	if broken := <-whole; fault.IsBroken(broken) {
 		v.find(0, DamageUnreadable, "%v", broken)
 	} else if err == nil {
 		err = broken
 	}
-	if err = errors.Join(err, v.close()); errors.Is(err, ErrCorrupt) {
+	if err = errors.Join(err, v.close()); errors.Is(err, fault.ErrCorrupt) {
 		v.find(0, DamageUnreadable, "%v", err)
 		err = nil
 	}
@@ -175,7 +178,7 @@ func (v *verification) warn(format string, args ...any) {
 // finish puts the report in order.
 func (v *verification) finish() Report {
 	v.classify()
-	v.rep.Events, v.rep.Absent, v.rep.Root = v.events, v.absentEvents, v.tree.root()
+	v.rep.Events, v.rep.Absent, v.rep.Root = v.events, v.absentEvents, v.tree.Root()
 	for _, k := range v.unknown.list() {
 		v.warn("%s", k)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 var (
@@ -87,7 +88,7 @@ func BenchmarkVerify(b *testing.B) {
 		dir = b.TempDir()
 	}
 	path, keys := runLog(b, dir, *benchEvents)
-	r, err := OpenReader(b.Context(), path)
+	r, err := store.OpenReader(b.Context(), path)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func BenchmarkVerify(b *testing.B) {
 	b.ResetTimer()
 	var rep Report
 	for range b.N {
-		if rep, err = r.Verify(b.Context(), VerifyOptions{Keys: keys.Verifiers(origin)}); err != nil || !rep.OK() {
+		if rep, err = Verify(b.Context(), r, VerifyOptions{Keys: keys.Verifiers(origin)}); err != nil || !rep.OK() {
 			b.Fatalf("%+v, %v", rep, err)
 		}
 	}

@@ -14,27 +14,29 @@ import (
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // TestPrunedPayloads: a payload may be missing if a later event says so, and that event is as
 // it was written.
 func TestPrunedPayloads(t *testing.T) {
 	for name, tc := range map[string]struct {
-		pruning Pruning
+		pruning event.Pruning
 		and     string    // SQL
 		bad     event.Seq // 0: none
 		pruned  int64
 	}{
-		"covered":           {Pruning{Until: 20, By: "alice"}, ``, 0, 3},
-		"this run's":        {Pruning{Until: 20, Run: "r", By: "alice"}, ``, 0, 3},
-		"another run's":     {Pruning{Until: 20, Run: "x", By: "alice"}, ``, 10, 0},
-		"only frames":       {Pruning{Until: 20, Class: event.Frame, By: "alice"}, ``, 0, 3},
-		"not so far":        {Pruning{Until: 11, By: "alice"}, ``, 12, 2},
-		"a pruning edited":  {Pruning{Until: 11, By: "alice"}, `UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '11', '20') AS BLOB) WHERE seq = 51`, 10, 0},
-		"a fact that stays": {Pruning{Until: 51, By: "alice"}, `UPDATE events SET payload = NULL WHERE seq = 51`, 10, 0},
-		"withheld":          {Pruning{By: "alice"}, `INSERT INTO withheld VALUES (10, 'masked'), (11, 'masked'), (12, 'pruned')`, 0, 0},
+		"covered":           {event.Pruning{Until: 20, By: "alice"}, ``, 0, 3},
+		"this run's":        {event.Pruning{Until: 20, Run: "r", By: "alice"}, ``, 0, 3},
+		"another run's":     {event.Pruning{Until: 20, Run: "x", By: "alice"}, ``, 10, 0},
+		"only frames":       {event.Pruning{Until: 20, Class: event.Frame, By: "alice"}, ``, 0, 3},
+		"not so far":        {event.Pruning{Until: 11, By: "alice"}, ``, 12, 2},
+		"a pruning edited":  {event.Pruning{Until: 11, By: "alice"}, `UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '11', '20') AS BLOB) WHERE seq = 51`, 10, 0},
+		"a fact that stays": {event.Pruning{Until: 51, By: "alice"}, `UPDATE events SET payload = NULL WHERE seq = 51`, 10, 0},
+		"withheld":          {event.Pruning{By: "alice"}, `INSERT INTO withheld VALUES (10, 'masked'), (11, 'masked'), (12, 'pruned')`, 0, 0},
 	} {
 		v := newVictim(t, 50)
 		l, err := Open(t.Context(), v.path, Options{Context: "default", Keys: v.keys})
@@ -60,7 +62,7 @@ func TestPrunedMeanwhile(t *testing.T) {
 	v := newVictim(t, 3*blockEvents)
 	r := readerOf(t, v.path)
 	done := false
-	rep, err := r.Verify(t.Context(), VerifyOptions{Audit: &spy{event: func(*event.Event) {
+	rep, err := Verify(t.Context(), r, VerifyOptions{Audit: &spy{event: func(*event.Event) {
 		if done {
 			return
 		}
@@ -70,7 +72,7 @@ func TestPrunedMeanwhile(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		_, err = l.Append(context.Background(), event.NewFact(event.LogPruned, "user", event.Refs{}, Pruning{Until: event.Seq(v.n), By: "alice"}))
+		_, err = l.Append(context.Background(), event.NewFact(event.LogPruned, "user", event.Refs{}, event.Pruning{Until: event.Seq(v.n), By: "alice"}))
 		if err = errors.Join(err, l.Close(), execFile(v.path, `UPDATE events SET payload = NULL WHERE seq <= `+fmt.Sprint(v.n)+` AND type <> 'log.pruned'`)); err != nil {
 			t.Error(err)
 		}
@@ -135,13 +137,13 @@ func TestAuditorIsToldInOrder(t *testing.T) {
 func partOf(t *testing.T, v *victim, first, last int64) string {
 	t.Helper()
 	path := v.copy(t)
-	db, err := sqlx.Open("sqlite", dsn(path))
+	db, err := sqlx.Open("sqlite", store.DSN(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	h := hashes{ctx: t.Context(), db: db}
+	h := store.Hashes{Ctx: t.Context(), DB: db}
 	type sub struct {
 		seq   int64
 		level int
@@ -153,7 +155,7 @@ func partOf(t *testing.T, v *victim, first, last int64) string {
 		for at>>level&1 == 0 && at+2<<level <= last && level < 40 {
 			level++
 		}
-		hash, err := h.subtree(level, at>>level)
+		hash, err := h.Subtree(level, at>>level)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,14 +164,14 @@ func partOf(t *testing.T, v *victim, first, last int64) string {
 	}
 	db.MustExec(loosen+`DELETE FROM events WHERE seq >= ? AND seq <= ?`, first, last)
 	db.MustExec(`DELETE FROM checkpoints WHERE size < ?`, v.n) // a part comes with one, and has no anchor
-	if err := os.Remove(AnchorPath(path)); err != nil {
+	if err := os.Remove(anchor.Path(path)); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range list {
 		db.MustExec(`INSERT INTO absent VALUES (?, ?, ?)`, s.seq, s.level, s.hash[:])
 	}
-	if err := execFile(path, schema[strings.Index(schema, "CREATE TRIGGER events_lose"):strings.Index(schema, "CREATE TABLE nodes")]+
-		schema[strings.Index(schema, "CREATE TRIGGER checkpoints_are_not_updated"):strings.Index(schema, "CREATE TABLE withheld")]); err != nil {
+	if err := execFile(path, store.Schema[strings.Index(store.Schema, "CREATE TRIGGER events_lose"):strings.Index(store.Schema, "CREATE TABLE nodes")]+
+		store.Schema[strings.Index(store.Schema, "CREATE TRIGGER checkpoints_are_not_updated"):strings.Index(store.Schema, "CREATE TABLE withheld")]); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -186,13 +188,13 @@ func TestParts(t *testing.T) {
 		if !rep.OK() || rep.Absent != tc.last-tc.first+1 || rep.Events+rep.Absent != v.n || rep.Root != v.last.Root || rep.Signed != v.n {
 			t.Errorf("without %d to %d: %+v", tc.first, tc.last, rep)
 		}
-		if err := os.WriteFile(AnchorPath(path), []byte(anchorLine(v.last)), 0o600); err != nil {
+		if err := os.WriteFile(anchor.Path(path), []byte(anchor.Format(v.last)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers}); rep.OK() || rep.FirstBad != event.Seq(tc.first) || rep.Findings[0].Kind != DamageDeleted {
 			t.Errorf("without %d to %d, and anchored: %+v", tc.first, tc.last, rep)
 		}
-		if err := os.Remove(AnchorPath(path)); err != nil {
+		if err := os.Remove(anchor.Path(path)); err != nil {
 			t.Fatal(err)
 		}
 		if err := execFile(path, `UPDATE absent SET hash = zeroblob(32) WHERE seq = (SELECT max(seq) FROM absent)`); err != nil {
@@ -274,7 +276,7 @@ func TestWritersMeanwhile(t *testing.T) {
 	r := readerOf(t, v.path)
 	last := int64(0)
 	for range 10 {
-		rep, err := r.Verify(t.Context(), VerifyOptions{Keys: v.verifiers})
+		rep, err := Verify(t.Context(), r, VerifyOptions{Keys: v.verifiers})
 		if err != nil || !rep.OK() || rep.Events < max(last, v.n) || rep.Unchecked > 0 {
 			t.Fatalf("%+v, %v", rep, err)
 		}
@@ -309,7 +311,7 @@ func TestAnchorAlone(t *testing.T) {
 	if !rep.OK() || rep.Signed != 0 || len(rep.Warnings) != 6 { // four triggers, the key, the checkpoints
 		t.Errorf("with another's key: %+v", rep)
 	}
-	b, err := os.ReadFile(AnchorPath(path))
+	b, err := os.ReadFile(anchor.Path(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +328,7 @@ func TestAnchorAlone(t *testing.T) {
 		"of another log":     {string(b) + fmt.Sprintf("50 %s perlica/x -\n", v.last.Root), DamageAnchor},
 		"no root of ours":    {string(b) + fmt.Sprintf("33 %s %s -\n", v.last.Root, v.last.Origin), DamageAnchor},
 	} {
-		if err := os.WriteFile(AnchorPath(path), []byte(tc.text), 0o600); err != nil {
+		if err := os.WriteFile(anchor.Path(path), []byte(tc.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers})
@@ -340,7 +342,7 @@ func TestAnchorAlone(t *testing.T) {
 func TestVerifyIsStopped(t *testing.T) {
 	v := newVictim(t, 4*blockEvents)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := readerOf(t, v.path).Verify(ctx, VerifyOptions{Progress: func(int64) { cancel() }})
+	_, err := Verify(ctx, readerOf(t, v.path), VerifyOptions{Progress: func(int64) { cancel() }})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
@@ -61,7 +61,7 @@ const (
 // who holds the session, what comes. A question is Answerable if nobody has answered it yet. It
 // only reads: nothing is recovered, answered or kept from anybody, and while nothing happens it
 // costs next to nothing. locks is the folder in which runs and conversations hold their locks.
-func Follow(ctx context.Context, log *eventlog.Reader, locks string, session event.SessionID, turns int) iter.Seq2[Notice, error] {
+func Follow(ctx context.Context, log *store.Reader, locks string, session event.SessionID, turns int) iter.Seq2[Notice, error] {
 	return func(yield func(Notice, error) bool) {
 		f := &follower{
 			ctx: ctx, log: log, lock: sessionLockPath(locks, string(session)), session: session,
@@ -81,7 +81,7 @@ func (r *Runner) Follow(ctx context.Context, session event.SessionID, turns int)
 // follower turns the events of a session into notices.
 type follower struct {
 	ctx     context.Context // of the iteration, which is all of the follower's life
-	log     *eventlog.Reader
+	log     *store.Reader
 	lock    string
 	session event.SessionID
 	yield   func(Notice, error) bool

@@ -38,7 +38,7 @@ func openRunner(t *testing.T) *Runner {
 	t.Helper()
 	r := openAlone(t)
 	t.Cleanup(func() {
-		rep, err := r.log.Verify(context.Background(), eventlog.VerifyOptions{})
+		rep, err := eventlog.Verify(context.Background(), &r.log.Reader, eventlog.VerifyOptions{})
 		if err == nil && rep.OK() {
 			err = r.Close()
 		}

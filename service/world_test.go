@@ -167,7 +167,7 @@ func (w *world) serve(limits channel.Limits, change ...func(*service.Options)) *
 				err = cerr
 			}
 		}
-		if rep, verr := r.Log().Verify(context.Background(), eventlog.VerifyOptions{}); verr != nil || !rep.OK() {
+		if rep, verr := eventlog.Verify(context.Background(), &r.Log().Reader, eventlog.VerifyOptions{}); verr != nil || !rep.OK() {
 			t.Errorf("the log: %+v, %v", rep, verr)
 		}
 		if cerr := r.Close(); err == nil {

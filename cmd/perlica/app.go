@@ -16,9 +16,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/eventlog/redact"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/trail"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
@@ -134,36 +136,36 @@ func (a *app) complain(err error) {
 
 // hintOf knows what to do about the faults that any command can meet.
 func hintOf(err error) string {
-	var linked *eventlog.LinkedError
-	var place *eventlog.PlaceError
+	var linked *fault.LinkedError
+	var place *folder.Error
 	switch {
 	case errors.As(err, &place):
 		return "move it away, if it is not yours: it may have come with the project"
-	case errors.Is(err, eventlog.ErrNoLocks):
+	case errors.Is(err, fault.ErrNoLocks):
 		return "a log needs a disk with working locks; on a network disk its lock service may be down"
 	case isManyOpen(err):
 		return "raise the limit of open files (ulimit -n), or end what has so many open"
 	case errors.As(err, &linked):
 		return linked.Hint()
-	case errors.Is(err, eventlog.ErrMoved):
+	case errors.Is(err, fault.ErrMoved):
 		return "end what else works in its folder, then look at what is left of it: perlica log verify"
-	case errors.Is(err, eventlog.ErrFull), errors.Is(err, eventlog.ErrIO), errors.Is(err, syscall.ENOSPC):
+	case errors.Is(err, fault.ErrFull), errors.Is(err, fault.ErrIO), errors.Is(err, syscall.ENOSPC):
 		const again = "see that the disk has room and is well, then try again"
 		if before := (*logError)(nil); errors.As(err, &before) {
 			return again + "; nothing was sent"
 		}
 		return again
-	case errors.Is(err, eventlog.ErrBusy):
+	case errors.Is(err, fault.ErrBusy):
 		return "another program holds the log open for writing; 'perlica doctor' says more"
-	case errors.Is(err, eventlog.ErrCorrupt), errors.Is(err, eventlog.ErrForeign):
+	case errors.Is(err, fault.ErrCorrupt), errors.Is(err, fault.ErrForeign):
 		return "move the file and the .anchor beside it away to start a new log, and keep them: 'perlica log verify FILE' says what is wrong with it, and a new log does not know which inputs were called"
-	case errors.Is(err, eventlog.ErrPart):
+	case errors.Is(err, fault.ErrPart):
 		return "'perlica log tail' and 'perlica log show' read it; --context NAME chooses another log"
-	case errors.Is(err, eventlog.ErrNewer):
+	case errors.Is(err, fault.ErrNewer):
 		return "use the newer version of Perlica that wrote it, or --context NAME for another log"
 	case errors.Is(err, syscall.EROFS):
 		return "mount the file system for writing, or run in a folder on another one; what is on record can be read: perlica log tail"
-	case errors.Is(err, eventlog.ErrReadOnly), errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fault.ErrReadOnly), errors.Is(err, fs.ErrPermission):
 		return "make the folder writable, or run in another one; 'perlica doctor' says more"
 	case errors.Is(err, evidence.ErrKey):
 		return "'perlica doctor' says what is wrong with the key and what to do"
@@ -179,7 +181,7 @@ func hintOf(err error) string {
 
 // isManyOpen reports whether this process, or the machine, can open no more files.
 func isManyOpen(err error) bool {
-	return errors.Is(err, eventlog.ErrManyOpen) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+	return errors.Is(err, fault.ErrManyOpen) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // place is where the command works: the workspace and its configuration.
@@ -277,12 +279,12 @@ type logError struct{ error }
 func (e *logError) Unwrap() error { return e.error }
 
 // reader opens the context's log read-only. There is none before the first run.
-func (a *app) reader(ctx context.Context, p *place) (*eventlog.Reader, config.ContextPaths, error) {
+func (a *app) reader(ctx context.Context, p *place) (*store.Reader, config.ContextPaths, error) {
 	paths, err := p.ws.Context(p.cfg.ContextID)
 	if err != nil {
 		return nil, paths, err
 	}
-	r, err := eventlog.OpenReader(ctx, paths.EventLog)
+	r, err := store.OpenReader(ctx, paths.EventLog)
 	if errors.Is(err, fs.ErrNotExist) {
 		rel, rerr := filepath.Rel(p.dir, paths.EventLog)
 		if rerr != nil {
@@ -296,7 +298,7 @@ func (a *app) reader(ctx context.Context, p *place) (*eventlog.Reader, config.Co
 // mayNotRead says of an error that the system does not let this user read the log: nobody wanted
 // to write.
 func mayNotRead(err error, path string) error {
-	if !errors.Is(err, eventlog.ErrReadOnly) && !errors.Is(err, fs.ErrPermission) {
+	if !errors.Is(err, fault.ErrReadOnly) && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	return withHint(fmt.Errorf("the event log cannot be opened for reading: %s", path),

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
 )
@@ -75,7 +76,7 @@ func runErrorCode(err error) int {
 	case errors.Is(err, kernel.ErrNoSession), errors.Is(err, kernel.ErrAmbiguous), errors.Is(err, kernel.ErrBusy), errors.Is(err, kernel.ErrInputRunning),
 		errors.Is(err, kernel.ErrPruning):
 		return 4
-	case errors.As(err, &log), errors.As(err, &write), errors.Is(err, eventlog.ErrClosed), errors.Is(err, eventlog.ErrCorrupt):
+	case errors.As(err, &log), errors.As(err, &write), errors.Is(err, fault.ErrClosed), errors.Is(err, fault.ErrCorrupt):
 		return 7
 	case errors.As(err, &input), errors.As(err, &other):
 		return 2

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -57,7 +57,7 @@ func (a *app) addReferences(cmd *cobra.Command, f *logFilter) {
 }
 
 // query makes the filter a query on the log.
-func (f logFilter) query(ctx context.Context, log *eventlog.Reader, now time.Time) (q event.Query, err error) {
+func (f logFilter) query(ctx context.Context, log *store.Reader, now time.Time) (q event.Query, err error) {
 	if q.Types, err = matchTypes(f.types); err != nil {
 		return q, err
 	}
@@ -155,7 +155,7 @@ func completeTypes(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 func (a *app) completeRuns(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	const newest = 20
 	var names []string
-	err := a.reading(cmd.Context(), func(log *eventlog.Reader, _ *place) error {
+	err := a.reading(cmd.Context(), func(log *store.Reader, _ *place) error {
 		q := event.Query{Types: []event.Type{event.MessageReceived}, Newest: true, Limit: newest}
 		for e, err := range log.Events(cmd.Context(), q) {
 			if err != nil {
@@ -172,7 +172,7 @@ func (a *app) completeRuns(cmd *cobra.Command, _ []string, _ string) ([]string, 
 }
 
 // reading calls f with the context's log, open for reading.
-func (a *app) reading(ctx context.Context, f func(log *eventlog.Reader, p *place) error) (err error) {
+func (a *app) reading(ctx context.Context, f func(log *store.Reader, p *place) error) (err error) {
 	p, err := a.locateToRead()
 	if err != nil {
 		return err

@@ -19,7 +19,9 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/redact"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -86,11 +88,11 @@ func (a *app) export(ctx context.Context, f exportFlags) error {
 		left = "what was written has no end"
 	}
 	return interruptible(ctx, left, func(ctx context.Context) error {
-		return a.reading(ctx, func(log *eventlog.Reader, p *place) error { return a.logExport(ctx, log, p, f) })
+		return a.reading(ctx, func(log *store.Reader, p *place) error { return a.logExport(ctx, log, p, f) })
 	})
 }
 
-func (a *app) logExport(ctx context.Context, log *eventlog.Reader, p *place, f exportFlags) error {
+func (a *app) logExport(ctx context.Context, log *store.Reader, p *place, f exportFlags) error {
 	write := exportFormats()[f.format]
 	q, err := f.query(ctx, log, time.Now())
 	if err != nil {
@@ -123,7 +125,7 @@ func (a *app) logExport(ctx context.Context, log *eventlog.Reader, p *place, f e
 		return err
 	})
 	done()
-	if errors.Is(err, eventlog.ErrCorrupt) {
+	if errors.Is(err, fault.ErrCorrupt) {
 		return withHint(err, "'perlica log verify' says what is wrong; a log that is damaged is not exported")
 	}
 	if err != nil {
@@ -179,7 +181,7 @@ func interruptible(ctx context.Context, left string, f func(ctx context.Context)
 
 // progress shows on a terminal how far into a log something is, which may be one of which
 // nothing is known yet. done takes the line away; it may be called again.
-func (a *app) progress(ctx context.Context, doing string, log *eventlog.Reader) (f func(int64), done func()) {
+func (a *app) progress(ctx context.Context, doing string, log *store.Reader) (f func(int64), done func()) {
 	of := ""
 	if log != nil {
 		if size, _, err := log.Head(ctx); err == nil {

@@ -6,12 +6,13 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/report"
 )
 
 // exportJob is what is to be exported, and how.
 type exportJob struct {
-	log  *eventlog.Reader
+	log  *store.Reader
 	opt  eventlog.ExportOptions
 	mask func(string) string // nil: nothing is masked
 }
@@ -24,7 +25,7 @@ type exportFormat func(ctx context.Context, w io.Writer, job exportJob) (*eventl
 func exportFormats() map[string]exportFormat {
 	return map[string]exportFormat{
 		"jsonl": func(ctx context.Context, w io.Writer, job exportJob) (*eventlog.Exported, error) {
-			got, err := job.log.Export(ctx, w, job.opt)
+			got, err := eventlog.Export(ctx, job.log, w, job.opt)
 			return &got, err
 		},
 		"html":        reported(report.WriteHTML),
@@ -34,7 +35,7 @@ func exportFormats() map[string]exportFormat {
 }
 
 // reported makes an export of what tells the record to people and tools.
-func reported(write func(context.Context, io.Writer, *eventlog.Reader, event.Query, report.FormatOptions) error) exportFormat {
+func reported(write func(context.Context, io.Writer, *store.Reader, event.Query, report.FormatOptions) error) exportFormat {
 	return func(ctx context.Context, w io.Writer, job exportJob) (*eventlog.Exported, error) {
 		s := job.opt.Selection
 		q := event.Query{Run: s.Run, Session: s.Session, Since: s.Since, Before: s.Before}

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 func (a *app) logKeyCommand() *cobra.Command {
@@ -49,7 +49,7 @@ https://c2sp.org/signed-note has it. The same key signs all your logs, each unde
   perlica log key show --json | jq -r '.keys[] | select(.retired | not).key'`,
 		Args: exactly(), ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.reading(cmd.Context(), func(log *eventlog.Reader, p *place) error {
+			return a.reading(cmd.Context(), func(log *store.Reader, p *place) error {
 				k, err := evidence.ReadKeys(p.dirs.KeyDir())
 				if err != nil {
 					return err
@@ -70,7 +70,7 @@ https://c2sp.org/signed-note has it. The same key signs all your logs, each unde
 }
 
 // keysOf puts together the verifier keys of a log.
-func keysOf(ctx context.Context, log *eventlog.Reader, k *evidence.Keys, p *place) (s shownKeys, err error) {
+func keysOf(ctx context.Context, log *store.Reader, k *evidence.Keys, p *place) (s shownKeys, err error) {
 	s.File = evidence.KeyPath(p.dirs.KeyDir())
 	if s.Origin, err = log.Origin(ctx); err != nil {
 		return s, err
@@ -132,7 +132,7 @@ show' prints it.`,
 
 // sayVerifierKey prints the verifier key of the context's log, if there is a log.
 func (a *app) sayVerifierKey(ctx context.Context, k *evidence.Keys) error {
-	err := a.reading(ctx, func(log *eventlog.Reader, _ *place) error {
+	err := a.reading(ctx, func(log *store.Reader, _ *place) error {
 		name, err := log.Origin(ctx)
 		if err != nil || name == "" {
 			return err

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/report"
@@ -44,7 +44,7 @@ out; 'perlica log resolve' puts the judgement on record and takes the run off th
 func (a *app) logOpen(ctx context.Context, asJSON bool) error {
 	list := []report.OpenRun{}
 	// Where there is no log there is no such run, and none is made to say so.
-	err := a.reading(ctx, func(*eventlog.Reader, *place) error { return nil })
+	err := a.reading(ctx, func(*store.Reader, *place) error { return nil })
 	if err == nil {
 		err = a.writing(ctx, func(r *kernel.Runner, p *place) error {
 			for _, end := range []func(context.Context) ([]kernel.Result, error){r.Recover, r.RecoverUnlisted} {
@@ -178,7 +178,7 @@ the log. RUN is named as for 'perlica log show'.`,
 
 func (a *app) logResolve(ctx context.Context, ref string, f fact.Resolved) error {
 	var run event.RunID
-	err := a.reading(ctx, func(log *eventlog.Reader, _ *place) (err error) {
+	err := a.reading(ctx, func(log *store.Reader, _ *place) (err error) {
 		run, err = report.FindRun(ctx, log, ref)
 		return recordErr("run", ref, err)
 	})

@@ -13,8 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -118,7 +119,7 @@ func (a *app) logSearch(ctx context.Context, phrases []string, f searchFlags) er
 	if err != nil {
 		return err
 	}
-	return a.reading(ctx, func(log *eventlog.Reader, p *place) (err error) {
+	return a.reading(ctx, func(log *store.Reader, p *place) (err error) {
 		s, remove, err := a.openSearch(ctx, log, p)
 		if err != nil {
 			return err
@@ -142,7 +143,7 @@ func (a *app) logSearch(ctx context.Context, phrases []string, f searchFlags) er
 }
 
 // openSearch opens the index; on a terminal it shows how far it is.
-func (a *app) openSearch(ctx context.Context, log *eventlog.Reader, p *place) (*report.Search, func(), error) {
+func (a *app) openSearch(ctx context.Context, log *store.Reader, p *place) (*report.Search, func(), error) {
 	paths, err := p.ws.Context(p.cfg.ContextID)
 	if err != nil {
 		return nil, nil, err
@@ -163,7 +164,7 @@ func (a *app) openSearch(ctx context.Context, log *eventlog.Reader, p *place) (*
 	if err == nil && used != paths.Search {
 		a.note("the index cannot be written beside the log, so each search makes it anew; make the folder writable to keep it")
 	}
-	if errors.Is(err, eventlog.ErrBusy) {
+	if errors.Is(err, fault.ErrBusy) {
 		err = withHint(err, "another search is making the index; try again when it is done")
 	}
 	return s, remove, err

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -45,7 +45,7 @@ there are is said.`,
 
 func (a *app) logStats(ctx context.Context, f logFilter, provider string) error {
 	stats := report.Stats{Groups: []report.Group{}, Answers: []report.Answers{}}
-	err := a.reading(ctx, func(log *eventlog.Reader, _ *place) error {
+	err := a.reading(ctx, func(log *store.Reader, _ *place) error {
 		q, err := f.query(ctx, log, time.Now())
 		if err != nil {
 			return err

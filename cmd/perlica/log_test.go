@@ -10,6 +10,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/view"
 )
 
 // TestLogPageNamesEveryType keeps the table of docs/log.md equal to the types there are.
@@ -39,9 +40,9 @@ func TestOpenViewWhereNothingCanBeWritten(t *testing.T) {
 		}
 	}()
 	var used []string
-	open := func(path string) (*eventlog.View, error) {
+	open := func(path string) (*view.View, error) {
 		used = append(used, path)
-		return eventlog.OpenView(t.Context(), &log.Reader, path, eventlog.Projection{Name: "test", Version: 1, Schema: `CREATE TABLE x (y) `})
+		return view.Open(t.Context(), &log.Reader, path, view.Projection{Name: "test", Version: 1, Schema: `CREATE TABLE x (y) `})
 	}
 	view, remove, err := openView(filepath.Join(t.TempDir(), "no", "such", "folder", "x.db"), open)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/logtrust"
 )
@@ -76,11 +76,11 @@ func (a *app) logTrust(ctx context.Context, f trustFlags, args []string) error {
 		}
 		paths = []string{context.EventLog}
 	}
-	store := kernel.KnownLogs(p.dirs, a.environ)
-	store.Keys = evidence.UseKeys(p.dirs.KeyDir())
+	known := kernel.KnownLogs(p.dirs, a.environ)
+	known.Keys = evidence.UseKeys(p.dirs.KeyDir())
 	refused := 0
 	for _, path := range paths {
-		trusted, err := a.trustLog(ctx, store, path, f)
+		trusted, err := a.trustLog(ctx, known, path, f)
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
@@ -127,16 +127,16 @@ func isLog(path string) bool {
 }
 
 // trustLog trusts one log, if it is not known and the person says so.
-func (a *app) trustLog(ctx context.Context, store logtrust.Store, path string, f trustFlags) (trusted bool, err error) {
-	log, err := eventlog.OpenReader(ctx, path)
+func (a *app) trustLog(ctx context.Context, known logtrust.Store, path string, f trustFlags) (trusted bool, err error) {
+	log, err := store.OpenReader(ctx, path)
 	if err != nil {
 		return false, mayNotRead(err, path)
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	var unknown *logtrust.UnknownError
-	switch err := store.Check(ctx, path); {
+	switch err := known.Check(ctx, path); {
 	case err == nil && f.key == "":
-		return true, errors.Join(store.Add(ctx, log), a.say("%s is known already.", path))
+		return true, errors.Join(known.Add(ctx, log), a.say("%s is known already.", path))
 	case err != nil && !errors.As(err, &unknown):
 		return false, err
 	}
@@ -153,7 +153,7 @@ func (a *app) trustLog(ctx context.Context, store logtrust.Store, path string, f
 			return false, err
 		}
 	}
-	if err := store.Trust(ctx, log, f.key); err != nil {
+	if err := known.Trust(ctx, log, f.key); err != nil {
 		return false, err
 	}
 	return true, a.say("Trusted.")
@@ -192,7 +192,7 @@ func (a *app) askToTrust(ctx context.Context, p *place, unknown *logtrust.Unknow
 	if cerr != nil || !yes {
 		return errors.Join(err, cerr)
 	}
-	log, rerr := eventlog.OpenReader(ctx, unknown.Log.Path)
+	log, rerr := store.OpenReader(ctx, unknown.Log.Path)
 	if rerr != nil {
 		return rerr
 	}

@@ -16,8 +16,11 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -122,7 +125,7 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 	}
 	log, file, err := a.logToVerify(ctx, args)
 	v.File = file
-	if errors.Is(err, eventlog.ErrCorrupt) {
+	if errors.Is(err, fault.ErrCorrupt) {
 		v.unreadable(err)
 		return v, nil
 	}
@@ -147,7 +150,7 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 	v.required = opt.RequireSignature
 	rep, err := a.verifyWithProgress(ctx, log, opt)
 	switch {
-	case errors.Is(err, eventlog.ErrCorrupt):
+	case errors.Is(err, fault.ErrCorrupt):
 		v.unreadable(err)
 		return v, nil
 	case errors.Is(err, eventlog.ErrOtherLog):
@@ -187,7 +190,7 @@ func (a *app) verifyOptions(f verifyFlags) (opt eventlog.VerifyOptions, err erro
 }
 
 // ownKeys returns the user's own keys, or why they cannot be used.
-func (a *app) ownKeys(ctx context.Context, log *eventlog.Reader) ([]note.Verifier, string) {
+func (a *app) ownKeys(ctx context.Context, log *store.Reader) ([]note.Verifier, string) {
 	dirs, err := config.UserDirs(a.getenv)
 	if err != nil {
 		return nil, "your keys are not used: " + err.Error()
@@ -211,7 +214,7 @@ func (v *verified) unreadable(err error) {
 
 // gone reports whether an anchor is left of a log that is not there, or is empty.
 func (v *verified) gone() bool {
-	n := eventlog.AnchoredSize(v.File)
+	n := anchor.Size(v.File)
 	if n == 0 {
 		return false
 	}
@@ -236,16 +239,16 @@ func (v *verified) take(rep eventlog.Report) {
 	}
 }
 
-func (a *app) logToVerify(ctx context.Context, args []string) (*eventlog.Reader, string, error) {
+func (a *app) logToVerify(ctx context.Context, args []string) (*store.Reader, string, error) {
 	if len(args) > 0 {
 		if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
 			return nil, args[0], withHint(fmt.Errorf("%s is a folder", args[0]), "a log is the file eventlog.db in the folder of its context")
 		}
-		log, err := eventlog.OpenReader(ctx, args[0])
+		log, err := store.OpenReader(ctx, args[0])
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			err = noLogAtError{args[0]}
-		case errors.Is(err, eventlog.ErrForeign):
+		case errors.Is(err, fault.ErrForeign):
 			err = withHint(err, "a file of 'perlica log prove' is checked with --proof, a checkpoint with --since; of a file of 'perlica log export' 'perlica log import' makes a log")
 		}
 		return log, args[0], mayNotRead(err, args[0])
@@ -269,7 +272,7 @@ func (e noLogAtError) Error() string { return "there is no event log at " + e.pa
 func (noLogAtError) Unwrap() error   { return fs.ErrNotExist }
 
 // verifyWithProgress verifies and shows on a terminal how far it is.
-func (a *app) verifyWithProgress(ctx context.Context, log *eventlog.Reader, opt eventlog.VerifyOptions) (eventlog.Report, error) {
+func (a *app) verifyWithProgress(ctx context.Context, log *store.Reader, opt eventlog.VerifyOptions) (eventlog.Report, error) {
 	size, _, err := log.Head(ctx)
 	if err != nil {
 		size = 0 // Verify says what is wrong
@@ -283,7 +286,7 @@ func (a *app) verifyWithProgress(ctx context.Context, log *eventlog.Reader, opt 
 			status.Set(fmt.Sprintf("verifying: %d of %d events", n, size))
 		}
 	}
-	return log.Verify(ctx, opt)
+	return eventlog.Verify(ctx, log, opt)
 }
 
 // shownFindings is how many findings are printed; --json has more.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/kernel/config"
 )
 
@@ -35,7 +35,7 @@ func (a *app) writeTo(name string, f func(w io.Writer) error) (err error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	scratch, err := eventlog.NewScratch(filepath.Dir(name))
+	scratch, err := folder.NewScratch(filepath.Dir(name))
 	if err != nil {
 		return err
 	}

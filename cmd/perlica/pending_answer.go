@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
@@ -101,7 +101,7 @@ func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]
 		return a.completeQuestions(cmd, args, word)
 	}
 	var options []string
-	err := a.reading(cmd.Context(), func(log *eventlog.Reader, _ *place) error {
+	err := a.reading(cmd.Context(), func(log *store.Reader, _ *place) error {
 		q, err := report.FindQuestion(cmd.Context(), log, args[0])
 		for _, o := range q.Options {
 			if o.ID == card.Line(o.ID, 0) { // else it would be another word, or two
@@ -121,7 +121,7 @@ func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]
 // possible where nothing was ever asked, so no context is made for it.
 func (a *app) answerPending(ctx context.Context, args []string, answer interaction.Answer, choose func(interaction.Question) (interaction.Option, error)) error {
 	var q interaction.Question
-	err := a.reading(ctx, func(log *eventlog.Reader, p *place) (err error) {
+	err := a.reading(ctx, func(log *store.Reader, p *place) (err error) {
 		q, err = a.findQuestion(ctx, log, p, args, true)
 		return err
 	})

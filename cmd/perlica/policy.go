@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
@@ -173,7 +173,7 @@ func (a *app) checkRequest(ctx context.Context, p *place, f checkFlags, args []s
 		req.Paths = append(req.Paths, path)
 	}
 	if f.session != "" {
-		err := a.viewingSessions(ctx, func(view *kernel.Sessions, _ *eventlog.Reader) error {
+		err := a.viewingSessions(ctx, func(view *kernel.Sessions, _ *store.Reader) error {
 			s, err := view.Find(ctx, f.session)
 			req.Session = string(s.ID)
 			if req.Provider == "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
@@ -168,7 +168,7 @@ func (a *app) answer(ctx context.Context, f runFlags, args []string, stop *stopp
 	}
 	res, err := a.runTurn(ctx, p, r, f, text, stop, say)
 	cerr := done()
-	if errors.Is(cerr, eventlog.ErrMoved) && err == nil && res.Err == nil { // what is on record may not be found again
+	if errors.Is(cerr, fault.ErrMoved) && err == nil && res.Err == nil { // what is on record may not be found again
 		return res, &exitError{7, cerr}
 	}
 	if cerr != nil && err == nil && (res.Err == nil || res.Err.Type != provider.TypeRecord) {

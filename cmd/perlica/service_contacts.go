@@ -10,15 +10,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/local"
 )
 
 // records opens what the bridge knows, without a bridge.
-func (a *app) records(ctx context.Context, f func(*service.Records, *eventlog.Reader, *place) error) error {
-	return a.reading(ctx, func(log *eventlog.Reader, p *place) error {
+func (a *app) records(ctx context.Context, f func(*service.Records, *store.Reader, *place) error) error {
+	return a.reading(ctx, func(log *store.Reader, p *place) error {
 		paths, err := p.ws.EnsureService()
 		if err != nil {
 			return err
@@ -46,7 +46,7 @@ func (a *app) serviceStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status", Annotations: reads.on(), Short: "Show how the bridge is", Args: exactly(), ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.records(cmd.Context(), func(r *service.Records, log *eventlog.Reader, p *place) error {
+			return a.records(cmd.Context(), func(r *service.Records, log *store.Reader, p *place) error {
 				return a.serviceStatus(cmd.Context(), r, log, p, asJSON)
 			})
 		},
@@ -55,7 +55,7 @@ func (a *app) serviceStatusCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *eventlog.Reader, p *place, asJSON bool) error {
+func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *store.Reader, p *place, asJSON bool) error {
 	s, err := r.Status(ctx)
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (a *app) serviceContactsCommand() *cobra.Command {
 		Use: "contacts", Annotations: reads.on(), Short: "List who is paired", Args: exactly(), ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, others := []service.Contact{}, []service.Contact{}
-			err := a.records(cmd.Context(), func(r *service.Records, _ *eventlog.Reader, _ *place) error {
+			err := a.records(cmd.Context(), func(r *service.Records, _ *store.Reader, _ *place) error {
 				found, err := r.Contacts(cmd.Context())
 				list = append(list, found...)
 				if err == nil {
@@ -209,7 +209,7 @@ func (a *app) serviceUnpairCommand() *cobra.Command {
 		Use: "unpair CONTACT", Annotations: acts.on(), Short: "Take a contact's rights away", Example: "  perlica service unpair local:alice",
 		Args: exactly("CONTACT"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			return a.records(cmd.Context(), func(records *service.Records, _ *eventlog.Reader, p *place) (err error) {
+			return a.records(cmd.Context(), func(records *service.Records, _ *store.Reader, p *place) (err error) {
 				found, err := findContact(cmd.Context(), args[0], records.Contacts, records.Unconfirmed)
 				if err != nil {
 					return err
@@ -277,7 +277,7 @@ func findContact(ctx context.Context, ref string, lists ...func(context.Context)
 
 // confirmContact lets a contact count that is on record only.
 func (a *app) confirmContact(ctx context.Context, ref string) error {
-	return a.records(ctx, func(records *service.Records, _ *eventlog.Reader, _ *place) error {
+	return a.records(ctx, func(records *service.Records, _ *store.Reader, _ *place) error {
 		c, err := findContact(ctx, ref, records.Unconfirmed)
 		if err != nil {
 			if _, cerr := findContact(ctx, ref, records.Contacts); cerr == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 )
@@ -28,7 +28,7 @@ without -s or -c makes a session of its own, which is listed with --all only.`,
 // completeSessions gives shells the sessions that are listed.
 func (a *app) completeSessions(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	err := a.viewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *eventlog.Reader) error {
+	err := a.viewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *store.Reader) error {
 		list, err := view.List(cmd.Context(), false)
 		for _, s := range list {
 			names = append(names, sessionName(s, string(s.ID))+"\t"+oneLine(s.Title))
@@ -51,8 +51,8 @@ func sessionName(s kernel.Session, id string) string {
 
 // viewingSessions calls f with the view of the context's sessions and its log, both open
 // for reading.
-func (a *app) viewingSessions(ctx context.Context, f func(view *kernel.Sessions, log *eventlog.Reader) error) error {
-	return a.reading(ctx, func(log *eventlog.Reader, p *place) (err error) {
+func (a *app) viewingSessions(ctx context.Context, f func(view *kernel.Sessions, log *store.Reader) error) error {
+	return a.reading(ctx, func(log *store.Reader, p *place) (err error) {
 		paths, err := p.ws.Context(p.cfg.ContextID)
 		if err != nil {
 			return err
@@ -73,7 +73,7 @@ func (a *app) viewingSessions(ctx context.Context, f func(view *kernel.Sessions,
 // context without a log is not made for that.
 func (a *app) changingSession(ctx context.Context, ref string, f func(r *kernel.Runner, s kernel.Session) error) error {
 	var s kernel.Session
-	err := a.viewingSessions(ctx, func(view *kernel.Sessions, _ *eventlog.Reader) (err error) {
+	err := a.viewingSessions(ctx, func(view *kernel.Sessions, _ *store.Reader) (err error) {
 		s, err = view.Find(ctx, ref)
 		return err
 	})
@@ -109,7 +109,7 @@ a run made for itself are listed with --all.`,
 		Args: exactly(), ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var list []kernel.Session
-			err := a.viewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *eventlog.Reader) (err error) {
+			err := a.viewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *store.Reader) (err error) {
 				list, err = view.List(cmd.Context(), all)
 				return err
 			})
@@ -231,7 +231,7 @@ func (a *app) sessionCurrentCommand() *cobra.Command {
 code 1 if there is none.`,
 		Args: exactly(), ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.viewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *eventlog.Reader) error {
+			return a.viewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *store.Reader) error {
 				s, err := current(cmd.Context(), view)
 				if err != nil {
 					return err

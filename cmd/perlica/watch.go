@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 )
@@ -53,7 +53,7 @@ func (a *app) watch(ctx context.Context, args []string, turns int, thoughts bool
 		}
 	}()
 	surviveBrokenPipes()
-	return a.reading(ctx, func(log *eventlog.Reader, p *place) error {
+	return a.reading(ctx, func(log *store.Reader, p *place) error {
 		s, err := a.sessionToWatch(ctx, log, p, args)
 		if err != nil {
 			return err
@@ -78,7 +78,7 @@ func (a *app) watch(ctx context.Context, args []string, turns int, thoughts bool
 }
 
 // sessionToWatch finds the session that is named, or the one that was used last.
-func (a *app) sessionToWatch(ctx context.Context, log *eventlog.Reader, p *place, args []string) (s kernel.Session, err error) {
+func (a *app) sessionToWatch(ctx context.Context, log *store.Reader, p *place, args []string) (s kernel.Session, err error) {
 	paths, err := p.ws.Context(p.cfg.ContextID)
 	if err != nil {
 		return s, err

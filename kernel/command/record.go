@@ -138,7 +138,7 @@ func (h *Host) verify(ctx context.Context) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	rep, err := log.Verify(ctx, eventlog.VerifyOptions{Keys: keys.Verifiers(origin), Audit: &report.Audit{}, NoImport: true})
+	rep, err := eventlog.Verify(ctx, log, eventlog.VerifyOptions{Keys: keys.Verifiers(origin), Audit: &report.Audit{}, NoImport: true})
 	if err != nil {
 		return Output{}, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -200,12 +201,12 @@ func changeLog(t *testing.T, path, change string) {
 // goSays is the verdict in the words of docs/verify.py.
 func goSays(t *testing.T, path string, opt eventlog.VerifyOptions) string {
 	t.Helper()
-	r, err := eventlog.OpenReader(t.Context(), path)
+	r, err := store.OpenReader(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	rep, err := r.Verify(t.Context(), opt)
+	rep, err := eventlog.Verify(t.Context(), r, opt)
 	switch {
 	case err != nil:
 		return err.Error()
