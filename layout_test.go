@@ -33,6 +33,7 @@ var mayImport = map[string][]string{
 	"eventlog/event":       {"eventlog/evidence", "eventlog/strict"},
 	"eventlog/store":       {"eventlog/fault", "eventlog/event", "eventlog/evidence", "eventlog/durable", "eventlog/tree", "eventlog/folder"},
 	"eventlog/view":        {"eventlog/event", "eventlog/folder", "eventlog/fault", "eventlog/store"},
+	"eventlog/export":      {"eventlog/tree", "eventlog/event", "eventlog/fault", "eventlog/store", "eventlog/durable", "eventlog/folder", "eventlog/anchor", "eventlog/evidence", "eventlog/strict"},
 	"eventlog/strict":      {},
 	"eventlog/tree":        {"eventlog/event"},
 	"eventlog/evidence":    {"eventlog/durable"},
@@ -70,7 +71,7 @@ var mayImport = map[string][]string{
 		"cmd/perlica/term", "cmd/perlica/editor", "cmd/perlica/markdown", "service", "service/local", "service/telegram", "service/webhook",
 		"service/imessage", "kernel", "kernel/checkup", "kernel/command", "kernel/config",
 		"kernel/fact", "kernel/logtrust", "kernel/report", "provider", "provider/descent", "provider/predictable", "policy", "interaction", "interaction/card", "eventlog", "eventlog/event", "eventlog/evidence",
-		"eventlog/redact", "eventlog/trail", "eventlog/witness", "eventlog/fault", "eventlog/folder", "eventlog/anchor", "eventlog/store",
+		"eventlog/redact", "eventlog/trail", "eventlog/witness", "eventlog/fault", "eventlog/folder", "eventlog/anchor", "eventlog/store", "eventlog/export",
 	},
 }
 
@@ -85,7 +86,7 @@ var mayImportInTests = map[string][]string{
 	"service/telegram": {"service/telegram/telegramtest"},
 	"cmd/perlica":      {"service/telegram/telegramtest", "eventlog/view"},
 	"eventlog/store":   {"eventlog"},
-	"eventlog":         {"eventlog/view"},
+	"eventlog":         {"eventlog/view", "eventlog/export"},
 	"eventlog/view":    {"eventlog"},
 }
 
@@ -102,7 +103,7 @@ var only = map[string][]string{
 	"golang.org/x/term":                {"cmd/perlica/term"},
 	"modernc.org/sqlite":               {"eventlog", "cmd/bench/bare", "eventlog/fault", "eventlog/store"},
 	"zombiezen.com/go/sqlite":          {"eventlog", "eventlog/fault"},
-	"golang.org/x/mod/sumdb/tlog":      {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/tree", "eventlog/store"},
+	"golang.org/x/mod/sumdb/tlog":      {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/tree", "eventlog/store", "eventlog/export"},
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
 	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica"},
 	"mvdan.cc/sh/v3/syntax":            {"policy", "kernel"}, // of kernel see onlyName

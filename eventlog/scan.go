@@ -89,7 +89,7 @@ func newScanner(v *verification) (s *scanner, err error) {
 			err = fault.Explain(err)
 		}
 	}
-	prepare(&s.rows, "events", `SELECT `+columns+` FROM events WHERE seq >= ? AND seq <= ? ORDER BY seq`)
+	prepare(&s.rows, "events", `SELECT `+store.Columns+` FROM events WHERE seq >= ? AND seq <= ? ORDER BY seq`)
 	if v.reader.Version >= 2 {
 		prepare(&s.nodes, "nodes", `SELECT n, hash FROM nodes WHERE level = ? AND n >= ? AND n < ? ORDER BY n`)
 		prepare(&s.notes, "checkpoints", `SELECT id, size, note FROM checkpoints WHERE size >= ? AND size <= ? ORDER BY size, id`)
