@@ -34,6 +34,7 @@ var mayImport = map[string][]string{
 	"eventlog/store":       {"eventlog/fault", "eventlog/event", "eventlog/evidence", "eventlog/durable", "eventlog/tree", "eventlog/folder"},
 	"eventlog/view":        {"eventlog/event", "eventlog/folder", "eventlog/fault", "eventlog/store"},
 	"eventlog/export":      {"eventlog/tree", "eventlog/event", "eventlog/fault", "eventlog/store", "eventlog/durable", "eventlog/folder", "eventlog/anchor", "eventlog/evidence", "eventlog/strict"},
+	"eventlog/verify":      {"eventlog/event", "eventlog/fault", "eventlog/tree", "eventlog/store", "eventlog/anchor", "eventlog/evidence"},
 	"eventlog/strict":      {},
 	"eventlog/tree":        {"eventlog/event"},
 	"eventlog/evidence":    {"eventlog/durable"},
@@ -49,11 +50,11 @@ var mayImport = map[string][]string{
 	"provider/predictable": {},
 	"kernel/config":        {"eventlog/durable", "policy", "eventlog/redact"},
 	"kernel/fact":          {"eventlog/event", "interaction", "provider"},
-	"kernel/logtrust":      {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/store"},
+	"kernel/logtrust":      {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/store", "eventlog/verify"},
 	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/toolcall", "provider", "kernel/config", "kernel/fact", "kernel/logtrust", "eventlog/folder", "eventlog/store", "eventlog/view"},
-	"kernel/report":        {"eventlog", "eventlog/event", "interaction", "policy", "provider", "kernel", "kernel/fact", "eventlog/store", "eventlog/view"},
-	"kernel/checkup":       {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "kernel", "kernel/config", "eventlog/fault", "eventlog/folder", "eventlog/anchor", "eventlog/store", "eventlog/view"},
-	"kernel/command":       {"eventlog", "eventlog/event", "eventlog/evidence", "interaction", "interaction/card", "kernel", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report", "eventlog/store"},
+	"kernel/report":        {"eventlog", "eventlog/event", "interaction", "policy", "provider", "kernel", "kernel/fact", "eventlog/store", "eventlog/view", "eventlog/verify"},
+	"kernel/checkup":       {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "kernel", "kernel/config", "eventlog/fault", "eventlog/folder", "eventlog/anchor", "eventlog/store", "eventlog/view", "eventlog/verify"},
+	"kernel/command":       {"eventlog", "eventlog/event", "eventlog/evidence", "interaction", "interaction/card", "kernel", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report", "eventlog/store", "eventlog/verify"},
 	"service":              {"interaction/card", "kernel", "kernel/checkup", "kernel/command", "kernel/config", "kernel/fact", "eventlog", "eventlog/event", "eventlog/trail", "interaction", "policy", "eventlog/folder", "eventlog/store", "eventlog/view"},
 	"service/local":        {"provider/descent", "service"},
 	"service/attachment":   {"eventlog/durable"},
@@ -71,7 +72,7 @@ var mayImport = map[string][]string{
 		"cmd/perlica/term", "cmd/perlica/editor", "cmd/perlica/markdown", "service", "service/local", "service/telegram", "service/webhook",
 		"service/imessage", "kernel", "kernel/checkup", "kernel/command", "kernel/config",
 		"kernel/fact", "kernel/logtrust", "kernel/report", "provider", "provider/descent", "provider/predictable", "policy", "interaction", "interaction/card", "eventlog", "eventlog/event", "eventlog/evidence",
-		"eventlog/redact", "eventlog/trail", "eventlog/witness", "eventlog/fault", "eventlog/folder", "eventlog/anchor", "eventlog/store", "eventlog/export",
+		"eventlog/redact", "eventlog/trail", "eventlog/witness", "eventlog/fault", "eventlog/folder", "eventlog/anchor", "eventlog/store", "eventlog/export", "eventlog/verify",
 	},
 }
 
@@ -80,13 +81,13 @@ var mayImportInTests = map[string][]string{
 	"kernel/report": {"eventlog/evidence"},
 
 	"provider": {"provider/predictable"},
-	"kernel":   {"provider/predictable", "eventlog/fault"},
-	"service":  {"provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
+	"kernel":   {"provider/predictable", "eventlog/fault", "eventlog/verify"},
+	"service":  {"provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest", "eventlog/verify"},
 
 	"service/telegram": {"service/telegram/telegramtest"},
 	"cmd/perlica":      {"service/telegram/telegramtest", "eventlog/view"},
 	"eventlog/store":   {"eventlog"},
-	"eventlog":         {"eventlog/view", "eventlog/export"},
+	"eventlog":         {"eventlog/view", "eventlog/export", "eventlog/verify"},
 	"eventlog/view":    {"eventlog"},
 }
 
@@ -102,8 +103,8 @@ var only = map[string][]string{
 	"github.com/chzyer/readline":       {"cmd/perlica/editor"},
 	"golang.org/x/term":                {"cmd/perlica/term"},
 	"modernc.org/sqlite":               {"eventlog", "cmd/bench/bare", "eventlog/fault", "eventlog/store"},
-	"zombiezen.com/go/sqlite":          {"eventlog", "eventlog/fault"},
-	"golang.org/x/mod/sumdb/tlog":      {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/tree", "eventlog/store", "eventlog/export"},
+	"zombiezen.com/go/sqlite":          {"eventlog", "eventlog/fault", "eventlog/verify"},
+	"golang.org/x/mod/sumdb/tlog":      {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/tree", "eventlog/store", "eventlog/export", "eventlog/verify"},
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
 	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica"},
 	"mvdan.cc/sh/v3/syntax":            {"policy", "kernel"}, // of kernel see onlyName
