@@ -9,6 +9,7 @@ import (
 	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // TestAnchorDamagedUpwards: a line that says more than was signed is no word about the log; one that
@@ -36,7 +37,7 @@ func TestAnchorDamagedUpwards(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers}); rep.OK() {
+	if rep := verifyFile(t, path, verify.Options{Keys: v.verifiers}); rep.OK() {
 		t.Error("the line is not found")
 	}
 	// Without the key nobody can tell.

@@ -23,6 +23,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // crowdSize is how many processes write to one log at a time.
@@ -298,7 +299,7 @@ func (c *crowd) check() {
 		t.Fatal(err)
 	}
 	rules := &crowdRules{acked: c.acked, seen: map[string]event.Seq{}}
-	rep, err := Verify(t.Context(), r, VerifyOptions{Keys: []note.Verifier(keys.Verifiers(name)), Audit: &spy{event: rules.event}})
+	rep, err := verify.Log(t.Context(), r, verify.Options{Keys: []note.Verifier(keys.Verifiers(name)), Audit: &spy{event: rules.event}})
 	if err != nil || !rep.OK() || rep.Unchecked > 0 {
 		t.Errorf("%+v, %v", rep, err)
 	}

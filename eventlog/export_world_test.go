@@ -16,6 +16,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/export"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
@@ -96,7 +97,7 @@ func randomLog(t testing.TB, rnd *rand.Rand, n int) (path string, runs []event.R
 }
 
 // randomSelection selects something of a log, or all of it.
-func randomSelection(rnd *rand.Rand, runs []event.RunID) (s Selection) {
+func randomSelection(rnd *rand.Rand, runs []event.RunID) (s export.Selection) {
 	start := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	switch rnd.IntN(5) {
 	case 0:
@@ -114,7 +115,7 @@ func randomSelection(rnd *rand.Rand, runs []event.RunID) (s Selection) {
 	return s
 }
 
-func exportOf(t testing.TB, path string, opt ExportOptions) (string, Exported) {
+func exportOf(t testing.TB, path string, opt export.Options) (string, export.Summary) {
 	t.Helper()
 	r, err := store.OpenReader(context.Background(), path)
 	if err != nil {
@@ -126,17 +127,17 @@ func exportOf(t testing.TB, path string, opt ExportOptions) (string, Exported) {
 		}
 	}()
 	var out strings.Builder
-	done, err := Export(context.Background(), r, &out, opt)
+	done, err := export.Write(context.Background(), r, &out, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out.String(), done
 }
 
-func importOf(t testing.TB, text string) (string, Exported) {
+func importOf(t testing.TB, text string) (string, export.Summary) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "imported.db")
-	done, err := Import(context.Background(), strings.NewReader(text), path, nil)
+	done, err := export.Import(context.Background(), strings.NewReader(text), path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // TestOpenRefusesAChangedSchema: a log may come from somebody else. What it would do by
@@ -147,7 +148,7 @@ func TestReadingAHostileFile(t *testing.T) {
 				}
 			}
 		}
-		if rep, err := Verify(t.Context(), r, VerifyOptions{}); err != nil || rep.OK() {
+		if rep, err := verify.Log(t.Context(), r, verify.Options{}); err != nil || rep.OK() {
 			t.Errorf("%s: %+v, %v", name, rep, err)
 		}
 		if err := r.Close(); err != nil {

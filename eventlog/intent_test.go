@@ -9,6 +9,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // TestNoFlipForgetsACall flips every bit of the pages that say which inputs were called, one at a time: an input
@@ -101,8 +102,8 @@ func TestIndexWithoutARow(t *testing.T) {
 	if err := execFile(path, loseInput("one")); err != nil {
 		t.Fatal(err)
 	}
-	rep := verifyFile(t, path, VerifyOptions{})
-	if rep.OK() || rep.Findings[0].Kind != DamageUnreadable {
+	rep := verifyFile(t, path, verify.Options{})
+	if rep.OK() || rep.Findings[0].Kind != verify.Unreadable {
 		t.Errorf("Verify: %+v", rep)
 	}
 	r := readerOf(t, path)

@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // openTest opens a log in a folder of its own. When the test ends the file is opened
@@ -49,7 +50,7 @@ func audit(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	rep, err := Verify(ctx, r, VerifyOptions{})
+	rep, err := verify.Log(ctx, r, verify.Options{})
 	if err != nil || !rep.OK() {
 		t.Fatalf("verify: %+v, %v", rep, err)
 	}
@@ -379,7 +380,7 @@ func TestVerifyNamesTheFirstBadEvent(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer r.Close()
-			rep, err := Verify(t.Context(), r, VerifyOptions{})
+			rep, err := verify.Log(t.Context(), r, verify.Options{})
 			if err != nil || rep.FirstBad != tc.bad || !strings.Contains(fmt.Sprint(rep.Findings), tc.words) {
 				t.Errorf("report = %+v, %v; want %d, %q", rep, err, tc.bad, tc.words)
 			}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/export"
 	"github.com/perlica/perlica/eventlog/folder"
 )
 
@@ -21,7 +22,7 @@ func childImport(path string) {
 		panic(err)
 	}
 	most := text[:strings.LastIndex(string(text), `{"end":`)]
-	_, err = Import(context.Background(), io.MultiReader(strings.NewReader(string(most)), suicide{}), path, nil)
+	_, err = export.Import(context.Background(), io.MultiReader(strings.NewReader(string(most)), suicide{}), path, nil)
 	panic(err)
 }
 
@@ -53,7 +54,7 @@ func TestWhatAKilledImportLeaves(t *testing.T) {
 	in, out := io.Pipe()
 	done := make(chan error)
 	go func() {
-		_, err := Import(context.Background(), in, filepath.Join(dir, "slow.db"), nil)
+		_, err := export.Import(context.Background(), in, filepath.Join(dir, "slow.db"), nil)
 		done <- err
 	}()
 	header, rest, _ := strings.Cut(text, "\n")
@@ -62,7 +63,7 @@ func TestWhatAKilledImportLeaves(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := Import(context.Background(), strings.NewReader(text), filepath.Join(dir, "quick.db"), nil); err != nil {
+	if _, err := export.Import(context.Background(), strings.NewReader(text), filepath.Join(dir, "quick.db"), nil); err != nil {
 		t.Error(err)
 	}
 	if now := left(); len(now) != 1 {

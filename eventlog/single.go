@@ -47,7 +47,7 @@ func (w *batchWriter) trySingle(ctx context.Context, e *event.Event) (done bool,
 	e.Seq = event.Seq(w.tree.Size + 1)
 	e.LeafHash = e.Leaf()
 	// If somebody else has appended, that number is taken.
-	err = w.patiently(ctx, func() error { return w.insert(ctx, insertOne, e) })
+	err = w.patiently(ctx, func() error { return w.insert(ctx, store.InsertOne, e) })
 	switch {
 	case err == nil:
 	case w.files.Touched != nil:

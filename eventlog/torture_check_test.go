@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // What the torture tests can find wrong with a log.
@@ -87,7 +88,7 @@ func checkLog(path string, acked int, stories ...story) (found int, err error) {
 
 // compare holds the log against the story.
 func (st story) compare(ctx context.Context, l *Log, acked int) (found int, err error) {
-	rep, err := Verify(ctx, &l.Reader, VerifyOptions{})
+	rep, err := verify.Log(ctx, &l.Reader, verify.Options{})
 	if err != nil || !rep.OK() {
 		return int(rep.Events), fmt.Errorf("%w: verify: %v, %v", errDamaged, rep.Findings, err)
 	}
@@ -193,7 +194,7 @@ func atRest(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errAtRest, err)
 	}
-	rep, err := Verify(ctx, r, VerifyOptions{})
+	rep, err := verify.Log(ctx, r, verify.Options{})
 	if err != nil || !rep.OK() {
 		err = fmt.Errorf("%w: verify: %v, %v", errAtRest, rep.Findings, err)
 	} else {

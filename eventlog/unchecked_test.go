@@ -11,6 +11,7 @@ import (
 	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // TestUncheckedIsCounted: of a log that is damaged at its beginning no checkpoint can be checked;
@@ -57,7 +58,7 @@ func TestUncheckedIsCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rep := verifyFile(t, path, VerifyOptions{Keys: keys.Verifiers(first.Origin), Since: &first})
+	rep := verifyFile(t, path, verify.Options{Keys: keys.Verifiers(first.Origin), Since: &first})
 	if rep.Unchecked != 3 || rep.UncheckedAnchors != 3 || rep.Checkpoints != 0 || rep.Anchors != 0 {
 		t.Errorf("%+v", rep)
 	}

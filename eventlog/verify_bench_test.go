@@ -11,6 +11,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 var (
@@ -99,9 +100,9 @@ func BenchmarkVerify(b *testing.B) {
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
-	var rep Report
+	var rep verify.Report
 	for range b.N {
-		if rep, err = Verify(b.Context(), r, VerifyOptions{Keys: keys.Verifiers(origin)}); err != nil || !rep.OK() {
+		if rep, err = verify.Log(b.Context(), r, verify.Options{Keys: keys.Verifiers(origin)}); err != nil || !rep.OK() {
 			b.Fatalf("%+v, %v", rep, err)
 		}
 	}

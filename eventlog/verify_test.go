@@ -18,6 +18,13 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
+)
+
+// What tests choose their sizes and times by, as package verify has it.
+const (
+	blockEvents   = 1024
+	acrossWriters = 10 * time.Second
 )
 
 // TestPrunedPayloads: a payload may be missing if a later event says so, and that event is as
@@ -50,7 +57,7 @@ func TestPrunedPayloads(t *testing.T) {
 		if err := execFile(v.path, `UPDATE events SET payload = NULL WHERE seq IN (10, 11, 12); `+loosen+tc.and); err != nil {
 			t.Fatal(err)
 		}
-		rep := verifyFile(t, v.path, VerifyOptions{Keys: v.verifiers})
+		rep := verifyFile(t, v.path, verify.Options{Keys: v.verifiers})
 		if rep.FirstBad != tc.bad || rep.Pruned != tc.pruned || name == "withheld" && rep.Withheld != 3 {
 			t.Errorf("%s: %+v", name, rep)
 		}
@@ -62,7 +69,7 @@ func TestPrunedMeanwhile(t *testing.T) {
 	v := newVictim(t, 3*blockEvents)
 	r := readerOf(t, v.path)
 	done := false
-	rep, err := Verify(t.Context(), r, VerifyOptions{Audit: &spy{event: func(*event.Event) {
+	rep, err := verify.Log(t.Context(), r, verify.Options{Audit: &spy{event: func(*event.Event) {
 		if done {
 			return
 		}
@@ -123,11 +130,11 @@ func TestAuditorIsToldInOrder(t *testing.T) {
 			t.Errorf("event %d: %+v, want %+v", e.Seq, got, want)
 		}
 	}
-	rep := verifyFile(t, path, VerifyOptions{Audit: s})
+	rep := verifyFile(t, path, verify.Options{Audit: s})
 	if got := strings.Join(s.told, " "); got != "1 2 gap 5 6 gap 9 10" {
 		t.Errorf("told %s", got)
 	}
-	if !slices.Contains(rep.Findings, Finding{5, DamageRule, "five is right out"}) || rep.FirstBad != 3 {
+	if !slices.Contains(rep.Findings, verify.Finding{Seq: 5, Kind: verify.Rule, What: "five is right out"}) || rep.FirstBad != 3 {
 		t.Errorf("%+v", rep)
 	}
 }
@@ -184,14 +191,14 @@ func TestParts(t *testing.T) {
 		{1, 1}, {1, 255}, {1, 256}, {1, 4999}, {2, 2}, {2, 4999}, {257, 512}, {1000, 3500}, {1025, 2048}, {4097, 5000}, {5000, 5000}, {3, 5000},
 	} {
 		path := partOf(t, v, tc.first, tc.last)
-		rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers, Since: &v.last})
+		rep := verifyFile(t, path, verify.Options{Keys: v.verifiers, Since: &v.last})
 		if !rep.OK() || rep.Absent != tc.last-tc.first+1 || rep.Events+rep.Absent != v.n || rep.Root != v.last.Root || rep.Signed != v.n {
 			t.Errorf("without %d to %d: %+v", tc.first, tc.last, rep)
 		}
 		if err := os.WriteFile(anchor.Path(path), []byte(anchor.Format(v.last)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers}); rep.OK() || rep.FirstBad != event.Seq(tc.first) || rep.Findings[0].Kind != DamageDeleted {
+		if rep := verifyFile(t, path, verify.Options{Keys: v.verifiers}); rep.OK() || rep.FirstBad != event.Seq(tc.first) || rep.Findings[0].Kind != verify.Deleted {
 			t.Errorf("without %d to %d, and anchored: %+v", tc.first, tc.last, rep)
 		}
 		if err := os.Remove(anchor.Path(path)); err != nil {
@@ -200,13 +207,13 @@ func TestParts(t *testing.T) {
 		if err := execFile(path, `UPDATE absent SET hash = zeroblob(32) WHERE seq = (SELECT max(seq) FROM absent)`); err != nil {
 			t.Fatal(err)
 		}
-		if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers}); rep.OK() {
+		if rep := verifyFile(t, path, verify.Options{Keys: v.verifiers}); rep.OK() {
 			t.Errorf("without %d to %d, changed: %+v", tc.first, tc.last, rep)
 		}
 		if err := execFile(path, `DELETE FROM absent WHERE seq = (SELECT max(seq) FROM absent)`); err != nil {
 			t.Fatal(err)
 		}
-		if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers}); rep.OK() || rep.FirstBad == 0 {
+		if rep := verifyFile(t, path, verify.Options{Keys: v.verifiers}); rep.OK() || rep.FirstBad == 0 {
 			t.Errorf("without %d to %d, and one more: %+v", tc.first, tc.last, rep)
 		}
 	}
@@ -214,7 +221,7 @@ func TestParts(t *testing.T) {
 	if err := execFile(path, `UPDATE absent SET seq = 200`); err != nil {
 		t.Fatal(err)
 	}
-	if rep := verifyFile(t, path, VerifyOptions{}); rep.FirstBad != 257 {
+	if rep := verifyFile(t, path, verify.Options{}); rep.FirstBad != 257 {
 		t.Errorf("out of line: %+v", rep)
 	}
 }
@@ -239,7 +246,7 @@ func TestClockIsAWarning(t *testing.T) {
 	}{{0, false}, {-acrossWriters, false}, {time.Hour, false}, {-30 * time.Minute, true}} {
 		now = now.Add(step.by)
 		write()
-		rep := verifyFile(t, path, VerifyOptions{})
+		rep := verifyFile(t, path, verify.Options{})
 		if !rep.OK() || (len(rep.Warnings) > 0) != step.warn {
 			t.Errorf("after %v: %+v", step.by, rep)
 		}
@@ -276,7 +283,7 @@ func TestWritersMeanwhile(t *testing.T) {
 	r := readerOf(t, v.path)
 	last := int64(0)
 	for range 10 {
-		rep, err := Verify(t.Context(), r, VerifyOptions{Keys: v.verifiers})
+		rep, err := verify.Log(t.Context(), r, verify.Options{Keys: v.verifiers})
 		if err != nil || !rep.OK() || rep.Events < max(last, v.n) || rep.Unchecked > 0 {
 			t.Fatalf("%+v, %v", rep, err)
 		}
@@ -299,7 +306,7 @@ func TestAnchorAlone(t *testing.T) {
 	if err := execFile(path, loosen+`DELETE FROM checkpoints`); err != nil {
 		t.Fatal(err)
 	}
-	rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers})
+	rep := verifyFile(t, path, verify.Options{Keys: v.verifiers})
 	if !rep.OK() || rep.Anchors != 5 || rep.Checkpoints != 0 || rep.Signed != 50 {
 		t.Errorf("%+v", rep)
 	}
@@ -307,7 +314,7 @@ func TestAnchorAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rep = verifyFile(t, path, VerifyOptions{Keys: stranger.Verifiers(v.last.Origin)})
+	rep = verifyFile(t, path, verify.Options{Keys: stranger.Verifiers(v.last.Origin)})
 	if !rep.OK() || rep.Signed != 0 || len(rep.Warnings) != 6 { // four triggers, the key, the checkpoints
 		t.Errorf("with another's key: %+v", rep)
 	}
@@ -318,20 +325,20 @@ func TestAnchorAlone(t *testing.T) {
 	lines := strings.SplitAfter(string(b), "\n")
 	for name, tc := range map[string]struct {
 		text string
-		kind Damage // "": a warning
+		kind verify.Damage // "": a warning
 	}{
 		"torn":               {string(b) + "50 AB", ""},
-		"not a line":         {string(b) + "hello\n", DamageAnchor},
-		"another root":       {strings.Replace(string(b), lines[1][:5], "21 AA", 1), DamageAnchor},
-		"another signature":  {lines[0] + lines[1][:len(lines[1])-4] + "AA==\n" + lines[2], DamageAnchor},
-		"more than there is": {string(b) + fmt.Sprintf("51 %s %s -\n", v.last.Root, v.last.Origin), DamageTruncated},
-		"of another log":     {string(b) + fmt.Sprintf("50 %s perlica/x -\n", v.last.Root), DamageAnchor},
-		"no root of ours":    {string(b) + fmt.Sprintf("33 %s %s -\n", v.last.Root, v.last.Origin), DamageAnchor},
+		"not a line":         {string(b) + "hello\n", verify.Anchor},
+		"another root":       {strings.Replace(string(b), lines[1][:5], "21 AA", 1), verify.Anchor},
+		"another signature":  {lines[0] + lines[1][:len(lines[1])-4] + "AA==\n" + lines[2], verify.Anchor},
+		"more than there is": {string(b) + fmt.Sprintf("51 %s %s -\n", v.last.Root, v.last.Origin), verify.Truncated},
+		"of another log":     {string(b) + fmt.Sprintf("50 %s perlica/x -\n", v.last.Root), verify.Anchor},
+		"no root of ours":    {string(b) + fmt.Sprintf("33 %s %s -\n", v.last.Root, v.last.Origin), verify.Anchor},
 	} {
 		if err := os.WriteFile(anchor.Path(path), []byte(tc.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers})
+		rep := verifyFile(t, path, verify.Options{Keys: v.verifiers})
 		if tc.kind == "" && (!rep.OK() || !strings.Contains(fmt.Sprint(rep.Warnings), "torn")) || tc.kind != "" && (rep.OK() || rep.Findings[0].Kind != tc.kind) {
 			t.Errorf("%s: %+v", name, rep)
 		}
@@ -342,7 +349,7 @@ func TestAnchorAlone(t *testing.T) {
 func TestVerifyIsStopped(t *testing.T) {
 	v := newVictim(t, 4*blockEvents)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := Verify(ctx, readerOf(t, v.path), VerifyOptions{Progress: func(int64) { cancel() }})
+	_, err := verify.Log(ctx, readerOf(t, v.path), verify.Options{Progress: func(int64) { cancel() }})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

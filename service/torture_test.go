@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/local"
@@ -204,7 +204,7 @@ func (w *world) audit(people []*person, sent [][]string) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if rep, err := eventlog.Verify(t.Context(), r, eventlog.VerifyOptions{}); err != nil || !rep.OK() {
+	if rep, err := verify.Log(t.Context(), r, verify.Options{}); err != nil || !rep.OK() {
 		t.Errorf("the log: %+v, %v", rep, err)
 	}
 	if open, err := kernel.ListUnfinished(t.Context(), r, w.path("locks")); err != nil || len(open) > 0 {

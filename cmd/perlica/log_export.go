@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/export"
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/eventlog/store"
@@ -98,8 +98,8 @@ func (a *app) logExport(ctx context.Context, log *store.Reader, p *place, f expo
 	if err != nil {
 		return err
 	}
-	job := exportJob{log: log, opt: eventlog.ExportOptions{
-		Selection: eventlog.Selection{Run: q.Run, Session: q.Session, Since: q.Since, Before: q.Before},
+	job := exportJob{log: log, opt: export.Options{
+		Selection: export.Selection{Run: q.Run, Session: q.Session, Since: q.Since, Before: q.Before},
 	}}
 	if !f.raw {
 		// With a mistake in the configuration some of its patterns may be missing.
@@ -119,7 +119,7 @@ func (a *app) logExport(ctx context.Context, log *store.Reader, p *place, f expo
 	if f.out != "-" || !term.IsTerminal(a.stdout) { // else its lines are progress enough
 		opt.Progress = progress
 	}
-	var got *eventlog.Exported
+	var got *export.Summary
 	err = a.writeTo(f.out, func(w io.Writer) (err error) {
 		got, err = write(ctx, w, job)
 		return err
@@ -138,7 +138,7 @@ func (a *app) logExport(ctx context.Context, log *store.Reader, p *place, f expo
 }
 
 // tally says how much of a log an export holds.
-func tally(got eventlog.Exported) string {
+func tally(got export.Summary) string {
 	text := fmt.Sprintf("%d of %s", got.Events, count(int(got.Size), "event"))
 	if got.Pruned > 0 {
 		text += fmt.Sprintf(", %d of them pruned", got.Pruned)

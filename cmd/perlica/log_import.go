@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/export"
 )
 
 func (a *app) logImportCommand() *cobra.Command {
@@ -57,9 +57,9 @@ func (a *app) logImport(ctx context.Context, file, db string) (err error) {
 	}
 	progress, done := a.progress(ctx, "importing", nil)
 	defer done()
-	got, err := eventlog.Import(ctx, in, db, progress)
+	got, err := export.Import(ctx, in, db, progress)
 	done()
-	var bad *eventlog.ImportError
+	var bad *export.ImportError
 	var taken *fs.PathError
 	switch {
 	case errors.As(err, &bad):

@@ -15,12 +15,12 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -77,13 +77,13 @@ Exit codes: 0 the log is as it was written; 1 it is damaged, or cannot be read.`
 
 // verified is what log verify found, as it prints it.
 type verified struct {
-	File     string          `json:"file"`
-	OK       bool            `json:"ok"`
-	Events   int64           `json:"events"`
-	Root     string          `json:"root,omitempty"` // base64; none if it cannot be known
-	FirstBad event.Seq       `json:"first_bad_seq,omitempty"`
-	Kind     eventlog.Damage `json:"kind,omitempty"`   // of the first finding
-	Damage   string          `json:"damage,omitempty"` // likewise
+	File     string        `json:"file"`
+	OK       bool          `json:"ok"`
+	Events   int64         `json:"events"`
+	Root     string        `json:"root,omitempty"` // base64; none if it cannot be known
+	FirstBad event.Seq     `json:"first_bad_seq,omitempty"`
+	Kind     verify.Damage `json:"kind,omitempty"`   // of the first finding
+	Damage   string        `json:"damage,omitempty"` // likewise
 
 	Signed      int64 `json:"signed_events"`              // covered by a signature of a known key, or of one that is asked for
 	Uncovered   int64 `json:"uncovered_events,omitempty"` // those behind them, where a signature is asked for
@@ -93,10 +93,10 @@ type verified struct {
 	Withheld    int64 `json:"withheld_payloads,omitempty"`
 	Absent      int64 `json:"absent_events,omitempty"`
 
-	Findings []eventlog.Finding `json:"findings,omitempty"`
-	More     int                `json:"more_findings,omitempty"`
-	Open     []event.RunID      `json:"open_runs,omitempty"` // an intent without an outcome; no damage
-	Warnings []string           `json:"warnings,omitempty"`
+	Findings []verify.Finding `json:"findings,omitempty"`
+	More     int              `json:"more_findings,omitempty"`
+	Open     []event.RunID    `json:"open_runs,omitempty"` // an intent without an outcome; no damage
+	Warnings []string         `json:"warnings,omitempty"`
 
 	required bool // a signature is asked for
 }
@@ -153,7 +153,7 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 	case errors.Is(err, fault.ErrCorrupt):
 		v.unreadable(err)
 		return v, nil
-	case errors.Is(err, eventlog.ErrOtherLog):
+	case errors.Is(err, verify.ErrOtherLog):
 		return v, withHint(err, "every log has a name of its own, the first line of its checkpoints")
 	case errors.Is(err, evidence.ErrCheckpoint):
 		return v, withHint(fmt.Errorf("--since %s: %w", f.since, err), "the copy was changed, or somebody else signed it; the log was not verified")
@@ -169,7 +169,7 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 }
 
 // verifyOptions reads what the flags name.
-func (a *app) verifyOptions(f verifyFlags) (opt eventlog.VerifyOptions, err error) {
+func (a *app) verifyOptions(f verifyFlags) (opt verify.Options, err error) {
 	if opt.Keys, err = verifiers(f.keys, "--key"); err != nil {
 		return opt, err
 	}
@@ -208,8 +208,8 @@ func (a *app) ownKeys(ctx context.Context, log *store.Reader) ([]note.Verifier, 
 
 // unreadable makes an error of the file what is wrong with the log.
 func (v *verified) unreadable(err error) {
-	v.Kind, v.Damage = eventlog.DamageUnreadable, err.Error()
-	v.Findings = []eventlog.Finding{{Kind: v.Kind, What: v.Damage}}
+	v.Kind, v.Damage = verify.Unreadable, err.Error()
+	v.Findings = []verify.Finding{{Kind: v.Kind, What: v.Damage}}
 }
 
 // gone reports whether an anchor is left of a log that is not there, or is empty.
@@ -218,12 +218,12 @@ func (v *verified) gone() bool {
 	if n == 0 {
 		return false
 	}
-	v.FirstBad, v.Kind, v.Damage = 1, eventlog.DamageTruncated, fmt.Sprintf("there is no log, and its anchor covers %d events", n)
-	v.Findings = []eventlog.Finding{{Seq: v.FirstBad, Kind: v.Kind, What: v.Damage}}
+	v.FirstBad, v.Kind, v.Damage = 1, verify.Truncated, fmt.Sprintf("there is no log, and its anchor covers %d events", n)
+	v.Findings = []verify.Finding{{Seq: v.FirstBad, Kind: v.Kind, What: v.Damage}}
 	return true
 }
 
-func (v *verified) take(rep eventlog.Report) {
+func (v *verified) take(rep verify.Report) {
 	v.OK, v.Events, v.FirstBad = rep.OK(), rep.Events, rep.FirstBad
 	if rep.Root != [len(rep.Root)]byte{} {
 		v.Root = rep.Root.String()
@@ -272,7 +272,7 @@ func (e noLogAtError) Error() string { return "there is no event log at " + e.pa
 func (noLogAtError) Unwrap() error   { return fs.ErrNotExist }
 
 // verifyWithProgress verifies and shows on a terminal how far it is.
-func (a *app) verifyWithProgress(ctx context.Context, log *store.Reader, opt eventlog.VerifyOptions) (eventlog.Report, error) {
+func (a *app) verifyWithProgress(ctx context.Context, log *store.Reader, opt verify.Options) (verify.Report, error) {
 	size, _, err := log.Head(ctx)
 	if err != nil {
 		size = 0 // Verify says what is wrong
@@ -286,7 +286,7 @@ func (a *app) verifyWithProgress(ctx context.Context, log *store.Reader, opt eve
 			status.Set(fmt.Sprintf("verifying: %d of %d events", n, size))
 		}
 	}
-	return eventlog.Verify(ctx, log, opt)
+	return verify.Log(ctx, log, opt)
 }
 
 // shownFindings is how many findings are printed; --json has more.

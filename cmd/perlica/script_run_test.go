@@ -14,9 +14,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -71,7 +71,7 @@ func auditLog(path string) error {
 	if err != nil {
 		return err
 	}
-	rep, err := eventlog.Verify(context.Background(), r, eventlog.VerifyOptions{Audit: &report.Audit{}})
+	rep, err := verify.Log(context.Background(), r, verify.Options{Audit: &report.Audit{}})
 	if err = errors.Join(err, r.Close()); err != nil {
 		return err
 	}

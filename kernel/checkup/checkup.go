@@ -6,8 +6,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
 )
@@ -39,7 +39,7 @@ type Checkup struct {
 	Config    *config.Config // what was valid of it
 	Broken    error          // what was wrong with finding and loading it
 	Agents    kernel.Resolver
-	Auditor   func() eventlog.Auditor // judges what is on the log; nil: nobody does
+	Auditor   func() verify.Auditor // judges what is on the log; nil: nobody does
 	// Held says that this process has the context's log open. Whoever asks the system for its
 	// locks would then give them up: see store.WriteLockHolder.
 	Held bool

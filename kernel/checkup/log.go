@@ -11,11 +11,11 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/eventlog/view"
 	"github.com/perlica/perlica/kernel"
 )
@@ -182,7 +182,7 @@ func (e *examination) logTree() {
 		e.ok("not verified: there are more than %s events; 'perlica log verify' takes the time", humanize.Comma(maxVerified))
 		return
 	}
-	opt := eventlog.VerifyOptions{NoImport: true}
+	opt := verify.Options{NoImport: true}
 	if e.Auditor != nil {
 		opt.Audit = e.Auditor()
 	}
@@ -192,7 +192,7 @@ func (e *examination) logTree() {
 			opt.Keys = keys.Verifiers(origin)
 		}
 	}
-	rep, err := eventlog.Verify(e.ctx, e.log, opt)
+	rep, err := verify.Log(e.ctx, e.log, opt)
 	switch {
 	case err != nil:
 		e.fail(logHint(err), "%v", err)

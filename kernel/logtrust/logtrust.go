@@ -29,6 +29,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // Store is the folder in the user's state. The zero Store knows every log: it is for programs
@@ -196,7 +197,7 @@ func (s Store) verify(ctx context.Context, r *store.Reader, origin string) error
 		}
 		return unknown("no key that is known here signed its newest checkpoint")
 	}
-	rep, err := eventlog.Verify(ctx, r, eventlog.VerifyOptions{Keys: known})
+	rep, err := verify.Log(ctx, r, verify.Options{Keys: known})
 	switch {
 	case err != nil && !errors.Is(err, evidence.ErrCheckpoint):
 		return err

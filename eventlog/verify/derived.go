@@ -1,4 +1,4 @@
-package eventlog
+package verify
 
 import (
 	"fmt"
@@ -25,7 +25,7 @@ type openRuns struct {
 // maxOpenRuns keeps a hostile file from filling the memory.
 const maxOpenRuns = 1 << 20
 
-func (o *openRuns) take(e *event.Event) {
+func (o *openRuns) count(e *event.Event) {
 	switch e.Type.Step() {
 	case event.Opens:
 		if o.follow == nil {
@@ -65,7 +65,7 @@ func (v *verification) derived() error {
 		FROM withheld
 		WHERE seq NOT IN (SELECT seq FROM events WHERE payload IS NULL)`, func(stmt *sqlite.Stmt) error {
 		if n := stmt.ColumnInt64(0); n > 0 {
-			v.find(event.Seq(stmt.ColumnInt64(1)), DamageDeleted, "%d payloads are listed as withheld, as of an import, which this file is not", n)
+			v.find(event.Seq(stmt.ColumnInt64(1)), Deleted, "%d payloads are listed as withheld, as of an import, which this file is not", n)
 		}
 		return nil
 	})
@@ -74,24 +74,24 @@ func (v *verification) derived() error {
 // compareRuns compares the list of open runs with what follows from the events.
 func (v *verification) compareRuns() {
 	o := &v.runs
-	short := slices.ContainsFunc(v.rep.Findings, func(f Finding) bool { return f.Kind == DamageTruncated })
+	short := slices.ContainsFunc(v.rep.Findings, func(f Finding) bool { return f.Kind == Truncated })
 	if o.unsure || short || o.stored == nil {
 		return
 	}
 	for _, run := range slices.Sorted(maps.Keys(o.stored)) {
 		if at, ok := o.follow[run]; !ok || at != o.stored[run] {
-			v.find(0, DamageTree, "run %.80q is listed as open by event %d, and that does not follow from the events", run, o.stored[run])
+			v.find(0, Tree, "run %.80q is listed as open by event %d, and that does not follow from the events", run, o.stored[run])
 		}
 	}
 	for _, run := range slices.Sorted(maps.Keys(o.follow)) {
 		if _, ok := o.stored[run]; !ok {
-			v.find(o.follow[run], DamageTree, "run %.80q has an intent and no outcome, and is not listed as open", run)
+			v.find(o.follow[run], Tree, "run %.80q has an intent and no outcome, and is not listed as open", run)
 		}
 	}
 }
 
 // signatures watches which of the checkpoints that hold are signed by a known key. That some
-// are not is no damage: the key may not have been there. But whoever rewrites a log cannot sign
+// are not is no damage: the key may not have been there. But who rewrites a log cannot sign
 // it.
 type signatures struct {
 	first, newest int64  // the size of the first that is signed; of the last of all
@@ -101,13 +101,13 @@ type signatures struct {
 	lone          int    // signed lines of which none is stored
 }
 
-func (n *signatures) take(s *seal) {
+func (n *signatures) count(s *seal) {
 	if s.where == keptElsewhere {
 		return
 	}
 	n.newest = s.size
 	switch {
-	case s.kind != DamageAnchor:
+	case s.kind != Anchor:
 		n.stored = s.size
 	case s.Note != "" && n.stored != s.size:
 		n.lone++
@@ -116,7 +116,7 @@ func (n *signatures) take(s *seal) {
 		n.first = s.size
 	}
 	switch {
-	case s.kind != DamageAnchor:
+	case s.kind != Anchor:
 	case s.Note != "":
 		n.anchored = s.size
 		n.bare = slices.DeleteFunc(n.bare, func(b seal) bool { return b.size == s.size })

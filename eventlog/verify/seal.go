@@ -1,4 +1,4 @@
-package eventlog
+package verify
 
 import (
 	"cmp"
@@ -28,12 +28,12 @@ type seal struct {
 	where  string
 	kind   Damage // what it is if it does not hold
 	known  bool   // one of the known keys signed it
-	wanted bool   // one of VerifyOptions.Signers did
+	wanted bool   // one of Options.Signers did
 	bare   bool   // a line of the anchor without the signature that is stored for its size
 	fault  string // why it is none, whatever the log is
 }
 
-// keptElsewhere is where VerifyOptions.Since is from.
+// keptElsewhere is where Options.Since is from.
 const keptElsewhere = "the checkpoint kept elsewhere"
 
 // errEndless ends the reading of a file that is so broken that it would not end.
@@ -72,7 +72,7 @@ func (v *verification) partial(anchors int) {
 		return
 	}
 	a := v.absent[0]
-	v.find(a.Seq, DamageDeleted, "%s missing: the file says that they did not come with it, but with its anchor or checkpoints it is no import", spanOf(a.Seq, event.Seq(a.Last())))
+	v.find(a.Seq, Deleted, "%s missing: the file says that they did not come with it, but with its anchor or checkpoints it is no import", spanOf(a.Seq, event.Seq(a.Last())))
 }
 
 // tables compares the tables with those of a log. What else was changed is doctor's business,
@@ -91,19 +91,19 @@ func (v *verification) tables(ctx context.Context) error {
 			return nil
 		}
 		strange = strange || name == "events"
-		v.find(0, DamageSchema, "the %s %s is not that of a log", stmt.ColumnText(2), name)
+		v.find(0, Schema, "the %s %s is not that of a log", stmt.ColumnText(2), name)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.lacks)) {
-		v.find(0, DamageSchema, "the table %s is missing", name)
+		v.find(0, Schema, "the table %s is missing", name)
 	}
 	if strange { // a number may then be anything
 		return query(v.conn, `SELECT count(*) FROM events WHERE typeof(seq) <> 'integer'`, func(stmt *sqlite.Stmt) error {
 			if n := stmt.ColumnInt64(0); n > 0 {
-				v.find(0, DamageInserted, "%d events have no number", n)
+				v.find(0, Inserted, "%d events have no number", n)
 			}
 			return nil
 		})
@@ -138,7 +138,7 @@ func (v *verification) measure() (err error) {
 		if seq > tree.MaxSeq {
 			at = v.size + 1
 		}
-		v.find(event.Seq(at), DamageInserted, "an event has the impossible number %d", seq)
+		v.find(event.Seq(at), Inserted, "an event has the impossible number %d", seq)
 		return nil
 	})
 	if err != nil || v.reader.Version < 2 {
@@ -149,7 +149,7 @@ func (v *verification) measure() (err error) {
 	}
 	if !v.lacks["open_runs"] && !v.lacks["withheld"] {
 		if err := v.derived(); fault.IsBroken(err) {
-			v.find(0, DamageUnreadable, "the list of open runs: %v", err)
+			v.find(0, Unreadable, "the list of open runs: %v", err)
 		} else if err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func (v *verification) measureNotes() error {
 		FROM checkpoints`, func(stmt *sqlite.Stmt) error {
 		v.covered, v.sizes, v.numbered, v.stored = stmt.ColumnInt64(0), stmt.ColumnInt64(1), stmt.ColumnInt64(3), stmt.ColumnInt64(4)
 		if n := stmt.ColumnInt64(2); n > 0 {
-			v.find(0, DamageCheckpoint, "%d checkpoints of the file are stored for an impossible number of events", n)
+			v.find(0, Checkpoint, "%d checkpoints of the file are stored for an impossible number of events", n)
 		}
 		return nil
 	})
@@ -195,12 +195,12 @@ func (v *verification) without(stmt *sqlite.Stmt) {
 		a.Seq > 0 && a.Seq <= tree.MaxSeq && a.Level >= 0 && a.Level < tree.MaxLevel && int64(a.Seq-1)&(1<<a.Level-1) == 0 &&
 		(n == 0 || int64(a.Seq) > v.absent[n-1].Last())
 	if !ok {
-		v.find(0, DamageTree, "what is absent from event %d on is no part of a tree", a.Seq)
+		v.find(0, Tree, "what is absent from event %d on is no part of a tree", a.Seq)
 		return
 	}
 	v.absent = append(v.absent, a)
 	if v.opt.NoImport {
-		v.find(a.Seq, DamageDeleted, "%s missing; the file says that they did not come, as of an import, which it is not", spanOf(a.Seq, event.Seq(a.Last())))
+		v.find(a.Seq, Deleted, "%s missing; the file says that they did not come, as of an import, which it is not", spanOf(a.Seq, event.Seq(a.Last())))
 	}
 }
 
@@ -217,7 +217,7 @@ func (v *verification) remember(ctx context.Context) error {
 			return fmt.Errorf("eventlog: %w: %s, not %s", ErrOtherLog, c.Origin, v.origin)
 		}
 	}
-	s := seal{Checkpoint: *c, size: c.Size, where: keptElsewhere, kind: DamageCheckpoint}
+	s := seal{Checkpoint: *c, size: c.Size, where: keptElsewhere, kind: Checkpoint}
 	if c.Note != "" {
 		v.sign(&s)
 		if s.fault != "" {
@@ -235,9 +235,9 @@ func (v *verification) anchored(anchors []anchor.Line) {
 		case a.Torn:
 			v.warn("%s is torn: a crash cut it short", a)
 		case a.Damage != "":
-			v.find(0, DamageAnchor, "%s cannot be read: %s", a, a.Damage)
+			v.find(0, Anchor, "%s cannot be read: %s", a, a.Damage)
 		default:
-			v.seals = append(v.seals, seal{Checkpoint: a.Checkpoint, size: a.Size, where: a.String(), kind: DamageAnchor})
+			v.seals = append(v.seals, seal{Checkpoint: a.Checkpoint, size: a.Size, where: a.String(), kind: Anchor})
 		}
 	}
 	slices.SortStableFunc(v.seals, func(a, b seal) int { return cmp.Compare(a.size, b.size) })
@@ -262,7 +262,7 @@ func (v *verification) sealed(s *scanner, b *block) error {
 		if a.size > b.last {
 			break
 		}
-		if a.kind == DamageAnchor {
+		if a.kind == Anchor {
 			v.compare(&a, b.seals[:stored])
 		}
 		b.seals = append(b.seals, a)
@@ -296,7 +296,7 @@ func (v *verification) compare(a *seal, stored []seal) {
 
 // storedSeal reads a row of checkpoints.
 func (v *verification) storedSeal(stmt *sqlite.Stmt) seal {
-	s := seal{size: stmt.ColumnInt64(1), kind: DamageCheckpoint}
+	s := seal{size: stmt.ColumnInt64(1), kind: Checkpoint}
 	s.where = fmt.Sprintf("checkpoint %d of the file", stmt.ColumnInt64(0))
 	s.Note = stmt.ColumnText(2)
 	if v.sign(&s); s.fault == "" && s.Size != s.size {

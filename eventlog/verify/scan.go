@@ -1,4 +1,4 @@
-package eventlog
+package verify
 
 import (
 	"crypto/sha256"
@@ -89,7 +89,7 @@ func newScanner(v *verification) (s *scanner, err error) {
 			err = fault.Explain(err)
 		}
 	}
-	prepare(&s.rows, "events", `SELECT `+columns+` FROM events WHERE seq >= ? AND seq <= ? ORDER BY seq`)
+	prepare(&s.rows, "events", `SELECT `+store.Columns+` FROM events WHERE seq >= ? AND seq <= ? ORDER BY seq`)
 	if v.reader.Version >= 2 {
 		prepare(&s.nodes, "nodes", `SELECT n, hash FROM nodes WHERE level = ? AND n >= ? AND n < ? ORDER BY n`)
 		prepare(&s.notes, "checkpoints", `SELECT id, size, note FROM checkpoints WHERE size >= ? AND size <= ? ORDER BY size, id`)
@@ -101,13 +101,13 @@ func newScanner(v *verification) (s *scanner, err error) {
 func (s *scanner) close() error {
 	for _, stmt := range []*sqlite.Stmt{s.rows, s.nodes, s.notes, s.withheld} {
 		if stmt != nil {
-			_ = stmt.Finalize() // what went wrong was told when it did
+			_ = stmt.Finalize() // what went wrong was returned when it did
 		}
 	}
 	return s.conn.Close()
 }
 
-// connect opens a connection that is faster than one through database/sql. It is told
+// connect opens a connection that is faster than one through database/sql. It is given
 // nothing that writes. It maps no file: that is no faster here, looks like memory, and a file
 // that somebody cuts would end the process.
 func connect(r *store.Reader) (*sqlite.Conn, error) {
@@ -134,7 +134,7 @@ func query(conn *sqlite.Conn, text string, each func(*sqlite.Stmt) error, args .
 	if err != nil {
 		return fault.Explain(err)
 	}
-	defer func() { _ = stmt.Finalize() }() // what went wrong was told by eachRow
+	defer func() { _ = stmt.Finalize() }() // eachRow returned what went wrong
 	return eachRow(stmt, each, args...)
 }
 
@@ -355,7 +355,7 @@ func (s *scanner) gone(b *block, r *row) {
 func (s *scanner) stored(b *block) error {
 	first, end := (b.first-1)>>tree.NodeHeight, (b.last+1<<tree.NodeHeight-1)>>tree.NodeHeight
 	if b.hole || s.nodes == nil {
-		return nil // it may be long; what is missing there is told without them
+		return nil // it may be long; what is missing there is found without them
 	}
 	err := eachRow(s.nodes, func(stmt *sqlite.Stmt) error {
 		n := tree.Node{Level: tree.NodeHeight, N: stmt.ColumnInt64(0)}

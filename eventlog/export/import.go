@@ -1,4 +1,4 @@
-package eventlog
+package export
 
 import (
 	"cmp"
@@ -30,21 +30,21 @@ import (
 // but not be opened for appending. When Import returns a nil error the file survives a
 // power failure. If progress is not nil it is called now and then with the number of the
 // event that has been reached.
-func Import(ctx context.Context, in io.Reader, path string, progress func(seq int64)) (Exported, error) {
+func Import(ctx context.Context, in io.Reader, path string, progress func(seq int64)) (Summary, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
-		return Exported{}, err
+		return Summary{}, err
 	}
 	if err := vacant(path); err != nil {
-		return Exported{}, err
+		return Summary{}, err
 	}
-	x, err := newExportReader(in)
+	x, err := NewReader(in)
 	if err != nil {
-		return Exported{}, err // before anything is made
+		return Summary{}, err // before anything is made
 	}
 	scratch, err := folder.NewScratch(filepath.Dir(path))
 	if err != nil {
-		return Exported{}, fmt.Errorf("eventlog: import: %w: %w", unwritable(err), err)
+		return Summary{}, fmt.Errorf("eventlog: import: %w: %w", unwritable(err), err)
 	}
 	defer func() { _ = scratch.Close() }() // the file was moved, or is worth nothing
 	tmp := scratch.Path("log.db")
@@ -53,13 +53,13 @@ func Import(ctx context.Context, in io.Reader, path string, progress func(seq in
 		if !errors.As(err, &bad) {
 			err = fmt.Errorf("eventlog: import: %w", err)
 		}
-		return Exported{}, err
+		return Summary{}, err
 	}
-	if err := settle(tmp, path); err != nil {
-		return Exported{}, fmt.Errorf("eventlog: import: %w", err)
+	if err := publish(tmp, path); err != nil {
+		return Summary{}, fmt.Errorf("eventlog: import: %w", err)
 	}
-	return Exported{
-		Size: x.header.Size, Root: x.header.Root, Signed: x.header.Note != "", Events: x.end.Events,
+	return Summary{
+		Size: x.Header.Size, Root: x.Header.Root, Signed: x.Header.Note != "", Events: x.end.Events,
 		Masked: x.masked, Pruned: x.end.Withheld - x.masked, Absent: x.end.Absent,
 	}, nil
 }
@@ -87,9 +87,9 @@ func unwritable(err error) error {
 	return fault.ErrReadOnly
 }
 
-// settle makes the finished file durable and gives it its name, unless that was taken
+// publish makes the finished file durable and gives it its name, unless that was taken
 // meanwhile.
-func settle(tmp, path string) error {
+func publish(tmp, path string) error {
 	f, err := os.OpenFile(tmp, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ type importer struct {
 }
 
 // importTo makes the file at path.
-func importTo(ctx context.Context, path string, x *exportReader, progress func(int64)) (err error) {
+func importTo(ctx context.Context, path string, x *Reader, progress func(int64)) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // SQLite keeps a file's mode
 	if err != nil {
 		return fmt.Errorf("%w: %w", unwritable(err), err)
@@ -143,7 +143,7 @@ func importTo(ctx context.Context, path string, x *exportReader, progress func(i
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		e, a, err := x.next()
+		e, a, err := x.Next()
 		if err == io.EOF {
 			return w.finish(ctx, x)
 		}
@@ -182,12 +182,12 @@ func (w *importer) begin(ctx context.Context) (err error) {
 	if w.tx, err = w.db.BeginTxx(ctx, nil); err != nil {
 		return err
 	}
-	w.insert, err = w.tx.PreparexContext(ctx, insertOne)
+	w.insert, err = w.tx.PreparexContext(ctx, store.InsertOne)
 	return err
 }
 
 // commit writes what of the tree is complete and ends the transaction.
-func (w *importer) commit(ctx context.Context, x *exportReader) error {
+func (w *importer) commit(ctx context.Context, x *Reader) error {
 	for _, n := range x.tree.Nodes {
 		if _, err := w.tx.ExecContext(ctx, `INSERT INTO nodes (level, n, hash) VALUES (?, ?, ?)`, n.Level, n.N, n.Hash[:]); err != nil {
 			return err
@@ -200,7 +200,7 @@ func (w *importer) commit(ctx context.Context, x *exportReader) error {
 }
 
 func (w *importer) event(ctx context.Context, e *event.Event) error {
-	w.args = appendArgs(w.args[:0], e)
+	w.args = store.AppendArgs(w.args[:0], e)
 	if e.Withheld != "" {
 		w.args[len(w.args)-1] = nil // the payload
 		if _, err := w.tx.ExecContext(ctx, `INSERT INTO withheld (seq, why) VALUES (?, ?)`, int64(e.Seq), e.Withheld); err != nil {
@@ -226,11 +226,11 @@ func (w *importer) absence(ctx context.Context, a *tree.Subtree) error {
 }
 
 // finish writes the rest and puts all of it into the file itself.
-func (w *importer) finish(ctx context.Context, x *exportReader) error {
+func (w *importer) finish(ctx context.Context, x *Reader) error {
 	if err := w.begin(ctx); err != nil {
 		return err
 	}
-	if h := x.header; h.Note != "" {
+	if h := x.Header; h.Note != "" {
 		if _, err := w.tx.ExecContext(ctx, `INSERT INTO checkpoints (size, note) VALUES (?, ?)`, h.Size, h.Note); err != nil {
 			return err
 		}

@@ -1,4 +1,10 @@
-package eventlog
+// Package verify recomputes every hash of a log from its events and compares the results with what is
+// stored: leaves, tree, checkpoints, and the anchor beside it.
+//
+// It promises that damage is in the report, an event's number with it where one is concerned, and that
+// an error means that the log could not be read. It writes nothing and judges no rule of its own; an
+// Auditor does.
+package verify
 
 import (
 	"cmp"
@@ -22,20 +28,20 @@ import (
 // Damage is a kind of damage.
 type Damage string
 
-// What Verify can find.
+// What can be found.
 const (
-	DamageEdited     Damage = "edited"     // an event is not as it was written
-	DamageDeleted    Damage = "deleted"    // events are missing, or a payload is
-	DamageInserted   Damage = "inserted"   // events that were never written there
-	DamageReordered  Damage = "reordered"  // events have each other's places
-	DamageTruncated  Damage = "truncated"  // the end is missing
-	DamageUnreadable Damage = "unreadable" // the file is broken there
-	DamageTree       Damage = "tree"       // a stored hash, or what else is stored beside the events, does not follow from them
-	DamageCheckpoint Damage = "checkpoint" // a checkpoint is not one of this log as it is
-	DamageAnchor     Damage = "anchor"     // a line of the anchor is not
-	DamageSchema     Damage = "schema"     // the tables are not those of a log
-	DamageRule       Damage = "rule"       // an Auditor says that what happened must not happen
-	DamageUnsigned   Damage = "unsigned"   // nothing is signed by a key that must have signed
+	Edited     Damage = "edited"     // an event is not as it was written
+	Deleted    Damage = "deleted"    // events are missing, or a payload is
+	Inserted   Damage = "inserted"   // events that were never written there
+	Reordered  Damage = "reordered"  // events have each other's places
+	Truncated  Damage = "truncated"  // the end is missing
+	Unreadable Damage = "unreadable" // the file is broken there
+	Tree       Damage = "tree"       // a stored hash, or what else is stored beside the events, does not follow from them
+	Checkpoint Damage = "checkpoint" // a checkpoint is not one of this log as it is
+	Anchor     Damage = "anchor"     // a line of the anchor is not
+	Schema     Damage = "schema"     // the tables are not those of a log
+	Rule       Damage = "rule"       // an Auditor says that what happened must not happen
+	Unsigned   Damage = "unsigned"   // nothing is signed by a key that must have signed
 )
 
 // Finding is something that is wrong with a log.
@@ -45,7 +51,7 @@ type Finding struct {
 	What string    `json:"what"` // in words
 }
 
-// maxFindings is how many findings a report lists; of more, only the number is told.
+// maxFindings is how many findings a report lists; of more, only the number is given.
 const maxFindings = 100
 
 // Report is what Verify found.
@@ -73,8 +79,8 @@ type Report struct {
 // OK reports whether the log is as it was written.
 func (r Report) OK() bool { return len(r.Findings) == 0 }
 
-// VerifyOptions say what Verify compares the log with.
-type VerifyOptions struct {
+// Options say what a log is compared the log with.
+type Options struct {
 	Keys  []note.Verifier      // signatures of others are counted, not judged
 	Since *evidence.Checkpoint // one that was kept elsewhere
 
@@ -85,7 +91,7 @@ type VerifyOptions struct {
 	Audit            Auditor // judges what happened; nil judges nothing
 
 	// NoImport says that the file is the log itself: nothing may be withheld or absent then. In
-	// an import it may, and is counted; so whoever can write a log could hide a payload by
+	// an import it may, and is counted; so who can write a log could hide a payload by
 	// saying that it never came.
 	NoImport bool
 
@@ -110,16 +116,16 @@ type Auditor interface {
 // ErrOtherLog says that a checkpoint is one of another log.
 var ErrOtherLog = errors.New("the checkpoint is one of another log")
 
-// Verify recomputes every hash of the log from the events themselves and compares the results
+// Log recomputes every hash of the log from the events themselves and compares the results
 // with what is stored: leaves, tree, checkpoints, and the anchor beside it. It reads the whole
-// log on all cores, and writes nothing; others may append meanwhile. An error means that
+// log on all cores, and writes nothing; others may append at the same time. An error means that
 // it could not be read; damage is in the report. The error wraps ErrOtherLog if
-// VerifyOptions.Since is no checkpoint of this log, and [evidence.ErrCheckpoint] if its
+// Options.Since is no checkpoint of this log, and [evidence.ErrCheckpoint] if its
 // signature by a known key is false.
 //
-// It finds edits, deletions, insertions and reorderings by whoever did not recompute the tree
-// and sign it. Against whoever holds the key as well it takes a checkpoint kept elsewhere.
-func Verify(ctx context.Context, r *store.Reader, opt VerifyOptions) (Report, error) {
+// It finds edits, deletions, insertions and reorderings by a writer who did not recompute the tree
+// and sign it. Against one who holds the key as well it takes a checkpoint kept elsewhere.
+func Log(ctx context.Context, r *store.Reader, opt Options) (Report, error) {
 	v := &verification{reader: r, opt: opt}
 	// The anchor before the size: an anchor is never ahead of its log.
 	anchors, err := anchor.Read(r.Path())
@@ -141,12 +147,12 @@ func Verify(ctx context.Context, r *store.Reader, opt VerifyOptions) (Report, er
 		cancel()
 	}
 	if broken := <-whole; fault.IsBroken(broken) {
-		v.find(0, DamageUnreadable, "%v", broken)
+		v.find(0, Unreadable, "%v", broken)
 	} else if err == nil {
 		err = broken
 	}
 	if err = errors.Join(err, v.close()); errors.Is(err, fault.ErrCorrupt) {
-		v.find(0, DamageUnreadable, "%v", err)
+		v.find(0, Unreadable, "%v", err)
 		err = nil
 	}
 	if err != nil {
@@ -157,10 +163,10 @@ func Verify(ctx context.Context, r *store.Reader, opt VerifyOptions) (Report, er
 
 // find adds a finding.
 func (v *verification) find(seq event.Seq, kind Damage, format string, args ...any) {
-	v.note(Finding{seq, kind, fmt.Sprintf(format, args...)})
+	v.report(Finding{seq, kind, fmt.Sprintf(format, args...)})
 }
 
-func (v *verification) note(f Finding) {
+func (v *verification) report(f Finding) {
 	if f.Seq > 0 && (v.rep.FirstBad == 0 || f.Seq < v.rep.FirstBad) {
 		v.rep.FirstBad = f.Seq
 	}
@@ -187,7 +193,7 @@ func (v *verification) finish() Report {
 	}
 	v.unsigned()
 	if v.opt.RequireSignature && v.rep.Signed == 0 {
-		v.find(0, DamageUnsigned, "no checkpoint that holds is signed by a key that was asked for")
+		v.find(0, Unsigned, "no checkpoint that holds is signed by a key that was asked for")
 	}
 	if n := v.rep.Unchecked; n > 0 {
 		v.warn("checkpoints of the file that could not be checked, in a part that is absent or damaged: %d", n)

@@ -1,4 +1,4 @@
-package eventlog
+package verify
 
 import (
 	"fmt"
@@ -18,17 +18,17 @@ func (v *verification) classify() {
 		r := &v.bad[i]
 		switch t, moved := from[r.Seq]; {
 		case inserted[r.Seq]:
-		case moved && t == 0: // told by shifted
+		case moved && t == 0: // reported by shifted
 		case moved:
-			v.find(r.Seq, DamageReordered, "what stands as event %d was written as event %d", r.Seq, t)
+			v.find(r.Seq, Reordered, "what stands as event %d was written as event %d", r.Seq, t)
 		case r.flaw == badColumn:
-			v.find(r.Seq, DamageEdited, "event %d: a value is missing or of another kind", r.Seq)
+			v.find(r.Seq, Edited, "event %d: a value is missing or of another kind", r.Seq)
 		case r.flaw == payloadGone:
-			v.find(r.Seq, DamageDeleted, "event %d: the payload is missing, and nothing says why", r.Seq)
+			v.find(r.Seq, Deleted, "event %d: the payload is missing, and nothing says why", r.Seq)
 		case r.flaw == payloadEdited:
-			v.find(r.Seq, DamageEdited, "event %d: the payload was edited", r.Seq)
+			v.find(r.Seq, Edited, "event %d: the payload was edited", r.Seq)
 		default:
-			v.find(r.Seq, DamageEdited, "event %d: the header was edited", r.Seq)
+			v.find(r.Seq, Edited, "event %d: the header was edited", r.Seq)
 		}
 	}
 	v.rep.More += v.moreBad
@@ -37,7 +37,7 @@ func (v *verification) classify() {
 // maxTries is how many numbers are put into headers, in all; a try takes half a microsecond.
 const maxTries = 2_000_000
 
-// near16 is how far off an event's own number is looked for first.
+// nearby is how far off an event's own number is looked for first.
 const nearby = 16
 
 // origins finds out under which numbers the bad events were written.
@@ -124,10 +124,10 @@ func (v *verification) shifted(from map[event.Seq]event.Seq) map[event.Seq]bool 
 		from[s] = 0
 	}
 	if delta > 0 {
-		v.find(first, DamageDeleted, "%s missing, and all behind were renumbered", spanOf(first, first+delta-1))
+		v.find(first, Deleted, "%s missing, and all behind were renumbered", spanOf(first, first+delta-1))
 		return inserted
 	}
-	v.find(first+delta, DamageInserted, "%s inserted, and all behind were renumbered", spanWas(first+delta, first-1))
+	v.find(first+delta, Inserted, "%s inserted, and all behind were renumbered", spanWas(first+delta, first-1))
 	for s := first + delta; s < first; s++ {
 		inserted[s] = true
 	}

@@ -1,4 +1,4 @@
-package eventlog
+package verify
 
 import (
 	"fmt"
@@ -41,7 +41,7 @@ func (v *verification) unchecked(s *seal) {
 	case s.where == keptElsewhere:
 		v.warn("%s could not be checked: of its %d events some are absent or damaged", s.where, s.size)
 		return
-	case s.kind == DamageAnchor:
+	case s.kind == Anchor:
 		last, n = &v.skippedAnchor, &v.rep.UncheckedAnchors
 	}
 	if *n == 0 || *last != s.size {
@@ -57,14 +57,14 @@ func (v *verification) holds(s *seal) {
 	}
 	for _, n := range v.stray {
 		if (n.N+1)<<n.Level <= s.size {
-			v.find(0, DamageTree, "the stored hash over %s is wrong, or missing", below(n))
+			v.find(0, Tree, "the stored hash over %s is wrong, or missing", below(n))
 		}
 	}
 	v.wrong, v.moreWrong, v.stray = v.wrong[:0], 0, v.stray[:0]
 	v.good = s.size
-	v.signatures.take(s)
+	v.signatures.count(s)
 	switch s.kind {
-	case DamageAnchor:
+	case Anchor:
 		v.rep.Anchors++
 	default:
 		if s.where != keptElsewhere {
@@ -101,13 +101,13 @@ func (v *verification) end() error {
 // rewritten reports the checkpoints and stored hashes that did not hold, with none behind them
 // that does: events were changed together with their leaves.
 func (v *verification) rewritten() {
-	told := map[Damage]bool{}
+	reported := map[Damage]bool{}
 	for i := range v.wrong {
 		s := &v.wrong[i]
-		if told[s.kind] {
+		if reported[s.kind] {
 			continue
 		}
-		told[s.kind] = true
+		reported[s.kind] = true
 		more := 0
 		for _, other := range v.wrong[i+1:] {
 			if other.kind == s.kind {
@@ -127,18 +127,18 @@ func (v *verification) rewritten() {
 
 // shortened compares the end of the log with the checkpoints.
 func (v *verification) shortened() error {
-	told := v.size
+	reported := v.size
 	for i := len(v.seals) - 1; i >= 0; i-- {
-		if s := &v.seals[i]; s.size > told && s.fault == "" {
-			v.find(event.Seq(v.size+1), DamageTruncated, "the log ends with event %d, and %s covers %d", v.size, s.where, s.size)
-			told = s.size
+		if s := &v.seals[i]; s.size > reported && s.fault == "" {
+			v.find(event.Seq(v.size+1), Truncated, "the log ends with event %d, and %s covers %d", v.size, s.where, s.size)
+			reported = s.size
 		}
 	}
-	if v.covered <= told {
+	if v.covered <= reported {
 		return nil
 	}
 	// None of them was held against the tree, which has no such size.
-	covered := told
+	covered := reported
 	err := query(v.conn, fmt.Sprintf(`SELECT id, size, note FROM checkpoints WHERE size > ? AND size <= ? ORDER BY size DESC LIMIT %d`, maxFindings), func(stmt *sqlite.Stmt) error {
 		s := v.storedSeal(stmt)
 		if s.fault != "" {
@@ -147,9 +147,9 @@ func (v *verification) shortened() error {
 		}
 		covered = max(covered, s.size)
 		return nil
-	}, told, v.covered)
-	if covered > told {
-		v.find(event.Seq(v.size+1), DamageTruncated, "the log ends with event %d, and a checkpoint in the file covers %d", v.size, covered)
+	}, reported, v.covered)
+	if covered > reported {
+		v.find(event.Seq(v.size+1), Truncated, "the log ends with event %d, and a checkpoint in the file covers %d", v.size, covered)
 	}
 	if fault.IsBroken(err) {
 		return nil // that was found already
@@ -168,7 +168,7 @@ func (v *verification) nodes() error {
 		var h tlog.Hash
 		switch {
 		case level <= 0 || level >= tree.MaxLevel || level%tree.NodeHeight != 0 || n < 0 || n >= tree.MaxSeq>>level:
-			v.find(0, DamageTree, "a hash is stored at an impossible place: level %d, number %d", level, n)
+			v.find(0, Tree, "a hash is stored at an impossible place: level %d, number %d", level, n)
 		case (n+1)<<level > v.size:
 			beyond = max(beyond, (n+1)<<level) // others may have appended since
 		case stmt.ColumnLen(2) == len(h) && stmt.ColumnBytes(2, h[:]) == len(h):
@@ -177,7 +177,7 @@ func (v *verification) nodes() error {
 		return nil
 	}, tree.NodeHeight, limit)
 	if fault.IsBroken(err) {
-		v.find(0, DamageUnreadable, "the stored hashes of the tree cannot be read: %v", err)
+		v.find(0, Unreadable, "the stored hashes of the tree cannot be read: %v", err)
 		return nil
 	}
 	if err != nil {
@@ -192,14 +192,14 @@ func (v *verification) nodes() error {
 }
 
 // misplaced reports a stored hash that is missing or does not follow. With a checkpoint behind it
-// that holds it is itself to blame.
+// that holds it is itself wrong.
 func (v *verification) misplaced(n tree.Node) {
 	if (n.N+1)<<n.Level <= v.good {
-		v.find(0, DamageTree, "the stored hash over %s is wrong, or missing", below(n))
+		v.find(0, Tree, "the stored hash over %s is wrong, or missing", below(n))
 		return
 	}
 	first := max(n.N<<n.Level, v.good) + 1
-	v.find(event.Seq(first), DamageTree, "the stored hash over %s does not follow from them: from event %d on they are not all as they were written, or it is not", below(n), first)
+	v.find(event.Seq(first), Tree, "the stored hash over %s does not follow from them: from event %d on they are not all as they were written, or it is not", below(n), first)
 }
 
 // tooMany looks for stored hashes over events that the log does not have.
@@ -210,7 +210,7 @@ func (v *verification) tooMany(beyond int64) error {
 	var now int64 // read behind them: others may append between the two
 	err := query(v.conn, `SELECT coalesce(max(seq), 0) FROM events`, func(stmt *sqlite.Stmt) error { now = stmt.ColumnInt64(0); return nil })
 	if err == nil && beyond > max(now, v.size) {
-		v.find(event.Seq(v.size+1), DamageTruncated, "the log ends with event %d, and a stored hash covers %d", v.size, beyond)
+		v.find(event.Seq(v.size+1), Truncated, "the log ends with event %d, and a stored hash covers %d", v.size, beyond)
 	}
 	return err
 }
@@ -225,16 +225,16 @@ func (v *verification) oldTree() error {
 		stmt.ColumnBytes(1, b)
 		switch {
 		case size > v.size: // nothing of that version appends any more
-			v.find(event.Seq(v.size+1), DamageTruncated, "the log ends with event %d, and the tree in the file has %d", v.size, size)
+			v.find(event.Seq(v.size+1), Truncated, "the log ends with event %d, and the tree in the file has %d", v.size, size)
 		case size < v.size:
-			v.find(event.Seq(size+1), DamageInserted, "the tree in the file ends with event %d, and the log with %d", size, v.size)
+			v.find(event.Seq(size+1), Inserted, "the tree in the file ends with event %d, and the log with %d", size, v.size)
 		case string(b) != string(v.frontier()):
-			v.find(event.Seq(v.good+1), DamageTree, "the tree in the file does not follow from the events: not all are as they were written, or it is not")
+			v.find(event.Seq(v.good+1), Tree, "the tree in the file does not follow from the events: not all are as they were written, or it is not")
 		}
 		return nil
 	})
 	if fault.IsBroken(err) {
-		v.find(0, DamageUnreadable, "the tree in the file cannot be read: %v", err)
+		v.find(0, Unreadable, "the tree in the file cannot be read: %v", err)
 		return nil
 	}
 	return err

@@ -1,4 +1,9 @@
-package eventlog
+// Package export writes the events of a log, or some of them, as text from which anybody can
+// recompute its root, and makes a log of such a text again; docs/export.md describes it.
+//
+// It promises that the same events of the same log are the same bytes, and that nothing is written
+// or taken in that was not held against its hashes. It verifies no signature.
+package export
 
 import (
 	"bufio"
@@ -18,8 +23,8 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// ExportOptions say what of a log is exported.
-type ExportOptions struct {
+// Options say what of a log is exported.
+type Options struct {
 	Selection
 
 	// Mask reports whether a payload is to be withheld. Nil withholds none but those that
@@ -31,8 +36,8 @@ type ExportOptions struct {
 	Progress func(seq int64)
 }
 
-// Exported counts what an export holds, or what was imported from one.
-type Exported struct {
+// Summary counts what an export holds, or what was imported from one.
+type Summary struct {
 	Size   int64     // of the log, as of the export
 	Root   tlog.Hash // of its tree
 	Signed bool      // a signed checkpoint of that tree is with it
@@ -42,7 +47,7 @@ type Exported struct {
 	Absent int64     // hashes that stand for events that are not there
 }
 
-// Export writes the selected events to w in a form from which anybody can recompute the
+// Write writes the selected events to w in a form from which anybody can recompute the
 // log's root: docs/export.md describes it. The same events of the same log are the same
 // bytes. If the newest signed checkpoint covers all that is selected the export is of the
 // log as of then, otherwise as of now and unsigned.
@@ -50,7 +55,7 @@ type Exported struct {
 // It holds every event that it writes against its hashes, and the whole against the root.
 // If something is wrong it fails with an error that wraps ErrCorrupt, and what it wrote
 // has no end. It reads the log once and keeps little in memory.
-func Export(ctx context.Context, r *store.Reader, w io.Writer, opt ExportOptions) (Exported, error) {
+func Write(ctx context.Context, r *store.Reader, w io.Writer, opt Options) (Summary, error) {
 	x := &exporter{r: r, h: r.Hashes(ctx), opt: opt, w: bufio.NewWriterSize(w, 1<<16), sum: sha256.New()}
 	err := x.export(ctx)
 	if err != nil {
@@ -59,15 +64,15 @@ func Export(ctx context.Context, r *store.Reader, w io.Writer, opt ExportOptions
 	return x.done, err
 }
 
-// exporter is one call of Export.
+// exporter is one call of Write.
 type exporter struct {
 	r    *store.Reader
 	h    store.Hashes
-	opt  ExportOptions
+	opt  Options
 	w    *bufio.Writer
 	sum  hash.Hash  // of what was written
 	tree tree.Range // likewise
-	done Exported
+	done Summary
 
 	prunings []event.Pruning // as far as they were needed
 }
@@ -97,7 +102,7 @@ func (x *exporter) export(ctx context.Context) error {
 	if x.tree.Root() != head.Root {
 		return fmt.Errorf("%w: its events do not lead to its root", fault.ErrCorrupt)
 	}
-	end := exportEnd{Events: x.done.Events, Withheld: x.done.Masked + x.done.Pruned, Absent: x.done.Absent, Sum: [sha256.Size]byte(x.sum.Sum(nil))}
+	end := end{Events: x.done.Events, Withheld: x.done.Masked + x.done.Pruned, Absent: x.done.Absent, Sum: [sha256.Size]byte(x.sum.Sum(nil))}
 	if err := x.put(end.line()); err != nil {
 		return err
 	}
@@ -116,7 +121,7 @@ func (x *exporter) put(line []byte, err error) error {
 }
 
 // head chooses the tree that the export is of.
-func (x *exporter) head(ctx context.Context) (h exportHeader, err error) {
+func (x *exporter) head(ctx context.Context) (h Header, err error) {
 	h.Selection = x.opt.Selection
 	if h.Size, h.Root, err = x.r.Head(ctx); err != nil || h.Size == 0 {
 		return h, err

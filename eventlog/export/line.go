@@ -1,4 +1,4 @@
-package eventlog
+package export
 
 import (
 	"crypto/sha256"
@@ -21,8 +21,8 @@ import (
 // events that were not selected the hashes of the widest complete subtrees that hold
 // nothing else, all of it in the order of the log.
 
-// exportVersion is the version of the format.
-const exportVersion = 1
+// formatVersion is the version of the format.
+const formatVersion = 1
 
 // Selection says which events an export holds. A field that is zero selects everything.
 type Selection struct {
@@ -80,13 +80,13 @@ func (s *Selection) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// exportHeader is the first line of an export.
-type exportHeader struct {
+// Header is the first line of an export.
+type Header struct {
 	evidence.Checkpoint // of the whole tree; its note is empty if nobody signed it
 	Selection
 }
 
-func (h exportHeader) line() ([]byte, error) {
+func (h Header) line() ([]byte, error) {
 	return json.Marshal(struct {
 		Version   int       `json:"perlica_log_export"`
 		Origin    string    `json:"origin,omitempty"`
@@ -94,18 +94,18 @@ func (h exportHeader) line() ([]byte, error) {
 		Root      string    `json:"root"`
 		Note      string    `json:"checkpoint,omitempty"`
 		Selection Selection `json:"selection"`
-	}{exportVersion, h.Origin, h.Size, h.Root.String(), h.Note, h.Selection})
+	}{formatVersion, h.Origin, h.Size, h.Root.String(), h.Note, h.Selection})
 }
 
-// parseExportHeader reads the first line of an export and holds the signed checkpoint in
+// parseHeader reads the first line of an export and holds the signed checkpoint in
 // it, if there is one, against the rest.
-func parseExportHeader(b []byte) (exportHeader, error) {
-	var h exportHeader
+func parseHeader(b []byte) (Header, error) {
+	var h Header
 	var version int
 	var root string
 	var selection json.RawMessage
-	if v, ok := versionOf(b); ok && v > exportVersion {
-		return h, fmt.Errorf("%w (format %d, this one knows %d)", fault.ErrNewer, v, exportVersion)
+	if v, ok := versionOf(b); ok && v > formatVersion {
+		return h, fmt.Errorf("%w (format %d, this one knows %d)", fault.ErrNewer, v, formatVersion)
 	}
 	err := strict.Object(b, map[string]any{
 		"perlica_log_export": &version, "size": &h.Size, "root": &root, "selection": &selection,
@@ -113,7 +113,7 @@ func parseExportHeader(b []byte) (exportHeader, error) {
 	if err != nil {
 		return h, err
 	}
-	if version != exportVersion {
+	if version != formatVersion {
 		return h, fmt.Errorf("there is no format %d", version)
 	}
 	if err := json.Unmarshal(selection, &h.Selection); err != nil {
@@ -178,15 +178,15 @@ func parseAbsence(b []byte) (a tree.Subtree, err error) {
 	return a, nil
 }
 
-// exportEnd is the last line of an export. An export without it was cut; one whose bytes
+// end is the last line of an export. An export without it was cut; one whose bytes
 // have another SHA-256 was damaged, also where no hash of the log would tell: in the
 // selection, or in a signature.
-type exportEnd struct {
+type end struct {
 	Events, Withheld, Absent int64
 	Sum                      [sha256.Size]byte // of all lines before
 }
 
-func (e exportEnd) line() ([]byte, error) {
+func (e end) line() ([]byte, error) {
 	type body struct {
 		Events   int64  `json:"events"`
 		Withheld int64  `json:"withheld"`
@@ -198,7 +198,7 @@ func (e exportEnd) line() ([]byte, error) {
 	}{body{e.Events, e.Withheld, e.Absent, hex.EncodeToString(e.Sum[:])}})
 }
 
-func parseExportEnd(b []byte) (e exportEnd, err error) {
+func parseEnd(b []byte) (e end, err error) {
 	var body json.RawMessage
 	if err := strict.Object(b, map[string]any{"end": &body}, nil); err != nil {
 		return e, err

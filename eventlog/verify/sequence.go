@@ -1,4 +1,4 @@
-package eventlog
+package verify
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 type verification struct {
 	// Set before the workers start.
 	reader    *store.Reader
-	opt       VerifyOptions
+	opt       Options
 	verifiers note.Verifiers
 	conn      *sqlite.Conn    // the dispatcher's while it runs, else the caller's
 	size      int64           // how far the log goes, as it was at the start
@@ -50,7 +50,7 @@ type verification struct {
 	clock        clock
 	bad          []row // to be classified
 	moreBad      int
-	gap          bool // the auditor was told of the last one
+	gap          bool // the auditor knows of the last one
 	runs         openRuns
 	signatures   signatures
 
@@ -113,7 +113,7 @@ func (v *verification) run(whole context.Context) error {
 		if b.err != nil {
 			return b.err
 		}
-		v.take(b)
+		v.block(b)
 		if v.opt.Progress != nil {
 			v.opt.Progress(v.events)
 		}
@@ -136,7 +136,7 @@ func (v *verification) dispatch(ctx context.Context, free <-chan *block, work, o
 	if err != nil {
 		return fault.Explain(err)
 	}
-	defer func() { _ = next.Finalize() }() // what went wrong was told by eachRow
+	defer func() { _ = next.Finalize() }() // eachRow returned what went wrong
 	for first := int64(1); first <= v.size; {
 		last, hole := min((first-1)/blockEvents*blockEvents+blockEvents, v.size), false
 		there := v.size + 1
@@ -177,8 +177,8 @@ func (v *verification) close() error {
 	return fault.Explain(v.conn.Close())
 }
 
-// take verifies what a block says about the log as a whole.
-func (v *verification) take(b *block) {
+// block verifies what a block says about the log as a whole.
+func (v *verification) block(b *block) {
 	v.rep.Pruned += b.pruned
 	v.rep.Withheld += b.withheld
 	seals := b.seals
@@ -186,8 +186,8 @@ func (v *verification) take(b *block) {
 		r := &b.rows[i]
 		v.events++
 		if int64(r.Seq) <= v.tree.Size {
-			v.find(r.Seq, DamageInserted, "there is more than one event %d, or one where none may be", r.Seq)
-			v.hush()
+			v.find(r.Seq, Inserted, "there is more than one event %d, or one where none may be", r.Seq)
+			v.unseen()
 			continue
 		}
 		seals = v.skip(b, seals, int64(r.Seq)-1)
@@ -200,25 +200,25 @@ func (v *verification) take(b *block) {
 // add puts an event on the tree and before the auditor.
 func (v *verification) add(b *block, r *row) {
 	if r.flaw != sound {
-		v.blame(r)
-		v.hush()
+		v.keepBad(r)
+		v.unseen()
 		v.damaged = v.damaged || r.flaw == headerEdited || r.flaw == badColumn
 	} else {
 		v.clock.tick(&r.Event)
-		v.runs.take(&r.Event)
+		v.runs.count(&r.Event)
 		v.gap = false
 		if v.opt.Audit != nil {
 			for _, broken := range v.opt.Audit.Event(&r.Event) {
-				v.find(r.Seq, DamageRule, "%s", broken)
+				v.find(r.Seq, Rule, "%s", broken)
 			}
 		}
 	}
 	v.tree.Add(r.LeafHash)
-	v.settle(b)
+	v.compareNodes(b)
 }
 
-// hush tells the auditor that something happened that it cannot see.
-func (v *verification) hush() {
+// unseen reports to the auditor that something happened that it cannot see.
+func (v *verification) unseen() {
 	v.runs.unsure = true
 	if v.opt.Audit != nil && !v.gap {
 		v.opt.Audit.Gap()
@@ -229,7 +229,7 @@ func (v *verification) hush() {
 // maxBad is how many bad events are looked at more closely.
 const maxBad = 512
 
-func (v *verification) blame(r *row) {
+func (v *verification) keepBad(r *row) {
 	if len(v.bad) == maxBad {
 		v.moreBad++
 		return
@@ -250,8 +250,8 @@ func (v *verification) skip(b *block, seals []seal, size int64) []seal {
 				v.nextAbsent++
 				v.absentEvents += 1 << a.Level
 				v.tree.AddSubtree(a.Level, a.Hash)
-				v.hush()
-				v.settle(b)
+				v.unseen()
+				v.compareNodes(b)
 				seals = v.hold(seals)
 				continue
 			}
@@ -271,19 +271,19 @@ func (v *verification) skip(b *block, seals []seal, size int64) []seal {
 // as well as can be: with the stored hashes of groups, else with any.
 func (v *verification) missing(b *block, last int64) {
 	first := v.tree.Size + 1
-	kind, what := DamageDeleted, "is missing"
+	kind, what := Deleted, "is missing"
 	if len(b.unread) > 0 && b.unread[0] <= first && b.unread[len(b.unread)-1] >= last {
-		kind, what = DamageUnreadable, fmt.Sprintf("cannot be read: %v", b.why)
+		kind, what = Unreadable, fmt.Sprintf("cannot be read: %v", b.why)
 	}
 	if first == last {
 		v.find(event.Seq(first), kind, "event %d %s", first, what)
 	} else {
-		if kind == DamageDeleted {
+		if kind == Deleted {
 			what = "are missing"
 		}
 		v.find(event.Seq(first), kind, "events %d to %d %s", first, last, what)
 	}
-	v.hush()
+	v.unseen()
 	if b.hole {
 		v.lost, v.damaged = true, true
 		v.tree = tree.Range{Size: last, Roots: make([]tlog.Hash, bits.OnesCount64(uint64(last)))}
@@ -293,12 +293,12 @@ func (v *verification) missing(b *block, last int64) {
 	for v.tree.Size < last {
 		v.damaged = true
 		v.tree.Add(tlog.Hash{})
-		v.settle(b)
+		v.compareNodes(b)
 	}
 }
 
-// settle compares what the last leaf has completed with what is stored.
-func (v *verification) settle(b *block) {
+// compareNodes compares what the last leaf has completed with what is stored.
+func (v *verification) compareNodes(b *block) {
 	for i := 0; i < len(v.tree.Nodes); i++ {
 		n := v.tree.Nodes[i]
 		if n.Level > tree.NodeHeight {
@@ -311,7 +311,7 @@ func (v *verification) settle(b *block) {
 		switch {
 		case !ok && v.reader.Version >= 2 && len(v.absent) == 0 && !v.lacks["nodes"]:
 			if v.damaged {
-				v.find(0, DamageTree, "the hash over %s is missing", below(n))
+				v.find(0, Tree, "the hash over %s is missing", below(n))
 			} else {
 				v.stray = append(v.stray, n)
 			}
