@@ -1,8 +1,11 @@
 package eventlog
 
 import (
-	"golang.org/x/mod/sumdb/note"
 	"testing"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 func TestGoAgrees(t *testing.T) {
@@ -16,11 +19,11 @@ func TestGoAgrees(t *testing.T) {
 			continue
 		}
 		r := readerOf(t, d.inflict(t, path))
-		opt := VerifyOptions{Keys: []note.Verifier{v}}
+		opt := verify.Options{Keys: []note.Verifier{v}}
 		if d.since {
 			opt.Since = &last
 		}
-		rep, err := r.Verify(t.Context(), opt)
+		rep, err := verify.Log(t.Context(), r, opt)
 		kind := ""
 		if len(rep.Findings) > 0 {
 			kind = string(rep.Findings[0].Kind)

@@ -8,8 +8,11 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // TestTheCheckpointFollowsAnAnswer: who waits for the end of a run does not wait for its
@@ -65,7 +68,7 @@ func TestTheCheckpointFollowsAnAnswer(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			lines, err := ReadAnchors(l.Path())
+			lines, err := anchor.Read(l.Path())
 			if err != nil || len(lines) != 1 || lines[0].Size != 3 {
 				t.Errorf("%v, %v", lines, err)
 			}
@@ -112,7 +115,7 @@ func TestACheckpointFollowsAReopenedLog(t *testing.T) {
 			if err := l.Close(); err != nil {
 				t.Errorf("%s, %s: %v", at, end, err)
 			}
-			lines, err := ReadAnchors(l.Path())
+			lines, err := anchor.Read(l.Path())
 			if err != nil || len(lines) != 1 || lines[0].Size != int64(last) {
 				t.Errorf("%s, %s: %v, %v", at, end, lines, err)
 			}
@@ -140,14 +143,14 @@ func TestTheCheckpointIsPutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.batch.wait = 100 * time.Millisecond
-	if other, err = sqlx.Open("sqlite", writerDSN(l.Path())); err != nil {
+	if other, err = sqlx.Open("sqlite", store.WriterDSN(l.Path())); err != nil {
 		t.Fatal(err)
 	}
 	other.SetMaxOpenConns(1)
 	if _, err := l.AppendAhead(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{})); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Anchored(); !errors.Is(err, ErrBusy) || l.Err() != nil {
+	if err := l.Anchored(); !errors.Is(err, fault.ErrBusy) || l.Err() != nil {
 		t.Errorf("%v; the log: %v", err, l.Err())
 	}
 	if err := other.Close(); err != nil {
@@ -157,7 +160,7 @@ func TestTheCheckpointIsPutOff(t *testing.T) {
 	if err := errors.Join(err, l.Anchored(), l.Close()); err != nil {
 		t.Fatal(err)
 	}
-	lines, err := ReadAnchors(l.Path())
+	lines, err := anchor.Read(l.Path())
 	if err != nil || len(lines) != 1 || lines[0].Size != int64(last) {
 		t.Errorf("%v, %v", lines, err)
 	}

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // TestAnchorDamagedUpwards: a line that says more than was signed is no word about the log; one that
@@ -14,14 +17,14 @@ import (
 func TestAnchorDamagedUpwards(t *testing.T) {
 	v := newVictim(t, 60)
 	path := v.copy(t)
-	b, err := os.ReadFile(AnchorPath(path))
+	b, err := os.ReadFile(anchor.Path(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.SplitAfter(string(b), "\n")
 	last := len(lines) - 2
 	lines[last] = "9" + lines[last]
-	if err := os.WriteFile(AnchorPath(path), []byte(strings.Join(lines, "")), 0o600); err != nil {
+	if err := os.WriteFile(anchor.Path(path), []byte(strings.Join(lines, "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	l, err := Open(t.Context(), path, Options{Context: "default", Keys: v.keys})
@@ -34,7 +37,7 @@ func TestAnchorDamagedUpwards(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers}); rep.OK() {
+	if rep := verifyFile(t, path, verify.Options{Keys: v.verifiers}); rep.OK() {
 		t.Error("the line is not found")
 	}
 	// Without the key nobody can tell.
@@ -42,7 +45,7 @@ func TestAnchorDamagedUpwards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); !errors.Is(err, ErrCorrupt) {
+	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("who has no key: %v", err)
 	}
 	_ = l.Close() // it returns why it died

@@ -13,8 +13,12 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // batchWriter turns batches into commits. Only the writer goroutine uses it.
@@ -26,7 +30,7 @@ type batchWriter struct {
 	most int                      // of tests; zero is movePages
 
 	db     *sqlx.DB
-	files  *files
+	files  *store.Files
 	looked time.Time  // when they lay in their places last
 	conn   *sqlx.Conn // the one connection of db, taken with the first commit
 	pages  int        // about how many were written since they were last moved into the database
@@ -34,14 +38,14 @@ type batchWriter struct {
 	stmts map[string]statement // of conn, by their text
 
 	// What is committed, as far as this writer has seen.
-	tree   frontier
+	tree   tree.Range
 	last   tlog.Hash // the last leaf
 	origin string
 	signer note.Signer // of origin, once it was needed
 	seen   int64       // the version of the file that is; 0: not known
 
 	// What this transaction makes of it.
-	next     frontier
+	next     tree.Range
 	nextLast tlog.Hash
 	noted    evidence.Checkpoint // to be anchored; its size is zero if there is none
 	unsigned error               // why it is not signed
@@ -86,7 +90,7 @@ func (w *batchWriter) try(batch []entry) (conflict int, err error) {
 		}
 	}
 	if err := w.patiently(ctx, func() error { return w.connect(ctx) }); err != nil {
-		return -1, &WriteError{Op: "connect", Err: explain(err)}
+		return -1, &WriteError{Op: "connect", Err: fault.Explain(err)}
 	}
 	if alone != nil {
 		if done, err := w.trySingle(ctx, alone); done || err != nil {
@@ -94,10 +98,10 @@ func (w *batchWriter) try(batch []entry) (conflict int, err error) {
 		}
 	}
 	if err := w.failpoint("begin"); err != nil {
-		return -1, &WriteError{Op: "begin", Err: explain(err)}
+		return -1, &WriteError{Op: "begin", Err: fault.Explain(err)}
 	}
 	if err := w.patiently(ctx, func() error { return w.exec(ctx, `BEGIN IMMEDIATE`) }); err != nil {
-		return -1, &WriteError{Op: "begin", Err: explain(err)}
+		return -1, &WriteError{Op: "begin", Err: fault.Explain(err)}
 	}
 	conflict, err = w.fill(ctx, batch)
 	if err == nil {
@@ -105,7 +109,7 @@ func (w *batchWriter) try(batch []entry) (conflict int, err error) {
 	}
 	if err != nil {
 		_ = w.exec(ctx, `ROLLBACK`) // SQLite rolls back what is not committed in any case
-		return conflict, &WriteError{Op: "insert", Err: explain(err)}
+		return conflict, &WriteError{Op: "insert", Err: fault.Explain(err)}
 	}
 	if err := w.exec(ctx, `COMMIT`); err != nil {
 		return -1, w.commitError(err)
@@ -114,7 +118,7 @@ func (w *batchWriter) try(batch []entry) (conflict int, err error) {
 		return -1, &WriteError{Op: "commit", Unknown: true, Err: err}
 	}
 	w.tree, w.last = w.next, w.nextLast
-	w.tree.nodes = nil
+	w.tree.Nodes = nil
 	if w.seen, err = w.version(); err != nil {
 		w.seen = 0
 	}
@@ -134,11 +138,11 @@ func weigh(batch []entry) (events, bytes int) {
 // commitError is the error of a commit that SQLite refused. It took back what mayCommit did not
 // want.
 func (w *batchWriter) commitError(err error) error {
-	if touched := w.files.touched; touched != nil {
+	if touched := w.files.Touched; touched != nil {
 		return &WriteError{Op: "commit", Err: touched}
 	}
-	err = explain(err)
-	return &WriteError{Op: "commit", Unknown: !errors.Is(err, ErrBusy), Err: err}
+	err = fault.Explain(err)
+	return &WriteError{Op: "commit", Unknown: !errors.Is(err, fault.ErrBusy), Err: err}
 }
 
 // errUnless says that the log holds what an entry must not follow.
@@ -150,7 +154,7 @@ func (w *batchWriter) precluded(ctx context.Context, q event.Query) error {
 	if len(q.Types) == 0 {
 		return nil
 	}
-	condition, args := where(q)
+	condition, args := store.Conditions(q)
 	if err := w.flush(ctx); err != nil {
 		return err
 	}
@@ -180,7 +184,7 @@ const placeEvery = time.Millisecond
 // on writing to one that was deleted, and what it acknowledged would be gone.
 func (w *batchWriter) inPlace() error {
 	now := time.Now() // before they are looked at: then one may be moved
-	if err := w.files.inPlace(); err != nil {
+	if err := w.files.InPlace(); err != nil {
 		return err
 	}
 	w.looked = now
@@ -201,7 +205,7 @@ func (w *batchWriter) took(n, bytes int) error {
 	}
 	// What somebody reads is not moved now; the next commit begins a write-ahead log anew that was.
 	w.pages = 0
-	if err := checkpointWAL(context.Background(), w.conn, pollTimeout, w.files, `PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
+	if err := store.CheckpointWAL(context.Background(), w.conn, pollTimeout, w.files, `PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
 		return &WriteError{Op: "commit", Unknown: true, Err: err}
 	}
 	return nil
@@ -230,26 +234,26 @@ func (w *batchWriter) fill(ctx context.Context, batch []entry) (conflict int, er
 		}
 		for j := range batch[i].events {
 			e := &batch[i].events[j]
-			e.Seq = event.Seq(tree.size + 1)
+			e.Seq = event.Seq(tree.Size + 1)
 			e.LeafHash = e.Leaf()
-			tree.add(e.LeafHash)
+			tree.Add(e.LeafHash)
 			w.nextLast = e.LeafHash
 			if err := w.put(ctx, e); err != nil {
-				if isConstraint(err) {
+				if fault.IsConstraint(err) {
 					return i, err
 				}
 				return -1, err
 			}
 			if e.Seq == 1 {
-				w.origin = origin(e.ID)
+				w.origin = store.OriginOf(e.ID)
 			}
 		}
 	}
 	if err := w.flush(ctx); err != nil {
 		return -1, err
 	}
-	for _, n := range tree.nodes {
-		if err := w.exec(ctx, putNode, int64(n.level), n.n, n.hash[:]); err != nil {
+	for _, n := range tree.Nodes {
+		if err := w.exec(ctx, putNode, int64(n.Level), n.N, n.Hash[:]); err != nil {
 			return -1, err
 		}
 	}
@@ -285,7 +289,7 @@ func (w *batchWriter) catchUp(ctx context.Context) error {
 			return err
 		}
 	}
-	w.next, w.nextLast = w.tree.clone(), w.last
+	w.next, w.nextLast = w.tree.Clone(), w.last
 	return nil
 }
 
@@ -297,23 +301,23 @@ func (w *batchWriter) look(ctx context.Context) error {
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	if w.tree.size == 0 {
+	if w.tree.Size == 0 {
 		// Nothing was seen of it yet. What a log forgot it would let happen once more.
-		if n := anchoredSize(w.path, w.isForged); n > size {
-			return fmt.Errorf("%w: it ends at event %d, and its anchor covers %d", ErrCorrupt, size, n)
+		if n := anchor.SizeExcept(w.path, w.isForged); n > size {
+			return fmt.Errorf("%w: it ends at event %d, and its anchor covers %d", fault.ErrCorrupt, size, n)
 		}
 	}
-	if size == w.tree.size && (size == 0 || string(leaf) == string(w.last[:])) {
+	if size == w.tree.Size && (size == 0 || string(leaf) == string(w.last[:])) {
 		return nil
 	}
-	if err := w.reload(hashes{ctx: ctx, db: w.conn}, size); err != nil {
+	if err := w.reload(store.Hashes{Ctx: ctx, DB: w.conn}, size); err != nil {
 		return err
 	}
 	var first string
 	if err := w.conn.GetContext(ctx, &first, `SELECT event_id FROM events WHERE seq = 1`); err != nil {
 		return err
 	}
-	w.origin = origin(first)
+	w.origin = store.OriginOf(first)
 	return nil
 }
 
@@ -332,27 +336,27 @@ func (w *batchWriter) isForged(c evidence.Checkpoint) bool {
 const putNode = `INSERT OR REPLACE INTO nodes (level, n, hash) VALUES (?, ?, ?)`
 
 // reload reads the tree of size events, in which what this writer saw must still be.
-func (w *batchWriter) reload(h hashes, size int64) error {
+func (w *batchWriter) reload(h store.Hashes, size int64) error {
 	if err := w.holds(h); err != nil {
 		return err
 	}
-	if more := size - w.tree.size; w.tree.size > 0 && more <= near {
-		list, err := h.stored(0, w.tree.size, more)
+	if more := size - w.tree.Size; w.tree.Size > 0 && more <= near {
+		list, err := h.Stored(0, w.tree.Size, more)
 		if err != nil {
 			return err
 		}
 		for _, leaf := range list {
-			w.tree.add(leaf)
+			w.tree.Add(leaf)
 			w.last = leaf
 		}
-		w.tree.nodes = nil // they are stored
+		w.tree.Nodes = nil // they are stored
 		return nil
 	}
-	tree, err := h.frontier(size)
+	tree, err := h.Frontier(size)
 	if err != nil {
 		return err
 	}
-	list, err := h.stored(0, size-1, 1)
+	list, err := h.Stored(0, size-1, 1)
 	if err != nil {
 		return err
 	}
@@ -361,13 +365,13 @@ func (w *batchWriter) reload(h hashes, size int64) error {
 }
 
 // holds returns an error unless the last event that this writer saw committed is still there.
-func (w *batchWriter) holds(h hashes) error {
-	if w.tree.size == 0 {
+func (w *batchWriter) holds(h store.Hashes) error {
+	if w.tree.Size == 0 {
 		return nil
 	}
-	list, err := h.stored(0, w.tree.size-1, 1)
+	list, err := h.Stored(0, w.tree.Size-1, 1)
 	if err == nil && list[0] != w.last {
-		err = fmt.Errorf("%w: event %d is another one than was written", ErrCorrupt, w.tree.size)
+		err = fmt.Errorf("%w: event %d is another one than was written", fault.ErrCorrupt, w.tree.Size)
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 var benchPayload = make([]byte, 200)
@@ -59,7 +60,7 @@ func BenchmarkAppend(b *testing.B) {
 func BenchmarkBareAppend(b *testing.B) { bareInsert(b, 1) }
 
 func bareInsert(b *testing.B, batch int) {
-	db, err := sqlx.Open("sqlite", writerDSN(filepath.Join(b.TempDir(), "bare.db")))
+	db, err := sqlx.Open("sqlite", store.WriterDSN(filepath.Join(b.TempDir(), "bare.db")))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -13,6 +13,10 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/folder"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/view"
 )
 
 // closedLog makes a log with some events, more than two chunks, and returns its path.
@@ -34,9 +38,9 @@ func closedLog(t *testing.T) string {
 	return path
 }
 
-func readerOf(t *testing.T, path string) *Reader {
+func readerOf(t *testing.T, path string) *store.Reader {
 	t.Helper()
-	r, err := OpenReader(t.Context(), path)
+	r, err := store.OpenReader(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +61,7 @@ func TestCheckSettingsSeesTheFile(t *testing.T) {
 	if err := execFile(path, `PRAGMA journal_mode = DELETE`); err != nil {
 		t.Fatal(err)
 	}
-	var setting *SettingError
+	var setting *fault.SettingError
 	if err := readerOf(t, path).CheckSettings(t.Context()); !errors.As(err, &setting) || setting.Name != "journal_mode" || setting.Got != "delete" {
 		t.Errorf("got %v", err)
 	}
@@ -96,32 +100,32 @@ func TestCheckIntegrityFindsDamage(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := readerOf(t, path).CheckIntegrity(t.Context()); !errors.Is(err, ErrCorrupt) {
+	if err := readerOf(t, path).CheckIntegrity(t.Context()); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestCheckView(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := CheckView(t.Context(), filepath.Join(dir, "none.db")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := view.Check(t.Context(), filepath.Join(dir, "none.db")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 	junk := filepath.Join(dir, "junk.db")
 	if err := os.WriteFile(junk, []byte(strings.Repeat("junk", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := CheckView(t.Context(), junk); !errors.Is(err, ErrCorrupt) {
+	if _, err := view.Check(t.Context(), junk); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("junk: %v", err)
 	}
 	other := filepath.Join(dir, "other.db")
 	if err := execFile(other, `CREATE TABLE x (y)`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := CheckView(t.Context(), other); !errors.Is(err, ErrCorrupt) {
+	if _, err := view.Check(t.Context(), other); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("another program's: %v", err)
 	}
 	path := filepath.Join(dir, "view.db")
-	v, err := OpenView(t.Context(), readerOf(t, closedLog(t)), path, Projection{
+	v, err := view.Open(t.Context(), readerOf(t, closedLog(t)), path, view.Projection{
 		Name: "nothing", Version: 1, Schema: `CREATE TABLE x (y)`, Types: []event.Type{event.Truncated},
 		Apply: func(context.Context, *sqlx.Tx, event.Event) error { return nil },
 	})
@@ -131,7 +135,7 @@ func TestCheckView(t *testing.T) {
 	if err := v.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if at, err := CheckView(t.Context(), path); at != 600 || err != nil {
+	if at, err := view.Check(t.Context(), path); at != 600 || err != nil {
 		t.Errorf("a view: %d, %v", at, err)
 	}
 }
@@ -148,13 +152,13 @@ func TestTryWriteLeavesNothing(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := TryWrite(t.Context(), file); !errors.Is(err, ErrReadOnly) {
+	if err := TryWrite(t.Context(), file); !errors.Is(err, fault.ErrReadOnly) {
 		t.Errorf("in a file: %v", err)
 	}
 }
 
 func TestFreeSpace(t *testing.T) {
-	if free, err := FreeSpace(t.TempDir()); err != nil && !errors.Is(err, errors.ErrUnsupported) || err == nil && free == 0 {
+	if free, err := folder.FreeSpace(t.TempDir()); err != nil && !errors.Is(err, errors.ErrUnsupported) || err == nil && free == 0 {
 		t.Errorf("got %d, %v", free, err)
 	}
 }

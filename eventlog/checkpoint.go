@@ -8,11 +8,10 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 )
-
-// origin names the log whose first event has the id: unique, and the same in every copy.
-func origin(firstID string) string { return "perlica/" + firstID }
 
 // Checkpoint signs the tree over all that was recorded before, stores the signed note with the
 // log, appends it to the anchor, and returns it. The end of a run does the same unasked.
@@ -62,51 +61,27 @@ func (l *Log) StoreCheckpoint(ctx context.Context, msg string) error {
 	if err != nil {
 		return fmt.Errorf("eventlog: %w", err)
 	}
-	if err := l.isOwn(ctx, c); err != nil {
+	if err := l.IsOwn(ctx, c); err != nil {
 		return fmt.Errorf("eventlog: %w", err)
 	}
 	return l.await(entry{store: &c}).err // what it stands for cannot change meanwhile
-}
-
-// isOwn returns an error wrapping evidence.ErrCheckpoint unless c is a checkpoint of this log as
-// it is.
-func (r *Reader) isOwn(ctx context.Context, c evidence.Checkpoint) error {
-	name, err := r.Origin(ctx)
-	if err != nil {
-		return err
-	}
-	h := r.hashes(ctx)
-	size, err := h.size()
-	switch {
-	case err != nil:
-		return err
-	case c.Origin != name:
-		return fmt.Errorf("%w of this log: it is of %q, this is %q", evidence.ErrCheckpoint, c.Origin, name)
-	case c.Size > size:
-		return fmt.Errorf("%w of this log: it is of %d events, and there are %d", evidence.ErrCheckpoint, c.Size, size)
-	}
-	f, err := h.frontier(c.Size)
-	if err == nil && f.root() != c.Root {
-		err = fmt.Errorf("%w of this log: its first %d events have another root", evidence.ErrCheckpoint, c.Size)
-	}
-	return err
 }
 
 const putNote = `INSERT INTO checkpoints (size, note) VALUES (?, ?)`
 
 // checkpoint signs the tree as this transaction leaves it and stores the note.
 func (w *batchWriter) checkpoint(ctx context.Context) error {
-	w.noted = evidence.Checkpoint{Origin: w.origin, Size: w.next.size, Root: w.next.root()}
-	if w.next.size == 0 {
+	w.noted = evidence.Checkpoint{Origin: w.origin, Size: w.next.Size, Root: w.next.Root()}
+	if w.next.Size == 0 {
 		return nil
 	}
 	var signer note.Signer
 	if signer, w.unsigned = w.signature(); w.unsigned != nil {
 		return nil
 	}
-	if w.next.size == w.tree.size { // nothing is new, so there may be one
+	if w.next.Size == w.tree.Size { // nothing is new, so there may be one
 		var old string
-		err := w.conn.QueryRowContext(ctx, `SELECT note FROM checkpoints WHERE size = ? ORDER BY id DESC LIMIT 1`, w.next.size).Scan(&old)
+		err := w.conn.QueryRowContext(ctx, `SELECT note FROM checkpoints WHERE size = ? ORDER BY id DESC LIMIT 1`, w.next.Size).Scan(&old)
 		if err == nil && w.signs(old, signer) {
 			w.noted.Note = old
 			return nil
@@ -163,7 +138,7 @@ func (w *batchWriter) anchor() error {
 	if err := w.failpoint("anchor"); err != nil {
 		return err
 	}
-	if err := anchor(w.path, w.noted, w.locked); err != nil {
+	if err := anchor.Append(w.path, w.noted, w.locked); err != nil {
 		return err
 	}
 	return errors.Join(w.unsigned, w.failpoint("anchored"))
@@ -173,68 +148,9 @@ func (w *batchWriter) anchor() error {
 func (w *batchWriter) locked(f func() error) error {
 	ctx := context.Background()
 	if err := w.patiently(ctx, func() error { return w.exec(ctx, `BEGIN IMMEDIATE`) }); err != nil {
-		return explain(err)
+		return fault.Explain(err)
 	}
 	err := f()
 	_ = w.exec(ctx, `ROLLBACK`) // nothing was written; a lock that stays is the next begin's error
 	return err
-}
-
-// Checkpoints returns the checkpoints that are stored with the log, oldest first.
-func (r *Reader) Checkpoints(ctx context.Context) ([]evidence.Checkpoint, error) {
-	if r.version < 2 {
-		return nil, nil
-	}
-	var notes []string
-	if err := r.db.SelectContext(ctx, &notes, `SELECT note FROM checkpoints ORDER BY id`); err != nil {
-		return nil, explain(err)
-	}
-	list := make([]evidence.Checkpoint, len(notes))
-	for i, n := range notes {
-		var err error
-		if list[i], err = evidence.ParseCheckpoint(n); err != nil {
-			return nil, fmt.Errorf("%w: checkpoint %d of the file: %w", ErrCorrupt, i+1, err)
-		}
-	}
-	return list, nil
-}
-
-// LastCheckpoint returns the newest checkpoint stored with the log that covers at least
-// size events; ok is false if there is none.
-func (r *Reader) LastCheckpoint(ctx context.Context, size int64) (c evidence.Checkpoint, ok bool, err error) {
-	if r.version < 2 {
-		return c, false, nil
-	}
-	var msg string
-	err = r.db.GetContext(ctx, &msg, `
-		SELECT note
-		FROM checkpoints
-		WHERE size >= ?
-		ORDER BY size DESC, id DESC
-		LIMIT 1`, size)
-	if errors.Is(err, sql.ErrNoRows) {
-		return c, false, nil
-	}
-	if err != nil {
-		return c, false, explain(err)
-	}
-	c, err = evidence.ParseCheckpoint(msg)
-	return c, err == nil, err
-}
-
-// Origin returns the name of the log in its checkpoints, and "" while it is empty.
-func (r *Reader) Origin(ctx context.Context) (string, error) {
-	var id string
-	err := r.db.GetContext(ctx, &id, `SELECT event_id FROM events WHERE seq = 1`)
-	if errors.Is(err, sql.ErrNoRows) {
-		c, ok, err := r.LastCheckpoint(ctx, 0) // a part of a log may lack its beginning
-		if err != nil || !ok {
-			return "", err
-		}
-		return c.Origin, nil
-	}
-	if err != nil {
-		return "", explain(err)
-	}
-	return origin(id), nil
 }

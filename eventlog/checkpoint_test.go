@@ -12,8 +12,10 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // openSigned opens a log that signs with keys in a folder of their own.
@@ -27,7 +29,7 @@ func openSigned(t *testing.T) (l *Log, keyDir string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := l.Close(); err != nil && !errors.Is(err, ErrClosed) {
+		if err := l.Close(); err != nil && !errors.Is(err, fault.ErrClosed) {
 			t.Error(err)
 		}
 		audit(t, path)
@@ -87,7 +89,7 @@ func TestTheEndOfARunIsCheckpointed(t *testing.T) {
 	if by, err := c.Signed(k.Verifiers(name)...); err != nil || len(by) != 1 || by[0] != name {
 		t.Errorf("signed by %v, %v", by, err)
 	}
-	anchors, err := ReadAnchors(l.Path())
+	anchors, err := anchor.Read(l.Path())
 	if err != nil || len(anchors) != 1 || anchors[0].Checkpoint != c {
 		t.Errorf("anchored: %+v, %v", anchors, err)
 	}
@@ -104,7 +106,7 @@ func TestAnchoredWaits(t *testing.T) {
 		if err := l.Anchored(); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := ReadAnchors(l.Path()); err != nil || len(got) != n+1 {
+		if got, err := anchor.Read(l.Path()); err != nil || len(got) != n+1 {
 			t.Fatalf("%d lines after %d runs, %v", len(got), n+1, err)
 		}
 	}
@@ -212,7 +214,7 @@ func TestWithoutAUsableKey(t *testing.T) {
 		if err := l.Anchored(); !errors.Is(err, evidence.ErrKey) {
 			t.Errorf("%s: %v", name, err)
 		}
-		got, err := ReadAnchors(path)
+		got, err := anchor.Read(path)
 		if err != nil || len(got) != 1 || got[0].Size != int64(end) || got[0].Note != "" {
 			t.Errorf("%s: anchored: %+v, %v", name, got, err)
 		}
@@ -233,7 +235,7 @@ func TestWithoutAUsableKey(t *testing.T) {
 // TestAnchorThatCannotBeWritten: the events are acknowledged, the log lives, and who asks is told.
 func TestAnchorThatCannotBeWritten(t *testing.T) {
 	l, _ := openSigned(t)
-	if err := os.Mkdir(AnchorPath(l.Path()), 0o700); err != nil {
+	if err := os.Mkdir(anchor.Path(l.Path()), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	mustAppend(t, l, fact(event.CallEnforced, event.Refs{}))
@@ -243,7 +245,7 @@ func TestAnchorThatCannotBeWritten(t *testing.T) {
 	if c, err := l.Checkpoint(t.Context()); err == nil || c.Note == "" {
 		t.Errorf("on demand: %+v, %v", c, err)
 	}
-	if err := os.Remove(AnchorPath(l.Path())); err != nil {
+	if err := os.Remove(anchor.Path(l.Path())); err != nil {
 		t.Fatal(err)
 	}
 	mustAppend(t, l, fact(event.CallEnforced, event.Refs{}))
@@ -282,7 +284,7 @@ func TestTwoProcessesCheckpoint(t *testing.T) {
 		t.Fatal(len(list), err)
 	}
 	for _, c := range list {
-		if err := l.isOwn(t.Context(), c); err != nil {
+		if err := l.IsOwn(t.Context(), c); err != nil {
 			t.Error(err)
 		}
 		if _, err := c.Signed(k.Verifiers(c.Origin)...); err != nil {

@@ -16,8 +16,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // TestMain lets the test binary be the process that is killed or starved.
@@ -122,7 +124,7 @@ func childFull(path string) {
 		if err != nil {
 			var w *WriteError
 			_, again := l.Append(context.Background(), fact(event.Truncated, event.Refs{}))
-			fmt.Println(last, errors.As(err, &w), errors.Is(err, ErrIO), again != nil && again.Error() == err.Error())
+			fmt.Println(last, errors.As(err, &w), errors.Is(err, fault.ErrIO), again != nil && again.Error() == err.Error())
 			return
 		}
 		last = seq
@@ -141,7 +143,7 @@ func childAnchor(path string) {
 		panic(err)
 	}
 	_, err = l.Append(context.Background(), fact(event.CallEnforced, event.Refs{}))
-	full := errors.Is(l.Anchored(), ErrFull)
+	full := errors.Is(l.Anchored(), fault.ErrFull)
 	_, again := l.Append(context.Background(), fact(event.CallEnforced, event.Refs{}))
 	fmt.Println(err == nil, full, again == nil, l.Close() == nil)
 }
@@ -149,16 +151,16 @@ func childAnchor(path string) {
 // TestAnchorOnAFullDisk: the run's end is acknowledged and the log lives on.
 func TestAnchorOnAFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eventlog.db")
-	line := anchorLine(evidence.Checkpoint{Origin: "perlica/x"}) // of no event: the log is fresh
+	line := anchor.Format(evidence.Checkpoint{Origin: "perlica/x"}) // of no event: the log is fresh
 	old := strings.Repeat(line, 400<<10/len(line))
-	if err := os.WriteFile(AnchorPath(path), []byte(old), 0o600); err != nil {
+	if err := os.WriteFile(anchor.Path(path), []byte(old), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, err := child(t, "anchor", path).Output()
 	if string(out) != "true true true true\n" || err != nil {
 		t.Errorf("%s, %v", out, err)
 	}
-	got, err := ReadAnchors(path)
+	got, err := anchor.Read(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +169,7 @@ func TestAnchorOnAFullDisk(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}
-	if err := os.Remove(AnchorPath(path)); err != nil { // its lines are of no log at all
+	if err := os.Remove(anchor.Path(path)); err != nil { // its lines are of no log at all
 		t.Fatal(err)
 	}
 	audit(t, path)

@@ -22,6 +22,8 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // crowdSize is how many processes write to one log at a time.
@@ -40,7 +42,7 @@ func childCrowd(path string) {
 	c := &crowder{path: path, name: os.Getenv("EVENTLOG_TEST_NAME")}
 	c.open()
 	var before int // what others have done; each of them may have one under way
-	c.must(c.log.db.Get(&before, `SELECT count(*) FROM events WHERE type = 'llm.requested'`))
+	c.must(c.log.DB.Get(&before, `SELECT count(*) FROM events WHERE type = 'llm.requested'`))
 	for n := max(before-crowdSize, 0); ; n++ {
 		select {
 		case <-stop:
@@ -125,8 +127,8 @@ func (c *crowder) input(n int) {
 		c.must(c.log.Close())
 		c.open()
 	case 3:
-		_, err := c.log.Prune(context.Background(), Pruning{Until: 1 << 40, Run: refs.Run, By: c.name})
-		if errors.Is(err, ErrBusy) {
+		_, err := c.log.Prune(context.Background(), event.Pruning{Until: 1 << 40, Run: refs.Run, By: c.name})
+		if errors.Is(err, fault.ErrBusy) {
 			fmt.Println("busy")
 			return
 		}
@@ -297,7 +299,7 @@ func (c *crowd) check() {
 		t.Fatal(err)
 	}
 	rules := &crowdRules{acked: c.acked, seen: map[string]event.Seq{}}
-	rep, err := r.Verify(t.Context(), VerifyOptions{Keys: []note.Verifier(keys.Verifiers(name)), Audit: &spy{event: rules.event}})
+	rep, err := verify.Log(t.Context(), r, verify.Options{Keys: []note.Verifier(keys.Verifiers(name)), Audit: &spy{event: rules.event}})
 	if err != nil || !rep.OK() || rep.Unchecked > 0 {
 		t.Errorf("%+v, %v", rep, err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"modernc.org/sqlite"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 )
@@ -259,12 +260,12 @@ func soundRun(i int) []event.Event {
 func (d damage) inflict(t *testing.T, path string) string {
 	t.Helper()
 	copied := filepath.Join(t.TempDir(), "eventlog.db")
-	for _, name := range []func(string) string{func(s string) string { return s }, AnchorPath} {
+	for _, name := range []func(string) string{func(s string) string { return s }, anchor.Path} {
 		b, err := os.ReadFile(name(path))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.anchor != nil && name(path) == AnchorPath(path) {
+		if d.anchor != nil && name(path) == anchor.Path(path) {
 			b = []byte(d.anchor(string(b)))
 		}
 		if err := os.WriteFile(name(copied), b, 0o600); err != nil {

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // TestNothingIsWithheldFromALog: whoever can write the file could hide a payload, or events, by
@@ -27,17 +29,17 @@ func TestNothingIsWithheldFromALog(t *testing.T) {
 		if err := execFile(v.path, loosen+tc.sql); err != nil {
 			t.Fatal(err)
 		}
-		rep := verifyFile(t, v.path, VerifyOptions{Keys: v.verifiers})
+		rep := verifyFile(t, v.path, verify.Options{Keys: v.verifiers})
 		if !rep.OK() || rep.Withheld != tc.withheld {
 			t.Errorf("%s: an import: %+v", tc.sql, rep)
 		}
-		rep = verifyFile(t, v.path, VerifyOptions{Keys: v.verifiers, NoImport: true})
-		if len(rep.Findings) != 1 || rep.FirstBad != tc.bad || rep.Findings[0].Kind != DamageDeleted || rep.Withheld > 0 {
+		rep = verifyFile(t, v.path, verify.Options{Keys: v.verifiers, NoImport: true})
+		if len(rep.Findings) != 1 || rep.FirstBad != tc.bad || rep.Findings[0].Kind != verify.Deleted || rep.Withheld > 0 {
 			t.Errorf("%s: the log itself: %+v", tc.sql, rep)
 		}
 	}
 	v := newVictim(t, 50)
-	if rep := verifyFile(t, v.path, VerifyOptions{Keys: v.verifiers, NoImport: true}); !rep.OK() || len(rep.Warnings) > 0 {
+	if rep := verifyFile(t, v.path, verify.Options{Keys: v.verifiers, NoImport: true}); !rep.OK() || len(rep.Warnings) > 0 {
 		t.Errorf("a log as it was: %+v", rep)
 	}
 }
@@ -55,13 +57,13 @@ func TestOpenRunsFollowFromTheEvents(t *testing.T) {
 		if err := execFile(path, sql); err != nil {
 			t.Fatal(err)
 		}
-		rep := verifyFile(t, path, VerifyOptions{})
+		rep := verifyFile(t, path, verify.Options{})
 		switch {
 		case sql == ``:
 			if !rep.OK() {
 				t.Errorf("as it was: %+v", rep)
 			}
-		case len(rep.Findings) != 1 || rep.Findings[0].Kind != DamageTree || (bad == 0) != (rep.FirstBad == 0):
+		case len(rep.Findings) != 1 || rep.Findings[0].Kind != verify.Tree || (bad == 0) != (rep.FirstBad == 0):
 			t.Errorf("%s: %+v", sql, rep)
 		}
 	}
@@ -70,8 +72,8 @@ func TestOpenRunsFollowFromTheEvents(t *testing.T) {
 	if err := execFile(path, loosen+`DELETE FROM events WHERE type = 'llm.requested'`); err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range verifyFile(t, path, VerifyOptions{}).Findings {
-		if f.Kind != DamageDeleted {
+	for _, f := range verifyFile(t, path, verify.Options{}).Findings {
+		if f.Kind != verify.Deleted {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -80,14 +82,14 @@ func TestOpenRunsFollowFromTheEvents(t *testing.T) {
 // unsign takes the signature from one line of an anchor.
 func unsign(t *testing.T, path string, n int) {
 	t.Helper()
-	b, err := os.ReadFile(AnchorPath(path))
+	b, err := os.ReadFile(anchor.Path(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := bytes.SplitAfter(b, []byte("\n"))
 	at := bytes.LastIndexByte(lines[n-1], ' ')
 	lines[n-1] = append(slices.Clone(lines[n-1][:at]), " -\n"...)
-	if err := os.WriteFile(AnchorPath(path), bytes.Join(lines, nil), 0o600); err != nil {
+	if err := os.WriteFile(anchor.Path(path), bytes.Join(lines, nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -113,7 +115,7 @@ func TestASignatureThatIsMissing(t *testing.T) {
 		if err := execFile(path, tc.sql); err != nil {
 			t.Fatal(err)
 		}
-		rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers})
+		rep := verifyFile(t, path, verify.Options{Keys: v.verifiers})
 		rows := 0 // what is said of the rows that tc.sql took
 		warned := slices.DeleteFunc(slices.Clone(rep.Warnings), func(w string) bool {
 			ofRows := strings.Contains(w, "checkpoints of the file are missing")
@@ -128,7 +130,7 @@ func TestASignatureThatIsMissing(t *testing.T) {
 		if !rep.OK() || (tc.want == "") != (len(warned) == 0) || len(warned) > 1 || len(warned) == 1 && !strings.Contains(warned[0], tc.want) {
 			t.Errorf("line %d, %s: %q, %+v", tc.line, tc.sql, warned, rep.Findings)
 		}
-		for _, w := range verifyFile(t, path, VerifyOptions{}).Warnings { // whose key it is nobody knows
+		for _, w := range verifyFile(t, path, verify.Options{}).Warnings { // whose key it is nobody knows
 			if strings.Contains(w, "not signed") {
 				t.Errorf("line %d, without a key: %s", tc.line, w)
 			}
@@ -155,7 +157,7 @@ func TestASignatureThatIsMissing(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers}); !rep.OK() || len(rep.Warnings) > 0 {
+	if rep := verifyFile(t, path, verify.Options{Keys: v.verifiers}); !rep.OK() || len(rep.Warnings) > 0 {
 		t.Errorf("signed later: %+v", rep)
 	}
 }
@@ -168,13 +170,13 @@ func TestEvidenceThatIsGone(t *testing.T) {
 	if err := l.Anchored(); err != nil && !errors.Is(err, evidence.ErrKey) {
 		t.Fatal(err)
 	}
-	if rep, err := l.Verify(t.Context(), VerifyOptions{NoImport: true}); err != nil || !rep.OK() || len(rep.Warnings) > 0 {
+	if rep, err := verify.Log(t.Context(), &l.Reader, verify.Options{NoImport: true}); err != nil || !rep.OK() || len(rep.Warnings) > 0 {
 		t.Errorf("as it was: %+v, %v", rep, err)
 	}
-	if err := os.Remove(AnchorPath(l.Path())); err != nil {
+	if err := os.Remove(anchor.Path(l.Path())); err != nil {
 		t.Fatal(err)
 	}
-	rep, err := l.Verify(t.Context(), VerifyOptions{NoImport: true})
+	rep, err := verify.Log(t.Context(), &l.Reader, verify.Options{NoImport: true})
 	if err != nil || len(rep.Warnings) != 1 || !strings.Contains(rep.Warnings[0], "neither a checkpoint nor an anchor") {
 		t.Errorf("without its anchor: %+v, %v", rep, err)
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/export"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // TestExportImportExport: what comes back is the same to the byte, whatever was selected.
@@ -22,9 +24,9 @@ func TestExportImportExport(t *testing.T) {
 	for seed := range uint64(logs) {
 		rnd := rand.New(rand.NewPCG(seed, 7))
 		path, runs := randomLog(t, rnd, 1+rnd.IntN(1200))
-		opts := []ExportOptions{{}, {Mask: masksSecrets}}
+		opts := []export.Options{{}, {Mask: masksSecrets}}
 		for range 3 {
-			opts = append(opts, ExportOptions{Selection: randomSelection(rnd, runs), Mask: masksSecrets})
+			opts = append(opts, export.Options{Selection: randomSelection(rnd, runs), Mask: masksSecrets})
 		}
 		for _, opt := range opts {
 			text, done := exportOf(t, path, opt)
@@ -41,7 +43,7 @@ func TestExportImportExport(t *testing.T) {
 				t.Fatalf("seed %d, %+v: exported again it is\n%.2000s\nwas\n%.2000s", seed, opt.Selection, again, text)
 			}
 			l, err := Open(t.Context(), copied, Options{})
-			if errors.Is(err, ErrPart) != (done.Absent > 0) {
+			if errors.Is(err, fault.ErrPart) != (done.Absent > 0) {
 				t.Errorf("seed %d: opening a file of %+v: %v", seed, done, err)
 			}
 			if err == nil {
@@ -89,9 +91,9 @@ func TestExportOfAnExport(t *testing.T) {
 	if err != nil || !ok {
 		t.Fatal(err)
 	}
-	text, done := exportOf(t, path, ExportOptions{Selection: Selection{Session: e.Session}})
+	text, done := exportOf(t, path, export.Options{Selection: export.Selection{Session: e.Session}})
 	copied, _ := importOf(t, text)
-	part, small := exportOf(t, copied, ExportOptions{Selection: Selection{Run: run}})
+	part, small := exportOf(t, copied, export.Options{Selection: export.Selection{Run: run}})
 	if small.Events == 0 || small.Events >= done.Events {
 		t.Fatalf("%+v of %+v", small, done)
 	}
@@ -116,7 +118,7 @@ func TestExportKeepsPayloads(t *testing.T) {
 	if err := l.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	text, _ := exportOf(t, l.Path(), ExportOptions{})
+	text, _ := exportOf(t, l.Path(), export.Options{})
 	copied, _ := importOf(t, text)
 	want, got := collect(t, &l.Reader, event.Query{}), collect(t, readerOf(t, copied), event.Query{})
 	for i := range want {
@@ -136,7 +138,7 @@ func TestExportRefusesDamage(t *testing.T) {
 	const loose = `DROP TRIGGER events_lose_nothing_but_payloads; DROP TRIGGER events_are_not_deleted; `
 	for name, c := range map[string]struct {
 		change string
-		opt    ExportOptions
+		opt    export.Options
 	}{
 		"payload":                {change: loose + `UPDATE events SET payload = CAST('{"k":"w"}' AS BLOB) WHERE seq = 5`},
 		"header":                 {change: loose + `UPDATE events SET actor = 'nobody' WHERE seq = 5`},
@@ -147,10 +149,10 @@ func TestExportRefusesDamage(t *testing.T) {
 		"payload gone":           {change: `UPDATE events SET payload = NULL WHERE seq = 5`},
 		"node":                   {change: `UPDATE nodes SET hash = zeroblob(32) WHERE n = 1`},
 		"node, unsigned":         {change: `DROP TRIGGER checkpoints_are_not_deleted; DELETE FROM checkpoints; UPDATE nodes SET hash = zeroblob(32) WHERE n = 1`},
-		"node, of a part":        {change: `UPDATE nodes SET hash = zeroblob(32) WHERE n = 1`, opt: ExportOptions{Selection: Selection{Run: "r"}}},
-		"node gone, of a part":   {change: `DELETE FROM nodes WHERE n = 1`, opt: ExportOptions{Selection: Selection{Run: "r"}}},
+		"node, of a part":        {change: `UPDATE nodes SET hash = zeroblob(32) WHERE n = 1`, opt: export.Options{Selection: export.Selection{Run: "r"}}},
+		"node gone, of a part":   {change: `DELETE FROM nodes WHERE n = 1`, opt: export.Options{Selection: export.Selection{Run: "r"}}},
 		"checkpoint":             {change: `DROP TRIGGER checkpoints_are_not_updated; UPDATE checkpoints SET note = replace(note, substr(note, 50, 4), 'AAAA')`},
-		"checkpoint of a part":   {change: `DROP TRIGGER checkpoints_are_not_updated; UPDATE checkpoints SET note = 'x'`, opt: ExportOptions{Selection: Selection{Run: "r"}}},
+		"checkpoint of a part":   {change: `DROP TRIGGER checkpoints_are_not_updated; UPDATE checkpoints SET note = 'x'`, opt: export.Options{Selection: export.Selection{Run: "r"}}},
 		"pruned by no such rule": {change: `UPDATE events SET payload = NULL WHERE type = 'session.created'`},
 		"no text":                {change: loose + `UPDATE events SET actor = CAST(x'ff' AS TEXT) WHERE seq = 5`},
 	} {
@@ -168,7 +170,7 @@ func TestExportRefusesDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{}), event.NewFact(event.LogPruned, "u", event.Refs{}, Pruning{Until: 4})); err != nil {
+		if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{}), event.NewFact(event.LogPruned, "u", event.Refs{}, event.Pruning{Until: 4})); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := l.Checkpoint(t.Context()); err != nil {
@@ -184,11 +186,11 @@ func TestExportRefusesDamage(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		var out strings.Builder
-		_, err = readerOf(t, path).Export(t.Context(), &out, c.opt)
+		_, err = export.Write(t.Context(), readerOf(t, path), &out, c.opt)
 		if err == nil || strings.Contains(out.String(), `{"end":`) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if name != "no text" && !errors.Is(err, ErrCorrupt) {
+		if name != "no text" && !errors.Is(err, fault.ErrCorrupt) {
 			t.Errorf("%s: %v is not ErrCorrupt", name, err)
 		}
 	}
@@ -215,11 +217,11 @@ func TestExportAsOfTheCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		Selection
+		export.Selection
 		size   int64
 		signed bool
-	}{{Selection{}, 4, false}, {Selection{Run: "r"}, 3, true}, {Selection{Run: "none"}, 3, true}} {
-		text, got := exportOf(t, path, ExportOptions{Selection: c.Selection})
+	}{{export.Selection{}, 4, false}, {export.Selection{Run: "r"}, 3, true}, {export.Selection{Run: "none"}, 3, true}} {
+		text, got := exportOf(t, path, export.Options{Selection: c.Selection})
 		if got.Size != c.size || got.Signed != c.signed {
 			t.Errorf("%+v: %+v", c.Selection, got)
 		}

@@ -16,6 +16,9 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/export"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // oddPayloads are what JSON would give back otherwise, if it could.
@@ -73,7 +76,7 @@ func randomLog(t testing.TB, rnd *rand.Rand, n int) (path string, runs []event.R
 	}
 	if rnd.IntN(2) == 0 {
 		until := event.Seq(rnd.IntN(n))
-		record(event.NewFact(event.LogPruned, "user", event.Refs{}, Pruning{Until: until, Class: event.Frame}))
+		record(event.NewFact(event.LogPruned, "user", event.Refs{}, event.Pruning{Until: until, Class: event.Frame}))
 		if rnd.IntN(2) == 0 {
 			if _, err := l.Checkpoint(t.Context()); err != nil {
 				t.Fatal(err)
@@ -94,7 +97,7 @@ func randomLog(t testing.TB, rnd *rand.Rand, n int) (path string, runs []event.R
 }
 
 // randomSelection selects something of a log, or all of it.
-func randomSelection(rnd *rand.Rand, runs []event.RunID) (s Selection) {
+func randomSelection(rnd *rand.Rand, runs []event.RunID) (s export.Selection) {
 	start := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	switch rnd.IntN(5) {
 	case 0:
@@ -112,9 +115,9 @@ func randomSelection(rnd *rand.Rand, runs []event.RunID) (s Selection) {
 	return s
 }
 
-func exportOf(t testing.TB, path string, opt ExportOptions) (string, Exported) {
+func exportOf(t testing.TB, path string, opt export.Options) (string, export.Summary) {
 	t.Helper()
-	r, err := OpenReader(context.Background(), path)
+	r, err := store.OpenReader(context.Background(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,17 +127,17 @@ func exportOf(t testing.TB, path string, opt ExportOptions) (string, Exported) {
 		}
 	}()
 	var out strings.Builder
-	done, err := r.Export(context.Background(), &out, opt)
+	done, err := export.Write(context.Background(), r, &out, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out.String(), done
 }
 
-func importOf(t testing.TB, text string) (string, Exported) {
+func importOf(t testing.TB, text string) (string, export.Summary) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "imported.db")
-	done, err := Import(context.Background(), strings.NewReader(text), path, nil)
+	done, err := export.Import(context.Background(), strings.NewReader(text), path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,14 +147,14 @@ func importOf(t testing.TB, text string) (string, Exported) {
 // contents is all that a file holds, row for row.
 func contents(t testing.TB, path string) string {
 	t.Helper()
-	r, err := OpenReader(context.Background(), path)
+	r, err := store.OpenReader(context.Background(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = r.Close() }() // read from only
 	var b strings.Builder
 	for _, table := range []string{"events", "nodes", "open_runs", "checkpoints", "withheld", "absent"} {
-		rows, err := r.db.Queryx(`SELECT * FROM ` + table + ` ORDER BY 1, 2`)
+		rows, err := r.DB.Queryx(`SELECT * FROM ` + table + ` ORDER BY 1, 2`)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +176,7 @@ func contents(t testing.TB, path string) string {
 // own way to read a part.
 func recompute(t testing.TB, path string, want tlog.Hash) {
 	t.Helper()
-	r, err := OpenReader(context.Background(), path)
+	r, err := store.OpenReader(context.Background(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,13 +186,13 @@ func recompute(t testing.TB, path string, want tlog.Hash) {
 		Level int
 		Hash  []byte
 	}
-	if err := r.db.Select(&absent, `SELECT seq, level, hash FROM absent ORDER BY seq`); err != nil {
+	if err := r.DB.Select(&absent, `SELECT seq, level, hash FROM absent ORDER BY seq`); err != nil {
 		t.Fatal(err)
 	}
-	var f frontier
+	var f tree.Range
 	gap := func() {
-		for len(absent) > 0 && absent[0].Seq == f.size+1 {
-			f.addNode(absent[0].Level, tlog.Hash(absent[0].Hash))
+		for len(absent) > 0 && absent[0].Seq == f.Size+1 {
+			f.AddSubtree(absent[0].Level, tlog.Hash(absent[0].Hash))
 			absent = absent[1:]
 		}
 	}
@@ -198,32 +201,32 @@ func recompute(t testing.TB, path string, want tlog.Hash) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if int64(e.Seq) != f.size+1 || e.Leaf() != e.LeafHash || e.Payload != nil && !e.PayloadMatches() || (e.Payload == nil) != (e.Withheld != "") {
-			t.Fatalf("event %d after %d is not right", e.Seq, f.size)
+		if int64(e.Seq) != f.Size+1 || e.Leaf() != e.LeafHash || e.Payload != nil && !e.PayloadMatches() || (e.Payload == nil) != (e.Withheld != "") {
+			t.Fatalf("event %d after %d is not right", e.Seq, f.Size)
 		}
-		f.add(e.LeafHash)
+		f.Add(e.LeafHash)
 		gap()
 	}
-	if f.root() != want || len(absent) > 0 {
-		t.Errorf("the root of %s is %v, want %v; %d absences are left", path, f.root(), want, len(absent))
+	if f.Root() != want || len(absent) > 0 {
+		t.Errorf("the root of %s is %v, want %v; %d absences are left", path, f.Root(), want, len(absent))
 	}
 	var nodes []struct {
 		Level int
 		N     int64
 		Hash  []byte
 	}
-	if err := r.db.Select(&nodes, `SELECT level, n, hash FROM nodes`); err != nil {
+	if err := r.DB.Select(&nodes, `SELECT level, n, hash FROM nodes`); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range nodes {
-		if !slices.Contains(f.nodes, node{n.Level, n.N, tlog.Hash(n.Hash)}) {
+		if !slices.Contains(f.Nodes, tree.Node{Level: n.Level, N: n.N, Hash: tlog.Hash(n.Hash)}) {
 			t.Errorf("the node %d at level %d is not the tree's", n.N, n.Level)
 		}
 	}
-	if len(nodes) != len(f.nodes) {
-		t.Errorf("%d nodes are stored, want %d", len(nodes), len(f.nodes))
+	if len(nodes) != len(f.Nodes) {
+		t.Errorf("%d nodes are stored, want %d", len(nodes), len(f.Nodes))
 	}
-	if size, root, err := r.Head(context.Background()); err != nil || size != f.size || root != want {
-		t.Errorf("Head = %d %v, %v, want %d %v", size, root, err, f.size, want)
+	if size, root, err := r.Head(context.Background()); err != nil || size != f.Size || root != want {
+		t.Errorf("Head = %d %v, %v, want %d %v", size, root, err, f.Size, want)
 	}
 }

@@ -12,8 +12,11 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 var updateFixture = flag.Bool("update-fixture", false, "make testdata/v2.db anew")
@@ -84,14 +87,14 @@ func fixture(t *testing.T, name string) (path string) {
 	return filepath.Join(dir, name+".db")
 }
 
-func verifyFile(t *testing.T, path string, opt VerifyOptions) Report {
+func verifyFile(t *testing.T, path string, opt verify.Options) verify.Report {
 	t.Helper()
-	r, err := OpenReader(t.Context(), path)
+	r, err := store.OpenReader(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	rep, err := r.Verify(t.Context(), opt)
+	rep, err := verify.Log(t.Context(), r, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +111,7 @@ func TestFixtureV1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rep := verifyFile(t, path, VerifyOptions{})
+	rep := verifyFile(t, path, verify.Options{})
 	if !rep.OK() || rep.Events != fixtureEvents || rep.Root.String() != rootV1 || len(rep.Warnings) > 0 {
 		t.Errorf("as it is: %+v", rep)
 	}
@@ -128,7 +131,7 @@ func TestFixtureV1(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if rep := verifyFile(t, path, VerifyOptions{}); !rep.OK() || rep.Events != fixtureEvents+2 || rep.Anchors != 1 {
+	if rep := verifyFile(t, path, verify.Options{}); !rep.OK() || rep.Events != fixtureEvents+2 || rep.Anchors != 1 {
 		t.Errorf("and appended to: %+v", rep)
 	}
 }
@@ -139,19 +142,19 @@ func TestFixtureV1Damaged(t *testing.T) {
 	for _, tc := range []struct {
 		damage string
 		bad    event.Seq
-		kind   Damage
+		kind   verify.Damage
 	}{
-		{`UPDATE events SET payload = x'00' WHERE seq = 5`, 5, DamageEdited},
-		{`DELETE FROM events WHERE seq = 300`, 300, DamageDeleted},
-		{`DELETE FROM events WHERE seq > 300`, 301, DamageTruncated},
-		{`UPDATE tree SET frontier = zeroblob(length(frontier))`, 1, DamageTree},
-		{`UPDATE tree SET size = 7`, 8, DamageInserted},
+		{`UPDATE events SET payload = x'00' WHERE seq = 5`, 5, verify.Edited},
+		{`DELETE FROM events WHERE seq = 300`, 300, verify.Deleted},
+		{`DELETE FROM events WHERE seq > 300`, 301, verify.Truncated},
+		{`UPDATE tree SET frontier = zeroblob(length(frontier))`, 1, verify.Tree},
+		{`UPDATE tree SET size = 7`, 8, verify.Inserted},
 	} {
 		path := fixture(t, "v1")
 		if err := execFile(path, `DROP TRIGGER events_are_not_updated; DROP TRIGGER events_are_not_deleted; `+tc.damage); err != nil {
 			t.Fatal(err)
 		}
-		if rep := verifyFile(t, path, VerifyOptions{}); rep.FirstBad != tc.bad || rep.Findings[0].Kind != tc.kind {
+		if rep := verifyFile(t, path, verify.Options{}); rep.FirstBad != tc.bad || rep.Findings[0].Kind != tc.kind {
 			t.Errorf("%s: %+v", tc.damage, rep)
 		}
 	}
@@ -171,7 +174,7 @@ func TestFixtureV2(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := fixture(t, "v2")
-	rep := verifyFile(t, path, VerifyOptions{Keys: []note.Verifier{key}})
+	rep := verifyFile(t, path, verify.Options{Keys: []note.Verifier{key}})
 	if !rep.OK() || rep.Events != fixtureEvents || rep.Signed != fixtureEvents || rep.Checkpoints != 3 || rep.Anchors != 3 || len(rep.Warnings) > 0 {
 		t.Errorf("%+v", rep)
 	}
@@ -185,7 +188,7 @@ func TestFixtureV2(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if rep := verifyFile(t, path, VerifyOptions{Keys: []note.Verifier{key}}); !rep.OK() || rep.Events != fixtureEvents+1 {
+	if rep := verifyFile(t, path, verify.Options{Keys: []note.Verifier{key}}); !rep.OK() || rep.Events != fixtureEvents+1 {
 		t.Errorf("appended to: %+v", rep)
 	}
 }
@@ -196,7 +199,7 @@ func makeFixture(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join("testdata", "v2.db")
-	for _, old := range []string{path, AnchorPath(path)} {
+	for _, old := range []string{path, anchor.Path(path)} {
 		if err := os.Remove(old); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}

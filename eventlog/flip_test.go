@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // TestFlips flips bits in the database, in its write-ahead log and in the anchor. What Verify
@@ -122,13 +124,13 @@ func (f *flipper) flip(t *testing.T) {
 }
 
 // read verifies and reads the log.
-func (f *flipper) read(ctx context.Context, path string) (rep Report, events []event.Event, err error) {
-	r, err := OpenReader(ctx, path)
+func (f *flipper) read(ctx context.Context, path string) (rep verify.Report, events []event.Event, err error) {
+	r, err := store.OpenReader(ctx, path)
 	if err != nil {
 		return rep, nil, err
 	}
 	defer r.Close()
-	if rep, err = r.Verify(ctx, VerifyOptions{Keys: f.v.verifiers}); err != nil || !rep.OK() {
+	if rep, err = verify.Log(ctx, r, verify.Options{Keys: f.v.verifiers}); err != nil || !rep.OK() {
 		return rep, nil, err
 	}
 	for e, err := range r.Events(ctx, event.Query{}) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 var updatePage = flag.Bool("update", false, "write the schema and the example into docs/log-format.md")
@@ -23,7 +24,7 @@ func TestFormatPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := between(t, string(b), "schema", "```sql\n"+schema+"```\n")
+	page := between(t, string(b), "schema", "```sql\n"+store.Schema+"```\n")
 	page = between(t, page, "example", example())
 	if *updatePage {
 		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
@@ -34,7 +35,7 @@ func TestFormatPage(t *testing.T) {
 	if page != string(b) {
 		t.Error("docs/log-format.md: run go test ./eventlog -run TestFormatPage -update")
 	}
-	for _, number := range []string{fmt.Sprint(applicationID), fmt.Sprintf("%#x", applicationID), tornLine().String()} {
+	for _, number := range []string{fmt.Sprint(store.ApplicationID), fmt.Sprintf("%#x", store.ApplicationID)} {
 		if !strings.Contains(page, number) {
 			t.Errorf("docs/log-format.md does not name %s", number)
 		}

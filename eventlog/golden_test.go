@@ -10,7 +10,9 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // golden unpacks a log of testdata/golden, with its anchor, into a folder of its own. They were
@@ -30,12 +32,12 @@ func golden(t *testing.T, name string) (path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	anchor, err := os.ReadFile(filepath.Join("testdata", "golden", name+".anchor"))
+	lines, err := os.ReadFile(filepath.Join("testdata", "golden", name+".anchor"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	path = filepath.Join(t.TempDir(), "eventlog.db")
-	for file, b := range map[string][]byte{path: db, AnchorPath(path): anchor} {
+	for file, b := range map[string][]byte{path: db, anchor.Path(path): lines} {
 		if err := os.WriteFile(file, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -55,20 +57,20 @@ func TestGoldenLogs(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name     string
-		want     Report
-		bad      Damage
+		want     verify.Report
+		bad      verify.Damage
 		appended int64 // how many events there are after the next run
 	}{
-		{"plain", Report{Events: 52, Anchors: 3}, "", 54},
-		{"signed", Report{Events: 62, Signed: 51, Checkpoints: 3, Anchors: 3}, "", 64},
-		{"pruned", Report{Events: 56, Checkpoints: 7, Anchors: 7, Pruned: 29}, "", 58},
-		{"damaged", Report{Events: 52, Checkpoints: 3, Anchors: 3}, DamageEdited, 54},
+		{"plain", verify.Report{Events: 52, Anchors: 3}, "", 54},
+		{"signed", verify.Report{Events: 62, Signed: 51, Checkpoints: 3, Anchors: 3}, "", 64},
+		{"pruned", verify.Report{Events: 56, Checkpoints: 7, Anchors: 7, Pruned: 29}, "", 58},
+		{"damaged", verify.Report{Events: 52, Checkpoints: 3, Anchors: 3}, verify.Edited, 54},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			path := golden(t, tc.name)
 			check := func(when string, events int64) {
-				rep := verifyFile(t, path, VerifyOptions{Keys: []note.Verifier{key}, NoImport: true})
-				bad := Damage("")
+				rep := verifyFile(t, path, verify.Options{Keys: []note.Verifier{key}, NoImport: true})
+				bad := verify.Damage("")
 				if len(rep.Findings) > 0 {
 					bad = rep.Findings[0].Kind
 				}
@@ -116,7 +118,7 @@ func TestPlantedNode(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if rep := verifyFile(t, path, VerifyOptions{}); !rep.OK() {
+	if rep := verifyFile(t, path, verify.Options{}); !rep.OK() {
 		t.Errorf("%+v", rep)
 	}
 }

@@ -6,6 +6,9 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"modernc.org/sqlite"
+
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // truncate empties the write-ahead log of a log at rest.
@@ -13,31 +16,31 @@ func (w *batchWriter) truncate() {
 	if w.conn == nil {
 		return
 	}
-	_ = emptyWAL(context.Background(), w.conn, pollTimeout, w.files) // what was touched the next commit says
+	_ = store.EmptyWAL(context.Background(), w.conn, pollTimeout, w.files) // what was touched the next commit says
 }
 
 // reopen opens the file again after a failed commit, whose fate is unknown, and checks that
 // all that was acknowledged is there.
 func (w *batchWriter) reopen(ctx context.Context) error {
-	w.files.touched = nil // what was moved may be back
-	if err := w.files.inPlace(); err != nil {
+	w.files.Touched = nil // what was moved may be back
+	if err := w.files.InPlace(); err != nil {
 		return err
 	}
 	if err := w.failpoint("reopen"); err != nil {
 		return err
 	}
-	if err := w.close(); errors.Is(err, ErrMoved) { // any other it has failed with already
+	if err := w.close(); errors.Is(err, fault.ErrMoved) { // any other it has failed with already
 		return err
 	}
 	w.stmts, w.conn = nil, nil
-	opened, err := openAgain(ctx, w.path, w.files.db)
+	opened, err := store.OpenAgain(ctx, w.path, w.files.DB)
 	if err != nil {
 		return err
 	}
-	if err := w.holds(hashes{ctx: ctx, db: opened.db}); err != nil {
-		return errors.Join(err, opened.close())
+	if err := w.holds(store.Hashes{Ctx: ctx, DB: opened.DB}); err != nil {
+		return errors.Join(err, opened.Close())
 	}
-	*w = batchWriter{path: w.path, keys: w.keys, fail: w.fail, most: w.most, db: opened.db, files: opened.files, tree: w.tree, last: w.last, origin: w.origin}
+	*w = batchWriter{path: w.path, keys: w.keys, fail: w.fail, most: w.most, db: opened.DB, files: opened.Files, tree: w.tree, last: w.last, origin: w.origin}
 	return nil
 }
 
@@ -63,7 +66,7 @@ func (w *batchWriter) connect(ctx context.Context) error {
 // mayCommit is asked by SQLite under the write lock, before anything of a transaction is in the
 // write-ahead log; another number than 0 takes the transaction back.
 func (w *batchWriter) mayCommit() int32 {
-	if w.files.whole() != nil {
+	if w.files.Whole() != nil {
 		return 1
 	}
 	return 0
@@ -77,14 +80,14 @@ func (w *batchWriter) close() error {
 	if w.conn != nil {
 		db = w.conn
 	}
-	err := w.files.inPlace()
+	err := w.files.InPlace()
 	if err == nil {
-		err = emptyWAL(context.Background(), db, pollTimeout, w.files)
+		err = store.EmptyWAL(context.Background(), db, pollTimeout, w.files)
 	}
 	if err != nil {
-		return errors.Join(err, w.files.rescue())
+		return errors.Join(err, w.files.Rescue())
 	}
-	defer w.files.release()
+	defer w.files.Release()
 	var errs []error
 	if w.conn != nil {
 		errs = append(errs, w.conn.Raw(func(any) error {

@@ -9,15 +9,17 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // childHold holds the write lock of a log until its standard input ends.
 func childHold(path string) {
-	w, err := openWritable(context.Background(), path)
+	w, err := store.OpenWritable(context.Background(), path)
 	if err != nil {
 		panic(err)
 	}
-	if _, err := w.db.Exec(`BEGIN IMMEDIATE`); err != nil {
+	if _, err := w.DB.Exec(`BEGIN IMMEDIATE`); err != nil {
 		panic(err)
 	}
 	fmt.Println("held")
@@ -27,7 +29,7 @@ func childHold(path string) {
 
 func TestWriteLockHolderNamesTheProcess(t *testing.T) {
 	path := closedLog(t)
-	if pid, err := WriteLockHolder(path); pid != 0 || err != nil {
+	if pid, err := store.WriteLockHolder(path); pid != 0 || err != nil {
 		t.Errorf("before: %d, %v", pid, err)
 	}
 	cmd := child(t, "hold", path)
@@ -39,13 +41,13 @@ func TestWriteLockHolderNamesTheProcess(t *testing.T) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
-	if pid, err := WriteLockHolder(path); pid != cmd.Process.Pid || err != nil {
+	if pid, err := store.WriteLockHolder(path); pid != cmd.Process.Pid || err != nil {
 		t.Errorf("while %d holds it: %d, %v", cmd.Process.Pid, pid, err)
 	}
 	if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
 		t.Error(err)
 	}
-	if pid, err := WriteLockHolder(path); pid != 0 || err != nil {
+	if pid, err := store.WriteLockHolder(path); pid != 0 || err != nil {
 		t.Errorf("after: %d, %v", pid, err)
 	}
 }

@@ -1,7 +1,6 @@
 package eventlog
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,6 +8,9 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // TestOpenRefusesAChangedSchema: a log may come from somebody else. What it would do by
@@ -30,7 +32,7 @@ func TestOpenRefusesAChangedSchema(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		l, err := Open(t.Context(), path, Options{Context: "default"})
-		if !errors.Is(err, ErrCorrupt) {
+		if !errors.Is(err, fault.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err == nil {
@@ -58,10 +60,10 @@ func TestAppendToAMovedFile(t *testing.T) {
 			t.Skip("this system keeps open files in place")
 		}
 		var write *WriteError
-		if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{})); !errors.Is(err, ErrMoved) || !errors.As(err, &write) {
+		if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{})); !errors.Is(err, fault.ErrMoved) || !errors.As(err, &write) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := l.Close(); !errors.Is(err, ErrMoved) {
+		if err := l.Close(); !errors.Is(err, fault.ErrMoved) {
 			t.Errorf("%s: Close: %v", name, err)
 		}
 	}
@@ -90,7 +92,7 @@ func TestAppendToAFileMovedLater(t *testing.T) {
 				late = time.Since(spoilt) >= promised
 				_, err = l.Append(t.Context(), fact(event.Truncated, event.Refs{}))
 			}
-			if !errors.Is(err, ErrMoved) {
+			if !errors.Is(err, fault.ErrMoved) {
 				t.Errorf("%s, and %v later: %v", name, pause, err)
 			}
 			_ = l.Close() // it returns why it died
@@ -111,7 +113,7 @@ func TestAnIntentInAMovedFile(t *testing.T) {
 	if err := os.Rename(path, path+".old"); err != nil {
 		t.Skip("this system keeps open files in place")
 	}
-	if _, err := l.Append(t.Context(), fact(event.Requested, event.Refs{Run: "r", Input: "i"})); !errors.Is(err, ErrMoved) {
+	if _, err := l.Append(t.Context(), fact(event.Requested, event.Refs{Run: "r", Input: "i"})); !errors.Is(err, fault.ErrMoved) {
 		t.Error(err)
 	}
 	_ = l.Close() // it returns why it died
@@ -134,7 +136,7 @@ func TestReadingAHostileFile(t *testing.T) {
 		if err := execFile(path, change); err != nil {
 			t.Fatal(name, err)
 		}
-		r, err := OpenReader(t.Context(), path)
+		r, err := store.OpenReader(t.Context(), path)
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -146,46 +148,11 @@ func TestReadingAHostileFile(t *testing.T) {
 				}
 			}
 		}
-		if rep, err := r.Verify(t.Context(), VerifyOptions{}); err != nil || rep.OK() {
+		if rep, err := verify.Log(t.Context(), r, verify.Options{}); err != nil || rep.OK() {
 			t.Errorf("%s: %+v, %v", name, rep, err)
 		}
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// TestNewestEndsAtTheFirstEvent: the last chunk may end exactly there.
-func TestNewestEndsAtTheFirstEvent(t *testing.T) {
-	l := openTest(t)
-	for range 2*chunk - 1 {
-		if err := l.Record(fact(event.SessionCreated, event.Refs{})); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{})); err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, err := range l.Events(t.Context(), event.Query{Newest: true}) {
-		if n++; err != nil || n > 2*chunk {
-			t.Fatalf("event %d of %d: %v", n, 2*chunk, err)
-		}
-	}
-}
-
-// TestChunksAreBounded: 256 lines of the greatest size would be 16 GiB.
-func TestChunksAreBounded(t *testing.T) {
-	l := openTest(t)
-	for range 12 {
-		if _, err := l.Append(t.Context(), event.Event{Type: event.LineMalformed, Class: event.Frame, Payload: bytes.Repeat([]byte("x"), chunkBytes/4)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got, more, err := l.fetch(t.Context(), event.Query{}, chunk); len(got) != 4 || !more || err != nil {
-		t.Errorf("%d events in a chunk, more %t, %v", len(got), more, err)
-	}
-	if got := collect(t, &l.Reader, event.Query{}); len(got) != 12 {
-		t.Errorf("%d events in all", len(got))
 	}
 }

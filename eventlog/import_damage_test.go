@@ -18,19 +18,21 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/export"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // yield is what an export says when it is read: every event and every absence, and the
 // header but for what is there for people.
 func yield(text string) (string, error) {
-	x, err := newExportReader(strings.NewReader(text))
+	x, err := export.NewReader(strings.NewReader(text))
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%+v\n", x.header.Checkpoint)
+	fmt.Fprintf(&b, "%+v\n", x.Header.Checkpoint)
 	for {
-		e, a, err := x.next()
+		e, a, err := x.Next()
 		switch {
 		case err == io.EOF:
 			return b.String(), nil
@@ -66,7 +68,7 @@ func smallExport(t testing.TB) string {
 		}
 		events = append(events, e)
 	}
-	events = append(events, event.NewFact(event.LogPruned, "u", event.Refs{}, Pruning{Until: 8, Class: event.Frame}), fact(event.SessionDeleted, event.Refs{}))
+	events = append(events, event.NewFact(event.LogPruned, "u", event.Refs{}, event.Pruning{Until: 8, Class: event.Frame}), fact(event.SessionDeleted, event.Refs{}))
 	if err := l.Record(events...); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +81,7 @@ func smallExport(t testing.TB) string {
 	if err := execFile(path, `UPDATE events SET payload = NULL WHERE seq = 8`); err != nil {
 		t.Fatal(err)
 	}
-	text, done := exportOf(t, path, ExportOptions{Selection: Selection{Run: "r"}, Mask: masksSecrets})
+	text, done := exportOf(t, path, export.Options{Selection: export.Selection{Run: "r"}, Mask: masksSecrets})
 	if done.Events != 6 || done.Masked != 1 || done.Pruned != 1 || done.Absent < 3 || !done.Signed {
 		t.Fatalf("%+v", done)
 	}
@@ -99,7 +101,7 @@ func TestImportOfDamage(t *testing.T) {
 	try := func(what string, damaged string) {
 		tried++
 		got, err := yield(damaged)
-		var bad *ImportError
+		var bad *export.ImportError
 		switch {
 		case err == nil && got == want:
 			same++
@@ -186,33 +188,26 @@ func TestImportOfUnsignedLies(t *testing.T) {
 	if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{}), fact(event.SessionCreated, event.Refs{})); err != nil {
 		t.Fatal(err)
 	}
-	whole, _ := exportOf(t, l.Path(), ExportOptions{})
-	nothing, _ := exportOf(t, l.Path(), ExportOptions{Selection: Selection{Run: "none"}})
+	whole, _ := exportOf(t, l.Path(), export.Options{})
+	nothing, _ := exportOf(t, l.Path(), export.Options{Selection: export.Selection{Run: "none"}})
 	leaves := collect(t, &l.Reader, event.Query{})
-	first, second := absence{1, 0, leaves[0].LeafHash}, absence{2, 0, leaves[1].LeafHash}
-	crooked := absence{2, 1, leaves[1].LeafHash}
-	var f frontier
-	f.addNode(0, first.Hash)
-	f.addNode(1, crooked.Hash)
-	made := func(size int64, root tlog.Hash, list ...absence) string {
-		h := exportHeader{Checkpoint: evidence.Checkpoint{Size: size, Root: root}}
-		b, err := h.line()
-		text := string(b) + "\n"
+	first, second := tree.Subtree{Seq: 1, Level: 0, Hash: leaves[0].LeafHash}, tree.Subtree{Seq: 2, Level: 0, Hash: leaves[1].LeafHash}
+	crooked := tree.Subtree{Seq: 2, Level: 1, Hash: leaves[1].LeafHash}
+	var f tree.Range
+	f.AddSubtree(0, first.Hash)
+	f.AddSubtree(1, crooked.Hash)
+	made := func(size int64, root tlog.Hash, list ...tree.Subtree) string {
+		text := fmt.Sprintf(`{"perlica_log_export":1,"size":%d,"root":"%s","selection":{}}`+"\n", size, root)
 		for _, a := range list {
-			b, err2 := a.line()
-			text, err = text+string(b)+"\n", errors.Join(err, err2)
+			text += fmt.Sprintf(`{"absent":{"seq":%d,"level":%d,"hash":"%s"}}`+"\n", a.Seq, a.Level, a.Hash)
 		}
-		b, err2 := exportEnd{Absent: int64(len(list))}.line()
-		if err = errors.Join(err, err2); err != nil {
-			t.Fatal(err)
-		}
-		return text + string(b) + "\n"
+		return text + fmt.Sprintf(`{"end":{"events":0,"withheld":0,"absent":%d,"sha256":"%064x"}}`+"\n", len(list), 0)
 	}
 	_, root, err := l.Head(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	both := absence{1, 1, root}
+	both := tree.Subtree{Seq: 1, Level: 1, Hash: root}
 	for name, c := range map[string]struct {
 		text string
 		good bool
@@ -222,12 +217,12 @@ func TestImportOfUnsignedLies(t *testing.T) {
 		"one hash":              {made(2, root, both), true},
 		"two hashes":            {made(2, root, first, second), false},
 		"one hash twice":        {made(2, root, both, both), false},
-		"out of place":          {made(f.size, f.root(), first, crooked), false},
+		"out of place":          {made(f.Size, f.Root(), first, crooked), false},
 		"more than there is":    {strings.Replace(whole, `"size":2`, `"size":3`, 1), false},
 		"less than there is":    {made(1, root, both), false},
 		"another name":          {strings.Replace(whole, `"origin":"perlica/`, `"origin":"perlica/x`, 1), false},
 		"a name of two lines":   {strings.Replace(nothing, `"origin":"perlica/`, `"origin":"perlica/\n`, 1), false},
-		"a size that overflows": {made(1<<62, root, absence{1, 59, root}), false},
+		"a size that overflows": {made(1<<62, root, tree.Subtree{Seq: 1, Level: 59, Hash: root}), false},
 	} {
 		summed, _ := resum(c.text)
 		if _, err := yield(summed); (err == nil) != c.good || err != nil && strings.Contains(err.Error(), "SHA-256") {
@@ -291,7 +286,7 @@ func FuzzEventJSON(f *testing.F) {
 func FuzzImport(f *testing.F) {
 	f.Add([]byte(smallExport(f)))
 	path, _ := randomLog(f, rand.New(rand.NewPCG(5, 5)), 8)
-	whole, _ := exportOf(f, path, ExportOptions{})
+	whole, _ := exportOf(f, path, export.Options{})
 	f.Add([]byte(whole))
 	fuzzing := flag.Lookup("test.fuzz").Value.String() != ""
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -305,7 +300,7 @@ func FuzzImport(f *testing.F) {
 		}
 		path, done := importOf(t, text)
 		recompute(t, path, done.Root)
-		again, _ := exportOf(t, path, ExportOptions{})
+		again, _ := exportOf(t, path, export.Options{})
 		twice, _ := importOf(t, again)
 		if contents(t, twice) != contents(t, path) {
 			t.Errorf("%s\nwas read as\n%s", b, again)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/export"
 )
 
 // endless is a line that does not end; it counts what was read of it.
@@ -35,28 +36,18 @@ func TestALineWithoutEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			more := new(endless)
 			path := filepath.Join(t.TempDir(), "a.db")
-			_, err := Import(t.Context(), io.MultiReader(strings.NewReader(begin), more), path, nil)
-			var bad *ImportError
+			_, err := export.Import(t.Context(), io.MultiReader(strings.NewReader(begin), more), path, nil)
+			var bad *export.ImportError
 			if !errors.As(err, &bad) || bad.Line != strings.Count(begin, "\n")+1 || !strings.Contains(err.Error(), "is the file an export?") {
 				t.Errorf("%v", err)
 			}
-			if more.n > maxBareLine+1<<20 {
+			if more.n > export.MaxBareLine+1<<20 {
 				t.Errorf("%d bytes were read", more.n)
 			}
 			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) > 0 {
 				t.Error(left)
 			}
 		})
-	}
-	// Whatever it says of its payload, there is an end.
-	x := &exportReader{n: 7, buf: make([]byte, maxExportLine+1)}
-	copy(x.buf, `{"payload_len":1099511627776,"line":"`)
-	var bad *ImportError
-	if err := x.fits(); !errors.As(err, &bad) || bad.Line != 7 {
-		t.Errorf("%v", err)
-	}
-	if x.buf = x.buf[:maxExportLine]; x.fits() != nil {
-		t.Error(x.fits())
 	}
 }
 
@@ -68,8 +59,8 @@ func TestAPayloadThatIsLongAsText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	long := bytes.Repeat([]byte("<"), maxBareLine+1)
-	for _, p := range [][]byte{long, []byte("short"), bytes.Repeat([]byte{0xff}, maxBareLine+1)} {
+	long := bytes.Repeat([]byte("<"), export.MaxBareLine+1)
+	for _, p := range [][]byte{long, []byte("short"), bytes.Repeat([]byte{0xff}, export.MaxBareLine+1)} {
 		if _, err := l.Append(t.Context(), event.Event{Type: event.NotificationReceived, Class: event.Frame, Payload: p}); err != nil {
 			t.Fatal(err)
 		}
@@ -77,12 +68,12 @@ func TestAPayloadThatIsLongAsText(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	text, _ := exportOf(t, path, ExportOptions{})
+	text, _ := exportOf(t, path, export.Options{})
 	if first, _, _ := strings.Cut(text[strings.Index(text, "\n")+1:], "\n"); len(first) < 6*len(long) {
 		t.Fatalf("the line has %d bytes only", len(first))
 	}
 	copied, _ := importOf(t, text)
-	if again, _ := exportOf(t, copied, ExportOptions{}); again != text {
+	if again, _ := exportOf(t, copied, export.Options{}); again != text {
 		t.Error("it did not come back")
 	}
 }

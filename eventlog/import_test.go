@@ -9,11 +9,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/anchor"
+	"github.com/perlica/perlica/eventlog/export"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // TestImportLeavesNothing: where it fails there is no file, and where one lies it is left.
 func TestImportLeavesNothing(t *testing.T) {
-	text, _ := exportOf(t, closedLog(t), ExportOptions{})
+	text, _ := exportOf(t, closedLog(t), export.Options{})
 	dir := t.TempDir()
 	path := filepath.Join(dir, "new.db")
 	for name, c := range map[string]struct {
@@ -32,12 +36,12 @@ func TestImportLeavesNothing(t *testing.T) {
 		"swapped":    {swapLines(text, 300, 301), 301},
 		"twice":      {swapLines(text, 300, 300), 302},
 	} {
-		_, err := Import(t.Context(), strings.NewReader(c.text), path, nil)
-		var bad *ImportError
+		_, err := export.Import(t.Context(), strings.NewReader(c.text), path, nil)
+		var bad *export.ImportError
 		if !errors.As(err, &bad) || bad.Line != c.line {
 			t.Errorf("%s: %v, want line %d", name, err, c.line)
 		}
-		if name == "a newer" && !errors.Is(err, ErrNewer) {
+		if name == "a newer" && !errors.Is(err, fault.ErrNewer) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -45,15 +49,15 @@ func TestImportLeavesNothing(t *testing.T) {
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if _, err := Import(ctx, strings.NewReader(text), path, func(int64) {}); err != nil {
+	if _, err := export.Import(ctx, strings.NewReader(text), path, func(int64) {}); err != nil {
 		t.Fatal(err)
 	}
 	before := contents(t, path)
 	for _, taken := range []string{path, strings.TrimSuffix(path, ".db")} { // the second has an anchor that is new.db's
-		if err := os.WriteFile(AnchorPath(path), nil, 0o600); err != nil {
+		if err := os.WriteFile(anchor.Path(path), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Import(t.Context(), strings.NewReader(text), taken, nil); !errors.Is(err, fs.ErrExist) {
+		if _, err := export.Import(t.Context(), strings.NewReader(text), taken, nil); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("%s: %v", taken, err)
 		}
 	}
@@ -61,10 +65,10 @@ func TestImportLeavesNothing(t *testing.T) {
 		t.Error("the file that was there is another one")
 	}
 	cancel()
-	if _, err := Import(ctx, strings.NewReader(text), filepath.Join(dir, "third.db"), nil); !errors.Is(err, context.Canceled) {
+	if _, err := export.Import(ctx, strings.NewReader(text), filepath.Join(dir, "third.db"), nil); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if _, err := Import(t.Context(), strings.NewReader(text), filepath.Join(dir, "no", "folder.db"), nil); !errors.Is(err, ErrReadOnly) {
+	if _, err := export.Import(t.Context(), strings.NewReader(text), filepath.Join(dir, "no", "folder.db"), nil); !errors.Is(err, fault.ErrReadOnly) {
 		t.Error(err)
 	}
 	for _, pattern := range []string{"third*", ".perlica*"} {

@@ -7,16 +7,8 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 )
-
-// columns are the columns of events, in the order of appendArgs.
-const columns = `seq, event_id, ts, type, class, actor, writer, context_id,
-	session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
-	payload_len, payload_sha256, leaf, payload`
-
-const rowMarks = `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-
-const insertOne = `INSERT INTO events (` + columns + `) VALUES ` + rowMarks
 
 // together and few are how many frames are inserted by one statement. It pays for opening
 // the table and its indexes once, not once a row.
@@ -28,7 +20,7 @@ const (
 // Frames that differ in seven columns only are inserted by these. The others are given once:
 // to hand a text to SQLite costs as much as what SQLite does with it.
 const (
-	insertFew      = `INSERT INTO events (` + columns + `) VALUES ` + alikeMarks + another + another + another
+	insertFew      = `INSERT INTO events (` + store.Columns + `) VALUES ` + alikeMarks + another + another + another
 	insertTogether = insertFew + another4 + another4 + another4
 
 	alikeMarks = `(?, ?, ?, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?, ?, ?, ?)`
@@ -55,7 +47,7 @@ func (w *batchWriter) put(ctx context.Context, e *event.Event) error {
 		w.rows = w.rows[:0]
 		return err
 	}
-	if err := w.insert(ctx, insertOne, e); err != nil {
+	if err := w.insert(ctx, store.InsertOne, e); err != nil {
 		return err
 	}
 	switch e.Type.Step() {
@@ -72,7 +64,7 @@ func (w *batchWriter) flush(ctx context.Context) error {
 	rows := w.rows
 	w.rows = w.rows[:0]
 	for len(rows) > 0 {
-		n, text := 1, insertOne
+		n, text := 1, store.InsertOne
 		if len(rows) >= few {
 			n, text = few, insertFew
 		}
@@ -86,46 +78,16 @@ func (w *batchWriter) flush(ctx context.Context) error {
 
 // insert inserts as many events as the statement has rows.
 func (w *batchWriter) insert(ctx context.Context, text string, rows ...*event.Event) error {
-	w.args = appendArgs(w.args[:0], rows[0])
+	w.args = store.AppendArgs(w.args[:0], rows[0])
 	for _, e := range rows[1:] {
 		w.args = appendOwnArgs(w.args, e)
 	}
 	return w.exec(ctx, text, w.args...)
 }
 
-// appendArgs appends an event's values. args may have held those of another: a text that both
-// have is not made a value again.
-func appendArgs(args []any, e *event.Event) []any {
-	text := func(s string) {
-		if n := len(args); n < cap(args) {
-			if same, ok := args[:n+1][n].(string); ok && same == s {
-				args = args[:n+1]
-				return
-			}
-		}
-		args = append(args, s)
-	}
-	args = append(args, int64(e.Seq), e.ID, e.Time.UnixNano())
-	for _, s := range [...]string{
-		string(e.Type), string(e.Class), e.Actor, e.Writer, e.Context, string(e.Session), string(e.Conversation),
-		string(e.Run), string(e.Trace), string(e.Interaction), string(e.Input),
-	} {
-		text(s)
-	}
-	return append(args, e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:], stored(e))
-}
-
 // appendOwnArgs appends what insertTogether has of every row but the first.
 func appendOwnArgs(args []any, e *event.Event) []any {
-	return append(args, int64(e.Seq), e.ID, e.Time.UnixNano(), e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:], stored(e))
-}
-
-// stored is the payload as a row has it: NULL would mean withheld.
-func stored(e *event.Event) []byte {
-	if e.Payload == nil {
-		return []byte{}
-	}
-	return e.Payload
+	return append(args, int64(e.Seq), e.ID, e.Time.UnixNano(), e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:], store.Stored(e))
 }
 
 // exec runs a statement, which is prepared the first time, on the writer's connection. The

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // TestNoFlipForgetsACall flips every bit of the pages that say which inputs were called, one at a time: an input
@@ -24,7 +27,7 @@ func TestNoFlipForgetsACall(t *testing.T) {
 	}
 	var pages []page
 	r := readerOf(t, path)
-	if err := r.db.Select(&pages, `
+	if err := r.DB.Select(&pages, `
 		SELECT name, rootpage AS root
 		FROM sqlite_schema
 		WHERE name IN ('events_one_intent_per_input', 'events_one_outcome_per_run', 'events_run', 'open_runs')`); err != nil || len(pages) != 4 {
@@ -75,7 +78,7 @@ func TestNoFlipForgetsACall(t *testing.T) {
 // forgets counts the inputs of the log of which a wrong thing is said.
 func forgets(t *testing.T, path string) (wrong int, refused error) {
 	t.Helper()
-	r, err := openReader(t.Context(), path, true)
+	r, err := store.OpenReader(t.Context(), path)
 	if err != nil {
 		return 0, err
 	}
@@ -99,15 +102,15 @@ func TestIndexWithoutARow(t *testing.T) {
 	if err := execFile(path, loseInput("one")); err != nil {
 		t.Fatal(err)
 	}
-	rep := verifyFile(t, path, VerifyOptions{})
-	if rep.OK() || rep.Findings[0].Kind != DamageUnreadable {
+	rep := verifyFile(t, path, verify.Options{})
+	if rep.OK() || rep.Findings[0].Kind != verify.Unreadable {
 		t.Errorf("Verify: %+v", rep)
 	}
 	r := readerOf(t, path)
-	if err := r.CheckIntegrity(t.Context()); !errors.Is(err, ErrCorrupt) {
+	if err := r.CheckIntegrity(t.Context()); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("CheckIntegrity: %v", err)
 	}
-	if _, ok, err := r.Intent(t.Context(), "one"); ok || !errors.Is(err, ErrCorrupt) {
+	if _, ok, err := r.Intent(t.Context(), "one"); ok || !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("Intent: %v, %v", ok, err)
 	}
 	if e, ok, err := r.Intent(t.Context(), "two"); !ok || err != nil || e.Input != "two" {

@@ -8,7 +8,11 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/folder"
 )
+
+// pageSize is that of a database that was just made.
+const pageSize = 8192
 
 // rollbackJournal is the journal by which SQLite makes a database these pages again.
 func rollbackJournal(pages []byte) []byte {
@@ -56,7 +60,7 @@ func TestForgedRollbackJournal(t *testing.T) {
 		if err := os.WriteFile(path+"-journal", journal, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		var place *PlaceError
+		var place *folder.Error
 		l, err := Open(t.Context(), path, Options{Context: "default"})
 		if !errors.As(err, &place) {
 			t.Errorf("%s: %v", name, err)

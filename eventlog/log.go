@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 const (
@@ -51,7 +52,7 @@ type Options struct {
 // Log is an event log open for appending. Its methods may be called from several
 // goroutines. The zero value is not usable; call Open.
 type Log struct {
-	Reader // reads what is committed
+	store.Reader // reads what is committed
 
 	context string
 	writer  string
@@ -130,9 +131,9 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := openWritable(ctx, path)
+	w, err := store.OpenWritable(ctx, path)
 	if err != nil {
-		return nil, fmt.Errorf("eventlog: open %s: %w", path, explainDisk(path, err))
+		return nil, fmt.Errorf("eventlog: open %s: %w", path, store.ExplainDisk(path, err))
 	}
 	if opt.Now == nil {
 		opt.Now = time.Now
@@ -142,12 +143,12 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 	}
 	// What is read while the writer works is read through connections of its own, which are
 	// opened with the first query.
-	reads, err := sqlx.Open("sqlite", readerDSN(path, false))
+	reads, err := store.ReaderOf(path)
 	if err != nil {
-		return nil, errors.Join(err, w.close())
+		return nil, errors.Join(err, w.Close())
 	}
 	l := &Log{
-		Reader:  Reader{db: reads, path: path, version: schemaVersion},
+		Reader:  reads,
 		context: opt.Context,
 		writer:  uuid.Must(uuid.NewV7()).String(),
 		now:     opt.Now,
@@ -160,10 +161,10 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 		due:     time.NewTimer(opt.Lazy),
 		rest:    time.NewTimer(restAfter),
 
-		unfinished: w.unfinished,
+		unfinished: w.Unfinished,
 	}
 	l.room.L, l.known.L = &l.mu, &l.mu
-	l.batch = &batchWriter{db: w.db, path: path, files: w.files, keys: opt.Keys, fail: opt.fail}
+	l.batch = &batchWriter{db: w.DB, path: path, files: w.Files, keys: opt.Keys, fail: opt.fail}
 	l.due.Stop()
 	l.rest.Stop()
 	go l.write()
@@ -309,7 +310,7 @@ func (l *Log) Reopen(ctx context.Context) error {
 	case l.reopen <- done:
 		return <-done
 	case <-l.done:
-		return ErrClosed
+		return fault.ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -348,7 +349,7 @@ func (l *Log) enqueue(e entry) error {
 		return l.err
 	}
 	if l.closing {
-		return ErrClosed
+		return fault.ErrClosed
 	}
 	now := l.now()
 	for i := range events {
@@ -398,7 +399,7 @@ func (l *Log) Close() error {
 	l.mu.Lock()
 	if l.closing {
 		l.mu.Unlock()
-		return ErrClosed
+		return fault.ErrClosed
 	}
 	l.closing = true
 	l.room.Broadcast()

@@ -14,6 +14,10 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/tree"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // openTest opens a log in a folder of its own. When the test ends the file is opened
@@ -26,7 +30,7 @@ func openTest(t *testing.T) *Log {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := l.Close(); err != nil && !errors.Is(err, ErrClosed) {
+		if err := l.Close(); err != nil && !errors.Is(err, fault.ErrClosed) {
 			t.Error(err)
 		}
 		audit(t, path)
@@ -41,21 +45,21 @@ func audit(t *testing.T, path string) {
 	if fi, err := os.Stat(path + "-wal"); err == nil && fi.Size() > 0 {
 		t.Errorf("a write-ahead log was left behind")
 	}
-	r, err := OpenReader(ctx, path)
+	r, err := store.OpenReader(ctx, path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	rep, err := r.Verify(ctx, VerifyOptions{})
+	rep, err := verify.Log(ctx, r, verify.Options{})
 	if err != nil || !rep.OK() {
 		t.Fatalf("verify: %+v, %v", rep, err)
 	}
 	var integrity string
-	if err := r.db.Get(&integrity, `PRAGMA integrity_check`); err != nil || integrity != "ok" {
+	if err := r.DB.Get(&integrity, `PRAGMA integrity_check`); err != nil || integrity != "ok" {
 		t.Fatalf("integrity: %s, %v", integrity, err)
 	}
 	var wrong int
-	if err := r.db.Get(&wrong, `
+	if err := r.DB.Get(&wrong, `
 		SELECT count(*)
 		FROM (SELECT run_id FROM events WHERE type = 'llm.requested'
 			EXCEPT SELECT run_id FROM events WHERE type IN ('llm.responded', 'llm.provider_error', 'llm.outcome_unknown')
@@ -68,7 +72,7 @@ func fact(ty event.Type, refs event.Refs) event.Event {
 	return event.NewFact(ty, "test", refs, map[string]string{"k": "v"})
 }
 
-func collect(t *testing.T, r *Reader, q event.Query) []event.Event {
+func collect(t *testing.T, r *store.Reader, q event.Query) []event.Event {
 	t.Helper()
 	var all []event.Event
 	for e, err := range r.Events(t.Context(), q) {
@@ -138,15 +142,15 @@ func rootOf(t *testing.T, leaves []tlog.Hash) tlog.Hash {
 }
 
 func TestFrontierAgreesWithTlog(t *testing.T) {
-	var f frontier
+	var f tree.Range
 	var leaves []tlog.Hash
 	for i := range 300 {
-		if got, want := f.root(), rootOf(t, leaves); got != want {
+		if got, want := f.Root(), rootOf(t, leaves); got != want {
 			t.Fatalf("size %d: root %v, want %v", i, got, want)
 		}
 		leaf := tlog.RecordHash([]byte{byte(i), byte(i >> 8)})
 		leaves = append(leaves, leaf)
-		f.add(leaf)
+		f.Add(leaf)
 	}
 }
 
@@ -241,11 +245,11 @@ func TestManyWriters(t *testing.T) {
 }
 
 func TestEveryConnectionHasItsSettings(t *testing.T) {
-	w, err := openWritable(t.Context(), openTest(t).Path())
+	w, err := store.OpenWritable(t.Context(), openTest(t).Path())
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := w.db
+	db := w.DB
 	defer db.Close()
 	db.SetMaxOpenConns(4)
 	for range 4 {
@@ -254,7 +258,7 @@ func TestEveryConnectionHasItsSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		for pragma, want := range Settings() {
+		for pragma, want := range store.Settings() {
 			var got string
 			if err := conn.GetContext(t.Context(), &got, `PRAGMA `+pragma); err != nil || got != want {
 				t.Errorf("%s = %q, want %q, %v", pragma, got, want, err)
@@ -286,13 +290,13 @@ func TestCloseIsFinal(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); !errors.Is(err, ErrClosed) {
+	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); !errors.Is(err, fault.ErrClosed) {
 		t.Errorf("Append after Close: %v", err)
 	}
-	if err := l.Close(); !errors.Is(err, ErrClosed) {
+	if err := l.Close(); !errors.Is(err, fault.ErrClosed) {
 		t.Errorf("second Close: %v", err)
 	}
-	r, err := OpenReader(t.Context(), l.Path())
+	r, err := store.OpenReader(t.Context(), l.Path())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,12 +312,12 @@ func TestOpenRefuses(t *testing.T) {
 		make func(path string) error
 		want error
 	}{
-		"garbage": {func(p string) error { return os.WriteFile(p, []byte(strings.Repeat("garbage ", 1000)), 0o600) }, ErrForeign},
-		"foreign": {func(p string) error { return execFile(p, `CREATE TABLE t (x)`) }, ErrForeign},
+		"garbage": {func(p string) error { return os.WriteFile(p, []byte(strings.Repeat("garbage ", 1000)), 0o600) }, fault.ErrForeign},
+		"foreign": {func(p string) error { return execFile(p, `CREATE TABLE t (x)`) }, fault.ErrForeign},
 		"newer": {func(p string) error {
-			return execFile(p, fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = 99`, applicationID))
-		}, ErrNewer},
-		"folder": {func(p string) error { return os.Mkdir(p, 0o700) }, ErrReadOnly},
+			return execFile(p, fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = 99`, store.ApplicationID))
+		}, fault.ErrNewer},
+		"folder": {func(p string) error { return os.Mkdir(p, 0o700) }, fault.ErrReadOnly},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(dir, name+"%20 ?.db")
@@ -326,13 +330,13 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := OpenReader(t.Context(), filepath.Join(dir, "none.db")); !errors.Is(err, ErrNotExist) {
+	if _, err := store.OpenReader(t.Context(), filepath.Join(dir, "none.db")); !errors.Is(err, fault.ErrNotExist) {
 		t.Errorf("OpenReader of nothing: %v", err)
 	}
 }
 
 func execFile(path, stmt string) error {
-	db, err := sqlx.Open("sqlite", dsn(path))
+	db, err := sqlx.Open("sqlite", store.DSN(path))
 	if err != nil {
 		return err
 	}
@@ -371,12 +375,12 @@ func TestVerifyNamesTheFirstBadEvent(t *testing.T) {
 			if err := execFile(path, drop+tc.damage); err != nil {
 				t.Fatal(err)
 			}
-			r, err := OpenReader(t.Context(), path)
+			r, err := store.OpenReader(t.Context(), path)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer r.Close()
-			rep, err := r.Verify(t.Context(), VerifyOptions{})
+			rep, err := verify.Log(t.Context(), r, verify.Options{})
 			if err != nil || rep.FirstBad != tc.bad || !strings.Contains(fmt.Sprint(rep.Findings), tc.words) {
 				t.Errorf("report = %+v, %v; want %d, %q", rep, err, tc.bad, tc.words)
 			}
@@ -430,7 +434,7 @@ func TestQueries(t *testing.T) {
 func TestPageSize(t *testing.T) {
 	l := openTest(t)
 	var size int
-	if err := l.db.Get(&size, `PRAGMA page_size`); err != nil || size != 8192 {
+	if err := l.DB.Get(&size, `PRAGMA page_size`); err != nil || size != 8192 {
 		t.Errorf("%d, %v", size, err)
 	}
 }

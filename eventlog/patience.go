@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"time"
+
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // pollTimeout is how long SQLite itself waits for the write lock. It looks more and more
@@ -28,15 +31,15 @@ func (w *batchWriter) patiently(ctx context.Context, do func() error) error {
 	var p patience
 	for {
 		err := do()
-		if err == nil || !errors.Is(explain(err), ErrBusy) {
+		if err == nil || !errors.Is(fault.Explain(err), fault.ErrBusy) {
 			return err
 		}
 		size, now := w.committed(ctx), time.Now()
 		if p.left--; p.until.IsZero() || size != p.size {
 			p = patience{size, now.Add(w.patience()), int(w.patience() / pollTimeout)}
 		} else if p.left <= 0 && now.After(p.until) {
-			if hasNoLocks(filepath.Dir(w.path)) {
-				err = fmt.Errorf("%w: %v", ErrNoLocks, err)
+			if store.HasNoLocks(filepath.Dir(w.path)) {
+				err = fmt.Errorf("%w: %v", fault.ErrNoLocks, err)
 			}
 			return err
 		}
@@ -48,7 +51,7 @@ func (w *batchWriter) committed(ctx context.Context) (size int64) {
 	if w.conn == nil {
 		return 0
 	}
-	if size, err := (hashes{ctx: ctx, db: w.conn}).size(); err == nil {
+	if size, err := (store.Hashes{Ctx: ctx, DB: w.conn}).Size(); err == nil {
 		return size
 	}
 	return 0 // what is wrong the next attempt says
@@ -64,5 +67,5 @@ func (w *batchWriter) patience() time.Duration {
 	if w.wait > 0 {
 		return w.wait
 	}
-	return busyTimeout
+	return store.BusyTimeout
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // openMany opens a log several times, as processes do. Each handle passes the failpoints to
@@ -42,7 +44,7 @@ func openMany(t *testing.T, n int, wait time.Duration, hook func(i int, point st
 func TestPatienceWithASlowDisk(t *testing.T) {
 	wait := 60 * time.Millisecond
 	err := appendTogether(t, wait)
-	for errors.Is(err, ErrBusy) && wait < 10*time.Second { // this disk may be a slow one, too
+	for errors.Is(err, fault.ErrBusy) && wait < 10*time.Second { // this disk may be a slow one, too
 		wait *= 5
 		err = appendTogether(t, wait)
 	}
@@ -103,7 +105,7 @@ func TestPatienceEnds(t *testing.T) {
 	<-held
 	_, err := logs[1].Append(t.Context(), fact(event.Truncated, event.Refs{}))
 	var write *WriteError
-	if !errors.Is(err, ErrBusy) || !errors.As(err, &write) || write.Unknown {
+	if !errors.Is(err, fault.ErrBusy) || !errors.As(err, &write) || write.Unknown {
 		t.Errorf("%v", err)
 	}
 	close(release)
@@ -129,7 +131,7 @@ func TestPatienceOfASuspendedProcess(t *testing.T) {
 			if <-time.After(pollTimeout); suspended && tries == 2 {
 				<-time.After(time.Hour)
 			}
-			return ErrBusy
+			return fault.ErrBusy
 		}
 		begun := time.Now()
 		err := w.patiently(t.Context(), func() error {
@@ -142,10 +144,10 @@ func TestPatienceOfASuspendedProcess(t *testing.T) {
 			t.Errorf("after %d attempts: %v", tries, err)
 		}
 		tries, suspended, begun = 0, false, time.Now()
-		if err := w.patiently(t.Context(), busy); !errors.Is(err, ErrBusy) {
+		if err := w.patiently(t.Context(), busy); !errors.Is(err, fault.ErrBusy) {
 			t.Error(err)
 		}
-		if took := time.Since(begun); took < busyTimeout || took > busyTimeout+time.Second {
+		if took := time.Since(begun); took < store.BusyTimeout || took > store.BusyTimeout+time.Second {
 			t.Errorf("it gave up after %v", took)
 		}
 	})

@@ -17,6 +17,8 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // A Proof shows that an event is on a log to somebody who has not got the log: the event, the
@@ -38,16 +40,16 @@ const proofHeader = "c2sp.org/tlog-proof@v1"
 // Prove returns the proof that event seq is on the log, by the newest signed checkpoint stored
 // with it. It reads some hundred rows, however long the log is. The error wraps ErrNoCheckpoint if
 // no checkpoint covers the event, and ErrNotExist if there is no such event.
-func (r *Reader) Prove(ctx context.Context, seq event.Seq) (Proof, error) {
-	p, err := r.prove(ctx, seq)
+func Prove(ctx context.Context, r *store.Reader, seq event.Seq) (Proof, error) {
+	p, err := prove(ctx, r, seq)
 	if err != nil {
 		return p, fmt.Errorf("eventlog: prove event %d: %w", seq, err)
 	}
 	return p, nil
 }
 
-func (r *Reader) prove(ctx context.Context, seq event.Seq) (p Proof, err error) {
-	if p.Event, err = r.proven(ctx, seq); err != nil {
+func prove(ctx context.Context, r *store.Reader, seq event.Seq) (p Proof, err error) {
+	if p.Event, err = proven(ctx, r, seq); err != nil {
 		return p, err
 	}
 	c, ok, err := r.LastCheckpoint(ctx, int64(seq))
@@ -58,35 +60,35 @@ func (r *Reader) prove(ctx context.Context, seq event.Seq) (p Proof, err error) 
 		return p, ErrNoCheckpoint
 	}
 	p.Checkpoint = c
-	if p.Path, err = tlog.ProveRecord(c.Size, int64(seq)-1, r.hashes(ctx)); err != nil {
+	if p.Path, err = tlog.ProveRecord(c.Size, int64(seq)-1, r.Hashes(ctx)); err != nil {
 		return p, err
 	}
 	if err := p.included(); err != nil { // the tree is another one than was signed
-		return p, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return p, fmt.Errorf("%w: %w", fault.ErrCorrupt, err)
 	}
 	return p, nil
 }
 
 // proven returns an event as it goes into a proof.
-func (r *Reader) proven(ctx context.Context, seq event.Seq) (e event.Event, err error) {
+func proven(ctx context.Context, r *store.Reader, seq event.Seq) (e event.Event, err error) {
 	if seq < 1 {
-		return e, ErrNotExist
+		return e, fault.ErrNotExist
 	}
 	for e, err := range r.Events(ctx, event.Query{After: seq - 1, Until: seq}) {
 		if err == nil && e.Payload == nil {
-			e.Withheld, err = r.whyWithheld(ctx, &e)
+			e.Withheld, err = whyWithheld(ctx, r, &e)
 		}
 		return e, err
 	}
-	return e, ErrNotExist
+	return e, fault.ErrNotExist
 }
 
 // whyWithheld says why an event has no payload.
-func (r *Reader) whyWithheld(ctx context.Context, e *event.Event) (string, error) {
-	if r.version >= 2 {
+func whyWithheld(ctx context.Context, r *store.Reader, e *event.Event) (string, error) {
+	if r.Version >= 2 {
 		var why []string
-		if err := r.db.SelectContext(ctx, &why, `SELECT why FROM withheld WHERE seq = ?`, int64(e.Seq)); err != nil {
-			return "", explain(err)
+		if err := r.DB.SelectContext(ctx, &why, `SELECT why FROM withheld WHERE seq = ?`, int64(e.Seq)); err != nil {
+			return "", fault.Explain(err)
 		}
 		if len(why) > 0 {
 			return why[0], nil
@@ -96,7 +98,7 @@ func (r *Reader) whyWithheld(ctx context.Context, e *event.Event) (string, error
 		if err != nil {
 			return "", err
 		}
-		var p Pruning
+		var p event.Pruning
 		if later.Decode(&p) == nil && p.Covers(e) {
 			return event.Pruned, nil
 		}
@@ -213,27 +215,18 @@ func ownMembers(event []byte) error {
 
 // ProveConsistency returns the proof that the checkpoint later holds all that earlier held. Both
 // must be checkpoints of this log as it is; else the error wraps [evidence.ErrCheckpoint].
-func (r *Reader) ProveConsistency(ctx context.Context, earlier, later evidence.Checkpoint) (p evidence.ConsistencyProof, err error) {
+func ProveConsistency(ctx context.Context, r *store.Reader, earlier, later evidence.Checkpoint) (p evidence.ConsistencyProof, err error) {
 	p.Old, p.New = earlier, later
 	for _, c := range []evidence.Checkpoint{earlier, later} {
-		if err := r.isOwn(ctx, c); err != nil {
+		if err := r.IsOwn(ctx, c); err != nil {
 			return p, fmt.Errorf("eventlog: %w", err)
 		}
 	}
 	if earlier.Size < 1 || earlier.Size > later.Size {
 		return p, fmt.Errorf("eventlog: prove consistency: %w that comes before one of %d events: it is of %d", evidence.ErrCheckpoint, later.Size, earlier.Size)
 	}
-	if p.Path, err = tlog.ProveTree(later.Size, earlier.Size, r.hashes(ctx)); err != nil {
+	if p.Path, err = tlog.ProveTree(later.Size, earlier.Size, r.Hashes(ctx)); err != nil {
 		return p, fmt.Errorf("eventlog: prove consistency: %w", err)
 	}
 	return p, nil
-}
-
-// Root returns the root of the tree of the log's first size events.
-func (r *Reader) Root(ctx context.Context, size int64) (tlog.Hash, error) {
-	f, err := r.hashes(ctx).frontier(size)
-	if err != nil {
-		return tlog.Hash{}, fmt.Errorf("eventlog: root of %d events: %w", size, err)
-	}
-	return f.root(), nil
 }

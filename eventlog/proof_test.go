@@ -16,6 +16,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // proofLog is a log of some events with a checkpoint after each tenth, and its keys.
@@ -54,7 +55,7 @@ func proofLog(t *testing.T) (*Log, []note.Verifier, []evidence.Checkpoint) {
 func TestEveryEventIsProven(t *testing.T) {
 	l, known, _ := proofLog(t)
 	for seq := event.Seq(1); seq <= 300; seq++ {
-		p, err := l.Prove(t.Context(), seq)
+		p, err := Prove(t.Context(), &l.Reader, seq)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,12 +72,12 @@ func TestEveryEventIsProven(t *testing.T) {
 		}
 	}
 	for _, seq := range []event.Seq{0, -1, 301} {
-		if _, err := l.Prove(t.Context(), seq); !errors.Is(err, ErrNotExist) {
+		if _, err := Prove(t.Context(), &l.Reader, seq); !errors.Is(err, fault.ErrNotExist) {
 			t.Errorf("event %d: %v", seq, err)
 		}
 	}
 	mustAppend(t, l, fact(event.Truncated, event.Refs{}))
-	if _, err := l.Prove(t.Context(), 301); !errors.Is(err, ErrNoCheckpoint) {
+	if _, err := Prove(t.Context(), &l.Reader, 301); !errors.Is(err, ErrNoCheckpoint) {
 		t.Errorf("an event without a checkpoint: %v", err)
 	}
 }
@@ -94,7 +95,7 @@ func reencoded(t *testing.T, p Proof, change func(e *event.Event)) string {
 
 func TestProofsThatProveNothing(t *testing.T) {
 	l, known, list := proofLog(t)
-	p, err := l.Prove(t.Context(), 42)
+	p, err := Prove(t.Context(), &l.Reader, 42)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +147,7 @@ func TestProofsThatProveNothing(t *testing.T) {
 // TestProofNeedsTheLogsOwnKey: a checkpoint that a witness signed and the log did not is none.
 func TestProofNeedsTheLogsOwnKey(t *testing.T) {
 	l, known, _ := proofLog(t)
-	p, err := l.Prove(t.Context(), 42)
+	p, err := Prove(t.Context(), &l.Reader, 42)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +175,7 @@ func TestProofNeedsTheLogsOwnKey(t *testing.T) {
 func TestProofWithoutPayload(t *testing.T) {
 	l, known, _ := proofLog(t)
 	path := l.Path()
-	mustAppend(t, l, event.NewFact(event.LogPruned, "user", event.Refs{}, Pruning{Until: 50, Class: event.Frame, By: "test"}), fact(event.CallEnforced, event.Refs{}))
+	mustAppend(t, l, event.NewFact(event.LogPruned, "user", event.Refs{}, event.Pruning{Until: 50, Class: event.Frame, By: "test"}), fact(event.CallEnforced, event.Refs{}))
 	if err := l.Anchored(); err != nil { // until then the writer may have the lock
 		t.Fatal(err)
 	}
@@ -185,7 +186,7 @@ func TestProofWithoutPayload(t *testing.T) {
 		t.Fatal(err)
 	}
 	for seq, want := range map[event.Seq]string{42: event.Pruned, 43: event.Masked, 61: event.Missing} {
-		p, err := l.Prove(t.Context(), seq)
+		p, err := Prove(t.Context(), &l.Reader, seq)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,14 +210,14 @@ func TestProofWithoutPayload(t *testing.T) {
 func TestProveFindsAnotherTree(t *testing.T) {
 	l, _, _ := proofLog(t)
 	var leaf []byte
-	if err := l.db.Get(&leaf, `SELECT leaf FROM events WHERE seq = 290`); err != nil {
+	if err := l.DB.Get(&leaf, `SELECT leaf FROM events WHERE seq = 290`); err != nil {
 		t.Fatal(err)
 	}
 	const drop = `DROP TRIGGER events_lose_nothing_but_payloads;`
 	if err := execFile(l.Path(), drop+`UPDATE events SET leaf = zeroblob(32) WHERE seq = 290`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Prove(t.Context(), 300); !errors.Is(err, ErrCorrupt) {
+	if _, err := Prove(t.Context(), &l.Reader, 300); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("%v", err)
 	}
 	if err := execFile(l.Path(), fmt.Sprintf(`UPDATE events SET leaf = x'%x' WHERE seq = 290`, leaf)); err != nil {
@@ -228,7 +229,7 @@ func TestConsistency(t *testing.T) {
 	l, known, list := proofLog(t)
 	last := list[len(list)-1]
 	for _, earlier := range list {
-		p, err := l.ProveConsistency(t.Context(), earlier, last)
+		p, err := ProveConsistency(t.Context(), &l.Reader, earlier, last)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -254,7 +255,7 @@ func TestConsistency(t *testing.T) {
 		"another log": {{Origin: "perlica/x", Size: 3, Root: list[3].Root}, last},
 		"too large":   {list[0], {Origin: last.Origin, Size: 1000, Root: last.Root}},
 	} {
-		if _, err := l.ProveConsistency(t.Context(), pair[0], pair[1]); !errors.Is(err, evidence.ErrCheckpoint) {
+		if _, err := ProveConsistency(t.Context(), &l.Reader, pair[0], pair[1]); !errors.Is(err, evidence.ErrCheckpoint) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -302,7 +303,7 @@ func BenchmarkProve(b *testing.B) {
 	}
 	b.Run("by-seq", func(b *testing.B) {
 		for n := 0; b.Loop(); n += 7919 {
-			if _, err := l.Prove(context.Background(), event.Seq(1+n*31%events)); err != nil {
+			if _, err := Prove(context.Background(), &l.Reader, event.Seq(1+n*31%events)); err != nil {
 				b.Fatal(err)
 			}
 		}

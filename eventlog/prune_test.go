@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // secret marks what must be gone after pruning; it is long enough for overflow pages.
@@ -50,7 +53,7 @@ func pruneLog(t *testing.T) (*Log, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := l.Close(); err != nil && !errors.Is(err, ErrClosed) {
+		if err := l.Close(); err != nil && !errors.Is(err, fault.ErrClosed) {
 			t.Error(err)
 		}
 	})
@@ -86,16 +89,16 @@ func found(t *testing.T, path string, marks ...string) string {
 
 // intact checks every leaf, every payload that is there, that what is missing is covered by a
 // later log.pruned, and the stored tree.
-func intact(t *testing.T, r *Reader) (missing int) {
+func intact(t *testing.T, r *store.Reader) (missing int) {
 	t.Helper()
 	all := collect(t, r, event.Query{})
-	var tree frontier
+	var tree tree.Range
 	for i := range all {
 		e := &all[i]
 		if e.Seq != event.Seq(i+1) || e.Leaf() != e.LeafHash {
 			t.Fatalf("event %d: a wrong leaf", e.Seq)
 		}
-		tree.add(e.LeafHash)
+		tree.Add(e.LeafHash)
 		if e.Payload != nil {
 			if !e.PayloadMatches() {
 				t.Fatalf("event %d: the payload was edited", e.Seq)
@@ -105,14 +108,14 @@ func intact(t *testing.T, r *Reader) (missing int) {
 		missing++
 		covered := false
 		for _, later := range all[i+1:] {
-			var p Pruning
+			var p event.Pruning
 			covered = covered || later.Type == event.LogPruned && later.Decode(&p) == nil && p.Covers(e)
 		}
 		if !covered {
 			t.Fatalf("event %d (%s): its payload is missing, and nothing says so", e.Seq, e.Type)
 		}
 	}
-	if _, root, err := r.Head(t.Context()); err != nil || root != tree.root() {
+	if _, root, err := r.Head(t.Context()); err != nil || root != tree.Root() {
 		t.Fatalf("the stored tree is another: %v", err)
 	}
 	return missing
@@ -124,7 +127,7 @@ func TestPruneRemovesEveryByte(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Pruning{Until: event.Seq(size), By: "alice", Why: "a test"}
+	p := event.Pruning{Until: event.Seq(size), By: "alice", Why: "a test"}
 	done, err := l.Prune(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +148,7 @@ func TestPruneRemovesEveryByte(t *testing.T) {
 		}
 	}
 	// The events from before are the same tree, and the writer goes on from it.
-	if h, err := l.hashes(t.Context()).frontier(size); err != nil || h.root() != root {
+	if h, err := l.Hashes(t.Context()).Frontier(size); err != nil || h.Root() != root {
 		t.Errorf("the tree of %d events changed: %v", size, err)
 	}
 	appendAll(t, l, fact(event.Responded, event.Refs{Run: "open"}))
@@ -163,9 +166,9 @@ func TestPruneRemovesEveryByte(t *testing.T) {
 		t.Errorf("%d events say so", n)
 	}
 	// There is nothing left to do, and nothing is done.
-	before := l.size()
+	before := l.Size()
 	done, err = l.Prune(t.Context(), p)
-	if err != nil || done.Resumed || done.Events != 0 || l.size() != before {
+	if err != nil || done.Resumed || done.Events != 0 || l.Size() != before {
 		t.Errorf("once more: %+v, %v", done, err)
 	}
 	intact(t, &l.Reader)
@@ -173,23 +176,23 @@ func TestPruneRemovesEveryByte(t *testing.T) {
 		t.Errorf("%s, %v", e.Payload, err)
 	}
 	var integrity string
-	if err := l.db.Get(&integrity, `PRAGMA integrity_check`); err != nil || integrity != "ok" {
+	if err := l.DB.Get(&integrity, `PRAGMA integrity_check`); err != nil || integrity != "ok" {
 		t.Errorf("integrity: %s, %v", integrity, err)
 	}
 }
 
 func TestPruneSelects(t *testing.T) {
 	for _, tc := range []struct {
-		p    Pruning
+		p    event.Pruning
 		gone string
 		n    int64
 	}{
-		{Pruning{Until: 1000, Run: "one"}, "one", 6},
-		{Pruning{Until: 1000, Session: "s2"}, "two", 6},
-		{Pruning{Until: 7}, "one", 6},
-		{Pruning{Until: 1000, Session: "s1", Class: event.Frame}, "", 2},
-		{Pruning{Until: 1000, Run: "nosuch"}, "", 0},
-		{Pruning{}, "", 0},
+		{event.Pruning{Until: 1000, Run: "one"}, "one", 6},
+		{event.Pruning{Until: 1000, Session: "s2"}, "two", 6},
+		{event.Pruning{Until: 7}, "one", 6},
+		{event.Pruning{Until: 1000, Session: "s1", Class: event.Frame}, "", 2},
+		{event.Pruning{Until: 1000, Run: "nosuch"}, "", 0},
+		{event.Pruning{}, "", 0},
 	} {
 		l, path := pruneLog(t)
 		events, _, err := l.Prunable(t.Context(), tc.p)
@@ -219,7 +222,7 @@ func TestPruneSelects(t *testing.T) {
 // TestPruneMoreLater: what no log.pruned covers yet takes one of its own.
 func TestPruneMoreLater(t *testing.T) {
 	l, path := pruneLog(t)
-	for i, p := range []Pruning{{Until: 1000, Run: "two"}, {Until: 7}, {Until: 1000, Session: "s1"}} {
+	for i, p := range []event.Pruning{{Until: 1000, Run: "two"}, {Until: 7}, {Until: 1000, Session: "s1"}} {
 		if i == 2 {
 			appendAll(t, l, fact(event.Responded, event.Refs{Session: "s1", Run: "open"}))
 		}
@@ -238,7 +241,7 @@ func TestPruneMoreLater(t *testing.T) {
 
 func TestPruneRefusesAnOpenRun(t *testing.T) {
 	l, path := pruneLog(t)
-	if _, err := l.Prune(t.Context(), Pruning{Until: 1000, Run: "open"}); !errors.Is(err, ErrUnfinished) {
+	if _, err := l.Prune(t.Context(), event.Pruning{Until: 1000, Run: "open"}); !errors.Is(err, fault.ErrUnfinished) {
 		t.Errorf("got %v", err)
 	}
 	if found(t, path, "[open:") == "" {
@@ -253,7 +256,7 @@ func TestPruneFails(t *testing.T) {
 		err   error
 		dead  bool
 	}{
-		{"remove", ErrFull, false}, {"removed", ErrBusy, false}, {"vacuumed", ErrBusy, false}, {"remove", ErrIO, true}, {"vacuumed", ErrIO, true},
+		{"remove", fault.ErrFull, false}, {"removed", fault.ErrBusy, false}, {"vacuumed", fault.ErrBusy, false}, {"remove", fault.ErrIO, true}, {"vacuumed", fault.ErrIO, true},
 	} {
 		l, path := pruneLog(t)
 		if err := l.Close(); err != nil {
@@ -269,7 +272,7 @@ func TestPruneFails(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := Pruning{Until: 13}
+		p := event.Pruning{Until: 13}
 		if _, err := l.Prune(t.Context(), p); !errors.Is(err, tc.err) {
 			t.Errorf("%s: %v", tc.point, err)
 		}
@@ -301,12 +304,12 @@ func TestPruneWaitsForReaders(t *testing.T) {
 	}
 	t.Parallel() // most of the time it waits
 	l, path := pruneLog(t)
-	r, err := OpenReader(t.Context(), path)
+	r, err := store.OpenReader(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	conn, err := r.db.Connx(t.Context())
+	conn, err := r.DB.Connx(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,8 +325,8 @@ func TestPruneWaitsForReaders(t *testing.T) {
 	if err := conn.GetContext(t.Context(), &n, `SELECT count(*) FROM events`); err != nil {
 		t.Fatal(err)
 	}
-	p := Pruning{Until: 13}
-	if _, err := l.Prune(t.Context(), p); !errors.Is(err, ErrBusy) || l.Err() != nil {
+	p := event.Pruning{Until: 13}
+	if _, err := l.Prune(t.Context(), p); !errors.Is(err, fault.ErrBusy) || l.Err() != nil {
 		t.Errorf("got %v while somebody reads; the log: %v", err, l.Err())
 	}
 	do(`ROLLBACK`)
@@ -357,7 +360,7 @@ func TestPruneCancelled(t *testing.T) {
 		many[i] = event.Event{Type: event.NotificationReceived, Class: event.Frame, Payload: fmt.Appendf(nil, "line %d", i)}
 	}
 	appendAll(t, l, many...)
-	if _, err := l.Prune(ctx, Pruning{Until: event.Seq(len(many))}); !errors.Is(err, context.Canceled) || l.Err() != nil {
+	if _, err := l.Prune(ctx, event.Pruning{Until: event.Seq(len(many))}); !errors.Is(err, context.Canceled) || l.Err() != nil {
 		t.Errorf("got %v; the log: %v", err, l.Err())
 	}
 	if n := intact(t, &l.Reader); n == 0 || n > removeStep {
@@ -386,7 +389,7 @@ func TestPreceding(t *testing.T) {
 
 func TestRoomFor(t *testing.T) {
 	free := func(n uint64) func(string) (uint64, error) { return func(string) (uint64, error) { return n, nil } }
-	if err := roomFor(10<<20, "/", free(20<<20)); !errors.Is(err, ErrFull) {
+	if err := roomFor(10<<20, "/", free(20<<20)); !errors.Is(err, fault.ErrFull) {
 		t.Errorf("got %v", err)
 	}
 	if err := roomFor(10<<20, "/", free(22<<20)); err != nil {

@@ -23,7 +23,7 @@ func childPrune(path, at string) {
 	if err != nil {
 		panic(err)
 	}
-	if _, err := l.Prune(context.Background(), Pruning{Until: 13}); err != nil {
+	if _, err := l.Prune(context.Background(), event.Pruning{Until: 13}); err != nil {
 		panic(err)
 	}
 }
@@ -50,7 +50,7 @@ func TestKilledWhilePruning(t *testing.T) {
 			t.Errorf("%s: in the files: %s", point, left)
 		}
 		intact(t, &l.Reader)
-		done, err := l.Prune(t.Context(), Pruning{Until: 13})
+		done, err := l.Prune(t.Context(), event.Pruning{Until: 13})
 		if err != nil || done.Resumed != (point != "begin") {
 			t.Errorf("%s: again: %+v, %v", point, done, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // python returns the name of a Python that docs/verify.py runs with.
@@ -70,14 +71,14 @@ func TestAStrangerAgrees(t *testing.T) {
 	if err := os.WriteFile(since, []byte(last.Note), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := hashes{ctx: context.Background(), db: readerOf(t, path).db}
+	h := store.Hashes{Ctx: context.Background(), DB: readerOf(t, path).DB}
 	list := damages()
 	for _, part := range []struct {
 		level int
 		n     int64
 		kind  string // what does not follow if its hash is another
 	}{{5, 8, "checkpoint"}, {8, 0, "checkpoint"}, {1, 5, "tree"}} {
-		hash, err := h.subtree(part.level, part.n)
+		hash, err := h.Subtree(part.level, part.n)
 		if err != nil {
 			t.Fatal(err)
 		}

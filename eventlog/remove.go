@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // pruneJob asks the writer to remove payloads; log.pruned is on disk.
 type pruneJob struct {
 	ctx  context.Context
-	p    Pruning
-	s    selection
+	p    event.Pruning
+	s    store.Selection
 	done chan<- error
 }
 
@@ -29,8 +32,8 @@ func (l *Log) remove(w *batchWriter, job pruneJob) error {
 	if err == nil || errors.Is(err, job.ctx.Err()) {
 		return err
 	}
-	err = fmt.Errorf("eventlog: prune: %w", explain(err))
-	if !errors.Is(err, ErrBusy) && !errors.Is(err, ErrFull) {
+	err = fmt.Errorf("eventlog: prune: %w", fault.Explain(err))
+	if !errors.Is(err, fault.ErrBusy) && !errors.Is(err, fault.ErrFull) {
 		// A disk that fails, a file that is gone: what is on it is not known any more.
 		err = &WriteError{Op: "prune", Err: err}
 		for _, answer := range l.finish(nil, evidence.Checkpoint{}, err) {
@@ -55,8 +58,8 @@ func (w *batchWriter) remove(job pruneJob) error {
 		return err
 	}
 	defer func() { _ = w.pragma(ctx, `PRAGMA secure_delete = OFF`) }() // costs nothing where nothing is deleted
-	where, args := job.p.where(job.s.open)
-	for from := job.s.first - 1; job.s.events > 0 && from < job.s.last; from += removeStep {
+	where, args := store.Covering(job.p, job.s.Open)
+	for from := job.s.First - 1; job.s.Events > 0 && from < job.s.Last; from += removeStep {
 		if err := job.ctx.Err(); err != nil {
 			return err
 		}
@@ -91,7 +94,7 @@ func (w *batchWriter) remove(job pruneJob) error {
 // emptyWAL moves the write-ahead log into the file and leaves nothing of it. While it waits for
 // readers nobody can write: it gives up before others do.
 func (w *batchWriter) emptyWAL(ctx context.Context) (err error) {
-	if err := w.pragma(ctx, fmt.Sprintf(`PRAGMA busy_timeout = %d`, (busyTimeout/2).Milliseconds())); err != nil {
+	if err := w.pragma(ctx, fmt.Sprintf(`PRAGMA busy_timeout = %d`, (store.BusyTimeout/2).Milliseconds())); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.impatient(ctx)) }()
@@ -100,7 +103,7 @@ func (w *batchWriter) emptyWAL(ctx context.Context) (err error) {
 		return err
 	}
 	if busy != 0 {
-		return fmt.Errorf("%w: it reads what is to be removed", ErrBusy)
+		return fmt.Errorf("%w: it reads what is to be removed", fault.ErrBusy)
 	}
 	return nil
 }

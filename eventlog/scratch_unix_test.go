@@ -10,6 +10,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/export"
+	"github.com/perlica/perlica/eventlog/folder"
 )
 
 // childImport imports an export whose last line never comes: it kills itself instead.
@@ -19,7 +22,7 @@ func childImport(path string) {
 		panic(err)
 	}
 	most := text[:strings.LastIndex(string(text), `{"end":`)]
-	_, err = Import(context.Background(), io.MultiReader(strings.NewReader(string(most)), suicide{}), path, nil)
+	_, err = export.Import(context.Background(), io.MultiReader(strings.NewReader(string(most)), suicide{}), path, nil)
 	panic(err)
 }
 
@@ -40,7 +43,7 @@ func TestWhatAKilledImportLeaves(t *testing.T) {
 		t.Fatalf("it was not killed: %v", err)
 	}
 	left := func() []string {
-		list, _ := filepath.Glob(filepath.Join(dir, scratchPrefix+"*", "*.db"))
+		list, _ := filepath.Glob(filepath.Join(dir, folder.ScratchPrefix+"*", "*.db"))
 		return list
 	}
 	if len(left()) != 1 {
@@ -51,7 +54,7 @@ func TestWhatAKilledImportLeaves(t *testing.T) {
 	in, out := io.Pipe()
 	done := make(chan error)
 	go func() {
-		_, err := Import(context.Background(), in, filepath.Join(dir, "slow.db"), nil)
+		_, err := export.Import(context.Background(), in, filepath.Join(dir, "slow.db"), nil)
 		done <- err
 	}()
 	header, rest, _ := strings.Cut(text, "\n")
@@ -60,7 +63,7 @@ func TestWhatAKilledImportLeaves(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := Import(context.Background(), strings.NewReader(text), filepath.Join(dir, "quick.db"), nil); err != nil {
+	if _, err := export.Import(context.Background(), strings.NewReader(text), filepath.Join(dir, "quick.db"), nil); err != nil {
 		t.Error(err)
 	}
 	if now := left(); len(now) != 1 {
@@ -81,21 +84,21 @@ func TestWhatAKilledImportLeaves(t *testing.T) {
 // TestScratchIsHeld: nobody sweeps what somebody works in.
 func TestScratchIsHeld(t *testing.T) {
 	dir := t.TempDir()
-	one, err := NewScratch(dir)
+	one, err := folder.NewScratch(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(one.Path("out"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	two, err := NewScratch(dir)
+	two, err := folder.NewScratch(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(one.Path("out")); err != nil {
 		t.Error(err)
 	}
-	for _, s := range []*Scratch{one, two} {
+	for _, s := range []*folder.Scratch{one, two} {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}

@@ -6,28 +6,30 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // spoil changes a copy of the victim, in its database and in its anchor; an anchor that becomes
 // empty is removed.
-func spoil(t *testing.T, v *victim, d tampering, anchor func(string) string) Report {
+func spoil(t *testing.T, v *victim, d tampering, edit func(string) string) verify.Report {
 	t.Helper()
 	path := v.copy(t)
 	d.apply(t, path, v.n, 100)
-	b, err := os.ReadFile(AnchorPath(path))
+	b, err := os.ReadFile(anchor.Path(path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := anchor(string(b)); text == "" {
-		err = os.Remove(AnchorPath(path))
+	if text := edit(string(b)); text == "" {
+		err = os.Remove(anchor.Path(path))
 	} else {
-		err = os.WriteFile(AnchorPath(path), []byte(text), 0o600)
+		err = os.WriteFile(anchor.Path(path), []byte(text), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return verifyFile(t, path, VerifyOptions{Keys: v.verifiers})
+	return verifyFile(t, path, verify.Options{Keys: v.verifiers})
 }
 
 func asIs(s string) string { return s }
@@ -61,20 +63,20 @@ func TestEachWitnessAlone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		do     tampering
 		anchor func(string) string
-		kind   Damage
+		kind   verify.Damage
 		seq    event.Seq
 	}{
-		"only the stored hashes":       {do: tampering{sql: `DELETE FROM checkpoints`, do: rewrite(false)}, anchor: gone, kind: DamageTree, seq: 1},
-		"only the checkpoints":         {do: tampering{do: rewrite(true)}, anchor: gone, kind: DamageCheckpoint, seq: 1},
-		"only the anchor":              {do: tampering{sql: `DELETE FROM checkpoints`, do: rewrite(true)}, anchor: asIs, kind: DamageAnchor, seq: 1},
-		"a stored hash, and it alone":  {do: tampering{sql: `UPDATE nodes SET hash = zeroblob(32) WHERE n = 1`}, anchor: asIs, kind: DamageTree},
-		"a stored hash is missing":     {do: tampering{sql: `DELETE FROM nodes WHERE n = 1`}, anchor: asIs, kind: DamageTree},
-		"a cut end, by a checkpoint":   {do: tampering{sql: `DELETE FROM events WHERE seq > 590; DELETE FROM checkpoints WHERE size < {n}`}, anchor: gone, kind: DamageTruncated, seq: 591},
-		"a cut end, by a stored hash":  {do: tampering{sql: `DELETE FROM events WHERE seq > 500; DELETE FROM checkpoints`}, anchor: gone, kind: DamageTruncated, seq: 501},
-		"a forged signature":           {do: tampering{sql: `UPDATE checkpoints SET note = '` + forged + `' WHERE id = 2`}, anchor: gone, kind: DamageCheckpoint},
-		"a forged line":                {do: tampering{sql: `DELETE FROM checkpoints`}, anchor: forge, kind: DamageAnchor},
-		"a line that nobody stored":    {anchor: stranger, kind: DamageAnchor},
-		"a checkpoint of another size": {do: tampering{sql: `UPDATE checkpoints SET size = 100 WHERE id = 2`}, anchor: gone, kind: DamageCheckpoint},
+		"only the stored hashes":       {do: tampering{sql: `DELETE FROM checkpoints`, do: rewrite(false)}, anchor: gone, kind: verify.Tree, seq: 1},
+		"only the checkpoints":         {do: tampering{do: rewrite(true)}, anchor: gone, kind: verify.Checkpoint, seq: 1},
+		"only the anchor":              {do: tampering{sql: `DELETE FROM checkpoints`, do: rewrite(true)}, anchor: asIs, kind: verify.Anchor, seq: 1},
+		"a stored hash, and it alone":  {do: tampering{sql: `UPDATE nodes SET hash = zeroblob(32) WHERE n = 1`}, anchor: asIs, kind: verify.Tree},
+		"a stored hash is missing":     {do: tampering{sql: `DELETE FROM nodes WHERE n = 1`}, anchor: asIs, kind: verify.Tree},
+		"a cut end, by a checkpoint":   {do: tampering{sql: `DELETE FROM events WHERE seq > 590; DELETE FROM checkpoints WHERE size < {n}`}, anchor: gone, kind: verify.Truncated, seq: 591},
+		"a cut end, by a stored hash":  {do: tampering{sql: `DELETE FROM events WHERE seq > 500; DELETE FROM checkpoints`}, anchor: gone, kind: verify.Truncated, seq: 501},
+		"a forged signature":           {do: tampering{sql: `UPDATE checkpoints SET note = '` + forged + `' WHERE id = 2`}, anchor: gone, kind: verify.Checkpoint},
+		"a forged line":                {do: tampering{sql: `DELETE FROM checkpoints`}, anchor: forge, kind: verify.Anchor},
+		"a line that nobody stored":    {anchor: stranger, kind: verify.Anchor},
+		"a checkpoint of another size": {do: tampering{sql: `UPDATE checkpoints SET size = 100 WHERE id = 2`}, anchor: gone, kind: verify.Checkpoint},
 	} {
 		tc.do.name = name
 		rep := spoil(t, v, tc.do, tc.anchor)
@@ -91,11 +93,11 @@ func TestAPruningCoversThePast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = l.Append(t.Context(), event.NewFact(event.LogPruned, "user", event.Refs{}, Pruning{Until: 1000, By: "alice"}), fact(event.Truncated, event.Refs{}))
+	_, err = l.Append(t.Context(), event.NewFact(event.LogPruned, "user", event.Refs{}, event.Pruning{Until: 1000, By: "alice"}), fact(event.Truncated, event.Refs{}))
 	if err := errors.Join(err, l.Close(), execFile(v.path, `UPDATE events SET payload = NULL WHERE seq IN (50, 52)`)); err != nil {
 		t.Fatal(err)
 	}
-	if rep := verifyFile(t, v.path, VerifyOptions{Keys: v.verifiers}); rep.FirstBad != 52 || rep.Pruned != 1 {
+	if rep := verifyFile(t, v.path, verify.Options{Keys: v.verifiers}); rep.FirstBad != 52 || rep.Pruned != 1 {
 		t.Errorf("%+v", rep)
 	}
 }

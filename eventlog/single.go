@@ -5,6 +5,9 @@ import (
 	"fmt"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/tree"
 )
 
 // single returns the event of a batch that needs no transaction around it, or nil: one event
@@ -26,7 +29,7 @@ func (w *batchWriter) single(batch []entry) *event.Event {
 	if step := only.Type.Step(); step == event.Opens || step == event.Ends {
 		return nil
 	}
-	if w.tree.size == 0 || (w.tree.size+1)%(1<<nodeHeight) == 0 {
+	if w.tree.Size == 0 || (w.tree.Size+1)%(1<<tree.NodeHeight) == 0 {
 		return nil
 	}
 	return only
@@ -38,18 +41,18 @@ func (w *batchWriter) single(batch []entry) *event.Event {
 func (w *batchWriter) trySingle(ctx context.Context, e *event.Event) (done bool, err error) {
 	for _, point := range []string{"begin", "insert", "commit"} {
 		if err := w.failpoint(point); err != nil {
-			return false, &WriteError{Op: point, Err: explain(err)}
+			return false, &WriteError{Op: point, Err: fault.Explain(err)}
 		}
 	}
-	e.Seq = event.Seq(w.tree.size + 1)
+	e.Seq = event.Seq(w.tree.Size + 1)
 	e.LeafHash = e.Leaf()
 	// If somebody else has appended, that number is taken.
-	err = w.patiently(ctx, func() error { return w.insert(ctx, insertOne, e) })
+	err = w.patiently(ctx, func() error { return w.insert(ctx, store.InsertOne, e) })
 	switch {
 	case err == nil:
-	case w.files.touched != nil:
+	case w.files.Touched != nil:
 		return false, w.commitError(err)
-	case isConstraint(err):
+	case fault.IsConstraint(err):
 		e.Seq = 0
 		return false, nil
 	default:
@@ -64,11 +67,11 @@ func (w *batchWriter) trySingle(ctx context.Context, e *event.Event) (done bool,
 	}
 	if w.seen != before+1 {
 		// Others have changed the file, though they have appended nothing.
-		if err := w.holds(hashes{ctx: ctx, db: w.conn}); err != nil {
+		if err := w.holds(store.Hashes{Ctx: ctx, DB: w.conn}); err != nil {
 			return false, &WriteError{Op: "commit", Unknown: true, Err: fmt.Errorf("another process changed the log: %w", err)}
 		}
 	}
-	w.tree.add(e.LeafHash)
+	w.tree.Add(e.LeafHash)
 	w.last = e.LeafHash
 	return true, w.took(1, weight(e))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // TestAppendToAChangedLog: whoever has a log open notices that what it wrote last was changed or
@@ -30,7 +31,7 @@ func TestAppendToAChangedLog(t *testing.T) {
 			if err := execFile(l.Path(), stmt); err != nil {
 				t.Fatal(err)
 			}
-			if seq, err := l.Append(t.Context(), next); !errors.Is(err, ErrCorrupt) {
+			if seq, err := l.Append(t.Context(), next); !errors.Is(err, fault.ErrCorrupt) {
 				t.Errorf("%s, an event %s: appended as %d, %v", name, kind, seq, err)
 			}
 			if l.Err() == nil {

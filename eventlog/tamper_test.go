@@ -13,9 +13,14 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
+	merkle "github.com/perlica/perlica/eventlog/tree"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // flips is how many bits TestFlips flips in each file; more than the ordinary run's number is
@@ -85,7 +90,7 @@ type tampering struct {
 	name string
 	sql  string                                                // with {n}, {p}, {p1} = p+1
 	do   func(t *testing.T, db *sqlx.DB, path string, p int64) // or this
-	kind Damage
+	kind verify.Damage
 	seq  func(n, p int64) int64 // the first bad one; nil: p
 	near bool                   // only a stretch that ends with it, and begins behind a checkpoint
 }
@@ -98,47 +103,47 @@ func first(int64, int64) int64 { return 1 }
 // knows: nothing, SQL, the leaves, the tree.
 func tamperings() []tampering {
 	list := []tampering{
-		{name: "payload", sql: `UPDATE events SET payload = CAST(payload || ' ' AS BLOB) WHERE seq = {p}`, kind: DamageEdited},
-		{name: "payload of one length", sql: `UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '{', '[') AS BLOB) WHERE seq = {p}`, kind: DamageEdited},
-		{name: "payload gone", sql: `UPDATE events SET payload = NULL WHERE seq = {p}`, kind: DamageDeleted},
-		{name: "all payloads", sql: `UPDATE events SET payload = x'00'`, kind: DamageEdited, seq: first},
-		{name: "payload hash", sql: `UPDATE events SET payload_sha256 = zeroblob(32) WHERE seq = {p}`, kind: DamageEdited},
-		{name: "short payload hash", sql: `UPDATE events SET payload_sha256 = x'00' WHERE seq = {p}`, kind: DamageEdited},
-		{name: "leaf", sql: `UPDATE events SET leaf = zeroblob(32) WHERE seq = {p}`, kind: DamageEdited},
-		{name: "payload and length", sql: `UPDATE events SET payload = x'', payload_len = 0 WHERE seq = {p}`, kind: DamageEdited},
-		{name: "deleted", sql: `DELETE FROM events WHERE seq = {p}`, kind: DamageDeleted},
-		{name: "half deleted", sql: `DELETE FROM events WHERE seq >= {p} AND seq < {n}`, kind: DamageDeleted},
-		{name: "every third deleted", sql: `DELETE FROM events WHERE seq % 3 = 1`, kind: DamageDeleted, seq: first},
-		{name: "end deleted", sql: `DELETE FROM events WHERE seq > {p}`, kind: DamageTruncated, seq: func(_, p int64) int64 { return p + 1 }},
-		{name: "all deleted", sql: `DELETE FROM events`, kind: DamageTruncated, seq: first},
-		{name: "neighbours swapped", sql: `UPDATE events SET seq = -1 WHERE seq = {p}; UPDATE events SET seq = {p} WHERE seq = {p1}; UPDATE events SET seq = {p1} WHERE seq = -1`, kind: DamageReordered},
-		{name: "far ones swapped", sql: `UPDATE events SET seq = -1 WHERE seq = {p}; UPDATE events SET seq = {p} WHERE seq = {n}; UPDATE events SET seq = {n} WHERE seq = -1`, kind: DamageReordered},
-		{name: "reversed", sql: `UPDATE events SET seq = -seq; UPDATE events SET seq = {n} + 1 + seq`, kind: DamageReordered, seq: first},
-		{name: "contents swapped", sql: `UPDATE events SET actor = 'x', seq = -1 WHERE seq = {p}; UPDATE events SET seq = {p} WHERE seq = -1`, kind: DamageEdited},
-		{name: "deleted and closed", sql: `DELETE FROM events WHERE seq = {p}; UPDATE events SET seq = -seq WHERE seq > {p}; UPDATE events SET seq = -seq - 1 WHERE seq < 0`, kind: DamageDeleted},
+		{name: "payload", sql: `UPDATE events SET payload = CAST(payload || ' ' AS BLOB) WHERE seq = {p}`, kind: verify.Edited},
+		{name: "payload of one length", sql: `UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '{', '[') AS BLOB) WHERE seq = {p}`, kind: verify.Edited},
+		{name: "payload gone", sql: `UPDATE events SET payload = NULL WHERE seq = {p}`, kind: verify.Deleted},
+		{name: "all payloads", sql: `UPDATE events SET payload = x'00'`, kind: verify.Edited, seq: first},
+		{name: "payload hash", sql: `UPDATE events SET payload_sha256 = zeroblob(32) WHERE seq = {p}`, kind: verify.Edited},
+		{name: "short payload hash", sql: `UPDATE events SET payload_sha256 = x'00' WHERE seq = {p}`, kind: verify.Edited},
+		{name: "leaf", sql: `UPDATE events SET leaf = zeroblob(32) WHERE seq = {p}`, kind: verify.Edited},
+		{name: "payload and length", sql: `UPDATE events SET payload = x'', payload_len = 0 WHERE seq = {p}`, kind: verify.Edited},
+		{name: "deleted", sql: `DELETE FROM events WHERE seq = {p}`, kind: verify.Deleted},
+		{name: "half deleted", sql: `DELETE FROM events WHERE seq >= {p} AND seq < {n}`, kind: verify.Deleted},
+		{name: "every third deleted", sql: `DELETE FROM events WHERE seq % 3 = 1`, kind: verify.Deleted, seq: first},
+		{name: "end deleted", sql: `DELETE FROM events WHERE seq > {p}`, kind: verify.Truncated, seq: func(_, p int64) int64 { return p + 1 }},
+		{name: "all deleted", sql: `DELETE FROM events`, kind: verify.Truncated, seq: first},
+		{name: "neighbours swapped", sql: `UPDATE events SET seq = -1 WHERE seq = {p}; UPDATE events SET seq = {p} WHERE seq = {p1}; UPDATE events SET seq = {p1} WHERE seq = -1`, kind: verify.Reordered},
+		{name: "far ones swapped", sql: `UPDATE events SET seq = -1 WHERE seq = {p}; UPDATE events SET seq = {p} WHERE seq = {n}; UPDATE events SET seq = {n} WHERE seq = -1`, kind: verify.Reordered},
+		{name: "reversed", sql: `UPDATE events SET seq = -seq; UPDATE events SET seq = {n} + 1 + seq`, kind: verify.Reordered, seq: first},
+		{name: "contents swapped", sql: `UPDATE events SET actor = 'x', seq = -1 WHERE seq = {p}; UPDATE events SET seq = {p} WHERE seq = -1`, kind: verify.Edited},
+		{name: "deleted and closed", sql: `DELETE FROM events WHERE seq = {p}; UPDATE events SET seq = -seq WHERE seq > {p}; UPDATE events SET seq = -seq - 1 WHERE seq < 0`, kind: verify.Deleted},
 		{name: "inserted", sql: `UPDATE events SET seq = -seq WHERE seq >= {p}; UPDATE events SET seq = -seq + 1 WHERE seq < 0;
 			INSERT INTO events SELECT {p}, event_id || 'x', ts, type, class, actor, writer, context_id, session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
-				payload_len, payload_sha256, leaf, payload FROM events WHERE seq = {p1}`, kind: DamageInserted},
+				payload_len, payload_sha256, leaf, payload FROM events WHERE seq = {p1}`, kind: verify.Inserted},
 		{name: "a negative one", sql: `INSERT INTO events SELECT -7, event_id, ts, type, class, actor, writer, context_id, session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
-				payload_len, payload_sha256, leaf, payload FROM events WHERE seq = {p}`, kind: DamageInserted, seq: none},
+				payload_len, payload_sha256, leaf, payload FROM events WHERE seq = {p}`, kind: verify.Inserted, seq: none},
 		{name: "the greatest number", sql: `INSERT INTO events SELECT 9223372036854775807, event_id, ts, type, class, actor, writer, context_id, session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
-				payload_len, payload_sha256, leaf, payload FROM events WHERE seq = {p}`, kind: DamageInserted, seq: end},
-		{name: "one far away", sql: `UPDATE events SET seq = 1 << 50 WHERE seq = {p}`, kind: DamageDeleted},
-		{name: "checkpoint of more", sql: `UPDATE checkpoints SET size = size + 1 WHERE id = 2`, kind: DamageCheckpoint, seq: none},
-		{name: "checkpoint forged", sql: `UPDATE checkpoints SET note = replace(note, 'perlica/', 'perlica/x') WHERE id = 2`, kind: DamageCheckpoint, seq: none},
-		{name: "no checkpoint", sql: `UPDATE checkpoints SET note = 'hello' WHERE id = 2`, kind: DamageCheckpoint, seq: none},
-		{name: "an impossible hash", sql: `INSERT INTO nodes VALUES (5, 0, zeroblob(32))`, kind: DamageTree, seq: none},
-		{name: "hashes of events that are not there", sql: `INSERT INTO nodes VALUES (8, 1 << 40, zeroblob(32))`, kind: DamageTruncated, seq: end},
-		{name: "another table", sql: `ALTER TABLE events ADD COLUMN more TEXT`, kind: DamageSchema, seq: none},
-		{name: "rewritten with its leaf", do: rewrite(false), kind: DamageCheckpoint, near: true},
-		{name: "rewritten with its leaf and tree", do: rewrite(true), kind: DamageCheckpoint, near: true},
+				payload_len, payload_sha256, leaf, payload FROM events WHERE seq = {p}`, kind: verify.Inserted, seq: end},
+		{name: "one far away", sql: `UPDATE events SET seq = 1 << 50 WHERE seq = {p}`, kind: verify.Deleted},
+		{name: "checkpoint of more", sql: `UPDATE checkpoints SET size = size + 1 WHERE id = 2`, kind: verify.Checkpoint, seq: none},
+		{name: "checkpoint forged", sql: `UPDATE checkpoints SET note = replace(note, 'perlica/', 'perlica/x') WHERE id = 2`, kind: verify.Checkpoint, seq: none},
+		{name: "no checkpoint", sql: `UPDATE checkpoints SET note = 'hello' WHERE id = 2`, kind: verify.Checkpoint, seq: none},
+		{name: "an impossible hash", sql: `INSERT INTO nodes VALUES (5, 0, zeroblob(32))`, kind: verify.Tree, seq: none},
+		{name: "hashes of events that are not there", sql: `INSERT INTO nodes VALUES (8, 1 << 40, zeroblob(32))`, kind: verify.Truncated, seq: end},
+		{name: "another table", sql: `ALTER TABLE events ADD COLUMN more TEXT`, kind: verify.Schema, seq: none},
+		{name: "rewritten with its leaf", do: rewrite(false), kind: verify.Checkpoint, near: true},
+		{name: "rewritten with its leaf and tree", do: rewrite(true), kind: verify.Checkpoint, near: true},
 	}
 	for _, col := range []string{"event_id", "type", "actor", "writer", "context_id", "session_id", "conversation_id", "run_id", "trace_id", "interaction_id", "input_id"} {
-		list = append(list, tampering{name: col, sql: `UPDATE events SET ` + col + ` = ` + col + ` || 'x' WHERE seq = {p}`, kind: DamageEdited})
+		list = append(list, tampering{name: col, sql: `UPDATE events SET ` + col + ` = ` + col + ` || 'x' WHERE seq = {p}`, kind: verify.Edited})
 	}
 	list = append(list,
-		tampering{name: "ts", sql: `UPDATE events SET ts = ts + 1 WHERE seq = {p}`, kind: DamageEdited},
-		tampering{name: "class", sql: `UPDATE events SET class = CASE class WHEN 'fact' THEN 'frame' ELSE 'fact' END WHERE seq = {p}`, kind: DamageEdited})
+		tampering{name: "ts", sql: `UPDATE events SET ts = ts + 1 WHERE seq = {p}`, kind: verify.Edited},
+		tampering{name: "class", sql: `UPDATE events SET class = CASE class WHEN 'fact' THEN 'frame' ELSE 'fact' END WHERE seq = {p}`, kind: verify.Edited})
 	return list
 }
 
@@ -159,7 +164,18 @@ func rewrite(tree bool) func(t *testing.T, db *sqlx.DB, path string, p int64) {
 		}
 		tx := db.MustBegin()
 		tx.MustExec(`DELETE FROM nodes`)
-		if err := errors.Join(rebuildNodes(t.Context(), tx), tx.Commit()); err != nil {
+		var leaves [][]byte
+		if err := tx.Select(&leaves, `SELECT leaf FROM events ORDER BY seq`); err != nil {
+			t.Fatal(err)
+		}
+		var all merkle.Range
+		for _, leaf := range leaves {
+			all.Add(tlog.Hash(leaf))
+		}
+		for _, n := range all.Nodes {
+			tx.MustExec(`INSERT INTO nodes (level, n, hash) VALUES (?, ?, ?)`, n.Level, n.N, n.Hash[:])
+		}
+		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -167,7 +183,7 @@ func rewrite(tree bool) func(t *testing.T, db *sqlx.DB, path string, p int64) {
 
 func (d tampering) apply(t *testing.T, path string, n, p int64) {
 	t.Helper()
-	db, err := sqlx.Open("sqlite", dsn(path))
+	db, err := sqlx.Open("sqlite", store.DSN(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +207,7 @@ func TestTamper(t *testing.T) {
 	}
 	for _, n := range sizes {
 		v := newVictim(t, n)
-		if rep := verifyFile(t, v.copy(t), VerifyOptions{Keys: v.verifiers, Since: &v.last}); !rep.OK() || rep.Signed != n {
+		if rep := verifyFile(t, v.copy(t), verify.Options{Keys: v.verifiers, Since: &v.last}); !rep.OK() || rep.Signed != n {
 			t.Fatalf("untouched: %+v", rep)
 		}
 		for _, d := range tamperings() {
@@ -202,14 +218,14 @@ func TestTamper(t *testing.T) {
 				t.Run(fmt.Sprintf("%d/%s/%d", n, d.name, p), func(t *testing.T) {
 					path := v.copy(t)
 					d.apply(t, path, n, p)
-					d.check(t, verifyFile(t, path, VerifyOptions{Keys: v.verifiers}), n, p)
+					d.check(t, verifyFile(t, path, verify.Options{Keys: v.verifiers}), n, p)
 				})
 			}
 		}
 	}
 }
 
-func (d tampering) check(t *testing.T, rep Report, n, p int64) {
+func (d tampering) check(t *testing.T, rep verify.Report, n, p int64) {
 	t.Helper()
 	want := p
 	if d.seq != nil {
@@ -220,7 +236,7 @@ func (d tampering) check(t *testing.T, rep Report, n, p int64) {
 	if d.near {
 		ok = got <= p && got > p-n/5-1
 	}
-	named := slices.ContainsFunc(rep.Findings, func(f Finding) bool { return f.Kind == d.kind && (f.Seq == rep.FirstBad || want == 0 || d.near) })
+	named := slices.ContainsFunc(rep.Findings, func(f verify.Finding) bool { return f.Kind == d.kind && (f.Seq == rep.FirstBad || want == 0 || d.near) })
 	if !ok || !named {
 		t.Errorf("first bad %d, want %d as %s:\n%+v", got, want, d.kind, rep)
 	}
@@ -232,11 +248,11 @@ func TestTamperByTheKeyHolder(t *testing.T) {
 	v := newVictim(t, 300)
 	path := v.copy(t)
 	tampering{name: "all of it", sql: `DELETE FROM checkpoints`, do: rewrite(true)}.apply(t, path, v.n, 100)
-	if err := os.Remove(AnchorPath(path)); err != nil {
+	if err := os.Remove(anchor.Path(path)); err != nil {
 		t.Fatal(err)
 	}
-	if err := execFile(path, schema[strings.Index(schema, "CREATE TRIGGER events_lose"):strings.Index(schema, "CREATE TABLE nodes")]+
-		schema[strings.Index(schema, "CREATE TRIGGER checkpoints_are_not_updated"):strings.Index(schema, "CREATE TABLE withheld")]); err != nil {
+	if err := execFile(path, store.Schema[strings.Index(store.Schema, "CREATE TRIGGER events_lose"):strings.Index(store.Schema, "CREATE TABLE nodes")]+
+		store.Schema[strings.Index(store.Schema, "CREATE TRIGGER checkpoints_are_not_updated"):strings.Index(store.Schema, "CREATE TABLE withheld")]); err != nil {
 		t.Fatal(err)
 	}
 	l, err := Open(t.Context(), path, Options{Context: "default", Keys: v.keys})
@@ -247,10 +263,10 @@ func TestTamperByTheKeyHolder(t *testing.T) {
 	if err := errors.Join(err, l.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers}); !rep.OK() || rep.Signed != v.n {
+	if rep := verifyFile(t, path, verify.Options{Keys: v.verifiers}); !rep.OK() || rep.Signed != v.n {
 		t.Errorf("within itself: %+v", rep)
 	}
-	if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers, Since: &v.last}); rep.OK() || rep.Findings[0].Kind != DamageCheckpoint {
+	if rep := verifyFile(t, path, verify.Options{Keys: v.verifiers, Since: &v.last}); rep.OK() || rep.Findings[0].Kind != verify.Checkpoint {
 		t.Errorf("against what was kept: %+v", rep)
 	}
 }
@@ -271,19 +287,19 @@ func TestYesterday(t *testing.T) {
 	if err := errors.Join(err, l.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if rep := verifyFile(t, v.path, VerifyOptions{Keys: v.verifiers, Since: &v.last}); !rep.OK() {
+	if rep := verifyFile(t, v.path, verify.Options{Keys: v.verifiers, Since: &v.last}); !rep.OK() {
 		t.Errorf("today, against yesterday's: %+v", rep)
 	}
-	if rep := verifyFile(t, yesterday, VerifyOptions{Keys: v.verifiers}); !rep.OK() {
+	if rep := verifyFile(t, yesterday, verify.Options{Keys: v.verifiers}); !rep.OK() {
 		t.Errorf("yesterday, within itself: %+v", rep)
 	}
-	rep := verifyFile(t, yesterday, VerifyOptions{Keys: v.verifiers, Since: &kept})
-	if rep.FirstBad != 51 || rep.Findings[0].Kind != DamageTruncated {
+	rep := verifyFile(t, yesterday, verify.Options{Keys: v.verifiers, Since: &kept})
+	if rep.FirstBad != 51 || rep.Findings[0].Kind != verify.Truncated {
 		t.Errorf("yesterday, against today's: %+v", rep)
 	}
 	other := kept
 	other.Origin += "x"
-	if _, err := readerOf(t, v.path).Verify(t.Context(), VerifyOptions{Since: &other}); !errors.Is(err, ErrOtherLog) {
+	if _, err := verify.Log(t.Context(), readerOf(t, v.path), verify.Options{Since: &other}); !errors.Is(err, verify.ErrOtherLog) {
 		t.Errorf("another log's: %v", err)
 	}
 }

@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // What the torture tests can find wrong with a log.
@@ -85,12 +88,12 @@ func checkLog(path string, acked int, stories ...story) (found int, err error) {
 
 // compare holds the log against the story.
 func (st story) compare(ctx context.Context, l *Log, acked int) (found int, err error) {
-	rep, err := l.Verify(ctx, VerifyOptions{})
+	rep, err := verify.Log(ctx, &l.Reader, verify.Options{})
 	if err != nil || !rep.OK() {
 		return int(rep.Events), fmt.Errorf("%w: verify: %v, %v", errDamaged, rep.Findings, err)
 	}
 	var integrity string
-	if err := l.db.Get(&integrity, `PRAGMA integrity_check`); err != nil || integrity != "ok" {
+	if err := l.DB.Get(&integrity, `PRAGMA integrity_check`); err != nil || integrity != "ok" {
 		return int(rep.Events), fmt.Errorf("%w: integrity: %.200s, %v", errDamaged, integrity, err)
 	}
 	for e, err := range l.Events(ctx, event.Query{}) {
@@ -123,7 +126,7 @@ func (st story) compare(ctx context.Context, l *Log, acked int) (found int, err 
 
 // anchored holds the anchor against a log of found events.
 func anchored(path string, found int) error {
-	anchors, err := ReadAnchors(path)
+	anchors, err := anchor.Read(path)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errDamaged, err)
 	}
@@ -187,11 +190,11 @@ func atRest(ctx context.Context, path string) error {
 	if wal, err := os.ReadFile(path + "-wal"); err == nil && validWAL(wal) {
 		return fmt.Errorf("%w has a valid write-ahead log of %d bytes beside it", errAtRest, len(wal))
 	}
-	r, err := OpenReader(ctx, path)
+	r, err := store.OpenReader(ctx, path)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errAtRest, err)
 	}
-	rep, err := r.Verify(ctx, VerifyOptions{})
+	rep, err := verify.Log(ctx, r, verify.Options{})
 	if err != nil || !rep.OK() {
 		err = fmt.Errorf("%w: verify: %v, %v", errAtRest, rep.Findings, err)
 	} else {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // meddlings are what somebody else may do to the files of a living log. Where kept is set nothing of
@@ -60,7 +62,7 @@ func replaced(name string, same bool) error {
 // what was acknowledged is still there, or the writer says no.
 func TestTortureFiles(t *testing.T) {
 	dir, keys := quickDir(t), signingKeys(t)
-	if links(mustStat(t, dir)) == 1 {
+	if store.Links(mustStat(t, dir)) == 1 {
 		t.Skip("this system keeps open files in place")
 	}
 	s := script{Path: filepath.Join(dir, "whole.db"), Seed: *tortureSeed, Runs: 3, Waits: true, Keys: keys, passed: map[string]int{}}
@@ -118,7 +120,7 @@ func (s script) survived(acked int, why string, kept bool) error {
 }
 
 func checkFile(path string) error {
-	r, err := OpenReader(context.Background(), path)
+	r, err := store.OpenReader(context.Background(), path)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/anchor"
 )
 
 // points records a writer and returns the system calls by which it changed its log's folder
@@ -156,7 +158,7 @@ func TestTortureErrors(t *testing.T) {
 			continue
 		case p.call == "write": // Go's runtime makes some for itself, and cannot live without
 			writes++
-			d.nth, d.file = writes, filepath.Base(AnchorPath(logName))
+			d.nth, d.file = writes, filepath.Base(anchor.Path(logName))
 		}
 		all = append(all, d)
 		if strings.Contains(p.call, "write") {

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // TestUncheckedIsCounted: of a log that is damaged at its beginning no checkpoint can be checked;
@@ -37,17 +39,17 @@ func TestUncheckedIsCounted(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	line, path := anchorLine(first), filepath.Join(t.TempDir(), "eventlog.db")
-	b, err := os.ReadFile(l.path)
+	line, path := anchor.Format(first), filepath.Join(t.TempDir(), "eventlog.db")
+	b, err := os.ReadFile(l.Path())
 	if err == nil {
 		err = os.WriteFile(path, b, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err = os.ReadFile(AnchorPath(l.path))
+	b, err = os.ReadFile(anchor.Path(l.Path()))
 	if err == nil {
-		err = os.WriteFile(AnchorPath(path), []byte(line+strings.TrimPrefix(string(b), line)+line), 0o600)
+		err = os.WriteFile(anchor.Path(path), []byte(line+strings.TrimPrefix(string(b), line)+line), 0o600)
 	}
 	if err = errors.Join(err, execFile(path, loosen+`UPDATE events SET actor = 'x', leaf = zeroblob(32) WHERE seq = 1`)); err != nil {
 		t.Fatal(err)
@@ -56,7 +58,7 @@ func TestUncheckedIsCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rep := verifyFile(t, path, VerifyOptions{Keys: keys.Verifiers(first.Origin), Since: &first})
+	rep := verifyFile(t, path, verify.Options{Keys: keys.Verifiers(first.Origin), Since: &first})
 	if rep.Unchecked != 3 || rep.UncheckedAnchors != 3 || rep.Checkpoints != 0 || rep.Anchors != 0 {
 		t.Errorf("%+v", rep)
 	}

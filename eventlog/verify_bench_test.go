@@ -10,6 +10,8 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 var (
@@ -87,7 +89,7 @@ func BenchmarkVerify(b *testing.B) {
 		dir = b.TempDir()
 	}
 	path, keys := runLog(b, dir, *benchEvents)
-	r, err := OpenReader(b.Context(), path)
+	r, err := store.OpenReader(b.Context(), path)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -98,9 +100,9 @@ func BenchmarkVerify(b *testing.B) {
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
-	var rep Report
+	var rep verify.Report
 	for range b.N {
-		if rep, err = r.Verify(b.Context(), VerifyOptions{Keys: keys.Verifiers(origin)}); err != nil || !rep.OK() {
+		if rep, err = verify.Log(b.Context(), r, verify.Options{Keys: keys.Verifiers(origin)}); err != nil || !rep.OK() {
 			b.Fatalf("%+v, %v", rep, err)
 		}
 	}

@@ -14,27 +14,36 @@ import (
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
+)
+
+// What tests choose their sizes and times by, as package verify has it.
+const (
+	blockEvents   = 1024
+	acrossWriters = 10 * time.Second
 )
 
 // TestPrunedPayloads: a payload may be missing if a later event says so, and that event is as
 // it was written.
 func TestPrunedPayloads(t *testing.T) {
 	for name, tc := range map[string]struct {
-		pruning Pruning
+		pruning event.Pruning
 		and     string    // SQL
 		bad     event.Seq // 0: none
 		pruned  int64
 	}{
-		"covered":           {Pruning{Until: 20, By: "alice"}, ``, 0, 3},
-		"this run's":        {Pruning{Until: 20, Run: "r", By: "alice"}, ``, 0, 3},
-		"another run's":     {Pruning{Until: 20, Run: "x", By: "alice"}, ``, 10, 0},
-		"only frames":       {Pruning{Until: 20, Class: event.Frame, By: "alice"}, ``, 0, 3},
-		"not so far":        {Pruning{Until: 11, By: "alice"}, ``, 12, 2},
-		"a pruning edited":  {Pruning{Until: 11, By: "alice"}, `UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '11', '20') AS BLOB) WHERE seq = 51`, 10, 0},
-		"a fact that stays": {Pruning{Until: 51, By: "alice"}, `UPDATE events SET payload = NULL WHERE seq = 51`, 10, 0},
-		"withheld":          {Pruning{By: "alice"}, `INSERT INTO withheld VALUES (10, 'masked'), (11, 'masked'), (12, 'pruned')`, 0, 0},
+		"covered":           {event.Pruning{Until: 20, By: "alice"}, ``, 0, 3},
+		"this run's":        {event.Pruning{Until: 20, Run: "r", By: "alice"}, ``, 0, 3},
+		"another run's":     {event.Pruning{Until: 20, Run: "x", By: "alice"}, ``, 10, 0},
+		"only frames":       {event.Pruning{Until: 20, Class: event.Frame, By: "alice"}, ``, 0, 3},
+		"not so far":        {event.Pruning{Until: 11, By: "alice"}, ``, 12, 2},
+		"a pruning edited":  {event.Pruning{Until: 11, By: "alice"}, `UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '11', '20') AS BLOB) WHERE seq = 51`, 10, 0},
+		"a fact that stays": {event.Pruning{Until: 51, By: "alice"}, `UPDATE events SET payload = NULL WHERE seq = 51`, 10, 0},
+		"withheld":          {event.Pruning{By: "alice"}, `INSERT INTO withheld VALUES (10, 'masked'), (11, 'masked'), (12, 'pruned')`, 0, 0},
 	} {
 		v := newVictim(t, 50)
 		l, err := Open(t.Context(), v.path, Options{Context: "default", Keys: v.keys})
@@ -48,7 +57,7 @@ func TestPrunedPayloads(t *testing.T) {
 		if err := execFile(v.path, `UPDATE events SET payload = NULL WHERE seq IN (10, 11, 12); `+loosen+tc.and); err != nil {
 			t.Fatal(err)
 		}
-		rep := verifyFile(t, v.path, VerifyOptions{Keys: v.verifiers})
+		rep := verifyFile(t, v.path, verify.Options{Keys: v.verifiers})
 		if rep.FirstBad != tc.bad || rep.Pruned != tc.pruned || name == "withheld" && rep.Withheld != 3 {
 			t.Errorf("%s: %+v", name, rep)
 		}
@@ -60,7 +69,7 @@ func TestPrunedMeanwhile(t *testing.T) {
 	v := newVictim(t, 3*blockEvents)
 	r := readerOf(t, v.path)
 	done := false
-	rep, err := r.Verify(t.Context(), VerifyOptions{Audit: &spy{event: func(*event.Event) {
+	rep, err := verify.Log(t.Context(), r, verify.Options{Audit: &spy{event: func(*event.Event) {
 		if done {
 			return
 		}
@@ -70,7 +79,7 @@ func TestPrunedMeanwhile(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		_, err = l.Append(context.Background(), event.NewFact(event.LogPruned, "user", event.Refs{}, Pruning{Until: event.Seq(v.n), By: "alice"}))
+		_, err = l.Append(context.Background(), event.NewFact(event.LogPruned, "user", event.Refs{}, event.Pruning{Until: event.Seq(v.n), By: "alice"}))
 		if err = errors.Join(err, l.Close(), execFile(v.path, `UPDATE events SET payload = NULL WHERE seq <= `+fmt.Sprint(v.n)+` AND type <> 'log.pruned'`)); err != nil {
 			t.Error(err)
 		}
@@ -121,11 +130,11 @@ func TestAuditorIsToldInOrder(t *testing.T) {
 			t.Errorf("event %d: %+v, want %+v", e.Seq, got, want)
 		}
 	}
-	rep := verifyFile(t, path, VerifyOptions{Audit: s})
+	rep := verifyFile(t, path, verify.Options{Audit: s})
 	if got := strings.Join(s.told, " "); got != "1 2 gap 5 6 gap 9 10" {
 		t.Errorf("told %s", got)
 	}
-	if !slices.Contains(rep.Findings, Finding{5, DamageRule, "five is right out"}) || rep.FirstBad != 3 {
+	if !slices.Contains(rep.Findings, verify.Finding{Seq: 5, Kind: verify.Rule, What: "five is right out"}) || rep.FirstBad != 3 {
 		t.Errorf("%+v", rep)
 	}
 }
@@ -135,13 +144,13 @@ func TestAuditorIsToldInOrder(t *testing.T) {
 func partOf(t *testing.T, v *victim, first, last int64) string {
 	t.Helper()
 	path := v.copy(t)
-	db, err := sqlx.Open("sqlite", dsn(path))
+	db, err := sqlx.Open("sqlite", store.DSN(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	h := hashes{ctx: t.Context(), db: db}
+	h := store.Hashes{Ctx: t.Context(), DB: db}
 	type sub struct {
 		seq   int64
 		level int
@@ -153,7 +162,7 @@ func partOf(t *testing.T, v *victim, first, last int64) string {
 		for at>>level&1 == 0 && at+2<<level <= last && level < 40 {
 			level++
 		}
-		hash, err := h.subtree(level, at>>level)
+		hash, err := h.Subtree(level, at>>level)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,14 +171,14 @@ func partOf(t *testing.T, v *victim, first, last int64) string {
 	}
 	db.MustExec(loosen+`DELETE FROM events WHERE seq >= ? AND seq <= ?`, first, last)
 	db.MustExec(`DELETE FROM checkpoints WHERE size < ?`, v.n) // a part comes with one, and has no anchor
-	if err := os.Remove(AnchorPath(path)); err != nil {
+	if err := os.Remove(anchor.Path(path)); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range list {
 		db.MustExec(`INSERT INTO absent VALUES (?, ?, ?)`, s.seq, s.level, s.hash[:])
 	}
-	if err := execFile(path, schema[strings.Index(schema, "CREATE TRIGGER events_lose"):strings.Index(schema, "CREATE TABLE nodes")]+
-		schema[strings.Index(schema, "CREATE TRIGGER checkpoints_are_not_updated"):strings.Index(schema, "CREATE TABLE withheld")]); err != nil {
+	if err := execFile(path, store.Schema[strings.Index(store.Schema, "CREATE TRIGGER events_lose"):strings.Index(store.Schema, "CREATE TABLE nodes")]+
+		store.Schema[strings.Index(store.Schema, "CREATE TRIGGER checkpoints_are_not_updated"):strings.Index(store.Schema, "CREATE TABLE withheld")]); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -182,29 +191,29 @@ func TestParts(t *testing.T) {
 		{1, 1}, {1, 255}, {1, 256}, {1, 4999}, {2, 2}, {2, 4999}, {257, 512}, {1000, 3500}, {1025, 2048}, {4097, 5000}, {5000, 5000}, {3, 5000},
 	} {
 		path := partOf(t, v, tc.first, tc.last)
-		rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers, Since: &v.last})
+		rep := verifyFile(t, path, verify.Options{Keys: v.verifiers, Since: &v.last})
 		if !rep.OK() || rep.Absent != tc.last-tc.first+1 || rep.Events+rep.Absent != v.n || rep.Root != v.last.Root || rep.Signed != v.n {
 			t.Errorf("without %d to %d: %+v", tc.first, tc.last, rep)
 		}
-		if err := os.WriteFile(AnchorPath(path), []byte(anchorLine(v.last)), 0o600); err != nil {
+		if err := os.WriteFile(anchor.Path(path), []byte(anchor.Format(v.last)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers}); rep.OK() || rep.FirstBad != event.Seq(tc.first) || rep.Findings[0].Kind != DamageDeleted {
+		if rep := verifyFile(t, path, verify.Options{Keys: v.verifiers}); rep.OK() || rep.FirstBad != event.Seq(tc.first) || rep.Findings[0].Kind != verify.Deleted {
 			t.Errorf("without %d to %d, and anchored: %+v", tc.first, tc.last, rep)
 		}
-		if err := os.Remove(AnchorPath(path)); err != nil {
+		if err := os.Remove(anchor.Path(path)); err != nil {
 			t.Fatal(err)
 		}
 		if err := execFile(path, `UPDATE absent SET hash = zeroblob(32) WHERE seq = (SELECT max(seq) FROM absent)`); err != nil {
 			t.Fatal(err)
 		}
-		if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers}); rep.OK() {
+		if rep := verifyFile(t, path, verify.Options{Keys: v.verifiers}); rep.OK() {
 			t.Errorf("without %d to %d, changed: %+v", tc.first, tc.last, rep)
 		}
 		if err := execFile(path, `DELETE FROM absent WHERE seq = (SELECT max(seq) FROM absent)`); err != nil {
 			t.Fatal(err)
 		}
-		if rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers}); rep.OK() || rep.FirstBad == 0 {
+		if rep := verifyFile(t, path, verify.Options{Keys: v.verifiers}); rep.OK() || rep.FirstBad == 0 {
 			t.Errorf("without %d to %d, and one more: %+v", tc.first, tc.last, rep)
 		}
 	}
@@ -212,7 +221,7 @@ func TestParts(t *testing.T) {
 	if err := execFile(path, `UPDATE absent SET seq = 200`); err != nil {
 		t.Fatal(err)
 	}
-	if rep := verifyFile(t, path, VerifyOptions{}); rep.FirstBad != 257 {
+	if rep := verifyFile(t, path, verify.Options{}); rep.FirstBad != 257 {
 		t.Errorf("out of line: %+v", rep)
 	}
 }
@@ -237,7 +246,7 @@ func TestClockIsAWarning(t *testing.T) {
 	}{{0, false}, {-acrossWriters, false}, {time.Hour, false}, {-30 * time.Minute, true}} {
 		now = now.Add(step.by)
 		write()
-		rep := verifyFile(t, path, VerifyOptions{})
+		rep := verifyFile(t, path, verify.Options{})
 		if !rep.OK() || (len(rep.Warnings) > 0) != step.warn {
 			t.Errorf("after %v: %+v", step.by, rep)
 		}
@@ -274,7 +283,7 @@ func TestWritersMeanwhile(t *testing.T) {
 	r := readerOf(t, v.path)
 	last := int64(0)
 	for range 10 {
-		rep, err := r.Verify(t.Context(), VerifyOptions{Keys: v.verifiers})
+		rep, err := verify.Log(t.Context(), r, verify.Options{Keys: v.verifiers})
 		if err != nil || !rep.OK() || rep.Events < max(last, v.n) || rep.Unchecked > 0 {
 			t.Fatalf("%+v, %v", rep, err)
 		}
@@ -297,7 +306,7 @@ func TestAnchorAlone(t *testing.T) {
 	if err := execFile(path, loosen+`DELETE FROM checkpoints`); err != nil {
 		t.Fatal(err)
 	}
-	rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers})
+	rep := verifyFile(t, path, verify.Options{Keys: v.verifiers})
 	if !rep.OK() || rep.Anchors != 5 || rep.Checkpoints != 0 || rep.Signed != 50 {
 		t.Errorf("%+v", rep)
 	}
@@ -305,31 +314,31 @@ func TestAnchorAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rep = verifyFile(t, path, VerifyOptions{Keys: stranger.Verifiers(v.last.Origin)})
+	rep = verifyFile(t, path, verify.Options{Keys: stranger.Verifiers(v.last.Origin)})
 	if !rep.OK() || rep.Signed != 0 || len(rep.Warnings) != 6 { // four triggers, the key, the checkpoints
 		t.Errorf("with another's key: %+v", rep)
 	}
-	b, err := os.ReadFile(AnchorPath(path))
+	b, err := os.ReadFile(anchor.Path(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.SplitAfter(string(b), "\n")
 	for name, tc := range map[string]struct {
 		text string
-		kind Damage // "": a warning
+		kind verify.Damage // "": a warning
 	}{
 		"torn":               {string(b) + "50 AB", ""},
-		"not a line":         {string(b) + "hello\n", DamageAnchor},
-		"another root":       {strings.Replace(string(b), lines[1][:5], "21 AA", 1), DamageAnchor},
-		"another signature":  {lines[0] + lines[1][:len(lines[1])-4] + "AA==\n" + lines[2], DamageAnchor},
-		"more than there is": {string(b) + fmt.Sprintf("51 %s %s -\n", v.last.Root, v.last.Origin), DamageTruncated},
-		"of another log":     {string(b) + fmt.Sprintf("50 %s perlica/x -\n", v.last.Root), DamageAnchor},
-		"no root of ours":    {string(b) + fmt.Sprintf("33 %s %s -\n", v.last.Root, v.last.Origin), DamageAnchor},
+		"not a line":         {string(b) + "hello\n", verify.Anchor},
+		"another root":       {strings.Replace(string(b), lines[1][:5], "21 AA", 1), verify.Anchor},
+		"another signature":  {lines[0] + lines[1][:len(lines[1])-4] + "AA==\n" + lines[2], verify.Anchor},
+		"more than there is": {string(b) + fmt.Sprintf("51 %s %s -\n", v.last.Root, v.last.Origin), verify.Truncated},
+		"of another log":     {string(b) + fmt.Sprintf("50 %s perlica/x -\n", v.last.Root), verify.Anchor},
+		"no root of ours":    {string(b) + fmt.Sprintf("33 %s %s -\n", v.last.Root, v.last.Origin), verify.Anchor},
 	} {
-		if err := os.WriteFile(AnchorPath(path), []byte(tc.text), 0o600); err != nil {
+		if err := os.WriteFile(anchor.Path(path), []byte(tc.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		rep := verifyFile(t, path, VerifyOptions{Keys: v.verifiers})
+		rep := verifyFile(t, path, verify.Options{Keys: v.verifiers})
 		if tc.kind == "" && (!rep.OK() || !strings.Contains(fmt.Sprint(rep.Warnings), "torn")) || tc.kind != "" && (rep.OK() || rep.Findings[0].Kind != tc.kind) {
 			t.Errorf("%s: %+v", name, rep)
 		}
@@ -340,7 +349,7 @@ func TestAnchorAlone(t *testing.T) {
 func TestVerifyIsStopped(t *testing.T) {
 	v := newVictim(t, 4*blockEvents)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := readerOf(t, v.path).Verify(ctx, VerifyOptions{Progress: func(int64) { cancel() }})
+	_, err := verify.Log(ctx, readerOf(t, v.path), verify.Options{Progress: func(int64) { cancel() }})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

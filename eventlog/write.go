@@ -9,6 +9,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // poke makes the writer look at the queue.
@@ -70,7 +71,7 @@ func (l *Log) work(job func(), due bool) (ended bool) {
 		return false
 	}
 	// The writer's connection is the last to go: it empties the write-ahead log.
-	l.ended = errors.Join(l.db.Close(), l.batch.close())
+	l.ended = errors.Join(l.DB.Close(), l.batch.close())
 	return true
 }
 
@@ -219,7 +220,7 @@ func (l *Log) finish(batch []entry, noted evidence.Checkpoint, err error) (late 
 // the lock: nothing was begun, and the next run's covers what it would have.
 func isPutOff(batch []entry, err error) bool {
 	var failed *WriteError
-	return errors.As(err, &failed) && errors.Is(err, ErrBusy) && !failed.Unknown &&
+	return errors.As(err, &failed) && errors.Is(err, fault.ErrBusy) && !failed.Unknown &&
 		!slices.ContainsFunc(batch, func(e entry) bool { return !e.follows() })
 }
 

@@ -13,8 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // ways are all the ways to have an event written soon.
@@ -153,7 +155,7 @@ func TestAnchoredUnasked(t *testing.T) {
 				t.Fatal(name, err)
 			}
 			synctest.Wait()
-			if got, err := ReadAnchors(l.Path()); len(got) != n+1 || err != nil {
+			if got, err := anchor.Read(l.Path()); len(got) != n+1 || err != nil {
 				t.Errorf("%s: %d lines after %d runs, %v", name, len(got), n+1, err)
 			}
 		}
@@ -246,7 +248,7 @@ func TestWhoWaitsIsAnswered(t *testing.T) {
 			<-time.After(time.Millisecond) // until it waits; if it does not yet, little is shown
 			close(g.release)
 			soon(t, what, func() bool { return int(done.Load()) == want })
-			soon(t, what, func() bool { return l.countOf(t, event.RunID(what)) == want }) // nobody waits who hurries
+			soon(t, what, func() bool { return countOf(t, &l.Reader, event.RunID(what)) == want }) // nobody waits who hurries
 		}
 	}
 	if err := l.Close(); err != nil {
@@ -273,7 +275,7 @@ func TestPruneFailsBesideACheckpoint(t *testing.T) {
 	}
 	defer l.Close()
 	answers := make(chan error, 2)
-	go func() { _, err := l.Prune(t.Context(), Pruning{Until: 13}); answers <- err }()
+	go func() { _, err := l.Prune(t.Context(), event.Pruning{Until: 13}); answers <- err }()
 	<-g.held
 	go func() { answers <- noted(l) }()
 	soon(t, "a checkpoint is wanted", func() bool {
@@ -309,7 +311,7 @@ func TestEverybodyAtOnce(t *testing.T) {
 						t.Error(name, err)
 						return
 					}
-					if n := l.countOf(t, run); n <= i && name != "hurry" {
+					if n := countOf(t, &l.Reader, run); n <= i && name != "hurry" {
 						t.Errorf("%s: %d of %d events are on disk", name, n, i+1)
 					}
 				}
@@ -334,7 +336,7 @@ func TestEverybodyAtOnce(t *testing.T) {
 }
 
 // countOf returns how many events of the run are on disk.
-func (r *Reader) countOf(t *testing.T, run event.RunID) (n int) {
+func countOf(t *testing.T, r *store.Reader, run event.RunID) (n int) {
 	t.Helper()
 	for _, err := range r.Events(context.Background(), event.Query{Run: run}) {
 		if err != nil {

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 )
 
@@ -67,7 +67,7 @@ const (
 // who holds the session, what comes. A question is Answerable if it has no answer yet. Follow
 // only reads: it recovers, answers and locks nothing, and while nothing happens it costs next to
 // nothing. locks is the folder in which runs and conversations hold their locks.
-func Follow(ctx context.Context, log *eventlog.Reader, locks string, session event.SessionID, turns int) iter.Seq2[Notice, error] {
+func Follow(ctx context.Context, log *store.Reader, locks string, session event.SessionID, turns int) iter.Seq2[Notice, error] {
 	return func(yield func(Notice, error) bool) {
 		f := newFollower(ctx, log, locks, func(e Entry, err error) bool { return yield(e.Notice, err) })
 		f.session = session
@@ -79,7 +79,7 @@ func Follow(ctx context.Context, log *eventlog.Reader, locks string, session eve
 // conditions as Follow: first what is on record, then what comes. A caller that stops and begins
 // again at the Seq of the last Entry misses nothing and gets no event twice. Held and Freed are
 // not on record: they are yielded for each session in which a turn is or was under way, as of now.
-func FollowLog(ctx context.Context, log *eventlog.Reader, locks string, after event.Seq) iter.Seq2[Entry, error] {
+func FollowLog(ctx context.Context, log *store.Reader, locks string, after event.Seq) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		f := newFollower(ctx, log, locks, yield)
 		f.run(func() error { return f.resume(after) })
@@ -99,7 +99,7 @@ func (r *Runner) FollowLog(ctx context.Context, after event.Seq) iter.Seq2[Entry
 // follower turns the events of a session, or of all, into notices.
 type follower struct {
 	ctx     context.Context // of the iteration, which is all of the follower's life
-	log     *eventlog.Reader
+	log     *store.Reader
 	locks   string
 	session event.SessionID // empty: all
 	yield   func(Entry, error) bool
@@ -121,7 +121,7 @@ type followed struct {
 	at       time.Time
 }
 
-func newFollower(ctx context.Context, log *eventlog.Reader, locks string, yield func(Entry, error) bool) *follower {
+func newFollower(ctx context.Context, log *store.Reader, locks string, yield func(Entry, error) bool) *follower {
 	return &follower{
 		ctx: ctx, log: log, locks: locks, yield: yield, turns: map[event.SessionID]*followed{},
 		holders: map[event.SessionID]*BusyError{}, questions: map[event.InteractionID]interaction.Question{},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
@@ -65,7 +66,7 @@ func TestRecoveryOfARunWithoutEvents(t *testing.T) {
 	if size, _, err := r.log.Head(t.Context()); err != nil || size != 2 {
 		t.Errorf("%d events, %v", size, err)
 	}
-	if done, err := r.log.Prune(t.Context(), eventlog.Pruning{Until: 2, Run: "done"}); err != nil || done.Events != 2 {
+	if done, err := r.log.Prune(t.Context(), event.Pruning{Until: 2, Run: "done"}); err != nil || done.Events != 2 {
 		t.Errorf("pruned %+v, %v", done, err)
 	}
 	tamper(t, r, `DELETE FROM open_runs`)
@@ -90,10 +91,10 @@ func TestRecoveryOfAnUnlistedRun(t *testing.T) {
 		if list, err := ListUnfinished(t.Context(), &r.log.Reader, r.opt.Paths.Locks); err != nil || len(list) != 1 || list[0].Run != run {
 			t.Errorf("%s: listed %+v, %v", name, list, err)
 		}
-		if _, err := r.log.Prune(t.Context(), eventlog.Pruning{Until: 4, Run: run}); !errors.Is(err, eventlog.ErrUnfinished) {
+		if _, err := r.log.Prune(t.Context(), event.Pruning{Until: 4, Run: run}); !errors.Is(err, fault.ErrUnfinished) {
 			t.Errorf("%s: pruned: %v", name, err)
 		}
-		if done, err := r.log.Prune(t.Context(), eventlog.Pruning{Until: 4}); err != nil || done.Events != 0 {
+		if done, err := r.log.Prune(t.Context(), event.Pruning{Until: 4}); err != nil || done.Events != 0 {
 			t.Errorf("%s: pruned with others: %+v, %v", name, done, err)
 		}
 		lock, err := acquire(runLockPath(r.opt.Paths.Locks, string(run)))

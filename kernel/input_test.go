@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 )
@@ -95,7 +94,7 @@ func TestInputThatCannotBeCompared(t *testing.T) {
 	r := pruneRunner(t)
 	turns(t, r, "old")
 	recordInput(t, r, Input{ID: "pruned", Text: "hello"}, true)
-	if _, err := r.Prune(t.Context(), eventlog.Pruning{Until: 1000, Run: "run of pruned"}); err != nil {
+	if _, err := r.Prune(t.Context(), event.Pruning{Until: 1000, Run: "run of pruned"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []event.InputID{"input old", "pruned"} {

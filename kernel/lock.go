@@ -14,7 +14,7 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/google/uuid"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/folder"
 )
 
 // errLocked says that another process, or another run of this one, holds a lock.
@@ -33,7 +33,7 @@ const (
 // acquire takes the lock at path, or returns errLocked. The file is removed with the
 // lock, so a lock counts only if the file that was locked is still the one at path.
 func acquire(path string) (*fileLock, error) {
-	if err := eventlog.CheckPlace(path); err != nil {
+	if err := folder.Check(path); err != nil {
 		return nil, err
 	}
 	for tries := 0; ; {
@@ -70,7 +70,7 @@ func lockFile(path string) *flock.Flock {
 // reserve makes the file of a lock ahead of its use: take is cheaper than acquire then. Until it
 // is taken the lock counts as free, because a share of it keeps nobody from looking.
 func reserve(path string) (*fileLock, error) {
-	if err := eventlog.CheckPlace(path); err != nil {
+	if err := folder.Check(path); err != nil {
 		return nil, err
 	}
 	f := lockFile(path)
@@ -135,7 +135,7 @@ func removeIfFree(f *flock.Flock) {
 // isLocked reports whether a process holds the lock at path. It neither makes nor removes
 // the file, and does not keep the lock from whoever asks for it a moment later.
 func isLocked(path string) (bool, error) {
-	if err := eventlog.CheckPlace(path); err != nil {
+	if err := folder.Check(path); err != nil {
 		return false, err
 	}
 	f := flock.New(path, flock.SetFlag(os.O_RDONLY))

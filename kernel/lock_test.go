@@ -10,7 +10,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 func TestLockIsExclusiveAndLeavesNothing(t *testing.T) {
@@ -130,7 +130,7 @@ func TestAnIdleConversationIsInNobodysWay(t *testing.T) {
 		if c.next == nil {
 			t.Fatal("no lock is reserved")
 		}
-		if _, err := r.Prune(t.Context(), eventlog.Pruning{Run: res.Run, By: "test"}); err != nil {
+		if _, err := r.Prune(t.Context(), event.Pruning{Run: res.Run, By: "test"}); err != nil {
 			t.Errorf("pruning beside an idle conversation: %v", err)
 		}
 		if held, _, err := CountLocks(r.opt.Paths.Locks); held != 0 || err != nil {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 )
 
@@ -19,7 +19,7 @@ var (
 
 // PendingQuestions returns the questions that somebody waits for, oldest first: those of
 // runs whose process lives, and that have no end on the log yet. It changes nothing.
-func PendingQuestions(ctx context.Context, log *eventlog.Reader, locks string) ([]interaction.Question, error) {
+func PendingQuestions(ctx context.Context, log *store.Reader, locks string) ([]interaction.Question, error) {
 	ids, err := log.OpenRuns(ctx) // a run that lives is on the list
 	if err != nil {
 		return nil, err

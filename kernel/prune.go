@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/view"
 )
 
 // What keeps payloads from being pruned, and a run from starting meanwhile.
@@ -19,7 +21,7 @@ var (
 // back without them. See eventlog.Log.Prune. It fails with ErrUnderWay while a run of the
 // context lives: rewriting the file takes as long as it takes, and a run whose log does not
 // answer is ended. A run that starts meanwhile is refused with ErrPruning, or waits.
-func (r *Runner) Prune(ctx context.Context, p eventlog.Pruning) (done eventlog.Removal, err error) {
+func (r *Runner) Prune(ctx context.Context, p event.Pruning) (done eventlog.Removal, err error) {
 	lock, err := acquire(pruneLockPath(r.opt.Paths.Locks))
 	if errors.Is(err, errLocked) {
 		return done, ErrPruning
@@ -72,7 +74,7 @@ func (r *Runner) removeViews() error {
 		r.standing = nil
 	}
 	for _, path := range r.opt.Paths.Views() {
-		if err := eventlog.RemoveView(path); err != nil {
+		if err := view.Remove(path); err != nil {
 			errs = append(errs, fmt.Errorf("a view still holds what was removed: %w", err))
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 )
@@ -42,7 +41,7 @@ func turns(t *testing.T, r *Runner, runs ...string) {
 func TestPruneAndRunsExcludeEachOther(t *testing.T) {
 	r := pruneRunner(t)
 	turns(t, r, "a")
-	all := eventlog.Pruning{Until: 1000}
+	all := event.Pruning{Until: 1000}
 
 	run, err := r.accept(t.Context(), &Turn{})
 	if err != nil {
@@ -151,7 +150,7 @@ func TestPruneTakesTheViewsAlong(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := r.Prune(t.Context(), eventlog.Pruning{Until: 1000, Run: "a"}); err != nil {
+	if _, err := r.Prune(t.Context(), event.Pruning{Until: 1000, Run: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range r.opt.Paths.Views() {
@@ -171,7 +170,7 @@ func TestPruneTakesTheViewsAlong(t *testing.T) {
 func TestHistorySaysWhatIsGone(t *testing.T) {
 	r := pruneRunner(t)
 	turns(t, r, "a", "b", "c")
-	if _, err := r.Prune(t.Context(), eventlog.Pruning{Until: 1000, Run: "b"}); err != nil {
+	if _, err := r.Prune(t.Context(), event.Pruning{Until: 1000, Run: "b"}); err != nil {
 		t.Fatal(err)
 	}
 	h, err := r.history(t.Context(), "s", "", 1000)
@@ -184,7 +183,7 @@ func TestRecordedAfterPruning(t *testing.T) {
 	r := pruneRunner(t)
 	turns(t, r, "a")
 	append1(t, r, event.NewFact(event.CancelRequested, "timeout", event.Refs{Run: "a"}, Stop{By: "timeout", Why: "it took too long"}))
-	if _, err := r.Prune(t.Context(), eventlog.Pruning{Until: 1000, Run: "a"}); err != nil {
+	if _, err := r.Prune(t.Context(), event.Pruning{Until: 1000, Run: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	res, ok, err := r.Recorded(t.Context(), "input a")

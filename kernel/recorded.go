@@ -4,14 +4,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
 // Recorded returns the result of the input with this id as the log has it. ok is false if
 // no call was ever made for it; the error is ErrInputRunning while one is under way, and wraps
-// eventlog.ErrCorrupt where the log is of two minds about it.
+// fault.ErrCorrupt where the log is of two minds about it.
 func (r *Runner) Recorded(ctx context.Context, id event.InputID) (res Result, ok bool, err error) {
 	intent, ok, err := r.log.Intent(ctx, id)
 	if err != nil || !ok {
@@ -71,7 +71,7 @@ func (r *Runner) recordedResult(ctx context.Context, intent event.Event) (Result
 
 // ReadResult puts a run's result together from its facts. Its Outcome is empty if there is
 // none yet.
-func ReadResult(ctx context.Context, r *eventlog.Reader, run event.RunID) (Result, error) {
+func ReadResult(ctx context.Context, r *store.Reader, run event.RunID) (Result, error) {
 	res := Result{Run: run, Replayed: true}
 	for e, err := range r.Events(ctx, event.Query{Run: run, Class: event.Fact}) {
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
@@ -23,7 +24,7 @@ type Unfinished struct {
 }
 
 // ListUnfinished returns the runs without an outcome, oldest first. It changes nothing.
-func ListUnfinished(ctx context.Context, log *eventlog.Reader, locks string) ([]Unfinished, error) {
+func ListUnfinished(ctx context.Context, log *store.Reader, locks string) ([]Unfinished, error) {
 	ids, err := log.OpenRuns(ctx)
 	if err != nil {
 		return nil, err
@@ -36,7 +37,7 @@ func ListUnfinished(ctx context.Context, log *eventlog.Reader, locks string) ([]
 }
 
 // listUnfinished says of runs without an outcome whether they live.
-func listUnfinished(ctx context.Context, log *eventlog.Reader, locks string, ids []event.RunID) ([]Unfinished, error) {
+func listUnfinished(ctx context.Context, log *store.Reader, locks string, ids []event.RunID) ([]Unfinished, error) {
 	var list []Unfinished
 	for _, id := range ids {
 		intent, _, err := log.Last(ctx, event.Query{Run: id, Types: []event.Type{event.Requested}})

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/fact"
@@ -38,7 +38,7 @@ func openRunner(t *testing.T) *Runner {
 	t.Helper()
 	r := openAlone(t)
 	t.Cleanup(func() {
-		rep, err := r.log.Verify(context.Background(), eventlog.VerifyOptions{})
+		rep, err := verify.Log(context.Background(), &r.log.Reader, verify.Options{})
 		if err == nil && rep.OK() {
 			err = r.Close()
 		}

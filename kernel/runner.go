@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/config"
@@ -92,7 +93,7 @@ func Open(ctx context.Context, opt Options) (*Runner, error) {
 		opt.TrailLost = func() int64 { return 0 }
 	}
 	if opt.FreeSpace == nil {
-		opt.FreeSpace = eventlog.FreeSpace
+		opt.FreeSpace = folder.FreeSpace
 	}
 	lazy := streamLazy
 	if opt.StreamSync {

@@ -11,8 +11,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/view"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -34,9 +35,9 @@ func newSessionFact(id event.SessionID, f fact.SessionCreated) event.Event {
 }
 
 // Sessions is the view of the sessions. Delete its file and it comes back from the log.
-type Sessions struct{ view *eventlog.View }
+type Sessions struct{ view *view.View }
 
-var sessions = eventlog.Projection{
+var sessions = view.Projection{
 	Name:    "sessions",
 	Version: 3,
 	Schema: `
@@ -117,8 +118,8 @@ func title(text string) string {
 
 // OpenSessions opens the view in the file at path and brings it up to date. The caller
 // must Close it, before the log.
-func OpenSessions(ctx context.Context, r *eventlog.Reader, path string) (*Sessions, error) {
-	v, err := eventlog.OpenView(ctx, r, path, sessions)
+func OpenSessions(ctx context.Context, r *store.Reader, path string) (*Sessions, error) {
+	v, err := view.Open(ctx, r, path, sessions)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
@@ -20,7 +21,7 @@ import (
 // something is shown: what is shown must be there.
 func TestShownOnlyWhenOnDisk(t *testing.T) {
 	r := openRunner(t)
-	file, err := eventlog.OpenReader(t.Context(), r.opt.Paths.EventLog)
+	file, err := store.OpenReader(t.Context(), r.opt.Paths.EventLog)
 	if err != nil {
 		t.Fatal(err)
 	}

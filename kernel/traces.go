@@ -9,8 +9,8 @@ import (
 	"github.com/coder/acp-go-sdk"
 	"github.com/dustin/go-humanize/english"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
@@ -36,7 +36,7 @@ type Traces struct {
 }
 
 // ReadTraces gathers what a run left.
-func ReadTraces(ctx context.Context, log *eventlog.Reader, id event.RunID) (*Traces, error) {
+func ReadTraces(ctx context.Context, log *store.Reader, id event.RunID) (*Traces, error) {
 	t := &Traces{refs: event.Refs{Run: id}, options: map[event.InteractionID][]interaction.Option{}}
 	for e, err := range log.Events(ctx, event.Query{Run: id}) {
 		if err != nil {

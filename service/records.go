@@ -7,23 +7,24 @@ import (
 	"errors"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/view"
 	"github.com/perlica/perlica/kernel"
 )
 
 // Records is what the bridge knows, read from its view. Its methods may be called from several
 // goroutines.
 type Records struct {
-	view     *eventlog.View
+	view     *view.View
 	place    string // where the log lies
 	vouchers kernel.Vouchers
 }
 
 // OpenRecords opens the view in the file at path and brings it up to date. vouchers say which of its
 // contacts were paired by this user: no others count. The caller must Close it, before the log.
-func OpenRecords(ctx context.Context, r *eventlog.Reader, path string, vouchers kernel.Vouchers) (*Records, error) {
-	v, err := eventlog.OpenView(ctx, r, path, view)
+func OpenRecords(ctx context.Context, r *store.Reader, path string, vouchers kernel.Vouchers) (*Records, error) {
+	v, err := view.Open(ctx, r, path, projection)
 	if err != nil {
 		return nil, err
 	}

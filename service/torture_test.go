@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/local"
@@ -198,12 +199,12 @@ func (w *world) audit(people []*person, sent [][]string) {
 		}
 	}
 	t.Logf("arrived: %v; %d prompts; questions: %v", total, len(calls), w.closings())
-	r, err := eventlog.OpenReader(t.Context(), w.path("eventlog.db"))
+	r, err := store.OpenReader(t.Context(), w.path("eventlog.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if rep, err := r.Verify(t.Context(), eventlog.VerifyOptions{}); err != nil || !rep.OK() {
+	if rep, err := verify.Log(t.Context(), r, verify.Options{}); err != nil || !rep.OK() {
 		t.Errorf("the log: %+v, %v", rep, err)
 	}
 	if open, err := kernel.ListUnfinished(t.Context(), r, w.path("locks")); err != nil || len(open) > 0 {
@@ -250,7 +251,7 @@ func what(text string) string {
 // messages overtake each other.
 func (w *world) recorded() (received, finished, came map[string]int) {
 	t := w.t
-	r, err := eventlog.OpenReader(t.Context(), w.path("eventlog.db"))
+	r, err := store.OpenReader(t.Context(), w.path("eventlog.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,12 +6,12 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/view"
 )
 
-// view is service_bridge.db: what the bridge knows, as tables.
-var view = eventlog.Projection{
+// projection is service_bridge.db: what the bridge knows, as tables.
+var projection = view.Projection{
 	Name:    "bridge",
 	Version: 2,
 	Schema: `

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // voucher is what this user's own state says of a contact: it was paired here, with these rights,
@@ -19,7 +20,7 @@ type voucher struct {
 	pairedFact
 }
 
-func placeOf(r *eventlog.Reader) string {
+func placeOf(r *store.Reader) string {
 	if real, err := filepath.EvalSymlinks(r.Path()); err == nil {
 		return real
 	}

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/provider"
@@ -167,7 +167,7 @@ func (w *world) serve(limits channel.Limits, change ...func(*service.Options)) *
 				err = cerr
 			}
 		}
-		if rep, verr := r.Log().Verify(context.Background(), eventlog.VerifyOptions{}); verr != nil || !rep.OK() {
+		if rep, verr := verify.Log(context.Background(), &r.Log().Reader, verify.Options{}); verr != nil || !rep.OK() {
 			t.Errorf("the log: %+v, %v", rep, verr)
 		}
 		if cerr := r.Close(); err == nil {

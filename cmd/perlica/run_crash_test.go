@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/anchor"
 )
 
 // recovers fails unless the next run says once that an earlier one did not end in order,
@@ -249,7 +249,7 @@ func TestUnusableLog(t *testing.T) {
 	t.Run("no room for the anchor", func(t *testing.T) {
 		w := newWorld(t)
 		w.run("run", "hello").exits(0)
-		name := eventlog.AnchorPath(logFile(w.project))
+		name := anchor.Path(logFile(w.project))
 		line, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

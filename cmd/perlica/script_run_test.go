@@ -14,8 +14,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -35,7 +36,7 @@ func logFile(project string) string {
 
 // readLog reads a whole log; one that does not exist is empty.
 func readLog(path string) (events []event.Event, err error) {
-	r, err := eventlog.OpenReader(context.Background(), path)
+	r, err := store.OpenReader(context.Background(), path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -66,11 +67,11 @@ func countEvents(events []event.Event, typ string, parts ...string) (n int) {
 // fit, an intent without exactly one outcome, a prompt without its intent before it, a
 // question without an end.
 func auditLog(path string) error {
-	r, err := eventlog.OpenReader(context.Background(), path)
+	r, err := store.OpenReader(context.Background(), path)
 	if err != nil {
 		return err
 	}
-	rep, err := r.Verify(context.Background(), eventlog.VerifyOptions{Audit: &report.Audit{}})
+	rep, err := verify.Log(context.Background(), r, verify.Options{Audit: &report.Audit{}})
 	if err = errors.Join(err, r.Close()); err != nil {
 		return err
 	}

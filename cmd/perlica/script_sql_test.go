@@ -55,7 +55,7 @@ func cmdBegun(ts *testscript.TestScript, neg bool, args []string) {
 	ctx := context.Background()
 	log, err := eventlog.Open(ctx, ts.MkAbs(args[0]), eventlog.Options{Context: "default"})
 	ts.Check(err)
-	var p eventlog.Pruning
+	var p event.Pruning
 	if until, err := strconv.Atoi(args[1]); err == nil {
 		p.Until = event.Seq(until)
 	} else {

@@ -219,7 +219,7 @@ var known = Table{
 		About: "the contacts that were asked are told how the question ended"},
 	{Type: RunResolved, Class: Fact, Kept: true, Views: Search, Payload: "fact.Resolved",
 		About: "a person's judgement of an outcome that is not known"},
-	{Type: LogPruned, Class: Fact, Synced: true, Kept: true, Payload: "eventlog.Pruning",
+	{Type: LogPruned, Class: Fact, Synced: true, Kept: true, Payload: "event.Pruning",
 		About: "payloads are about to be removed: which, by whom, why"},
 	{Type: LogRewritten, Class: Fact, Kept: true, Payload: "struct{}",
 		About: "they are gone, and the file was rewritten without them"},

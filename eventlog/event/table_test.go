@@ -35,7 +35,7 @@ func uniqueIndexes(table Table) map[string]string {
 // TestTheSchemaIsTheTables: the schema, whose bytes may not change, has the unique indexes that
 // follow from the table, and no other.
 func TestTheSchemaIsTheTables(t *testing.T) {
-	text, err := os.ReadFile("../schema.sql")
+	text, err := os.ReadFile("../store/schema.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func declared(t *testing.T, folder string) map[string]bool {
 func TestPayloads(t *testing.T) {
 	folders := map[string]map[string]bool{
 		"fact": declared(t, "kernel/fact"), "kernel": declared(t, "kernel"), "interaction": declared(t, "interaction"),
-		"policy": declared(t, "policy"), "service": declared(t, "service"), "eventlog": declared(t, "eventlog"),
+		"policy": declared(t, "policy"), "service": declared(t, "service"), "event": declared(t, "eventlog/event"),
 	}
 	for _, r := range known {
 		if r.Class == Frame {

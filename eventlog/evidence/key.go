@@ -14,6 +14,8 @@ import (
 	"sync"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/perlica/perlica/eventlog/durable"
 )
 
 // Keys sign checkpoints. There is one pair for a user, under whatever names the user's
@@ -192,32 +194,7 @@ func writeKeys(dir string, k *Keys, move func(from, to string) error) (err error
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".checkpoint-key-") // 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // it was moved, or is worth nothing
-	_, err = f.WriteString(k.text())
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := move(f.Name(), KeyPath(dir)); err != nil {
-		return err
-	}
-	return syncDir(dir)
-}
-
-// syncDir makes the names in dir survive a power failure, where the system can do that.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if errors.Is(err, errors.ErrUnsupported) || os.PathSeparator == '\\' {
-		err = nil
-	}
-	return errors.Join(err, d.Close())
+	return durable.WriteFile(KeyPath(dir), []byte(k.text()), 0o600, move)
 }
 
 // Signer returns what signs checkpoints of the log that origin names. It fails with ErrKey

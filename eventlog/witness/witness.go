@@ -26,6 +26,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // What a witness may say instead of signing. Errors wrap one of them.
@@ -67,7 +68,7 @@ func CheckURL(prefix string) error {
 
 // Cosign hands c, a signed checkpoint of log, to the witness and returns it with the witness's
 // signatures behind those it had. The log is only read.
-func (w *Witness) Cosign(ctx context.Context, log *eventlog.Reader, c evidence.Checkpoint) (evidence.Checkpoint, error) {
+func (w *Witness) Cosign(ctx context.Context, log *store.Reader, c evidence.Checkpoint) (evidence.Checkpoint, error) {
 	cosigned, err := w.cosign(ctx, log, c)
 	if err != nil {
 		return c, fmt.Errorf("witness %s: %w", w.URL, err)
@@ -75,7 +76,7 @@ func (w *Witness) Cosign(ctx context.Context, log *eventlog.Reader, c evidence.C
 	return cosigned, nil
 }
 
-func (w *Witness) cosign(ctx context.Context, log *eventlog.Reader, c evidence.Checkpoint) (evidence.Checkpoint, error) {
+func (w *Witness) cosign(ctx context.Context, log *store.Reader, c evidence.Checkpoint) (evidence.Checkpoint, error) {
 	var old int64
 	for range attempts {
 		path, err := proof(ctx, log, old, c)
@@ -104,7 +105,7 @@ func (w *Witness) cosign(ctx context.Context, log *eventlog.Reader, c evidence.C
 }
 
 // proof returns the hashes that show that c holds the first old events of the log.
-func proof(ctx context.Context, log *eventlog.Reader, old int64, c evidence.Checkpoint) (path []string, err error) {
+func proof(ctx context.Context, log *store.Reader, old int64, c evidence.Checkpoint) (path []string, err error) {
 	if old == 0 || old == c.Size {
 		return nil, nil // nothing is to be shown, or the witness compares the roots
 	}
@@ -112,7 +113,7 @@ func proof(ctx context.Context, log *eventlog.Reader, old int64, c evidence.Chec
 	if err != nil {
 		return nil, err
 	}
-	p, err := log.ProveConsistency(ctx, evidence.Checkpoint{Origin: c.Origin, Size: old, Root: root}, c)
+	p, err := eventlog.ProveConsistency(ctx, log, evidence.Checkpoint{Origin: c.Origin, Size: old, Root: root}, c)
 	for _, h := range p.Path {
 		path = append(path, h.String())
 	}

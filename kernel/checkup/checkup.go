@@ -6,7 +6,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
 )
@@ -38,9 +39,9 @@ type Checkup struct {
 	Config    *config.Config // what was valid of it
 	Broken    error          // what was wrong with finding and loading it
 	Agents    kernel.Resolver
-	Auditor   func() eventlog.Auditor // judges what is on the log; nil: nobody does
+	Auditor   func() verify.Auditor // judges what is on the log; nil: nobody does
 	// Held says that this process has the context's log open. Whoever asks the system for its
-	// locks would then give them up: see eventlog.WriteLockHolder.
+	// locks would then give them up: see store.WriteLockHolder.
 	Held bool
 }
 
@@ -97,9 +98,9 @@ type examination struct {
 	name    string // of the check that runs
 	context string // name of the context that is looked at
 	paths   config.ContextPaths
-	usable  bool             // the workspace is one; paths are set
-	log     *eventlog.Reader // nil: there is none, or it cannot be opened
-	size    int64            // of the log's file
+	usable  bool          // the workspace is one; paths are set
+	log     *store.Reader // nil: there is none, or it cannot be opened
+	size    int64         // of the log's file
 }
 
 // guarded runs one check. Whatever it is there to diagnose, it must not end the others.

@@ -11,8 +11,12 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
 
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
+	"github.com/perlica/perlica/eventlog/view"
 	"github.com/perlica/perlica/kernel"
 )
 
@@ -28,7 +32,7 @@ const (
 )
 
 // logLock looks for a process that keeps others from writing. It comes before the log is
-// opened, as eventlog.WriteLockHolder demands.
+// opened, as store.WriteLockHolder demands.
 func (e *examination) logLock() {
 	if !e.usable {
 		return
@@ -42,7 +46,7 @@ func (e *examination) logLock() {
 		return // openLog says what is wrong
 	}
 	for range lockLooks {
-		pid, err := eventlog.WriteLockHolder(e.paths.EventLog)
+		pid, err := store.WriteLockHolder(e.paths.EventLog)
 		switch {
 		case err != nil:
 			e.warn("", "who writes to the log cannot be told: %v", err)
@@ -57,7 +61,7 @@ func (e *examination) logLock() {
 			return
 		}
 	}
-	pid, _ := eventlog.WriteLockHolder(e.paths.EventLog) // for its number; the looks above have judged
+	pid, _ := store.WriteLockHolder(e.paths.EventLog) // for its number; the looks above have judged
 	who := "a process"
 	if pid > 0 {
 		who = fmt.Sprintf("process %d", pid)
@@ -71,7 +75,7 @@ func (e *examination) openLog() {
 	}
 	const lost = "no run can start: put a copy of it back, or, to begin a new log, move it and the .anchor beside it away, and keep them"
 	info, err := os.Stat(e.paths.EventLog)
-	anchored := eventlog.AnchoredSize(e.paths.EventLog)
+	anchored := anchor.Size(e.paths.EventLog)
 	if errors.Is(err, fs.ErrNotExist) {
 		if anchored > 0 {
 			e.fail(lost, "there is no log, and its anchor covers %s events", humanize.Comma(anchored))
@@ -85,12 +89,12 @@ func (e *examination) openLog() {
 		return
 	}
 	var events int64
-	log, err := eventlog.OpenReader(e.ctx, e.paths.EventLog)
+	log, err := store.OpenReader(e.ctx, e.paths.EventLog)
 	if err == nil {
 		e.log, e.size = log, info.Size()
 		events, _, err = log.Head(e.ctx)
 	}
-	if anchored > events && (err == nil || errors.Is(err, eventlog.ErrNotExist)) {
+	if anchored > events && (err == nil || errors.Is(err, fault.ErrNotExist)) {
 		e.fail(lost, "the log ends at event %s, and its anchor covers %s", humanize.Comma(events), humanize.Comma(anchored))
 		return
 	}
@@ -104,13 +108,13 @@ func (e *examination) openLog() {
 // logHint says what to do about a log that cannot be read.
 func logHint(err error) string {
 	switch {
-	case errors.Is(err, eventlog.ErrNewer):
+	case errors.Is(err, fault.ErrNewer):
 		return "use the newer version of Perlica that wrote it, or --context NAME for another log"
-	case errors.Is(err, eventlog.ErrBusy):
+	case errors.Is(err, fault.ErrBusy):
 		return "another program has locked it; end that program"
-	case errors.Is(err, eventlog.ErrReadOnly), errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fault.ErrReadOnly), errors.Is(err, fs.ErrPermission):
 		return "make the file and its folder readable and writable"
-	case errors.Is(err, eventlog.ErrNotExist):
+	case errors.Is(err, fault.ErrNotExist):
 		return "the next run begins a new log in it"
 	}
 	return "no run can start with it: to start a new log, move it and the .anchor beside it away, and keep them"
@@ -121,8 +125,8 @@ func (e *examination) logSettings() {
 		return
 	}
 	err := e.log.CheckSettings(e.ctx)
-	var setting *eventlog.SettingError
-	var linked *eventlog.LinkedError
+	var setting *fault.SettingError
+	var linked *fault.LinkedError
 	switch {
 	case err == nil:
 		e.ok("as they must be")
@@ -178,7 +182,7 @@ func (e *examination) logTree() {
 		e.ok("not verified: there are more than %s events; 'perlica log verify' takes the time", humanize.Comma(maxVerified))
 		return
 	}
-	opt := eventlog.VerifyOptions{NoImport: true}
+	opt := verify.Options{NoImport: true}
 	if e.Auditor != nil {
 		opt.Audit = e.Auditor()
 	}
@@ -188,7 +192,7 @@ func (e *examination) logTree() {
 			opt.Keys = keys.Verifiers(origin)
 		}
 	}
-	rep, err := e.log.Verify(e.ctx, opt)
+	rep, err := verify.Log(e.ctx, e.log, opt)
 	switch {
 	case err != nil:
 		e.fail(logHint(err), "%v", err)
@@ -248,12 +252,12 @@ func (e *examination) views() {
 			continue
 		}
 		if err == nil {
-			_, err = eventlog.CheckView(e.ctx, path)
+			_, err = view.Check(e.ctx, path)
 		}
 		switch {
 		case err == nil:
 			seen++
-		case errors.Is(err, eventlog.ErrCorrupt):
+		case errors.Is(err, fault.ErrCorrupt):
 			e.warn("nothing is lost: its next use builds it anew from the log", "%s: %v", path, err)
 		default:
 			e.fail("delete it: it comes back from the log", "%s: %v", path, err)

@@ -3,7 +3,6 @@ package checkup
 import (
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 )
@@ -40,7 +39,7 @@ func (e *examination) prunings() {
 }
 
 // pruneAgain is the command that completes a pruning.
-func (e *examination) pruneAgain(p eventlog.Pruning) (string, error) {
+func (e *examination) pruneAgain(p event.Pruning) (string, error) {
 	command := "perlica log prune"
 	if e.context != "default" {
 		command = "perlica --context " + e.context + " log prune"

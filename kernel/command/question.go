@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
@@ -113,7 +113,7 @@ func (h *Host) which(ctx context.Context, args []string, most int) (interaction.
 
 // Names reports whether ref is the id of a question that is on record, or the part of one or several
 // that people use.
-func Names(ctx context.Context, log *eventlog.Reader, ref string) (bool, error) {
+func Names(ctx context.Context, log *store.Reader, ref string) (bool, error) {
 	_, err := report.FindQuestion(ctx, log, ref)
 	switch {
 	case errors.Is(err, report.ErrNoQuestion):

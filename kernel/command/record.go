@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/checkup"
 	"github.com/perlica/perlica/kernel/report"
@@ -138,7 +138,7 @@ func (h *Host) verify(ctx context.Context) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	rep, err := log.Verify(ctx, eventlog.VerifyOptions{Keys: keys.Verifiers(origin), Audit: &report.Audit{}, NoImport: true})
+	rep, err := verify.Log(ctx, log, verify.Options{Keys: keys.Verifiers(origin), Audit: &report.Audit{}, NoImport: true})
 	if err != nil {
 		return Output{}, err
 	}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+
+	"github.com/perlica/perlica/eventlog/durable"
 )
 
 // Set writes one scalar key, such as "model.default_provider", into a file, which is
@@ -47,7 +49,7 @@ func Set(file, key, value string) error {
 	if bytes.Equal(changed, data) {
 		return nil
 	}
-	if err := replaceFile(file, changed, mode); err != nil {
+	if err := durable.WriteFile(file, changed, mode, os.Rename); err != nil {
 		return fmt.Errorf("config: set: %w", err)
 	}
 	return nil

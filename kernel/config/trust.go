@@ -9,8 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strings"
+
+	"github.com/perlica/perlica/eventlog/durable"
 )
 
 // ErrNothingToTrust says that a project has neither config.toml nor prompts/system.md.
@@ -73,7 +73,7 @@ func Trust(dirs Dirs, ws Workspace, digest string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("config: trust: %w", err)
 	}
-	if err := replaceFile(path, []byte(trustLine(ws, digest)), 0o600); err != nil {
+	if err := durable.WriteFile(path, []byte(trustLine(ws, digest)), 0o600, os.Rename); err != nil {
 		return fmt.Errorf("config: trust: %w", err)
 	}
 	return nil
@@ -101,52 +101,4 @@ func Trusted(dirs Dirs, ws Workspace, digest string) (bool, error) {
 		return false, fmt.Errorf("config: trust: %w", err)
 	}
 	return string(data) == trustLine(ws, digest), nil
-}
-
-// replaceFile puts a whole file in the place of another: whoever reads sees the old
-// one or the new one, also after a crash.
-func replaceFile(path string, data []byte, mode fs.FileMode) (err error) {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+strings.TrimPrefix(filepath.Base(path), ".")+".*.tmp")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	if err = f.Chmod(mode); err != nil && runtime.GOOS != "windows" {
-		return err
-	}
-	if _, err = f.Write(data); err != nil {
-		return err
-	}
-	if err = f.Sync(); err != nil {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(dir)
-}
-
-// syncDir makes a rename survive a power failure, where the system can.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if closeErr := d.Close(); err == nil {
-		err = closeErr
-	}
-	return err
 }

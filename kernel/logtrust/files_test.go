@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // killed appends events in a process of its own, which is killed with the log open: what it
@@ -121,7 +122,7 @@ func TestForgedWriteAheadLog(t *testing.T) {
 	if err := refused(t.Context(), me, path); err != nil {
 		t.Errorf("one that was replaced: %v", err)
 	}
-	r, err := eventlog.OpenReader(t.Context(), path)
+	r, err := store.OpenReader(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

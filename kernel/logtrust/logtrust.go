@@ -28,6 +28,8 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // Store is the folder in the user's state. The zero Store knows every log: it is for programs
@@ -144,7 +146,7 @@ func (s Store) check(ctx context.Context, path string) (now files, err error) {
 	if s.knows(path, now) {
 		return now, nil
 	}
-	r, err := eventlog.OpenReader(ctx, path)
+	r, err := store.OpenReader(ctx, path)
 	if err != nil {
 		return now, nil // opening it for work says what is wrong with it
 	}
@@ -180,7 +182,7 @@ func (s Store) knows(path string, now files) bool {
 }
 
 // verify looks whether keys that are known here signed all outcomes that the log holds.
-func (s Store) verify(ctx context.Context, r *eventlog.Reader, origin string) error {
+func (s Store) verify(ctx context.Context, r *store.Reader, origin string) error {
 	known, err := s.verifiers(origin)
 	if err != nil {
 		return err
@@ -195,7 +197,7 @@ func (s Store) verify(ctx context.Context, r *eventlog.Reader, origin string) er
 		}
 		return unknown("no key that is known here signed its newest checkpoint")
 	}
-	rep, err := r.Verify(ctx, eventlog.VerifyOptions{Keys: known})
+	rep, err := verify.Log(ctx, r, verify.Options{Keys: known})
 	switch {
 	case err != nil && !errors.Is(err, evidence.ErrCheckpoint):
 		return err
@@ -252,7 +254,7 @@ func (s Store) verifiers(origin string) ([]note.Verifier, error) {
 }
 
 // Describe says what a log is.
-func Describe(ctx context.Context, r *eventlog.Reader) (l Log, err error) {
+func Describe(ctx context.Context, r *store.Reader) (l Log, err error) {
 	l.Path = r.Path()
 	if l.Origin, err = r.Origin(ctx); err != nil {
 		return l, err
@@ -278,7 +280,7 @@ func Describe(ctx context.Context, r *eventlog.Reader) (l Log, err error) {
 }
 
 // Add keeps that the log at path is known: it was made here, or Check let it pass.
-func (s Store) Add(ctx context.Context, r *eventlog.Reader) error {
+func (s Store) Add(ctx context.Context, r *store.Reader) error {
 	if s.Dir == "" {
 		return nil
 	}
@@ -287,7 +289,7 @@ func (s Store) Add(ctx context.Context, r *eventlog.Reader) error {
 
 // Trust makes a log known that was not made here. With a verifier key, later states of the same log
 // are known, too, as far as that key signed them.
-func (s Store) Trust(ctx context.Context, r *eventlog.Reader, vkey string) error {
+func (s Store) Trust(ctx context.Context, r *store.Reader, vkey string) error {
 	if vkey == "" {
 		return s.add(ctx, r, nil)
 	}
@@ -306,7 +308,7 @@ func (s Store) Trust(ctx context.Context, r *eventlog.Reader, vkey string) error
 	return s.add(ctx, r, []Key{key})
 }
 
-func (s Store) add(ctx context.Context, r *eventlog.Reader, keys []Key) (err error) {
+func (s Store) add(ctx context.Context, r *store.Reader, keys []Key) (err error) {
 	now, err := look(r.Path())
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // user is somebody with keys and a store of their own.
@@ -53,7 +54,7 @@ func elsewhere(t *testing.T, path string) string {
 
 func add(t *testing.T, s Store, path string) {
 	t.Helper()
-	r, err := eventlog.OpenReader(t.Context(), path)
+	r, err := store.OpenReader(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +187,7 @@ func TestTrustedKey(t *testing.T) {
 	me, other := user(t), user(t)
 	path := filepath.Join(t.TempDir(), "eventlog.db")
 	write(t, path, other.Keys, event.Requested, event.Responded, event.CallEnforced)
-	r, err := eventlog.OpenReader(t.Context(), path)
+	r, err := store.OpenReader(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/redact"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/trail"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
@@ -81,12 +81,12 @@ func (p *Project) Open(ctx context.Context, version string) (r *kernel.Runner, d
 
 // OpenReader opens the context's log read-only. Before the first run there is none, which is a
 // NoLogError. The caller must Close it.
-func (p *Project) OpenReader(ctx context.Context) (*eventlog.Reader, config.ContextPaths, error) {
+func (p *Project) OpenReader(ctx context.Context) (*store.Reader, config.ContextPaths, error) {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
 		return nil, paths, err
 	}
-	log, err := eventlog.OpenReader(ctx, paths.EventLog)
+	log, err := store.OpenReader(ctx, paths.EventLog)
 	if errors.Is(err, fs.ErrNotExist) {
 		path := paths.EventLog
 		if rel, err := filepath.Rel(p.Dir, path); err == nil {

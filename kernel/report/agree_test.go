@@ -17,6 +17,8 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -48,7 +50,7 @@ func TestVerifiersAgree(t *testing.T) {
 			changeLog(t, path, change)
 		}
 		var args []string
-		opt := eventlog.VerifyOptions{Audit: report.NewAuditor()}
+		opt := verify.Options{Audit: report.NewAuditor()}
 		if dice.IntN(2) == 0 {
 			vkey := keys.VerifierKeys(origin)[0]
 			k, err := note.NewVerifier(vkey)
@@ -198,14 +200,14 @@ func changeLog(t *testing.T, path, change string) {
 }
 
 // goSays is the verdict in the words of docs/verify.py.
-func goSays(t *testing.T, path string, opt eventlog.VerifyOptions) string {
+func goSays(t *testing.T, path string, opt verify.Options) string {
 	t.Helper()
-	r, err := eventlog.OpenReader(t.Context(), path)
+	r, err := store.OpenReader(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	rep, err := r.Verify(t.Context(), opt)
+	rep, err := verify.Log(t.Context(), r, opt)
 	switch {
 	case err != nil:
 		return err.Error()

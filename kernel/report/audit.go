@@ -8,14 +8,14 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // Audit holds what is on a log against the contract: at most one call for an input and for a
 // run, exactly one outcome for an intent, nothing sent before its intent, every answer given
 // by somebody who is named, no reply before its answer, and the ids of a run its own in all
-// of its events. It is an eventlog.Auditor; the zero value is ready.
+// of its events. It is an verify.Auditor; the zero value is ready.
 //
 // It says nothing of events of types that it does not know, and nothing that depends on a
 // payload that is gone or on events that are missing.
@@ -55,7 +55,7 @@ type auditedQuestion struct {
 }
 
 // NewAuditor returns an Audit, for who asks for an Auditor.
-func NewAuditor() eventlog.Auditor { return &Audit{} }
+func NewAuditor() verify.Auditor { return &Audit{} }
 
 // Wants says that a request's method and an answer's giver are looked at.
 func (a *Audit) Wants(t event.Type) bool {

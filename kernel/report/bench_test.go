@@ -10,6 +10,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 )
@@ -24,7 +25,7 @@ var (
 const eventsOfARun = 40
 
 // bigLog returns a log of many runs.
-func bigLog(b *testing.B) (*eventlog.Reader, string) {
+func bigLog(b *testing.B) (*store.Reader, string) {
 	b.Helper()
 	dir := *bigDir
 	if dir == "" {
@@ -43,7 +44,7 @@ func bigLog(b *testing.B) (*eventlog.Reader, string) {
 			b.Fatal(err)
 		}
 	}
-	r, err := eventlog.OpenReader(b.Context(), path)
+	r, err := store.OpenReader(b.Context(), path)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -39,7 +39,7 @@ func (c *Costs) Add(session event.ConversationID, cost acp.Cost) float64 {
 
 // spent is Add for the first report that is looked at of its session, too: what the session had
 // reported before is on the log, among what older selects.
-func (c *Costs) spent(ctx context.Context, log *eventlog.Reader, refs event.Refs, cost acp.Cost, older event.Query) (float64, error) {
+func (c *Costs) spent(ctx context.Context, log *store.Reader, refs event.Refs, cost acp.Cost, older event.Query) (float64, error) {
 	if _, known := c.last[bill{refs.Conversation, cost.Currency}]; known || refs.Conversation == "" {
 		return c.Add(refs.Conversation, cost), nil
 	}
@@ -61,7 +61,7 @@ func (c *Costs) spent(ctx context.Context, log *eventlog.Reader, refs event.Refs
 }
 
 // spentIn returns what tells from the outcome of a run, and what it reported, what the run cost.
-func spentIn(ctx context.Context, log *eventlog.Reader) func(event.Event, acp.Cost) (float64, error) {
+func spentIn(ctx context.Context, log *store.Reader) func(event.Event, acp.Cost) (float64, error) {
 	return func(e event.Event, cost acp.Cost) (float64, error) {
 		return new(Costs).spent(ctx, log, e.Refs, cost, event.Query{Until: e.Seq - 1})
 	}

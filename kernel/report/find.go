@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -29,7 +29,7 @@ type Found struct {
 // id, by a unique beginning or end of it, or by its input's id; a session likewise or by its
 // name. Runs come before sessions: the two often have the same beginning. The error is
 // ErrNotFound or ErrAmbiguousRef.
-func FindRecord(ctx context.Context, log *eventlog.Reader, ref string) (Found, error) {
+func FindRecord(ctx context.Context, log *store.Reader, ref string) (Found, error) {
 	if e, ok, err := findEvent(ctx, log, ref); ok || err != nil {
 		return Found{Event: &e}, err
 	}
@@ -42,7 +42,7 @@ func FindRecord(ctx context.Context, log *eventlog.Reader, ref string) (Found, e
 }
 
 // findEvent finds an event by its number or its whole id.
-func findEvent(ctx context.Context, log *eventlog.Reader, ref string) (event.Event, bool, error) {
+func findEvent(ctx context.Context, log *store.Reader, ref string) (event.Event, bool, error) {
 	if n, err := strconv.ParseInt(ref, 10, 64); err == nil && n > 0 && ref[0] != '0' && ref[0] != '+' {
 		return log.Last(ctx, event.Query{After: event.Seq(n - 1), Until: event.Seq(n)})
 	}
@@ -60,7 +60,7 @@ func findEvent(ctx context.Context, log *eventlog.Reader, ref string) (event.Eve
 
 // FindRun returns the run with this id, with this unique beginning or end of an id, or with
 // the input of this id. The error is ErrNotFound or ErrAmbiguousRef.
-func FindRun(ctx context.Context, log *eventlog.Reader, ref string) (event.RunID, error) {
+func FindRun(ctx context.Context, log *store.Reader, ref string) (event.RunID, error) {
 	if ref == "" {
 		return "", ErrNotFound
 	}
@@ -86,7 +86,7 @@ func FindRun(ctx context.Context, log *eventlog.Reader, ref string) (event.RunID
 }
 
 // findInput returns the run of an input, or what ref is a part of, from all inputs there are.
-func findInput(ctx context.Context, log *eventlog.Reader, ref string) (event.RunID, error) {
+func findInput(ctx context.Context, log *store.Reader, ref string) (event.RunID, error) {
 	inputs, parts := matches[event.RunID]{}, matches[event.RunID]{}
 	for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.MessageReceived}}) {
 		if err != nil {
@@ -104,7 +104,7 @@ func findInput(ctx context.Context, log *eventlog.Reader, ref string) (event.Run
 
 // FindSession returns the session with this id, this name, or this unique beginning or end
 // of an id; also one that was deleted since. The error is ErrNotFound or ErrAmbiguousRef.
-func FindSession(ctx context.Context, log *eventlog.Reader, ref string) (event.SessionID, error) {
+func FindSession(ctx context.Context, log *store.Reader, ref string) (event.SessionID, error) {
 	if ref == "" {
 		return "", ErrNotFound
 	}

@@ -10,8 +10,8 @@ import (
 	"iter"
 	"unicode/utf8"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // FormatOptions are those of the writers of formats: WriteHTML, WriteOTel, WriteCloudEvents.
@@ -29,7 +29,7 @@ func (o FormatOptions) mask(text string) string {
 
 // inputs yields the input of each run that q selects, oldest first: a run belongs to the time
 // of its input.
-func inputs(ctx context.Context, log *eventlog.Reader, q event.Query) iter.Seq2[event.Event, error] {
+func inputs(ctx context.Context, log *store.Reader, q event.Query) iter.Seq2[event.Event, error] {
 	q.Types, q.Class = []event.Type{event.MessageReceived}, event.Fact
 	return log.Events(ctx, q)
 }
@@ -71,7 +71,7 @@ type cloudEvent struct {
 // payload in which something would have to be masked is left out whole: its hash is that of
 // all of it. So is one that the log no longer holds. It reads the log once and keeps little in
 // memory.
-func WriteCloudEvents(ctx context.Context, w io.Writer, log *eventlog.Reader, q event.Query, opt FormatOptions) error {
+func WriteCloudEvents(ctx context.Context, w io.Writer, log *store.Reader, q event.Query, opt FormatOptions) error {
 	source, err := log.Origin(ctx)
 	if err != nil {
 		return err

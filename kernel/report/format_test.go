@@ -21,6 +21,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
@@ -164,7 +165,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-type formatWriter func(context.Context, io.Writer, *eventlog.Reader, event.Query, FormatOptions) error
+type formatWriter func(context.Context, io.Writer, *store.Reader, event.Query, FormatOptions) error
 
 func written(t *testing.T, write formatWriter, q event.Query, mask bool) []byte {
 	t.Helper()

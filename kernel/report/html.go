@@ -14,8 +14,8 @@ import (
 	"github.com/dustin/go-humanize/english"
 	"github.com/rogpeppe/go-internal/diff"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 )
@@ -24,7 +24,7 @@ import (
 // that Story tells, and at the end the log's root and its newest checkpoint. The page needs
 // nothing from elsewhere and has no scripts; whatever an agent wrote is text on it. It is
 // written run by run.
-func WriteHTML(ctx context.Context, w io.Writer, log *eventlog.Reader, q event.Query, opt FormatOptions) error {
+func WriteHTML(ctx context.Context, w io.Writer, log *store.Reader, q event.Query, opt FormatOptions) error {
 	out := bufio.NewWriter(w)
 	p := pageWriter{page: markup{out}, log: log, opt: opt, costs: map[string]float64{}}
 	return errors.Join(p.write(ctx, q), out.Flush())
@@ -33,7 +33,7 @@ func WriteHTML(ctx context.Context, w io.Writer, log *eventlog.Reader, q event.Q
 // pageWriter writes one page and counts what is on it.
 type pageWriter struct {
 	page markup
-	log  *eventlog.Reader
+	log  *store.Reader
 	opt  FormatOptions
 
 	runs    int

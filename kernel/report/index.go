@@ -9,8 +9,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/view"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
@@ -218,8 +218,8 @@ type indexer struct {
 	stmts map[string]*sqlx.Stmt
 }
 
-func (x *indexer) projection() eventlog.Projection {
-	return eventlog.Projection{Name: "search", Version: 1, Schema: searchSchema, Types: event.For(event.Search), Apply: x.apply}
+func (x *indexer) projection() view.Projection {
+	return view.Projection{Name: "search", Version: 1, Schema: searchSchema, Types: event.For(event.Search), Apply: x.apply}
 }
 
 // stmt prepares a statement once for a transaction: a log is indexed in few.

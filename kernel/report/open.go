@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 )
@@ -35,7 +35,7 @@ type OpenRun struct {
 
 // OpenRuns returns the runs that wait for an end or for a person's judgement, oldest first.
 // locks is the folder in which living runs hold their locks. It changes nothing.
-func OpenRuns(ctx context.Context, log *eventlog.Reader, locks string) ([]OpenRun, error) {
+func OpenRuns(ctx context.Context, log *store.Reader, locks string) ([]OpenRun, error) {
 	unfinished, err := kernel.ListUnfinished(ctx, log, locks)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func OpenRuns(ctx context.Context, log *eventlog.Reader, locks string) ([]OpenRu
 }
 
 // read adds what the run left on the log.
-func (o *OpenRun) read(ctx context.Context, log *eventlog.Reader) error {
+func (o *OpenRun) read(ctx context.Context, log *store.Reader) error {
 	for e, err := range log.Events(ctx, event.Query{Run: o.Run, Class: event.Fact}) {
 		if err != nil {
 			return err

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 )
@@ -120,7 +120,7 @@ func spanID(run event.RunID, what, id string) string {
 // generative AI: invoke_agent, below it execute_tool for what the agent reported, and a span
 // for each question, as long as it waited. It says how long, how much and by whom; not what
 // was asked and answered. Times are those of the events.
-func WriteOTel(ctx context.Context, w io.Writer, log *eventlog.Reader, q event.Query, opt FormatOptions) error {
+func WriteOTel(ctx context.Context, w io.Writer, log *store.Reader, q event.Query, opt FormatOptions) error {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
@@ -156,7 +156,7 @@ type tracer struct {
 }
 
 // runSpans returns the spans of the run that has the input.
-func runSpans(ctx context.Context, log *eventlog.Reader, input event.Event, opt FormatOptions) ([]otelSpan, error) {
+func runSpans(ctx context.Context, log *store.Reader, input event.Event, opt FormatOptions) ([]otelSpan, error) {
 	t := tracer{opt: opt, run: input.Run, open: map[string]int{}, end: input.Time}
 	t.spans = []otelSpan{{
 		TraceID: traceID(input.Refs), SpanID: spanID(input.Run, "run", ""), Kind: otelClient, Start: nanos(input.Time),
@@ -192,7 +192,7 @@ func runSpans(ctx context.Context, log *eventlog.Reader, input event.Event, opt 
 var genAIProviders = map[string]string{"claude": "anthropic", "codex": "openai", "gemini": "gcp.gemini"}
 
 // identify finds who was called: in the intent, or in the input; and the agent's own session.
-func (t *tracer) identify(ctx context.Context, log *eventlog.Reader, input event.Event) (provider, conversation string, err error) {
+func (t *tracer) identify(ctx context.Context, log *store.Reader, input event.Event) (provider, conversation string, err error) {
 	if m, err := fact.Decode[fact.MessageReceived](input); err == nil {
 		provider = m.Provider
 	}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 )
 
@@ -18,7 +18,7 @@ var (
 
 // FindQuestion returns the question with this id, or with this unique beginning or end of
 // an id, whether it is open or not. The error is ErrNoQuestion or ErrAmbiguousQuestion.
-func FindQuestion(ctx context.Context, log *eventlog.Reader, ref string) (interaction.Question, error) {
+func FindQuestion(ctx context.Context, log *store.Reader, ref string) (interaction.Question, error) {
 	q, err := interaction.Find(ctx, log, event.InteractionID(ref))
 	if ref != "" && err == nil {
 		return q, nil

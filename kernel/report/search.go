@@ -9,8 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/view"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 )
@@ -18,16 +19,16 @@ import (
 // Search is a view of the words on the log. It is made from facts alone, when somebody
 // searches; delete its file and it comes back.
 type Search struct {
-	view *eventlog.View
-	log  *eventlog.Reader
+	view *view.View
+	log  *store.Reader
 }
 
 // OpenSearch opens the index in the file at path and applies what the log has since gained,
 // which is all of it the first time; progress, unless it is nil, is told how far that is. The
 // caller must Close it, before the log.
-func OpenSearch(ctx context.Context, log *eventlog.Reader, path string, progress func(event.Seq)) (*Search, error) {
+func OpenSearch(ctx context.Context, log *store.Reader, path string, progress func(event.Seq)) (*Search, error) {
 	x := &indexer{progress: progress}
-	v, err := eventlog.OpenView(ctx, log, path, x.projection())
+	v, err := view.Open(ctx, log, path, x.projection())
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
@@ -66,7 +66,7 @@ type StatsQuery struct {
 
 // ReadStats counts. It reads facts only. Of a fact whose payload is withheld its type is
 // counted.
-func ReadStats(ctx context.Context, log *eventlog.Reader, q StatsQuery) (Stats, error) {
+func ReadStats(ctx context.Context, log *store.Reader, q StatsQuery) (Stats, error) {
 	c := counter{q: q, runs: map[event.RunID]*runNumbers{}, providers: map[event.SessionID]string{}, answers: map[Answers]int{}}
 	for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.SessionCreated}}) {
 		if err != nil {
@@ -229,7 +229,7 @@ func (r *runNumbers) decided(yes bool) {
 }
 
 // spend tells the runs what they cost.
-func (c *counter) spend(ctx context.Context, log *eventlog.Reader) error {
+func (c *counter) spend(ctx context.Context, log *store.Reader) error {
 	var costs Costs
 	older := event.Query{Before: c.q.Since}
 	if c.q.Since.IsZero() {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
@@ -84,7 +84,7 @@ func (StepNote) step()    {}
 // Story tells a run from its events, in the order in which they are on the log; q narrows
 // it further. Frames become what they mean; those that mean nothing to a reader, such as
 // the agent's start, are left out.
-func Story(ctx context.Context, log *eventlog.Reader, run event.RunID, q event.Query) iter.Seq2[Step, error] {
+func Story(ctx context.Context, log *store.Reader, run event.RunID, q event.Query) iter.Seq2[Step, error] {
 	q.Run = run
 	return func(yield func(Step, error) bool) {
 		n := narrator{yield: yield, spent: spentIn(ctx, log), questions: map[event.InteractionID]interaction.Question{}, tools: map[acp.ToolCallId]fact.ToolSeen{}}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/dustin/go-humanize/english"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
@@ -150,7 +149,7 @@ var summaries = map[event.Type]func(event.Event) (string, error){
 		}
 		return fmt.Sprintf("%s says that the prompt %s: %s", p.By, verdict, beginning(p.Note))
 	}),
-	event.LogPruned: summary(func(p eventlog.Pruning) string {
+	event.LogPruned: summary(func(p event.Pruning) string {
 		text := fmt.Sprintf("%s of %s removed, by %s", english.Plural(int(p.Events), "payload", ""), english.Plural(int(p.Bytes), "byte", ""), p.By)
 		if p.Why != "" {
 			text += ": " + p.Why

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 )
@@ -27,13 +27,13 @@ type Turn struct {
 }
 
 // ReadTurns returns the turns of a session, oldest first.
-func ReadTurns(ctx context.Context, log *eventlog.Reader, s event.SessionID) ([]Turn, error) {
+func ReadTurns(ctx context.Context, log *store.Reader, s event.SessionID) ([]Turn, error) {
 	return readTurns(ctx, log, event.Query{Session: s})
 }
 
 // ReadNewestTurns returns the newest n turns of a session, oldest of them first, without reading
 // the others.
-func ReadNewestTurns(ctx context.Context, log *eventlog.Reader, s event.SessionID, n int) ([]Turn, error) {
+func ReadNewestTurns(ctx context.Context, log *store.Reader, s event.SessionID, n int) ([]Turn, error) {
 	if n <= 0 {
 		return nil, nil
 	}
@@ -51,7 +51,7 @@ func ReadNewestTurns(ctx context.Context, log *eventlog.Reader, s event.SessionI
 	return readTurns(ctx, log, event.Query{Session: s, After: first - 1})
 }
 
-func readTurns(ctx context.Context, log *eventlog.Reader, q event.Query) ([]Turn, error) {
+func readTurns(ctx context.Context, log *store.Reader, q event.Query) ([]Turn, error) {
 	var turns []Turn
 	at := map[event.RunID]int{}
 	q.Types = []event.Type{event.MessageReceived, event.Responded, event.ProviderError, event.OutcomeUnknown}

@@ -9,15 +9,16 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/view"
 	"github.com/perlica/perlica/policy"
 )
 
 // View is the view of the standing approvals. Delete its file and it comes back from the log.
-type View struct{ view *eventlog.View }
+type View struct{ view *view.View }
 
-var projection = eventlog.Projection{
+var projection = view.Projection{
 	Name:    "approvals",
 	Version: 1,
 	Schema: `
@@ -52,8 +53,8 @@ func applyApproval(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 
 // Open opens the view in the file at path and brings it up to date. The caller
 // must Close it, before the log.
-func Open(ctx context.Context, r *eventlog.Reader, path string) (*View, error) {
-	v, err := eventlog.OpenView(ctx, r, path, projection)
+func Open(ctx context.Context, r *store.Reader, path string) (*View, error) {
+	v, err := view.Open(ctx, r, path, projection)
 	if err != nil {
 		return nil, err
 	}

@@ -13,10 +13,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/perlica/perlica/eventlog/durable"
 )
 
 // ErrTooLarge says that a file has more bytes than it may have.
@@ -60,19 +61,7 @@ func Save(dir, message string, n int, name string, r io.Reader, limit int64) (pa
 	if err := os.Rename(f.Name(), path); err != nil {
 		return "", err
 	}
-	return path, syncDir(dir)
-}
-
-// syncDir makes the names in a folder durable, where the system has that.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return path, durable.SyncDir(dir)
 }
 
 // Name is a file's name as it may stand on this machine: its last element, of letters, digits

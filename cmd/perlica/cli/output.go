@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/kernel/config"
 )
 
@@ -36,7 +36,7 @@ func (a *App) WriteTo(name string, f func(w io.Writer) error) (err error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	scratch, err := eventlog.NewScratch(filepath.Dir(name))
+	scratch, err := folder.NewScratch(filepath.Dir(name))
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/logtrust"
@@ -66,7 +67,7 @@ func (a *App) askToTrust(ctx context.Context, p *project.Project, unknown *logtr
 	if cerr != nil || !yes {
 		return errors.Join(err, cerr)
 	}
-	log, rerr := eventlog.OpenReader(ctx, unknown.Log.Path)
+	log, rerr := store.OpenReader(ctx, unknown.Log.Path)
 	if rerr != nil {
 		return rerr
 	}
@@ -90,7 +91,7 @@ func (a *App) CompleteProviders(*cobra.Command, []string, string) ([]string, cob
 // CompleteSessions gives shells the sessions that are listed.
 func (a *App) CompleteSessions(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	err := a.ViewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *eventlog.Reader) error {
+	err := a.ViewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *store.Reader) error {
 		list, err := view.List(cmd.Context(), false)
 		for _, s := range list {
 			names = append(names, printing.SessionName(s, string(s.ID))+"\t"+printing.OneLine(s.Title))
@@ -105,8 +106,8 @@ func (a *App) CompleteSessions(cmd *cobra.Command, _ []string, _ string) ([]stri
 
 // ViewingSessions calls f with the view of the context's sessions and its log, both open
 // for reading.
-func (a *App) ViewingSessions(ctx context.Context, f func(view *kernel.Sessions, log *eventlog.Reader) error) error {
-	return a.Reading(ctx, func(log *eventlog.Reader, p *project.Project) (err error) {
+func (a *App) ViewingSessions(ctx context.Context, f func(view *kernel.Sessions, log *store.Reader) error) error {
+	return a.Reading(ctx, func(log *store.Reader, p *project.Project) (err error) {
 		paths, err := p.Workspace.Context(p.Config.ContextID)
 		if err != nil {
 			return err
@@ -140,7 +141,7 @@ func (a *App) Writing(ctx context.Context, f func(r *kernel.Runner, p *project.P
 // temporary file. The returned function removes that; call it after the view's Close.
 func OpenView[T any](path string, open func(path string) (T, error)) (view T, remove func(), err error) {
 	view, err = open(path)
-	if !errors.Is(err, eventlog.ErrReadOnly) {
+	if !errors.Is(err, fault.ErrReadOnly) {
 		return view, func() {}, err
 	}
 	dir, terr := os.MkdirTemp("", "perlica-view-")
@@ -215,7 +216,7 @@ func (a *App) Open(ctx context.Context, p *project.Project) (*kernel.Runner, fun
 }
 
 // Reader opens the context's log read-only. There is none before the first run.
-func (a *App) Reader(ctx context.Context, p *project.Project) (*eventlog.Reader, config.ContextPaths, error) {
+func (a *App) Reader(ctx context.Context, p *project.Project) (*store.Reader, config.ContextPaths, error) {
 	r, paths, err := p.OpenReader(ctx)
 	if errors.As(err, &project.NoLogError{}) {
 		err = exitcode.WithHint(err, "the first 'perlica run' makes it")
@@ -226,7 +227,7 @@ func (a *App) Reader(ctx context.Context, p *project.Project) (*eventlog.Reader,
 // MayNotRead says of an error that the system does not let this user read the log: no write
 // was asked for.
 func MayNotRead(err error, path string) error {
-	if !errors.Is(err, eventlog.ErrReadOnly) && !errors.Is(err, fs.ErrPermission) {
+	if !errors.Is(err, fault.ErrReadOnly) && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	return exitcode.WithHint(fmt.Errorf("the event log cannot be opened for reading: %s", path),
@@ -245,7 +246,7 @@ func (a *App) OrNone(err error) error {
 }
 
 // Reading calls f with the context's log, open for reading.
-func (a *App) Reading(ctx context.Context, f func(log *eventlog.Reader, p *project.Project) error) (err error) {
+func (a *App) Reading(ctx context.Context, f func(log *store.Reader, p *project.Project) error) (err error) {
 	p, err := a.LocateToRead()
 	if err != nil {
 		return err

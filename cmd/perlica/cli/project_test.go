@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/view"
 )
 
 // TestOpenViewWhereNothingCanBeWritten: a view that cannot be kept is built elsewhere.
@@ -21,9 +22,9 @@ func TestOpenViewWhereNothingCanBeWritten(t *testing.T) {
 		}
 	}()
 	var used []string
-	open := func(path string) (*eventlog.View, error) {
+	open := func(path string) (*view.View, error) {
 		used = append(used, path)
-		return eventlog.OpenView(t.Context(), &log.Reader, path, eventlog.Projection{Name: "test", Version: 1, Schema: `CREATE TABLE x (y) `})
+		return view.Open(t.Context(), &log.Reader, path, view.Projection{Name: "test", Version: 1, Schema: `CREATE TABLE x (y) `})
 	}
 	view, remove, err := OpenView(filepath.Join(t.TempDir(), "no", "such", "folder", "x.db"), open)
 	if err != nil {

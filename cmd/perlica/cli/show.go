@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 )
@@ -147,7 +147,7 @@ const MaxInput = 32 << 20
 
 // Progress shows on a terminal how far into a log something is, which may be one of which
 // nothing is known yet. done takes the line away; it may be called again.
-func (a *App) Progress(ctx context.Context, doing string, log *eventlog.Reader) (f func(int64), done func()) {
+func (a *App) Progress(ctx context.Context, doing string, log *store.Reader) (f func(int64), done func()) {
 	of := ""
 	if log != nil {
 		if size, _, err := log.Head(ctx); err == nil {

@@ -21,8 +21,10 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/selection"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/export"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/redact"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
 )
@@ -91,19 +93,19 @@ func Run(ctx context.Context, a *cli.App, f Flags) error {
 		left = "what was written has no end"
 	}
 	return signals.Interruptible(ctx, left, func(ctx context.Context) error {
-		return a.Reading(ctx, func(log *eventlog.Reader, p *project.Project) error { return Write(ctx, a, log, p, f) })
+		return a.Reading(ctx, func(log *store.Reader, p *project.Project) error { return Write(ctx, a, log, p, f) })
 	})
 }
 
 // Write writes a part of a log that is open.
-func Write(ctx context.Context, a *cli.App, log *eventlog.Reader, p *project.Project, f Flags) error {
+func Write(ctx context.Context, a *cli.App, log *store.Reader, p *project.Project, f Flags) error {
 	write := exportFormats()[f.Format]
 	q, err := f.Query(ctx, log, time.Now())
 	if err != nil {
 		return err
 	}
-	job := exportJob{log: log, version: a.Version, opt: eventlog.ExportOptions{
-		Selection: eventlog.Selection{Run: q.Run, Session: q.Session, Since: q.Since, Before: q.Before},
+	job := exportJob{log: log, version: a.Version, opt: export.Options{
+		Selection: export.Selection{Run: q.Run, Session: q.Session, Since: q.Since, Before: q.Before},
 	}}
 	if !f.raw {
 		// With a mistake in the configuration some of its patterns may be missing.
@@ -123,13 +125,13 @@ func Write(ctx context.Context, a *cli.App, log *eventlog.Reader, p *project.Pro
 	if f.Out != "-" || !term.IsTerminal(a.Stdout) { // else its lines are progress enough
 		opt.Progress = progress
 	}
-	var got *eventlog.Exported
+	var got *export.Summary
 	err = a.WriteTo(f.Out, func(w io.Writer) (err error) {
 		got, err = write(ctx, w, job)
 		return err
 	})
 	done()
-	if errors.Is(err, eventlog.ErrCorrupt) {
+	if errors.Is(err, fault.ErrCorrupt) {
 		return exitcode.WithHint(err, "'perlica log verify' says what is wrong; a log that is damaged is not exported")
 	}
 	if err != nil {
@@ -142,7 +144,7 @@ func Write(ctx context.Context, a *cli.App, log *eventlog.Reader, p *project.Pro
 }
 
 // Tally says how much of a log an export holds.
-func Tally(got eventlog.Exported) string {
+func Tally(got export.Summary) string {
 	text := fmt.Sprintf("%d of %s", got.Events, printing.Count(int(got.Size), "event"))
 	if got.Pruned > 0 {
 		text += fmt.Sprintf(", %d of them pruned", got.Pruned)

@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/export"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	logexport "github.com/perlica/perlica/eventlog/export"
 )
 
 func (a *app) logImportCommand() *cobra.Command {
@@ -61,9 +61,9 @@ func (a *app) logImport(ctx context.Context, file, db string) (err error) {
 	}
 	progress, done := a.Progress(ctx, "importing", nil)
 	defer done()
-	got, err := eventlog.Import(ctx, in, db, progress)
+	got, err := logexport.Import(ctx, in, db, progress)
 	done()
-	var bad *eventlog.ImportError
+	var bad *logexport.ImportError
 	var taken *fs.PathError
 	switch {
 	case errors.As(err, &bad):

@@ -12,8 +12,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/project"
 )
 
@@ -52,7 +52,7 @@ https://c2sp.org/signed-note has it. The same key signs all your logs, each unde
   perlica log key show --json | jq -r '.keys[] | select(.retired | not).key'`,
 		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.Reading(cmd.Context(), func(log *eventlog.Reader, p *project.Project) error {
+			return a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) error {
 				k, err := evidence.ReadKeys(p.Dirs.KeyDir())
 				if err != nil {
 					return err
@@ -73,7 +73,7 @@ https://c2sp.org/signed-note has it. The same key signs all your logs, each unde
 }
 
 // keysOf puts together the verifier keys of a log.
-func keysOf(ctx context.Context, log *eventlog.Reader, k *evidence.Keys, p *project.Project) (s shownKeys, err error) {
+func keysOf(ctx context.Context, log *store.Reader, k *evidence.Keys, p *project.Project) (s shownKeys, err error) {
 	s.File = evidence.KeyPath(p.Dirs.KeyDir())
 	if s.Origin, err = log.Origin(ctx); err != nil {
 		return s, err
@@ -135,7 +135,7 @@ show' prints it.`,
 
 // sayVerifierKey prints the verifier key of the context's log, if there is a log.
 func (a *app) sayVerifierKey(ctx context.Context, k *evidence.Keys) error {
-	err := a.Reading(ctx, func(log *eventlog.Reader, _ *project.Project) error {
+	err := a.Reading(ctx, func(log *store.Reader, _ *project.Project) error {
 		name, err := log.Origin(ctx)
 		if err != nil || name == "" {
 			return err

@@ -16,8 +16,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/selection"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
@@ -49,7 +49,7 @@ out; 'perlica log resolve' puts the judgement on record and takes the run off th
 func (a *app) logOpen(ctx context.Context, asJSON bool) error {
 	list := []report.OpenRun{}
 	// Where there is no log there is no such run, and none is made to say so.
-	err := a.Reading(ctx, func(*eventlog.Reader, *project.Project) error { return nil })
+	err := a.Reading(ctx, func(*store.Reader, *project.Project) error { return nil })
 	if err == nil {
 		err = a.Writing(ctx, func(r *kernel.Runner, p *project.Project) error {
 			for _, end := range []func(context.Context) ([]kernel.Result, error){r.Recover, r.RecoverUnlisted} {
@@ -183,7 +183,7 @@ the log. RUN is named as for 'perlica log show'.`,
 
 func (a *app) logResolve(ctx context.Context, ref string, f fact.Resolved) error {
 	var run event.RunID
-	err := a.Reading(ctx, func(log *eventlog.Reader, _ *project.Project) (err error) {
+	err := a.Reading(ctx, func(log *store.Reader, _ *project.Project) (err error) {
 		run, err = report.FindRun(ctx, log, ref)
 		return selection.NotFound("run", ref, err)
 	})

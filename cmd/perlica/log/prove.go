@@ -22,6 +22,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/project"
 )
 
@@ -50,7 +51,7 @@ removed in between. Both are signed notes, as 'perlica log checkpoint' prints th
 			return cli.Exactly("SEQ or EVENT-ID")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.Reading(cmd.Context(), func(log *eventlog.Reader, p *project.Project) error {
+			return a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) error {
 				proof, by, err := prove(cmd.Context(), log, consistency, args)
 				if err != nil {
 					return err
@@ -87,7 +88,7 @@ func keyFlags(by []evidence.Checkpoint, p *project.Project) string {
 }
 
 // prove makes a proof, and returns the checkpoints that it rests on.
-func prove(ctx context.Context, log *eventlog.Reader, consistency bool, args []string) (encoding.TextMarshaler, []evidence.Checkpoint, error) {
+func prove(ctx context.Context, log *store.Reader, consistency bool, args []string) (encoding.TextMarshaler, []evidence.Checkpoint, error) {
 	if consistency {
 		return proveConsistency(ctx, log, args)
 	}
@@ -95,7 +96,7 @@ func prove(ctx context.Context, log *eventlog.Reader, consistency bool, args []s
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := log.Prove(ctx, seq)
+	p, err := eventlog.Prove(ctx, log, seq)
 	switch {
 	case errors.Is(err, eventlog.ErrNoCheckpoint):
 		return nil, nil, exitcode.WithHint(err, "'perlica log checkpoint' makes one; the end of every run does, too, where there is a key")
@@ -108,7 +109,7 @@ func prove(ctx context.Context, log *eventlog.Reader, consistency bool, args []s
 }
 
 // findSeq finds the event that a number or an id names.
-func findSeq(ctx context.Context, log *eventlog.Reader, ref string) (event.Seq, error) {
+func findSeq(ctx context.Context, log *store.Reader, ref string) (event.Seq, error) {
 	if n, err := strconv.ParseInt(ref, 10, 64); err == nil && n > 0 {
 		return event.Seq(n), nil
 	}
@@ -123,7 +124,7 @@ func noEvent(ref string) error {
 	return exitcode.WithHint(fmt.Errorf("there is no event %q on the log", ref), "'perlica log tail' shows their numbers, and with --json their ids")
 }
 
-func proveConsistency(ctx context.Context, log *eventlog.Reader, files []string) (encoding.TextMarshaler, []evidence.Checkpoint, error) {
+func proveConsistency(ctx context.Context, log *store.Reader, files []string) (encoding.TextMarshaler, []evidence.Checkpoint, error) {
 	list := make([]evidence.Checkpoint, 2)
 	for i, name := range files {
 		b, err := readGiven(name, maxNote)
@@ -145,7 +146,7 @@ func proveConsistency(ctx context.Context, log *eventlog.Reader, files []string)
 		}
 		list[1] = c
 	}
-	p, err := log.ProveConsistency(ctx, list[0], list[1])
+	p, err := eventlog.ProveConsistency(ctx, log, list[0], list[1])
 	switch {
 	case errors.Is(err, evidence.ErrCheckpoint) && list[0].Size > list[1].Size:
 		err = exitcode.WithHint(err, "the earlier one comes first; if %s is, the log has become shorter: keep both", files[0])

@@ -72,7 +72,7 @@ func TestCheckProofInPython(t *testing.T) {
 		return (&app{}).checkProof(&checkedProof{}, asWritten([]byte(text)), []note.Verifier{verifier})
 	}
 	for seq := event.Seq(1); seq <= 5; seq++ {
-		p, err := log.Prove(t.Context(), seq)
+		p, err := eventlog.Prove(t.Context(), &log.Reader, seq)
 		if err != nil {
 			t.Fatal(err)
 		}

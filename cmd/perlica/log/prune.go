@@ -15,6 +15,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 )
@@ -71,9 +73,9 @@ func (a *app) logPrune(ctx context.Context, f pruneFlags) error {
 	if f.keep != "" && f.keep != "facts" {
 		return exitcode.Usagef("--keep is facts, not %q", f.keep)
 	}
-	var p eventlog.Pruning
+	var p event.Pruning
 	var events, bytes int64
-	err := a.Reading(ctx, func(log *eventlog.Reader, _ *project.Project) (err error) {
+	err := a.Reading(ctx, func(log *store.Reader, _ *project.Project) (err error) {
 		if p, err = f.pruning(ctx, log); err != nil {
 			return err
 		}
@@ -106,7 +108,7 @@ func (a *app) logPrune(ctx context.Context, f pruneFlags) error {
 }
 
 // pruning is what the flags say.
-func (f pruneFlags) pruning(ctx context.Context, log *eventlog.Reader) (p eventlog.Pruning, err error) {
+func (f pruneFlags) pruning(ctx context.Context, log *store.Reader) (p event.Pruning, err error) {
 	q, err := f.Query(ctx, log, time.Now())
 	if err != nil {
 		return p, err
@@ -139,15 +141,15 @@ func (a *app) sayPruned(done eventlog.Removal) error {
 // pruneErr says what to do about what keeps payloads from being removed.
 func pruneErr(err error) error {
 	switch {
-	case errors.Is(err, eventlog.ErrUnfinished):
+	case errors.Is(err, fault.ErrUnfinished):
 		return exitcode.WithHint(err, "nothing was removed; 'perlica log open' tells what is known of it and ends what has died")
 	case errors.Is(err, kernel.ErrUnderWay):
 		return exitcode.WithHint(err, "nothing was removed: wait until no run of this context is under way, then try again")
 	case errors.Is(err, kernel.ErrPruning):
 		return exitcode.WithHint(err, "another process does it; wait for it")
-	case errors.Is(err, eventlog.ErrBusy):
+	case errors.Is(err, fault.ErrBusy):
 		return exitcode.WithHint(err, "another process uses the log, a reader or a database browser; end it, then run the same command again: it goes on where this one ended")
-	case errors.Is(err, eventlog.ErrFull):
+	case errors.Is(err, fault.ErrFull):
 		return exitcode.WithHint(err, "make room on the disk, then run the same command again: it goes on where this one ended")
 	}
 	return err

@@ -18,8 +18,9 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/selection"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -124,7 +125,7 @@ func (a *app) logSearch(ctx context.Context, phrases []string, f searchFlags) er
 	if err != nil {
 		return err
 	}
-	return a.Reading(ctx, func(log *eventlog.Reader, p *project.Project) (err error) {
+	return a.Reading(ctx, func(log *store.Reader, p *project.Project) (err error) {
 		s, remove, err := a.openSearch(ctx, log, p)
 		if err != nil {
 			return err
@@ -148,7 +149,7 @@ func (a *app) logSearch(ctx context.Context, phrases []string, f searchFlags) er
 }
 
 // openSearch opens the index; on a terminal it shows how far it is.
-func (a *app) openSearch(ctx context.Context, log *eventlog.Reader, p *project.Project) (*report.Search, func(), error) {
+func (a *app) openSearch(ctx context.Context, log *store.Reader, p *project.Project) (*report.Search, func(), error) {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
 		return nil, nil, err
@@ -169,7 +170,7 @@ func (a *app) openSearch(ctx context.Context, log *eventlog.Reader, p *project.P
 	if err == nil && used != paths.Search {
 		a.Note("the index cannot be written beside the log, so each search makes it anew; make the folder writable to keep it")
 	}
-	if errors.Is(err, eventlog.ErrBusy) {
+	if errors.Is(err, fault.ErrBusy) {
 		err = exitcode.WithHint(err, "another search is making the index; try again when it is done")
 	}
 	return s, remove, err

@@ -18,8 +18,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/selection"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -46,7 +46,7 @@ With --type or --json the events themselves are listed.`,
   perlica log show 1a2b3c4d --json > run.ndjson`,
 		Args: cli.Exactly("RUN, SESSION, SEQ or EVENT-ID"), ValidArgsFunction: cli.CompleteFirst(selection.CompleteRuns(a.App)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.Reading(cmd.Context(), func(log *eventlog.Reader, _ *project.Project) error {
+			return a.Reading(cmd.Context(), func(log *store.Reader, _ *project.Project) error {
 				return signals.IgnoreClosedPipe(a.logShow(cmd.Context(), log, args[0], f))
 			})
 		},
@@ -55,7 +55,7 @@ With --type or --json the events themselves are listed.`,
 	return cmd
 }
 
-func (a *app) logShow(ctx context.Context, log *eventlog.Reader, ref string, f selection.Filter) error {
+func (a *app) logShow(ctx context.Context, log *store.Reader, ref string, f selection.Filter) error {
 	q, err := f.Query(ctx, log, time.Now())
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func narrow(q *event.Query, found report.Found) bool {
 }
 
 // tellSession tells the runs of a session, one after the other.
-func (a *app) tellSession(ctx context.Context, log *eventlog.Reader, out *eventWriter, id event.SessionID, q event.Query) error {
+func (a *app) tellSession(ctx context.Context, log *store.Reader, out *eventWriter, id event.SessionID, q event.Query) error {
 	turns, err := report.ReadTurns(ctx, log, id)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (a *app) tellSession(ctx context.Context, log *eventlog.Reader, out *eventW
 }
 
 // tellRun tells one run.
-func (a *app) tellRun(ctx context.Context, log *eventlog.Reader, out *eventWriter, run event.RunID, q event.Query) error {
+func (a *app) tellRun(ctx context.Context, log *store.Reader, out *eventWriter, run event.RunID, q event.Query) error {
 	n := &storyteller{w: out.w, s: out.styles}
 	for step, err := range report.Story(ctx, log, run, q) {
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/selection"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -49,7 +49,7 @@ there are is said.`,
 
 func (a *app) logStats(ctx context.Context, f selection.Filter, provider string) error {
 	stats := report.Stats{Groups: []report.Group{}, Answers: []report.Answers{}}
-	err := a.Reading(ctx, func(log *eventlog.Reader, _ *project.Project) error {
+	err := a.Reading(ctx, func(log *store.Reader, _ *project.Project) error {
 		q, err := f.Query(ctx, log, time.Now())
 		if err != nil {
 			return err

@@ -20,8 +20,9 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/selection"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/project"
 )
 
@@ -96,7 +97,7 @@ func (a *app) logTail(ctx context.Context, f selection.Filter, n int, follow boo
 }
 
 // tailReader opens the log; if it is to be followed it may not be there yet.
-func (a *app) tailReader(ctx context.Context, p *project.Project, follow bool) (*eventlog.Reader, error) {
+func (a *app) tailReader(ctx context.Context, p *project.Project, follow bool) (*store.Reader, error) {
 	warned := false
 	for {
 		log, _, err := a.Reader(ctx, p)
@@ -117,7 +118,7 @@ func (a *app) tailReader(ctx context.Context, p *project.Project, follow bool) (
 
 // tailTo writes the newest n events that q selects and, if it is to follow, those that are
 // added, until ctx ends.
-func (a *app) tailTo(ctx context.Context, w io.Writer, log *eventlog.Reader, q event.Query, asJSON bool, n int, follow bool) error {
+func (a *app) tailTo(ctx context.Context, w io.Writer, log *store.Reader, q event.Query, asJSON bool, n int, follow bool) error {
 	changes, err := log.Changes(ctx) // before the head is read: nothing may lie between
 	if err != nil {
 		return err
@@ -144,7 +145,7 @@ func (a *app) tailTo(ctx context.Context, w io.Writer, log *eventlog.Reader, q e
 
 // follow writes what q selects of the events behind the first size, as they are added, until ctx
 // ends. It fails when the log is no longer in its place: what comes then is added elsewhere.
-func (o *eventWriter) follow(ctx context.Context, log *eventlog.Reader, changes *eventlog.Changes, q event.Query, size int64) error {
+func (o *eventWriter) follow(ctx context.Context, log *store.Reader, changes *store.Changes, q event.Query, size int64) error {
 	opened, err := os.Stat(log.Path())
 	for err == nil {
 		if _, err := changes.Wait(ctx, movedPoll); err != nil {
@@ -167,13 +168,13 @@ func (o *eventWriter) follow(ctx context.Context, log *eventlog.Reader, changes 
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return exitcode.WithHint(eventlog.ErrMoved, "'perlica log tail -f' follows what is in its place now")
+		return exitcode.WithHint(fault.ErrMoved, "'perlica log tail -f' follows what is in its place now")
 	}
 	return err
 }
 
 // beginOfTail returns the first of the newest n events that q selects; 0 if there is none.
-func beginOfTail(ctx context.Context, log *eventlog.Reader, q event.Query, n int) (event.Seq, error) {
+func beginOfTail(ctx context.Context, log *store.Reader, q event.Query, n int) (event.Seq, error) {
 	switch {
 	case n < 0:
 		return 1, nil
@@ -208,7 +209,7 @@ func (a *app) eventWriter(w io.Writer, asJSON bool) *eventWriter {
 }
 
 // events writes what q selects and flushes.
-func (o *eventWriter) events(ctx context.Context, log *eventlog.Reader, q event.Query) error {
+func (o *eventWriter) events(ctx context.Context, log *store.Reader, q event.Query) error {
 	for e, err := range log.Events(ctx, q) {
 		if err != nil {
 			return errors.Join(err, outputErr(o.w.Flush()))

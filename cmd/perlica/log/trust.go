@@ -13,8 +13,8 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/logtrust"
 )
 
@@ -74,11 +74,11 @@ func (a *app) logTrust(ctx context.Context, f trustFlags, args []string) error {
 		}
 		paths = []string{context.EventLog}
 	}
-	store := p.KnownLogs()
-	store.Keys = evidence.UseKeys(p.Dirs.KeyDir())
+	known := p.KnownLogs()
+	known.Keys = evidence.UseKeys(p.Dirs.KeyDir())
 	refused := 0
 	for _, path := range paths {
-		trusted, err := a.trustLog(ctx, store, path, f)
+		trusted, err := a.trustLog(ctx, known, path, f)
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
@@ -125,16 +125,16 @@ func isLog(path string) bool {
 }
 
 // trustLog trusts one log, if it is not known and the person says so.
-func (a *app) trustLog(ctx context.Context, store logtrust.Store, path string, f trustFlags) (trusted bool, err error) {
-	log, err := eventlog.OpenReader(ctx, path)
+func (a *app) trustLog(ctx context.Context, known logtrust.Store, path string, f trustFlags) (trusted bool, err error) {
+	log, err := store.OpenReader(ctx, path)
 	if err != nil {
 		return false, cli.MayNotRead(err, path)
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	var unknown *logtrust.UnknownError
-	switch err := store.Check(ctx, path); {
+	switch err := known.Check(ctx, path); {
 	case err == nil && f.key == "":
-		return true, errors.Join(store.Add(ctx, log), a.Say("%s is known already.", path))
+		return true, errors.Join(known.Add(ctx, log), a.Say("%s is known already.", path))
 	case err != nil && !errors.As(err, &unknown):
 		return false, err
 	}
@@ -151,7 +151,7 @@ func (a *app) trustLog(ctx context.Context, store logtrust.Store, path string, f
 			return false, err
 		}
 	}
-	if err := store.Trust(ctx, log, f.key); err != nil {
+	if err := known.Trust(ctx, log, f.key); err != nil {
 		return false, err
 	}
 	return true, a.Say("Trusted.")

@@ -18,9 +18,12 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -77,13 +80,13 @@ Exit codes: 0 the log is as it was written; 1 it is damaged, or cannot be read.`
 
 // verified is what log verify found, as it prints it.
 type verified struct {
-	File     string          `json:"file"`
-	OK       bool            `json:"ok"`
-	Events   int64           `json:"events"`
-	Root     string          `json:"root,omitempty"` // base64; none if it cannot be known
-	FirstBad event.Seq       `json:"first_bad_seq,omitempty"`
-	Kind     eventlog.Damage `json:"kind,omitempty"`   // of the first finding
-	Damage   string          `json:"damage,omitempty"` // likewise
+	File     string        `json:"file"`
+	OK       bool          `json:"ok"`
+	Events   int64         `json:"events"`
+	Root     string        `json:"root,omitempty"` // base64; none if it cannot be known
+	FirstBad event.Seq     `json:"first_bad_seq,omitempty"`
+	Kind     verify.Damage `json:"kind,omitempty"`   // of the first finding
+	Damage   string        `json:"damage,omitempty"` // likewise
 
 	Signed      int64 `json:"signed_events"`              // covered by a signature of a known key, or of one that is asked for
 	Uncovered   int64 `json:"uncovered_events,omitempty"` // those behind them, where a signature is asked for
@@ -93,10 +96,10 @@ type verified struct {
 	Withheld    int64 `json:"withheld_payloads,omitempty"`
 	Absent      int64 `json:"absent_events,omitempty"`
 
-	Findings []eventlog.Finding `json:"findings,omitempty"`
-	More     int                `json:"more_findings,omitempty"`
-	Open     []event.RunID      `json:"open_runs,omitempty"` // an intent without an outcome; no damage
-	Warnings []string           `json:"warnings,omitempty"`
+	Findings []verify.Finding `json:"findings,omitempty"`
+	More     int              `json:"more_findings,omitempty"`
+	Open     []event.RunID    `json:"open_runs,omitempty"` // an intent without an outcome; no damage
+	Warnings []string         `json:"warnings,omitempty"`
 
 	required bool // a signature is asked for
 }
@@ -125,7 +128,7 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 	}
 	log, file, err := a.logToVerify(ctx, args)
 	v.File = file
-	if errors.Is(err, eventlog.ErrCorrupt) {
+	if errors.Is(err, fault.ErrCorrupt) {
 		v.unreadable(err)
 		return v, nil
 	}
@@ -150,10 +153,10 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 	v.required = opt.RequireSignature
 	rep, err := a.verifyWithProgress(ctx, log, opt)
 	switch {
-	case errors.Is(err, eventlog.ErrCorrupt):
+	case errors.Is(err, fault.ErrCorrupt):
 		v.unreadable(err)
 		return v, nil
-	case errors.Is(err, eventlog.ErrOtherLog):
+	case errors.Is(err, verify.ErrOtherLog):
 		return v, exitcode.WithHint(err, "every log has a name of its own, the first line of its checkpoints")
 	case errors.Is(err, evidence.ErrCheckpoint):
 		return v, exitcode.WithHint(fmt.Errorf("--since %s: %w", f.since, err), "the copy was changed, or somebody else signed it; the log was not verified")
@@ -169,7 +172,7 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 }
 
 // verifyOptions reads what the flags name.
-func (a *app) verifyOptions(f verifyFlags) (opt eventlog.VerifyOptions, err error) {
+func (a *app) verifyOptions(f verifyFlags) (opt verify.Options, err error) {
 	if opt.Keys, err = verifiers(f.keys, "--key"); err != nil {
 		return opt, err
 	}
@@ -190,7 +193,7 @@ func (a *app) verifyOptions(f verifyFlags) (opt eventlog.VerifyOptions, err erro
 }
 
 // ownKeys returns the user's own keys, or why they cannot be used.
-func (a *app) ownKeys(ctx context.Context, log *eventlog.Reader) ([]note.Verifier, string) {
+func (a *app) ownKeys(ctx context.Context, log *store.Reader) ([]note.Verifier, string) {
 	dirs, err := config.UserDirs(a.Getenv)
 	if err != nil {
 		return nil, "your keys are not used: " + err.Error()
@@ -208,22 +211,22 @@ func (a *app) ownKeys(ctx context.Context, log *eventlog.Reader) ([]note.Verifie
 
 // unreadable makes an error of the file what is wrong with the log.
 func (v *verified) unreadable(err error) {
-	v.Kind, v.Damage = eventlog.DamageUnreadable, err.Error()
-	v.Findings = []eventlog.Finding{{Kind: v.Kind, What: v.Damage}}
+	v.Kind, v.Damage = verify.Unreadable, err.Error()
+	v.Findings = []verify.Finding{{Kind: v.Kind, What: v.Damage}}
 }
 
 // gone reports whether an anchor is left of a log that is not there, or is empty.
 func (v *verified) gone() bool {
-	n := eventlog.AnchoredSize(v.File)
+	n := anchor.Size(v.File)
 	if n == 0 {
 		return false
 	}
-	v.FirstBad, v.Kind, v.Damage = 1, eventlog.DamageTruncated, fmt.Sprintf("there is no log, and its anchor covers %d events", n)
-	v.Findings = []eventlog.Finding{{Seq: v.FirstBad, Kind: v.Kind, What: v.Damage}}
+	v.FirstBad, v.Kind, v.Damage = 1, verify.Truncated, fmt.Sprintf("there is no log, and its anchor covers %d events", n)
+	v.Findings = []verify.Finding{{Seq: v.FirstBad, Kind: v.Kind, What: v.Damage}}
 	return true
 }
 
-func (v *verified) take(rep eventlog.Report) {
+func (v *verified) take(rep verify.Report) {
 	v.OK, v.Events, v.FirstBad = rep.OK(), rep.Events, rep.FirstBad
 	if rep.Root != [len(rep.Root)]byte{} {
 		v.Root = rep.Root.String()
@@ -239,16 +242,16 @@ func (v *verified) take(rep eventlog.Report) {
 	}
 }
 
-func (a *app) logToVerify(ctx context.Context, args []string) (*eventlog.Reader, string, error) {
+func (a *app) logToVerify(ctx context.Context, args []string) (*store.Reader, string, error) {
 	if len(args) > 0 {
 		if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
 			return nil, args[0], exitcode.WithHint(fmt.Errorf("%s is a folder", args[0]), "a log is the file eventlog.db in the folder of its context")
 		}
-		log, err := eventlog.OpenReader(ctx, args[0])
+		log, err := store.OpenReader(ctx, args[0])
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			err = noLogAtError{args[0]}
-		case errors.Is(err, eventlog.ErrForeign):
+		case errors.Is(err, fault.ErrForeign):
 			err = exitcode.WithHint(err, "a file of 'perlica log prove' is checked with --proof, a checkpoint with --since; of a file of 'perlica log export' 'perlica log import' makes a log")
 		}
 		return log, args[0], cli.MayNotRead(err, args[0])
@@ -272,7 +275,7 @@ func (e noLogAtError) Error() string { return "there is no event log at " + e.pa
 func (noLogAtError) Unwrap() error   { return fs.ErrNotExist }
 
 // verifyWithProgress verifies and shows on a terminal how far it is.
-func (a *app) verifyWithProgress(ctx context.Context, log *eventlog.Reader, opt eventlog.VerifyOptions) (eventlog.Report, error) {
+func (a *app) verifyWithProgress(ctx context.Context, log *store.Reader, opt verify.Options) (verify.Report, error) {
 	size, _, err := log.Head(ctx)
 	if err != nil {
 		size = 0 // Verify says what is wrong
@@ -286,7 +289,7 @@ func (a *app) verifyWithProgress(ctx context.Context, log *eventlog.Reader, opt 
 			status.Set(fmt.Sprintf("verifying: %d of %d events", n, size))
 		}
 	}
-	return log.Verify(ctx, opt)
+	return verify.Log(ctx, log, opt)
 }
 
 // shownFindings is how many findings are printed; --json has more.

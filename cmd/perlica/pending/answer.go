@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
@@ -105,7 +105,7 @@ func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]
 		return a.completeQuestions(cmd, args, word)
 	}
 	var options []string
-	err := a.Reading(cmd.Context(), func(log *eventlog.Reader, _ *project.Project) error {
+	err := a.Reading(cmd.Context(), func(log *store.Reader, _ *project.Project) error {
 		q, err := report.FindQuestion(cmd.Context(), log, args[0])
 		for _, o := range q.Options {
 			if o.ID == card.Line(o.ID, 0) { // else it would be another word, or two
@@ -125,7 +125,7 @@ func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]
 // possible where nothing was ever asked, so no context is made for it.
 func (a *app) answerPending(ctx context.Context, args []string, answer interaction.Answer, choose func(interaction.Question) (interaction.Option, error)) error {
 	var q interaction.Question
-	err := a.Reading(ctx, func(log *eventlog.Reader, p *project.Project) (err error) {
+	err := a.Reading(ctx, func(log *store.Reader, p *project.Project) (err error) {
 		q, err = a.findQuestion(ctx, log, p, args, true)
 		return err
 	})

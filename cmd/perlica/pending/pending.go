@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
@@ -50,7 +50,7 @@ id, as it is listed.`,
 
 // openQuestions returns the questions of the context that wait. Where there is no log
 // there is none.
-func (a *app) openQuestions(ctx context.Context, log *eventlog.Reader, p *project.Project) ([]interaction.Question, error) {
+func (a *app) openQuestions(ctx context.Context, log *store.Reader, p *project.Project) ([]interaction.Question, error) {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (a *app) openQuestions(ctx context.Context, log *eventlog.Reader, p *projec
 // completeQuestions gives shells the questions that wait.
 func (a *app) completeQuestions(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var ids []string
-	err := a.Reading(cmd.Context(), func(log *eventlog.Reader, p *project.Project) error {
+	err := a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) error {
 		open, err := a.openQuestions(cmd.Context(), log, p)
 		for _, q := range open {
 			ids = append(ids, printing.ShortID(q.ID)+"\t"+printing.QuestionTitle(q))
@@ -104,7 +104,7 @@ of runs whose process lives. The last column ends with the run, for 'perlica log
 		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var open []interaction.Question
-			err := a.Reading(cmd.Context(), func(log *eventlog.Reader, p *project.Project) (err error) {
+			err := a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) (err error) {
 				open, err = a.openQuestions(cmd.Context(), log, p)
 				return err
 			})
@@ -152,7 +152,7 @@ exactly one question waits, ID may be left out. A question that is over is shown
 how it ended.`,
 		Args: cli.Between(0, "ID"), ValidArgsFunction: cli.CompleteFirst(a.completeQuestions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.Reading(cmd.Context(), func(log *eventlog.Reader, p *project.Project) error {
+			return a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) error {
 				q, err := a.findQuestion(cmd.Context(), log, p, args, true)
 				if err != nil {
 					return err
@@ -177,7 +177,7 @@ how it ended.`,
 
 // findQuestion finds the question that the first argument names. Without one it is the
 // only one that waits, if a wrong guess would do no harm.
-func (a *app) findQuestion(ctx context.Context, log *eventlog.Reader, p *project.Project, args []string, guess bool) (interaction.Question, error) {
+func (a *app) findQuestion(ctx context.Context, log *store.Reader, p *project.Project, args []string, guess bool) (interaction.Question, error) {
 	if len(args) > 0 {
 		q, err := report.FindQuestion(ctx, log, args[0])
 		switch {
@@ -208,7 +208,7 @@ func waiting(n int) string {
 }
 
 // describeQuestion says whether a question is open and, if not, how it ended.
-func (a *app) describeQuestion(ctx context.Context, log *eventlog.Reader, p *project.Project, q interaction.Question) (pendingQuestion, error) {
+func (a *app) describeQuestion(ctx context.Context, log *store.Reader, p *project.Project, q interaction.Question) (pendingQuestion, error) {
 	shown := newPendingQuestion(q)
 	end, err := interaction.Closed(ctx, log, q.ID)
 	if err != nil {

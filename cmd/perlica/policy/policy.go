@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/policy"
@@ -184,7 +184,7 @@ func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags
 		req.Paths = append(req.Paths, path)
 	}
 	if f.session != "" {
-		err := a.ViewingSessions(ctx, func(view *kernel.Sessions, _ *eventlog.Reader) error {
+		err := a.ViewingSessions(ctx, func(view *kernel.Sessions, _ *store.Reader) error {
 			s, err := view.Find(ctx, f.session)
 			req.Session = string(s.ID)
 			if req.Provider == "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/signals"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/policy"
@@ -156,7 +156,7 @@ func (a *app) answer(ctx context.Context, f dialog.Flags, args []string, stop *s
 	}
 	res, err := a.runTurn(ctx, p, r, f, text, stop, say)
 	cerr := done()
-	if errors.Is(cerr, eventlog.ErrMoved) && err == nil && res.Err == nil { // what is on record may not be found again
+	if errors.Is(cerr, fault.ErrMoved) && err == nil && res.Err == nil { // what is on record may not be found again
 		return res, exitcode.Log.With(cerr)
 	}
 	if cerr != nil && err == nil && (res.Err == nil || res.Err.Type != provider.TypeRecord) {

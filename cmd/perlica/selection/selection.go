@@ -15,8 +15,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -52,7 +52,7 @@ func AddReferences(a *cli.App, cmd *cobra.Command, f *Filter) {
 }
 
 // Query makes the filter a query on the log.
-func (f Filter) Query(ctx context.Context, log *eventlog.Reader, now time.Time) (q event.Query, err error) {
+func (f Filter) Query(ctx context.Context, log *store.Reader, now time.Time) (q event.Query, err error) {
 	if q.Types, err = matchTypes(f.Types); err != nil {
 		return q, err
 	}
@@ -151,7 +151,7 @@ func CompleteRuns(a *cli.App) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		const newest = 20
 		var names []string
-		err := a.Reading(cmd.Context(), func(log *eventlog.Reader, _ *project.Project) error {
+		err := a.Reading(cmd.Context(), func(log *store.Reader, _ *project.Project) error {
 			q := event.Query{Types: []event.Type{event.MessageReceived}, Newest: true, Limit: newest}
 			for e, err := range log.Events(cmd.Context(), q) {
 				if err != nil {

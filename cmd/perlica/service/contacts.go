@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
@@ -21,8 +21,8 @@ import (
 )
 
 // records opens what the bridge knows, without a bridge.
-func (a *app) records(ctx context.Context, f func(*service.Records, *eventlog.Reader, *project.Project) error) error {
-	return a.Reading(ctx, func(log *eventlog.Reader, p *project.Project) error {
+func (a *app) records(ctx context.Context, f func(*service.Records, *store.Reader, *project.Project) error) error {
+	return a.Reading(ctx, func(log *store.Reader, p *project.Project) error {
 		paths, err := p.Workspace.EnsureService()
 		if err != nil {
 			return err
@@ -50,7 +50,7 @@ func (a *app) serviceStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status", Annotations: cli.Reads.On(), Short: "Show how the bridge is", Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.records(cmd.Context(), func(r *service.Records, log *eventlog.Reader, p *project.Project) error {
+			return a.records(cmd.Context(), func(r *service.Records, log *store.Reader, p *project.Project) error {
 				return a.serviceStatus(cmd.Context(), r, log, p, asJSON)
 			})
 		},
@@ -59,7 +59,7 @@ func (a *app) serviceStatusCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *eventlog.Reader, p *project.Project, asJSON bool) error {
+func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *store.Reader, p *project.Project, asJSON bool) error {
 	s, err := r.Status(ctx)
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (a *app) serviceContactsCommand() *cobra.Command {
 		Use: "contacts", Annotations: cli.Reads.On(), Short: "List who is paired", Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, others := []service.Contact{}, []service.Contact{}
-			err := a.records(cmd.Context(), func(r *service.Records, _ *eventlog.Reader, _ *project.Project) error {
+			err := a.records(cmd.Context(), func(r *service.Records, _ *store.Reader, _ *project.Project) error {
 				found, err := r.Contacts(cmd.Context())
 				list = append(list, found...)
 				if err == nil {
@@ -213,7 +213,7 @@ func (a *app) serviceUnpairCommand() *cobra.Command {
 		Use: "unpair CONTACT", Annotations: cli.Acts.On(), Short: "Take a contact's rights away", Example: "  perlica service unpair local:alice",
 		Args: cli.Exactly("CONTACT"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			return a.records(cmd.Context(), func(records *service.Records, _ *eventlog.Reader, p *project.Project) (err error) {
+			return a.records(cmd.Context(), func(records *service.Records, _ *store.Reader, p *project.Project) (err error) {
 				found, err := findContact(cmd.Context(), args[0], records.Contacts, records.Unconfirmed)
 				if err != nil {
 					return err
@@ -281,7 +281,7 @@ func findContact(ctx context.Context, ref string, lists ...func(context.Context)
 
 // confirmContact lets a contact count that is on record only.
 func (a *app) confirmContact(ctx context.Context, ref string) error {
-	return a.records(ctx, func(records *service.Records, _ *eventlog.Reader, _ *project.Project) error {
+	return a.records(ctx, func(records *service.Records, _ *store.Reader, _ *project.Project) error {
 		c, err := findContact(ctx, ref, records.Unconfirmed)
 		if err != nil {
 			if _, cerr := findContact(ctx, ref, records.Contacts); cerr == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
@@ -40,7 +40,7 @@ without -s or -c makes a session of its own, which is listed with --all only.`,
 // context without a log is not made for that.
 func (a *app) changingSession(ctx context.Context, ref string, f func(r *kernel.Runner, s kernel.Session) error) error {
 	var s kernel.Session
-	err := a.ViewingSessions(ctx, func(view *kernel.Sessions, _ *eventlog.Reader) (err error) {
+	err := a.ViewingSessions(ctx, func(view *kernel.Sessions, _ *store.Reader) (err error) {
 		s, err = view.Find(ctx, ref)
 		return err
 	})
@@ -63,7 +63,7 @@ a run made for itself are listed with --all.`,
 		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var list []kernel.Session
-			err := a.ViewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *eventlog.Reader) (err error) {
+			err := a.ViewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *store.Reader) (err error) {
 				list, err = view.List(cmd.Context(), all)
 				return err
 			})
@@ -177,7 +177,7 @@ func (a *app) sessionCurrentCommand() *cobra.Command {
 code 1 if there is none.`,
 		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.ViewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *eventlog.Reader) error {
+			return a.ViewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *store.Reader) error {
 				s, err := current(cmd.Context(), view)
 				if err != nil {
 					return err

@@ -14,8 +14,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/export"
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -40,7 +40,7 @@ Without REF it is the current one; -n says how many turns, --json has all of the
   perlica session show refactoring --json | jq -r '.turn_list[].answer'`,
 		Args: cli.Between(0, "REF"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.ViewingSessions(cmd.Context(), func(view *kernel.Sessions, log *eventlog.Reader) error {
+			return a.ViewingSessions(cmd.Context(), func(view *kernel.Sessions, log *store.Reader) error {
 				s, err := a.sessionToShow(cmd.Context(), view, args)
 				if err != nil {
 					return err
@@ -68,7 +68,7 @@ Without REF it is the current one; -n says how many turns, --json has all of the
 const turnsDefault = 20
 
 // newestTurns reads the newest n turns of a session, or all of them.
-func newestTurns(ctx context.Context, log *eventlog.Reader, id event.SessionID, n int) ([]report.Turn, error) {
+func newestTurns(ctx context.Context, log *store.Reader, id event.SessionID, n int) ([]report.Turn, error) {
 	if n < 0 {
 		return report.ReadTurns(ctx, log, id)
 	}
@@ -86,7 +86,7 @@ func (a *app) sessionExportCommand() *cobra.Command {
   perlica session export refactoring --format html -o refactoring.html`,
 		Args: cli.Between(0, "REF"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := a.ViewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *eventlog.Reader) (err error) {
+			err := a.ViewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *store.Reader) (err error) {
 				if len(args) > 0 && args[0] != "" {
 					f.Session = args[0]
 					return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
@@ -65,7 +65,7 @@ func (a *app) watch(ctx context.Context, args []string, turns int, thoughts bool
 		}
 	}()
 	signals.SurviveBrokenPipes()
-	return a.Reading(ctx, func(log *eventlog.Reader, p *project.Project) error {
+	return a.Reading(ctx, func(log *store.Reader, p *project.Project) error {
 		s, err := a.sessionToWatch(ctx, log, p, args)
 		if err != nil {
 			return err
@@ -90,7 +90,7 @@ func (a *app) watch(ctx context.Context, args []string, turns int, thoughts bool
 }
 
 // sessionToWatch finds the session that is named, or the one that was used last.
-func (a *app) sessionToWatch(ctx context.Context, log *eventlog.Reader, p *project.Project, args []string) (s kernel.Session, err error) {
+func (a *app) sessionToWatch(ctx context.Context, log *store.Reader, p *project.Project, args []string) (s kernel.Session, err error) {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
 		return s, err

@@ -1,0 +1,272 @@
+// Package anchor is the text file beside a log by which a log that lost its tail is found out,
+// although what is left of it is consistent.
+//
+// It promises that a line, once Append has returned, survives a power failure, and that a torn
+// last line is told from a damaged one. It refuses to write through a link.
+package anchor
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/perlica/perlica/eventlog/durable"
+	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/folder"
+)
+
+// A line is appended and synced at the end of
+// every run, so that a log that lost its tail is found out although what is left of it is
+// consistent. Each line is
+//
+//	size SPACE root SPACE origin SPACE signature LF
+//
+// where signature is the base64 text of a signed note's signature line, or "-".
+
+// Path returns the name of the anchor of the log at path.
+func Path(path string) string {
+	return strings.TrimSuffix(path, filepath.Ext(path)) + ".anchor"
+}
+
+// signatureBytes is the length of a signature there: four bytes that name the key, 64 of Ed25519.
+const signatureBytes = 4 + ed25519.SignatureSize
+
+// Format returns the line for c. A cosigned checkpoint is anchored by the log's own
+// signature, which is the first.
+func Format(c evidence.Checkpoint) string {
+	sig := "-"
+	if _, sigs, ok := strings.Cut(c.Note, "\n\n"); ok {
+		first, _, _ := strings.Cut(sigs, "\n")
+		sig = first[strings.LastIndexByte(first, ' ')+1:]
+	}
+	return fmt.Sprintf("%d %s %s %s\n", c.Size, c.Root, c.Origin, sig)
+}
+
+// parseLine reads a line without its newline.
+func parseLine(line string) (evidence.Checkpoint, error) {
+	f := strings.Split(line, " ")
+	if len(f) != 4 {
+		return evidence.Checkpoint{}, errors.New("it has not four fields")
+	}
+	c, err := evidence.ParseCheckpointText(f[2] + "\n" + f[0] + "\n" + f[1] + "\n")
+	if err != nil {
+		return c, err
+	}
+	if f[3] == "-" {
+		return c, nil
+	}
+	// The beginning of a signature looks like another, and a reader of notes is not strict.
+	if b, err := base64.StdEncoding.Strict().DecodeString(f[3]); err != nil || len(b) != signatureBytes || strings.ContainsAny(f[3], "\r\n") {
+		return c, errors.New("its signature is none")
+	}
+	signed, err := evidence.ParseCheckpoint(c.Text() + "\n— " + c.Origin + " " + f[3] + "\n")
+	if err != nil {
+		return c, err
+	}
+	return signed, nil
+}
+
+// Line is a line of the anchor file.
+type Line struct {
+	Number int // counted from 1
+	evidence.Checkpoint
+	Damage string // why it could not be read; empty if it could
+	Torn   bool   // the last line, which a crash cut short
+}
+
+// Read reads the anchor of the log at path. Without a file there are none.
+func Read(path string) ([]Line, error) {
+	if err := folder.Check(Path(path)); err != nil {
+		return nil, err
+	}
+	b, err := readEnd(Path(path), MaxBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("eventlog: %w", err)
+	}
+	return parse(b), nil
+}
+
+// MaxBytes is how much of an anchor is read: the lines of 350,000 runs. Who makes a file that seems
+// larger than the memory must not fill it.
+const MaxBytes = 64 << 20
+
+// readEnd reads the last lines of a file, most bytes of it at most.
+func readEnd(name string, most int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // read from only
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, min(fi.Size(), most))
+	n, err := f.ReadAt(b, fi.Size()-int64(len(b)))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	b = b[:n]
+	if fi.Size() > most { // the first is a line's end
+		_, b, _ = bytes.Cut(b, []byte{'\n'})
+	}
+	return b, nil
+}
+
+// Size returns how many events the log had that the anchor beside path was last written for,
+// and 0 if there is no anchor or its end cannot be read. It reads the end only.
+func Size(path string) int64 {
+	return SizeExcept(path, func(evidence.Checkpoint) bool { return false })
+}
+
+// SizeExcept is Size, but for lines that are forged.
+func SizeExcept(path string, forged func(evidence.Checkpoint) bool) int64 {
+	name := Path(path)
+	if folder.Check(name) != nil {
+		return 0
+	}
+	tail, err := readEnd(name, maxLine)
+	if err != nil {
+		return 0
+	}
+	lines := strings.Split(string(tail), "\n")
+	var last evidence.Checkpoint
+	for i := len(lines) - 2; i >= 0; i-- { // the last has no end
+		c, err := parseLine(lines[i])
+		if err != nil || last.Origin != "" && c.Origin != last.Origin || c.Size > last.Size && forged(c) {
+			continue
+		}
+		// Who committed first may have anchored last. What lies farther up may be of another log.
+		last.Origin, last.Size = c.Origin, max(last.Size, c.Size)
+	}
+	return last.Size
+}
+
+func parse(b []byte) []Line {
+	var list []Line
+	for n := 1; len(b) > 0; n++ {
+		line, rest, whole := bytes.Cut(b, []byte{'\n'})
+		a := Line{Number: n}
+		c, err := parseLine(string(line))
+		switch {
+		case whole && err == nil:
+			a.Checkpoint = c
+		case len(rest) == 0 && (!whole && torn(line) || holed(line)):
+			a.Torn = true
+		case err != nil:
+			a.Damage = err.Error()
+		default:
+			a.Damage = "its end is missing"
+		}
+		list, b = append(list, a), rest
+	}
+	return list
+}
+
+// tornLine is the beginning of a line, or all of it but its end. A signature has 92 characters.
+var tornLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[0-9]*( [!-~]*){0,2}( (-|[A-Za-z0-9+/=]{0,92}))?$`)
+})
+
+// holed reports whether a last line lacks its beginning, which lay in a sector that a crash kept
+// from the disk, although the next one with the line's end is there: there are zeros instead. No
+// line spans three sectors.
+func holed(line []byte) bool { return len(line) > 0 && line[0] == 0 }
+
+// torn reports whether a last line without its end is what a crash leaves: the beginning
+// of a line, which some file systems fill up with zeros. What was torn was not acknowledged,
+// so that it may be ignored; a line that lost its end otherwise is longer than a line can be.
+func torn(line []byte) bool { return tornLine().Match(bytes.TrimRight(line, "\x00")) }
+
+// Append appends c to the anchor of the log at path and syncs it. The line is written within
+// lock: of two processes one could take the other's unfinished line for a torn one and cut it
+// off.
+func Append(path string, c evidence.Checkpoint, lock func(write func() error) error) (err error) {
+	defer func() {
+		if fault.IsNoSpace(err) {
+			err = fmt.Errorf("%w: %w", fault.ErrFull, err)
+		}
+		if err != nil {
+			err = fmt.Errorf("eventlog: anchor: %w", err)
+		}
+	}()
+	name := Path(path)
+	// It may have come with a cloned repository, and point to a file that matters.
+	if fi, err := os.Lstat(name); err == nil && !fi.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a file of its own", name)
+	}
+	if err := folder.Check(name); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	fresh := false
+	err = lock(func() error {
+		fi, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		fresh = fi.Size() == 0
+		if err := endLine(f, fi.Size()); err != nil {
+			return err
+		}
+		_, err = f.WriteString(Format(c))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if fresh { // its name must survive a power failure, too
+		return durable.SyncDir(filepath.Dir(name))
+	}
+	return nil
+}
+
+// maxLine is more than a line can have.
+const maxLine = 4096
+
+// endLine makes the file of size bytes end with a line's end: a torn last line is cut off,
+// one that is damaged otherwise is kept, for Verify to find.
+func endLine(f *os.File, size int64) error {
+	if size == 0 {
+		return nil
+	}
+	tail := make([]byte, min(size, maxLine))
+	if _, err := f.ReadAt(tail, size-int64(len(tail))); err != nil {
+		return err
+	}
+	whole := tail[len(tail)-1] == '\n'
+	at := bytes.LastIndexByte(tail[:len(tail)-1], '\n')
+	last := tail[at+1:]
+	switch {
+	case (holed(last) || !whole && torn(last)) && (at >= 0 || len(tail) < maxLine):
+		return f.Truncate(size - int64(len(last)))
+	case whole:
+		return nil
+	}
+	_, err := f.WriteString("\n")
+	return err
+}
+
+// String is the anchor's place, for messages.
+func (a Line) String() string { return "line " + strconv.Itoa(a.Number) + " of the anchor" }

@@ -1,0 +1,283 @@
+// Package export writes the events of a log, or some of them, as text from which anybody can
+// recompute its root, and makes a log of such a text again; docs/export.md describes it.
+//
+// It promises that the same events of the same log are the same bytes, and that nothing is written
+// or taken in that was not held against its hashes. It verifies no signature.
+package export
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"unicode/utf8"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/tree"
+)
+
+// Options say what of a log is exported.
+type Options struct {
+	Selection
+
+	// Mask reports whether a payload is to be withheld. Nil withholds none but those that
+	// the log itself no longer has.
+	Mask func(payload []byte) bool
+
+	// Progress, if it is not nil, is called now and then with the number of the event that
+	// has been reached.
+	Progress func(seq int64)
+}
+
+// Summary counts what an export holds, or what was imported from one.
+type Summary struct {
+	Size   int64     // of the log, as of the export
+	Root   tlog.Hash // of its tree
+	Signed bool      // a signed checkpoint of that tree is with it
+	Events int64     // events that are there
+	Masked int64     // of these, without their payload
+	Pruned int64     // likewise
+	Absent int64     // hashes that stand for events that are not there
+}
+
+// Write writes the selected events to w in a form from which anybody can recompute the
+// log's root: docs/export.md describes it. The same events of the same log are the same
+// bytes. If the newest signed checkpoint covers all that is selected the export is of the
+// log as of then, otherwise as of now and unsigned.
+//
+// It holds every event that it writes against its hashes, and the whole against the root.
+// If something is wrong it fails with an error that wraps ErrCorrupt, and what it wrote
+// has no end. It reads the log once and keeps little in memory.
+func Write(ctx context.Context, r *store.Reader, w io.Writer, opt Options) (Summary, error) {
+	x := &exporter{r: r, h: r.Hashes(ctx), opt: opt, w: bufio.NewWriterSize(w, 1<<16), sum: sha256.New()}
+	err := x.export(ctx)
+	if err != nil {
+		err = fmt.Errorf("eventlog: export: %w", err)
+	}
+	return x.done, err
+}
+
+// exporter is one call of Write.
+type exporter struct {
+	r    *store.Reader
+	h    store.Hashes
+	opt  Options
+	w    *bufio.Writer
+	sum  hash.Hash  // of what was written
+	tree tree.Range // likewise
+	done Summary
+
+	prunings []event.Pruning // as far as they were needed
+}
+
+func (x *exporter) export(ctx context.Context) error {
+	head, err := x.head(ctx)
+	if err != nil {
+		return err
+	}
+	x.done.Size, x.done.Root, x.done.Signed = head.Size, head.Root, head.Note != ""
+	if err := x.put(head.line()); err != nil {
+		return err
+	}
+	if head.Size > 0 { // Until 0 would be no limit
+		for e, err := range x.r.Events(ctx, x.opt.query(head.Size)) {
+			if err != nil {
+				return err
+			}
+			if err := x.event(ctx, &e); err != nil {
+				return err
+			}
+		}
+	}
+	if err := x.absent(head.Size); err != nil {
+		return err
+	}
+	if x.tree.Root() != head.Root {
+		return fmt.Errorf("%w: its events do not lead to its root", fault.ErrCorrupt)
+	}
+	end := end{Events: x.done.Events, Withheld: x.done.Masked + x.done.Pruned, Absent: x.done.Absent, Sum: [sha256.Size]byte(x.sum.Sum(nil))}
+	if err := x.put(end.line()); err != nil {
+		return err
+	}
+	return x.w.Flush()
+}
+
+// put writes a line.
+func (x *exporter) put(line []byte, err error) error {
+	if err != nil {
+		return err
+	}
+	line = append(line, '\n')
+	_, _ = x.sum.Write(line) // it never fails
+	_, err = x.w.Write(line)
+	return err
+}
+
+// head chooses the tree that the export is of.
+func (x *exporter) head(ctx context.Context) (h Header, err error) {
+	h.Selection = x.opt.Selection
+	if h.Size, h.Root, err = x.r.Head(ctx); err != nil || h.Size == 0 {
+		return h, err
+	}
+	if h.Origin, err = x.r.Origin(ctx); err != nil {
+		return h, err
+	}
+	last := h.Size
+	if !h.all() {
+		e, _, err := x.r.Last(ctx, h.query(h.Size))
+		if err != nil {
+			return h, err
+		}
+		last = int64(e.Seq)
+	}
+	c, ok, err := x.r.NewestCheckpoint(ctx, last, h.Size)
+	if err != nil || !ok {
+		return h, err
+	}
+	f, err := x.h.Frontier(c.Size)
+	if errors.Is(err, fault.ErrPart) {
+		return h, nil // a part of a log knows the root of its own checkpoint only
+	}
+	if err != nil {
+		return h, err
+	}
+	if f.Root() != c.Root || c.Origin != h.Origin {
+		return h, fmt.Errorf("%w: the checkpoint of its first %d events is one of other events", fault.ErrCorrupt, c.Size)
+	}
+	h.Checkpoint = c
+	return h, nil
+}
+
+// event writes an event, and before it what stands for those between it and the last one.
+func (x *exporter) event(ctx context.Context, e *event.Event) error {
+	if err := x.absent(int64(e.Seq) - 1); err != nil {
+		return err
+	}
+	if err := x.check(ctx, e); err != nil {
+		return fmt.Errorf("event %d: %w", e.Seq, err)
+	}
+	if e.Payload != nil && x.opt.Mask != nil && x.opt.Mask(e.Payload) {
+		e.Payload, e.Withheld = nil, event.Masked
+	}
+	switch e.Withheld {
+	case event.Masked:
+		x.done.Masked++
+	case event.Pruned:
+		x.done.Pruned++
+	}
+	x.tree.Add(e.LeafHash)
+	x.tree.Nodes = nil // they are not needed
+	x.done.Events++
+	if x.opt.Progress != nil && x.done.Events%1000 == 0 {
+		x.opt.Progress(int64(e.Seq))
+	}
+	return x.put(e.MarshalJSON())
+}
+
+// check holds an event against its hashes and sees that it can be written as text.
+func (x *exporter) check(ctx context.Context, e *event.Event) error {
+	damage := ""
+	switch {
+	case int64(e.Seq) != x.tree.Size+1:
+		damage = "it is there twice"
+	case e.Payload != nil && !e.PayloadMatches():
+		damage = "the payload was edited"
+	case e.Leaf() != e.LeafHash:
+		damage = "the header was edited"
+	case e.Payload == nil:
+		known, err := x.knownGone(ctx, e)
+		if err != nil {
+			return err
+		}
+		if !known {
+			damage = "the payload is missing"
+		}
+	}
+	if damage != "" {
+		return fmt.Errorf("%w: %s", fault.ErrCorrupt, damage)
+	}
+	for _, text := range []string{e.ID, string(e.Type), e.Actor, e.Writer, e.Context, string(e.Session),
+		string(e.Conversation), string(e.Run), string(e.Trace), string(e.Interaction), string(e.Input)} {
+		if !utf8.ValidString(text) {
+			return fmt.Errorf("%q in its header is not UTF-8, and cannot be written as JSON", text)
+		}
+	}
+	return nil
+}
+
+// knownGone reports whether it is on record that the payload of e is gone: by a log.pruned,
+// or by a mark of the export that this file was imported from. Otherwise it is damage, which
+// an export must not make good.
+func (x *exporter) knownGone(ctx context.Context, e *event.Event) (bool, error) {
+	if covered(x.prunings, e) {
+		return true, nil
+	}
+	if x.r.Version >= 2 {
+		var marked bool
+		err := x.r.DB.GetContext(ctx, &marked, `SELECT EXISTS (SELECT 1 FROM withheld WHERE seq = ?)`, int64(e.Seq))
+		if err != nil || marked {
+			return marked, fault.Explain(err)
+		}
+	}
+	// The log may have been pruned since this was last read.
+	x.prunings = nil
+	for p, err := range x.r.Events(ctx, event.Query{Types: []event.Type{event.LogPruned}}) {
+		if err != nil {
+			return false, err
+		}
+		var pruning event.Pruning
+		if p.Payload == nil || !p.PayloadMatches() || p.Decode(&pruning) != nil {
+			continue // it says nothing that can be relied on
+		}
+		x.prunings = append(x.prunings, pruning)
+	}
+	return covered(x.prunings, e), nil
+}
+
+func covered(prunings []event.Pruning, e *event.Event) bool {
+	for _, p := range prunings {
+		if p.Covers(e) {
+			return true
+		}
+	}
+	return false
+}
+
+// absent writes what stands for the leaves from the last one written up to number to.
+func (x *exporter) absent(to int64) error {
+	for x.tree.Size < to {
+		level := tree.Widest(x.tree.Size, to)
+		a, err := x.absence(level)
+		if err != nil {
+			return err
+		}
+		x.tree.AddSubtree(level, a.Hash)
+		x.done.Absent++
+		if err := x.put(absentLine(a)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// absence returns what stands for the next 2^level leaves. If all events are selected they
+// are not in the file, and then it must be known to be a part: their hashes alone would make
+// good what was deleted.
+func (x *exporter) absence(level int) (tree.Subtree, error) {
+	if x.opt.all() && !x.h.Old {
+		a, ok, err := x.h.AbsentAt(x.tree.Size)
+		if err == nil && (!ok || int64(a.Seq) != x.tree.Size+1 || a.Level != level) {
+			err = fmt.Errorf("%w: event %d is missing", fault.ErrCorrupt, x.tree.Size+1)
+		}
+		return a, err
+	}
+	hash, err := x.h.Subtree(level, x.tree.Size>>level)
+	return tree.Subtree{Seq: event.Seq(x.tree.Size + 1), Level: level, Hash: hash}, err
+}

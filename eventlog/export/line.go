@@ -1,0 +1,215 @@
+package export
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/strict"
+	"github.com/perlica/perlica/eventlog/tree"
+)
+
+// An export is text, a JSON object a line; docs/export.md describes it. The first line is a
+// header, the last one counts what lies between: an event a line, and for the stretches of
+// events that were not selected the hashes of the widest complete subtrees that hold
+// nothing else, all of it in the order of the log.
+
+// formatVersion is the version of the format.
+const formatVersion = 1
+
+// Selection says which events an export holds. A field that is zero selects everything.
+type Selection struct {
+	Run     event.RunID
+	Session event.SessionID
+	Since   time.Time // not older than
+	Before  time.Time // older than
+}
+
+// all reports whether every event is selected.
+func (s Selection) all() bool { return s == Selection{} }
+
+// query selects the events up to the one with the number until.
+func (s Selection) query(until int64) event.Query {
+	return event.Query{Run: s.Run, Session: s.Session, Since: s.Since, Before: s.Before, Until: event.Seq(until)}
+}
+
+// MarshalJSON writes what is selected, and nothing for everything.
+func (s Selection) MarshalJSON() ([]byte, error) {
+	v := struct {
+		Run     event.RunID     `json:"run_id,omitempty"`
+		Session event.SessionID `json:"session_id,omitempty"`
+		Since   string          `json:"since,omitempty"`
+		Before  string          `json:"before,omitempty"`
+	}{Run: s.Run, Session: s.Session}
+	if !s.Since.IsZero() {
+		v.Since = strict.FormatTime(s.Since)
+	}
+	if !s.Before.IsZero() {
+		v.Before = strict.FormatTime(s.Before)
+	}
+	return json.Marshal(v)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (s *Selection) UnmarshalJSON(b []byte) error {
+	var v Selection
+	var since, before *string
+	err := strict.Object(b, nil, map[string]any{"run_id": &v.Run, "session_id": &v.Session, "since": &since, "before": &before})
+	if err != nil {
+		return err
+	}
+	for _, t := range []struct {
+		text *string
+		to   *time.Time
+	}{{since, &v.Since}, {before, &v.Before}} {
+		if t.text == nil {
+			continue
+		}
+		if *t.to, err = strict.Time(*t.text); err != nil {
+			return err
+		}
+	}
+	*s = v
+	return nil
+}
+
+// Header is the first line of an export.
+type Header struct {
+	evidence.Checkpoint // of the whole tree; its note is empty if nobody signed it
+	Selection
+}
+
+func (h Header) line() ([]byte, error) {
+	return json.Marshal(struct {
+		Version   int       `json:"perlica_log_export"`
+		Origin    string    `json:"origin,omitempty"`
+		Size      int64     `json:"size"`
+		Root      string    `json:"root"`
+		Note      string    `json:"checkpoint,omitempty"`
+		Selection Selection `json:"selection"`
+	}{formatVersion, h.Origin, h.Size, h.Root.String(), h.Note, h.Selection})
+}
+
+// parseHeader reads the first line of an export and holds the signed checkpoint in
+// it, if there is one, against the rest.
+func parseHeader(b []byte) (Header, error) {
+	var h Header
+	var version int
+	var root string
+	var selection json.RawMessage
+	if v, ok := versionOf(b); ok && v > formatVersion {
+		return h, fmt.Errorf("%w (format %d, this one knows %d)", fault.ErrNewer, v, formatVersion)
+	}
+	err := strict.Object(b, map[string]any{
+		"perlica_log_export": &version, "size": &h.Size, "root": &root, "selection": &selection,
+	}, map[string]any{"origin": &h.Origin, "checkpoint": &h.Note})
+	if err != nil {
+		return h, err
+	}
+	if version != formatVersion {
+		return h, fmt.Errorf("there is no format %d", version)
+	}
+	if err := json.Unmarshal(selection, &h.Selection); err != nil {
+		return h, fmt.Errorf("selection: %w", err)
+	}
+	if h.Root, err = evidence.ParseHash(root); err != nil {
+		return h, errors.New("root is no hash in base64")
+	}
+	if h.Size < 0 || h.Size > 1<<tree.MaxLevel {
+		return h, fmt.Errorf("a log has no size of %d", h.Size)
+	}
+	if strings.ContainsRune(h.Origin, '\n') {
+		return h, errors.New("origin is more than one line")
+	}
+	if h.Note == "" {
+		return h, nil
+	}
+	c, err := evidence.ParseCheckpoint(h.Note)
+	if err != nil {
+		return h, err
+	}
+	if c != h.Checkpoint {
+		return h, errors.New("its checkpoint is one of another tree")
+	}
+	return h, nil
+}
+
+// versionOf looks for the version alone: a newer one may have members that are not known.
+func versionOf(b []byte) (int, bool) {
+	var v struct {
+		Version int `json:"perlica_log_export"`
+	}
+	return v.Version, json.Unmarshal(b, &v) == nil
+}
+
+func absentLine(a tree.Subtree) ([]byte, error) {
+	type body struct {
+		Seq   event.Seq `json:"seq"`
+		Level int       `json:"level"`
+		Hash  string    `json:"hash"`
+	}
+	return json.Marshal(struct {
+		Absent body `json:"absent"`
+	}{body{a.Seq, a.Level, a.Hash.String()}})
+}
+
+func parseAbsence(b []byte) (a tree.Subtree, err error) {
+	var body json.RawMessage
+	if err := strict.Object(b, map[string]any{"absent": &body}, nil); err != nil {
+		return a, err
+	}
+	var hash string
+	if err := strict.Object(body, map[string]any{"seq": &a.Seq, "level": &a.Level, "hash": &hash}, nil); err != nil {
+		return a, err
+	}
+	if a.Seq < 1 || a.Level < 0 || a.Level > tree.MaxLevel {
+		return a, errors.New("there is no such subtree")
+	}
+	if a.Hash, err = evidence.ParseHash(hash); err != nil {
+		return a, errors.New("hash is no hash in base64")
+	}
+	return a, nil
+}
+
+// end is the last line of an export. An export without it was cut; one whose bytes
+// have another SHA-256 was damaged, also where no hash of the log would tell: in the
+// selection, or in a signature.
+type end struct {
+	Events, Withheld, Absent int64
+	Sum                      [sha256.Size]byte // of all lines before
+}
+
+func (e end) line() ([]byte, error) {
+	type body struct {
+		Events   int64  `json:"events"`
+		Withheld int64  `json:"withheld"`
+		Absent   int64  `json:"absent"`
+		SHA256   string `json:"sha256"`
+	}
+	return json.Marshal(struct {
+		End body `json:"end"`
+	}{body{e.Events, e.Withheld, e.Absent, hex.EncodeToString(e.Sum[:])}})
+}
+
+func parseEnd(b []byte) (e end, err error) {
+	var body json.RawMessage
+	if err := strict.Object(b, map[string]any{"end": &body}, nil); err != nil {
+		return e, err
+	}
+	var sum string
+	err = strict.Object(body, map[string]any{"events": &e.Events, "withheld": &e.Withheld, "absent": &e.Absent, "sha256": &sum}, nil)
+	if err != nil {
+		return e, err
+	}
+	if e.Sum, err = strict.SHA256(sum); err != nil {
+		return e, errors.New("sha256 is no hash in hexadecimal")
+	}
+	return e, nil
+}

@@ -1,0 +1,8 @@
+//go:build !linux && !darwin && !freebsd && !dragonfly && !windows
+
+package folder
+
+import "errors"
+
+// FreeSpace is not known here.
+func FreeSpace(string) (uint64, error) { return 0, errors.ErrUnsupported }

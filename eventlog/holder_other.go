@@ -1,6 +1,0 @@
-//go:build !unix
-
-package eventlog
-
-// WriteLockHolder is not known here.
-func WriteLockHolder(string) (pid int, err error) { return 0, nil }

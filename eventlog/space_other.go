@@ -1,8 +1,0 @@
-//go:build !linux && !darwin && !freebsd && !dragonfly && !windows
-
-package eventlog
-
-import "errors"
-
-// FreeSpace is not known here.
-func FreeSpace(string) (uint64, error) { return 0, errors.ErrUnsupported }

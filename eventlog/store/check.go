@@ -1,0 +1,132 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog/fault"
+)
+
+// CheckSettings returns a *SettingError if the file itself carries a setting that is not
+// what Settings says, and a *LinkedError if it has several names. The other settings belong to a
+// connection; TryWrite checks those.
+func (r *Reader) CheckSettings(ctx context.Context) error {
+	if fi, err := os.Stat(r.path); err == nil && Links(fi) > 1 {
+		return &fault.LinkedError{Path: r.path}
+	}
+	if r.Immutable {
+		return nil // SQLite then reads no write-ahead log, and says "delete" of every file
+	}
+	return CheckSettings(ctx, r.DB, "journal_mode")
+}
+
+func CheckSettings(ctx context.Context, db *sqlx.DB, names ...string) error {
+	want := Settings()
+	for _, name := range names {
+		var got string
+		// A pragma takes no placeholder; the names are our own.
+		if err := db.GetContext(ctx, &got, `PRAGMA `+name); err != nil {
+			return fault.Explain(err)
+		}
+		if got != want[name] {
+			return &fault.SettingError{Name: name, Got: got, Want: want[name]}
+		}
+	}
+	return nil
+}
+
+// CheckSchema returns what of the log's tables, indexes and triggers is missing, changed
+// or not ours, a line each: without its triggers a log is no longer append-only.
+// Of a log that an older version wrote it says nothing: Open changes its schema.
+func (r *Reader) CheckSchema(ctx context.Context) (faults []string, err error) {
+	if _, version, err := identify(ctx, r.DB); err != nil || version < SchemaVersion {
+		return nil, err
+	}
+	fresh, err := sqlx.Open("sqlite", ":memory:")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = fresh.Close() }() // it was never anywhere else
+	fresh.SetMaxOpenConns(1)
+	if _, err := fresh.ExecContext(ctx, Schema); err != nil {
+		return nil, err
+	}
+	want, err := schemaOf(ctx, fresh)
+	if err != nil {
+		return nil, err
+	}
+	got, err := schemaOf(ctx, r.DB)
+	if err != nil {
+		return nil, err
+	}
+	for name, sql := range want {
+		switch found, ok := got[name]; {
+		case !ok:
+			faults = append(faults, "the "+name+" is missing")
+		case found != sql:
+			faults = append(faults, "the "+name+" was changed")
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			faults = append(faults, "the "+name+" is not Perlica's")
+		}
+	}
+	slices.Sort(faults)
+	return faults, nil
+}
+
+// schemaOf returns the statements that made db's tables, indexes and triggers.
+func schemaOf(ctx context.Context, db *sqlx.DB) (map[string]string, error) {
+	var rows []struct{ Kind, Name, SQL string }
+	err := db.SelectContext(ctx, &rows, `
+		SELECT type AS kind, name, sql
+		FROM sqlite_schema
+		WHERE sql IS NOT NULL`)
+	if err != nil {
+		return nil, fault.Explain(err)
+	}
+	made := map[string]string{}
+	for _, row := range rows {
+		made[row.Kind+" "+row.Name] = row.SQL
+	}
+	return made, nil
+}
+
+// CheckIntegrity has SQLite look through the whole file for structural damage, and hold each index
+// against its table. The error wraps ErrCorrupt if there is any. Whether the events are those that
+// were written is what Verify says, which looks for the same. A million events take some 5 s.
+func (r *Reader) CheckIntegrity(ctx context.Context) error {
+	return PragmaCheck(ctx, r.DB, `PRAGMA integrity_check(1)`)
+}
+
+func PragmaCheck(ctx context.Context, db *sqlx.DB, pragma string) error {
+	var found string
+	if err := db.GetContext(ctx, &found, pragma); err != nil {
+		return fault.Explain(err)
+	}
+	if found != "ok" {
+		return fmt.Errorf("%w: %s", fault.ErrCorrupt, strings.ReplaceAll(found, "\n", ": "))
+	}
+	return nil
+}
+
+// ExplainDisk names the file system as the reason why the file at path cannot be written or locked, if
+// it is that: SQLite says the same of other reasons.
+func ExplainDisk(path string, err error) error {
+	switch dir := filepath.Dir(path); {
+	case errors.Is(err, fault.ErrReadOnly) && isReadOnlyDisk(dir):
+		return fmt.Errorf("%w: %w", fault.ErrReadOnly, syscall.EROFS)
+	case errors.Is(err, fault.ErrBusy) && HasNoLocks(dir):
+		return fmt.Errorf("%w: %w", fault.ErrNoLocks, syscall.ENOLCK)
+	}
+	return err
+}

@@ -1,0 +1,132 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
+)
+
+// OriginOf names the log whose first event has the id: unique, and the same in every copy.
+func OriginOf(firstID string) string { return "perlica/" + firstID }
+
+// IsOwn returns an error wrapping evidence.ErrCheckpoint unless c is a checkpoint of this log as
+// it is.
+func (r *Reader) IsOwn(ctx context.Context, c evidence.Checkpoint) error {
+	name, err := r.Origin(ctx)
+	if err != nil {
+		return err
+	}
+	h := r.Hashes(ctx)
+	size, err := h.Size()
+	switch {
+	case err != nil:
+		return err
+	case c.Origin != name:
+		return fmt.Errorf("%w of this log: it is of %q, this is %q", evidence.ErrCheckpoint, c.Origin, name)
+	case c.Size > size:
+		return fmt.Errorf("%w of this log: it is of %d events, and there are %d", evidence.ErrCheckpoint, c.Size, size)
+	}
+	f, err := h.Frontier(c.Size)
+	if err == nil && f.Root() != c.Root {
+		err = fmt.Errorf("%w of this log: its first %d events have another root", evidence.ErrCheckpoint, c.Size)
+	}
+	return err
+}
+
+// Checkpoints returns the checkpoints that are stored with the log, oldest first.
+func (r *Reader) Checkpoints(ctx context.Context) ([]evidence.Checkpoint, error) {
+	if r.Version < 2 {
+		return nil, nil
+	}
+	var notes []string
+	if err := r.DB.SelectContext(ctx, &notes, `SELECT note FROM checkpoints ORDER BY id`); err != nil {
+		return nil, fault.Explain(err)
+	}
+	list := make([]evidence.Checkpoint, len(notes))
+	for i, n := range notes {
+		var err error
+		if list[i], err = evidence.ParseCheckpoint(n); err != nil {
+			return nil, fmt.Errorf("%w: checkpoint %d of the file: %w", fault.ErrCorrupt, i+1, err)
+		}
+	}
+	return list, nil
+}
+
+// LastCheckpoint returns the newest checkpoint stored with the log that covers at least
+// Size events; ok is false if there is none.
+func (r *Reader) LastCheckpoint(ctx context.Context, size int64) (c evidence.Checkpoint, ok bool, err error) {
+	if r.Version < 2 {
+		return c, false, nil
+	}
+	var msg string
+	err = r.DB.GetContext(ctx, &msg, `
+		SELECT note
+		FROM checkpoints
+		WHERE size >= ?
+		ORDER BY size DESC, id DESC
+		LIMIT 1`, size)
+	if errors.Is(err, sql.ErrNoRows) {
+		return c, false, nil
+	}
+	if err != nil {
+		return c, false, fault.Explain(err)
+	}
+	c, err = evidence.ParseCheckpoint(msg)
+	return c, err == nil, err
+}
+
+// Origin returns the name of the log in its checkpoints, and "" while it is empty.
+func (r *Reader) Origin(ctx context.Context) (string, error) {
+	var id string
+	err := r.DB.GetContext(ctx, &id, `SELECT event_id FROM events WHERE seq = 1`)
+	if errors.Is(err, sql.ErrNoRows) {
+		c, ok, err := r.LastCheckpoint(ctx, 0) // a part of a log may lack its beginning
+		if err != nil || !ok {
+			return "", err
+		}
+		return c.Origin, nil
+	}
+	if err != nil {
+		return "", fault.Explain(err)
+	}
+	return OriginOf(id), nil
+}
+
+// NewestCheckpoint returns the newest checkpoint over at least least and at most most events.
+func (r *Reader) NewestCheckpoint(ctx context.Context, least, most int64) (c evidence.Checkpoint, ok bool, err error) {
+	if r.Version < 2 {
+		return c, false, nil
+	}
+	var msg string
+	err = r.DB.GetContext(ctx, &msg, `
+		SELECT note
+		FROM checkpoints
+		WHERE size BETWEEN ? AND ?
+		ORDER BY size DESC, id DESC
+		LIMIT 1`, max(least, 1), most)
+	if errors.Is(err, sql.ErrNoRows) {
+		return c, false, nil
+	}
+	if err != nil {
+		return c, false, fault.Explain(err)
+	}
+	if c, err = evidence.ParseCheckpoint(msg); err != nil {
+		return c, false, fmt.Errorf("%w: a checkpoint of the file: %w", fault.ErrCorrupt, err)
+	}
+	return c, true, nil
+}
+
+// Root returns the root of the tree of the log's first size events.
+func (r *Reader) Root(ctx context.Context, size int64) (tlog.Hash, error) {
+	f, err := r.Hashes(ctx).Frontier(size)
+	if err != nil {
+		return tlog.Hash{}, fmt.Errorf("eventlog: root of %d events: %w", size, err)
+	}
+	return f.Root(), nil
+}

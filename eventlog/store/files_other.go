@@ -1,0 +1,42 @@
+//go:build !unix
+
+package store
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/perlica/perlica/eventlog/fault"
+)
+
+// Files are the files of a log that is open for writing. Such a system keeps open files in their
+// places, so that only the database is looked at.
+type Files struct {
+	Path    string
+	DB      os.FileInfo
+	Touched error // what was found first: it stays
+}
+
+func Links(os.FileInfo) uint64 { return 1 }
+
+func (f *Files) hold() error   { return nil }
+func (f *Files) Release()      {}
+func (f *Files) Whole() error  { return f.InPlace() }
+func (f *Files) Rescue() error { return nil }
+
+// InPlace returns an error that wraps ErrMoved unless the database lies where it was opened.
+func (f *Files) InPlace() error {
+	if f.Touched != nil {
+		return f.Touched
+	}
+	if there, err := os.Lstat(f.Path); err != nil {
+		f.Touched = fmt.Errorf("%w: %w", fault.ErrMoved, err)
+	} else if !os.SameFile(there, f.DB) {
+		f.Touched = fmt.Errorf("%w: another file lies at %s", fault.ErrMoved, f.Path)
+	}
+	return f.Touched
+}
+
+func HasNoLocks(string) bool { return false }
+
+func isReadOnlyDisk(string) bool { return false }

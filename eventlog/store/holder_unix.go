@@ -1,0 +1,75 @@
+//go:build unix
+
+package store
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perlica/perlica/eventlog/folder"
+)
+
+// Where SQLite's locks lie: the writer of a log in WAL mode locks a byte of the -shm
+// file, one in another mode bytes of the database that lie behind any data.
+// See https://www.sqlite.org/walformat.html#locks and the file os.h of SQLite.
+const (
+	walWriteByte  = 120
+	pendingByte   = 0x40000000
+	reservedByte  = pendingByte + 1
+	sharedFirst   = pendingByte + 2
+	sharedLength  = 510
+	unknownHolder = -1
+)
+
+// WriteLockHolder returns the process that holds the write lock of the log at path, 0 if
+// none does and -1 if its number is not known. A log that is being appended to is held
+// for moments only. It must not be called while this process has the log open: closing
+// the file a second time would let go of SQLite's own locks.
+func WriteLockHolder(path string) (pid int, err error) {
+	if err := folder.CheckDatabase(path); err != nil {
+		return 0, err
+	}
+	for _, l := range []struct {
+		path         string
+		kind         int16
+		start, bytes int64
+	}{
+		{path + "-shm", unix.F_WRLCK, walWriteByte, 1},
+		{path, unix.F_WRLCK, reservedByte, 1},
+		{path, unix.F_WRLCK, pendingByte, 1},
+		{path, unix.F_RDLCK, sharedFirst, sharedLength},
+	} {
+		pid, err = lockHolder(l.path, l.kind, l.start, l.bytes)
+		if pid != 0 || err != nil {
+			return pid, err
+		}
+	}
+	return 0, nil
+}
+
+// lockHolder returns who keeps this process from a lock of the kind; it takes none.
+func lockHolder(path string, kind int16, start, bytes int64) (pid int, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	lk := unix.Flock_t{Type: kind, Whence: io.SeekStart, Start: start, Len: bytes}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_GETLK, &lk); err != nil {
+		return 0, err
+	}
+	if lk.Type == unix.F_UNLCK {
+		return 0, nil
+	}
+	if lk.Pid <= 0 { // of another process namespace
+		return unknownHolder, nil
+	}
+	return int(lk.Pid), nil
+}

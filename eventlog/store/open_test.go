@@ -1,0 +1,58 @@
+package store_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+)
+
+// TestOpenRunsNeedNoScan: every run asks for them.
+func TestOpenRunsNeedNoScan(t *testing.T) {
+	l := openTest(t)
+	mustAppend(t, l, event.NewFact(event.Requested, "user", event.Refs{Run: "r", Input: "i"}, struct{}{}))
+	for query, use := range map[string][]string{
+		store.Listed:   {"SCAN x", "SEARCH intent USING INTEGER PRIMARY KEY", "SEARCH events USING INDEX events_one_outcome_per_run"},
+		store.Intended: {"SCAN x USING INDEX events_one_intent_per_input", "SEARCH events USING INDEX events_one_outcome_per_run"},
+	} {
+		rows, err := store.DB(&l.Reader).QueryxContext(t.Context(), `EXPLAIN QUERY PLAN `+query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plan []string
+		for rows.Next() {
+			step, err := rows.SliceScan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan = append(plan, step[3].(string))
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range use {
+			if !slices.ContainsFunc(plan, func(s string) bool { return strings.HasPrefix(s, u) }) {
+				t.Errorf("no %q in %q", u, plan)
+			}
+		}
+	}
+}
+
+// TestStatementsNameTheTablesTypes: what is written out in statements, so that an index serves
+// them, is what the table says.
+func TestStatementsNameTheTablesTypes(t *testing.T) {
+	var outcomes []string
+	for _, ty := range event.Types() {
+		if ty.Outcome() {
+			outcomes = append(outcomes, "type = "+store.Literals([]event.Type{ty}))
+		}
+		if ty.Step() == event.Opens && !strings.Contains(store.Listed, "intent.type = "+store.Literals([]event.Type{ty})) {
+			t.Errorf("open runs are looked for without %s", ty)
+		}
+	}
+	if want := "(" + strings.Join(outcomes, " OR ") + ")"; store.IsOutcome != want {
+		t.Errorf("the condition is %s, the table's %s", store.IsOutcome, want)
+	}
+}

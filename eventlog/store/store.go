@@ -1,0 +1,403 @@
+// Package store is the SQLite file of a log: how it is opened, its schema and settings, the files
+// beside it, and reading what is committed.
+//
+// It promises that every connection has the settings that durability takes, that a file which is no
+// log, or whose schema was changed, is refused, and that nothing is written into files that others
+// removed, cut or replaced. What is appended, and when, is decided above it, in package eventlog.
+package store
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"golang.org/x/mod/sumdb/tlog"
+	_ "modernc.org/sqlite" // the "sqlite" driver
+
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/folder"
+	"github.com/perlica/perlica/eventlog/tree"
+)
+
+const (
+	ApplicationID = 0x5065726c // "Perl", so that file(1) and doctor can tell the file
+	SchemaVersion = 2
+
+	// BusyTimeout is how long a write waits for other processes that do not get on; see patience.
+	BusyTimeout = 10 * time.Second
+)
+
+//go:embed schema.sql
+var Schema string
+
+// Settings are the pragmas that every connection to a log is opened with, and what
+// SQLite answers when asked for them.
+func Settings() map[string]string {
+	return map[string]string{
+		"journal_mode": "wal",
+		"synchronous":  "2", // FULL: an acknowledged commit survives a power failure
+		"busy_timeout": fmt.Sprint(BusyTimeout.Milliseconds()),
+	}
+}
+
+// DSN returns the data source name for the file at path. Settings live here, not in
+// statements, so that every connection of a pool has them.
+func DSN(path string, params ...string) string {
+	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
+	if !strings.HasPrefix(u.Path, "/") { // C:/… on Windows
+		u.Path = "/" + u.Path
+	}
+	q := url.Values{"_pragma": params}
+	q.Set("_txlock", "immediate")
+	return u.String() + "?" + q.Encode()
+}
+
+func WriterDSN(path string) string {
+	return DSN(path,
+		fmt.Sprintf("busy_timeout(%d)", BusyTimeout.Milliseconds()),
+		// The driver carries pragmas out in alphabetical order, and the size of a page can be set
+		// only before the mode: the comment makes this one the first.
+		"/**/page_size(8192)",
+		"journal_mode(WAL)",
+		"synchronous(FULL)",
+		"wal_autocheckpoint(0)",   // see batchWriter.move
+		"fullfsync(1)",            // macOS; elsewhere without effect
+		"checkpoint_fullfsync(1)", // likewise
+	)
+}
+
+func ReaderDSN(path string, immutable bool) string {
+	s := DSN(path, fmt.Sprintf("busy_timeout(%d)", BusyTimeout.Milliseconds()), "query_only(1)") + "&mode=ro"
+	if immutable {
+		s += "&immutable=1"
+	}
+	return s
+}
+
+// Writable is a log's file that was opened for writing.
+type Writable struct {
+	DB         *sqlx.DB
+	Files      *Files
+	Unfinished bool // runs are listed that have no outcome
+}
+
+func (w *Writable) Close() error {
+	w.Files.Release()
+	return w.DB.Close()
+}
+
+// OpenWritable opens the file, creating it if need be, and brings its schema up to
+// date. It refuses files that are not an event log, come from a newer version or had their
+// schema changed.
+func OpenWritable(ctx context.Context, path string) (*Writable, error) {
+	err := folder.CheckDatabase(path)
+	if err == nil {
+		err = folder.CheckJournal(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", fault.ErrReadOnly, err)
+	}
+	file, err := MakeFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return openAt(ctx, path, file, WriterDSN(path))
+}
+
+// OpenAgain is openWritable for a file that was at path a moment ago. If it is not, none is made:
+// SQLite, which finds a new one empty, would delete the write-ahead log beside it, and with that
+// what was acknowledged to the file that was moved.
+func OpenAgain(ctx context.Context, path string, file os.FileInfo) (*Writable, error) {
+	return openAt(ctx, path, file, WriterDSN(path)+"&mode=rw")
+}
+
+func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*Writable, error) {
+	if file.Mode().IsRegular() && Links(file) > 1 {
+		return nil, &fault.LinkedError{Path: path}
+	}
+	left, err := syncLeftover(path+"-wal", os.O_RDWR)
+	var cannot *fs.PathError
+	if errors.As(err, &cannot) && cannot.Op == "open" {
+		if fault.IsManyOpen(err) {
+			return nil, fmt.Errorf("%w: %w", fault.ErrManyOpen, err)
+		}
+		return nil, fmt.Errorf("%w: %w", fault.ErrReadOnly, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", fault.ErrIO, err)
+	}
+	db, err := sqlx.Open("sqlite", dsn)
+	if err != nil {
+		return nil, err
+	}
+	// One connection: the writer's. Its prepared statements live as long as it does.
+	db.SetMaxOpenConns(1)
+	w := &Writable{DB: db, Files: &Files{Path: path, DB: file}}
+	end := time.Now().Add(BusyTimeout)
+	err = Migrate(ctx, db)
+	// SQLite does not wait for its lock where it changes a fresh file's journal mode, and others
+	// may be the first as well.
+	for errors.Is(fault.Explain(err), fault.ErrBusy) && time.Now().Before(end) {
+		time.Sleep(5 * time.Millisecond)
+		err = Migrate(ctx, db)
+	}
+	if err == nil {
+		w.Unfinished, err = isWhole(ctx, db)
+	}
+	if err == nil {
+		err = w.Files.hold()
+	}
+	if err == nil && left {
+		err = EmptyWAL(ctx, db, BusyTimeout, w.Files)
+	}
+	if err != nil {
+		_ = w.Close() // the error that matters is the first
+		return nil, fault.Explain(err)
+	}
+	return w, nil
+}
+
+// MakeFile makes the file if there is none and says which it is. SQLite gives the -wal and -shm
+// Files the mode of the database. One that is there is not opened: closing it again would give up
+// the locks that this process may have on it (POSIX locks belong to a process, not to a file
+// descriptor).
+func MakeFile(path string) (os.FileInfo, error) {
+	if fi, err := os.Stat(path); err == nil {
+		return fi, nil
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		switch {
+		case fault.IsNoSpace(err):
+			return nil, fmt.Errorf("%w: %w", fault.ErrFull, err)
+		case fault.IsManyOpen(err):
+			return nil, fmt.Errorf("%w: %w", fault.ErrManyOpen, err)
+		}
+		return nil, fmt.Errorf("%w: %w", fault.ErrReadOnly, err)
+	}
+	fi, err := f.Stat()
+	return fi, errors.Join(err, f.Close())
+}
+
+// EmptyWAL moves what is in the write-ahead log into the database and empties it, if no other
+// process reads or writes: what is in the database itself cannot be lost by one damaged frame,
+// nor by a sync that failed once and that the system has forgotten. It is never waited for, and
+// a log that cannot be emptied now is as good as before. waits is how long db waits otherwise.
+// Nothing is moved where one of the files was touched: that is the error.
+func EmptyWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Duration, f *Files) error {
+	return CheckpointWAL(ctx, db, waits, f, `PRAGMA wal_checkpoint(TRUNCATE)`)
+}
+
+func CheckpointWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Duration, f *Files, pragma string) (err error) {
+	do := func(sql string) bool {
+		rows, err := db.QueryContext(ctx, sql)
+		return err == nil && rows.Close() == nil
+	}
+	do(`PRAGMA busy_timeout = 0`)
+	if do(`BEGIN IMMEDIATE`) {
+		err = f.Whole()
+		if do(`ROLLBACK`) && err == nil {
+			do(pragma)
+		}
+	}
+	do(fmt.Sprintf(`PRAGMA busy_timeout = %d`, waits.Milliseconds()))
+	return err
+}
+
+// syncLeftover makes safe what a process that died left in the write-ahead log. It may have
+// died before it could sync its last commit: SQLite will find that commit and show it, and a
+// power failure could still take it back. A process that lives syncs what it shows itself.
+// left reports whether there was anything.
+func syncLeftover(wal string, flag int) (left bool, err error) {
+	f, err := os.OpenFile(wal, flag, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	fi, err := f.Stat()
+	if err == nil && fi.Size() > 0 {
+		left, err = true, f.Sync()
+	}
+	return left, errors.Join(err, f.Close())
+}
+
+// isWhole returns ErrPart if events of the log are absent from the file. The next event's
+// place would be known, but not what was said before it: two answers to one question could
+// be written, or a second call for an input. unfinished reports, in the same query, whether
+// runs are listed that have no outcome: hardly ever, and to ask for them costs a connection.
+func isWhole(ctx context.Context, db *sqlx.DB) (unfinished bool, err error) {
+	var part bool
+	err = db.QueryRowxContext(ctx, `
+		SELECT EXISTS (SELECT 1 FROM absent), EXISTS (SELECT 1 FROM open_runs)`).Scan(&part, &unfinished)
+	if err == nil && part {
+		err = fault.ErrPart
+	}
+	return unfinished, err
+}
+
+// identify reads what kind of file db is; a fresh one has neither number.
+func identify(ctx context.Context, db *sqlx.DB) (app, version int, err error) {
+	err = db.QueryRowxContext(ctx, `
+		SELECT application_id, user_version
+		FROM pragma_application_id, pragma_user_version`).Scan(&app, &version)
+	if err != nil {
+		return 0, 0, fault.Explain(err)
+	}
+	switch {
+	case app == 0 && version == 0:
+		return 0, 0, nil
+	case app != ApplicationID:
+		return app, version, fault.ErrForeign
+	case version > SchemaVersion:
+		return app, version, fmt.Errorf("%w (schema %d, this one knows %d)", fault.ErrNewer, version, SchemaVersion)
+	}
+	return app, version, nil
+}
+
+// Migrate makes the tables of a fresh file and brings those of an older one up to date, in
+// one transaction.
+func Migrate(ctx context.Context, db *sqlx.DB) error {
+	_, version, err := identify(ctx, db)
+	if err != nil {
+		return err
+	}
+	if version == SchemaVersion {
+		return isOurs(ctx, db)
+	}
+	tx, err := db.BeginTxx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	// Another process may have been first; the write lock now says who it was.
+	if err := tx.GetContext(ctx, &version, `PRAGMA user_version`); err != nil || version == SchemaVersion {
+		return err // it was made a moment ago, by this program
+	}
+	if version == 0 {
+		err = create(ctx, tx)
+	} else {
+		err = upgrade(ctx, tx)
+	}
+	if err != nil {
+		return err
+	}
+	if err := isOurs(ctx, tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// create makes the tables of an empty file.
+func create(ctx context.Context, tx *sqlx.Tx) error {
+	var tables int
+	if err := tx.GetContext(ctx, &tables, `SELECT count(*) FROM sqlite_schema`); err != nil {
+		return err
+	}
+	if tables > 0 {
+		return fault.ErrForeign
+	}
+	_, err := tx.ExecContext(ctx, fmt.Sprintf("%s;\nPRAGMA application_id = %d;\nPRAGMA user_version = %d;", Schema, ApplicationID, SchemaVersion))
+	return err
+}
+
+// upgrade brings a file of schema version 1 up to date: it drops what is gone, makes what
+// is missing, and computes the tree's nodes from the leaves.
+func upgrade(ctx context.Context, tx *sqlx.Tx) error {
+	if _, err := tx.ExecContext(ctx, `
+		DROP TABLE tree;
+		DROP TRIGGER events_are_not_updated;
+		DROP INDEX events_one_outcome_per_run;`); err != nil {
+		return err
+	}
+	var made []string
+	if err := tx.SelectContext(ctx, &made, `SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL`); err != nil {
+		return err
+	}
+	for _, sql := range Statements() {
+		if slices.Contains(made, sql) {
+			continue
+		}
+		if _, err := tx.ExecContext(ctx, sql); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf(`PRAGMA user_version = %d`, SchemaVersion)); err != nil {
+		return err
+	}
+	return rebuildNodes(ctx, tx)
+}
+
+// Statements are those of schema, as SQLite keeps them.
+func Statements() []string {
+	parts := strings.Split("\n"+Schema, "\nCREATE ")
+	var list []string
+	for _, p := range parts[1:] {
+		sql, _, _ := strings.Cut(p, ";\n\n")
+		if strings.Contains(p, "\nEND;") {
+			sql, _, _ = strings.Cut(p, "\nEND;")
+			sql += "\nEND"
+		}
+		list = append(list, "CREATE "+strings.TrimSuffix(strings.TrimSpace(sql), ";"))
+	}
+	return list
+}
+
+// rebuildNodes fills the table of nodes from the leaves.
+func rebuildNodes(ctx context.Context, tx *sqlx.Tx) error {
+	rows, err := tx.QueryxContext(ctx, `SELECT leaf FROM events ORDER BY seq`)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err below tells
+	var tree tree.Range
+	for rows.Next() {
+		var leaf []byte
+		if err := rows.Scan(&leaf); err != nil {
+			return err
+		}
+		if len(leaf) != tlog.HashSize {
+			return fmt.Errorf("%w: event %d: a hash of the wrong length", fault.ErrCorrupt, tree.Size+1)
+		}
+		tree.Add(tlog.Hash(leaf))
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for _, n := range tree.Nodes {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO nodes (level, n, hash) VALUES (?, ?, ?)`, n.Level, n.N, n.Hash[:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isOurs returns ErrCorrupt unless the file's tables, indexes and triggers are those of
+// schema, to the letter. A log can come with a cloned repository: with an index less it
+// would take a second intent, and with a trigger more it would answer its own questions.
+func isOurs(ctx context.Context, db sqlx.QueryerContext) error {
+	var made []string
+	if err := sqlx.SelectContext(ctx, db, &made, `SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL`); err != nil {
+		return err
+	}
+	want := Statements()
+	for _, sql := range made {
+		if !slices.Contains(want, sql) {
+			return fmt.Errorf("%w: its schema was changed: %.60q", fault.ErrCorrupt, sql)
+		}
+	}
+	if len(made) != len(want) {
+		return fmt.Errorf("%w: its schema was changed: %d tables, indexes and triggers instead of %d", fault.ErrCorrupt, len(made), len(want))
+	}
+	return nil
+}

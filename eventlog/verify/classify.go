@@ -1,0 +1,160 @@
+package verify
+
+import (
+	"fmt"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/event"
+)
+
+// classify turns the bad events into findings. An event whose header is not that of its leaf
+// was edited, or it is another one that was given this number: its header tells, with the
+// number put back.
+func (v *verification) classify() {
+	from := v.origins()
+	inserted := v.shifted(from)
+	for i := range v.bad {
+		r := &v.bad[i]
+		switch t, moved := from[r.Seq]; {
+		case inserted[r.Seq]:
+		case moved && t == 0: // reported by shifted
+		case moved:
+			v.find(r.Seq, Reordered, "what stands as event %d was written as event %d", r.Seq, t)
+		case r.flaw == badColumn:
+			v.find(r.Seq, Edited, "event %d: a value is missing or of another kind", r.Seq)
+		case r.flaw == payloadGone:
+			v.find(r.Seq, Deleted, "event %d: the payload is missing, and nothing says why", r.Seq)
+		case r.flaw == payloadEdited:
+			v.find(r.Seq, Edited, "event %d: the payload was edited", r.Seq)
+		default:
+			v.find(r.Seq, Edited, "event %d: the header was edited", r.Seq)
+		}
+	}
+	v.rep.More += v.moreBad
+}
+
+// maxTries is how many numbers are put into headers, in all; a try takes half a microsecond.
+const maxTries = 2_000_000
+
+// nearby is how far off an event's own number is looked for first.
+const nearby = 16
+
+// origins finds out under which numbers the bad events were written.
+func (v *verification) origins() map[event.Seq]event.Seq {
+	from := map[event.Seq]event.Seq{}
+	leaves := map[tlog.Hash]event.Seq{} // of bad rows: contents may have changed places without them
+	for i := range v.bad {
+		leaves[v.bad[i].LeafHash] = v.bad[i].Seq
+	}
+	tries := 0
+	is := func(r *row, t event.Seq) bool {
+		if t < 1 || t == r.Seq || tries > maxTries {
+			return false
+		}
+		tries++
+		e := r.Event
+		e.Seq = t
+		h := e.Leaf()
+		at, there := leaves[h]
+		return h == r.LeafHash || there && at == t
+	}
+	var delta event.Seq
+	for i := range v.bad {
+		r := &v.bad[i]
+		if r.flaw != headerEdited {
+			continue
+		}
+		if t, ok := v.origin1(r, delta, is); ok {
+			from[r.Seq], delta = t, t-r.Seq
+		}
+	}
+	return from
+}
+
+// origin1 tries numbers for one event: as far off as for the one before, then near, then those
+// of the other bad events, then all.
+func (v *verification) origin1(r *row, delta event.Seq, is func(*row, event.Seq) bool) (event.Seq, bool) {
+	if is(r, r.Seq+delta) {
+		return r.Seq + delta, true
+	}
+	for d := event.Seq(1); d <= nearby; d++ {
+		for _, t := range []event.Seq{r.Seq + d, r.Seq - d} {
+			if is(r, t) {
+				return t, true
+			}
+		}
+	}
+	for i := range v.bad {
+		if is(r, v.bad[i].Seq) {
+			return v.bad[i].Seq, true
+		}
+	}
+	if v.size+int64(nearby) > maxTries/4 {
+		return 0, false
+	}
+	for t := event.Seq(1); int64(t) <= v.size; t++ {
+		if is(r, t) {
+			return t, true
+		}
+	}
+	return 0, false
+}
+
+// shifted reports events that were deleted or inserted and had all behind them renumbered:
+// those stand at one distance from their numbers, to the end. It marks them in from with zero,
+// and returns which events were inserted.
+func (v *verification) shifted(from map[event.Seq]event.Seq) map[event.Seq]bool {
+	inserted := map[event.Seq]bool{}
+	end := event.Seq(v.size)
+	if v.moreBad > 0 && len(v.bad) > 0 {
+		end = v.bad[len(v.bad)-1].Seq
+	}
+	if len(from) == 0 || from[end] == 0 {
+		return inserted
+	}
+	delta, first := from[end]-end, end
+	for from[first-1] != 0 && from[first-1]-(first-1) == delta {
+		first--
+	}
+	if taken := v.taken(from, first, end, delta); taken {
+		return inserted
+	}
+	for s := first; s <= end; s++ {
+		from[s] = 0
+	}
+	if delta > 0 {
+		v.find(first, Deleted, "%s missing, and all behind were renumbered", spanOf(first, first+delta-1))
+		return inserted
+	}
+	v.find(first+delta, Inserted, "%s inserted, and all behind were renumbered", spanWas(first+delta, first-1))
+	for s := first + delta; s < first; s++ {
+		inserted[s] = true
+	}
+	return inserted
+}
+
+// taken reports whether the events from first to end only changed places with others: what
+// was written under their numbers stands elsewhere.
+func (v *verification) taken(from map[event.Seq]event.Seq, first, end, delta event.Seq) bool {
+	for s, t := range from {
+		if (s < first || s > end) && t >= first && t <= end {
+			return true
+		}
+	}
+	return false
+}
+
+func spanOf(a, b event.Seq) string {
+	if a == b {
+		return fmt.Sprintf("event %d is", a)
+	}
+	return fmt.Sprintf("events %d to %d are", a, b)
+}
+
+func spanWas(a, b event.Seq) string {
+	if a == b {
+		return fmt.Sprintf("event %d was", a)
+	}
+	return fmt.Sprintf("events %d to %d were", a, b)
+}

@@ -1,0 +1,254 @@
+// Package verify recomputes every hash of a log from its events and compares the results with what is
+// stored: leaves, tree, checkpoints, and the anchor beside it.
+//
+// It promises that damage is in the report, an event's number with it where one is concerned, and that
+// an error means that the log could not be read. It writes nothing and judges no rule of its own; an
+// Auditor does.
+package verify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/anchor"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
+)
+
+// Damage is a kind of damage.
+type Damage string
+
+// What can be found.
+const (
+	Edited     Damage = "edited"     // an event is not as it was written
+	Deleted    Damage = "deleted"    // events are missing, or a payload is
+	Inserted   Damage = "inserted"   // events that were never written there
+	Reordered  Damage = "reordered"  // events have each other's places
+	Truncated  Damage = "truncated"  // the end is missing
+	Unreadable Damage = "unreadable" // the file is broken there
+	Tree       Damage = "tree"       // a stored hash, or what else is stored beside the events, does not follow from them
+	Checkpoint Damage = "checkpoint" // a checkpoint is not one of this log as it is
+	Anchor     Damage = "anchor"     // a line of the anchor is not
+	Schema     Damage = "schema"     // the tables are not those of a log
+	Rule       Damage = "rule"       // an Auditor says that what happened must not happen
+	Unsigned   Damage = "unsigned"   // nothing is signed by a key that must have signed
+)
+
+// Finding is something that is wrong with a log.
+type Finding struct {
+	Seq  event.Seq `json:"seq,omitempty"` // of the first event concerned; 0 if no event is
+	Kind Damage    `json:"kind"`
+	What string    `json:"what"` // in words
+}
+
+// maxFindings is how many findings a report lists; of more, only the number is given.
+const maxFindings = 100
+
+// Report is what Verify found.
+type Report struct {
+	Events   int64     // that were read
+	Absent   int64     // that this part of a log lacks; only their hashes came
+	Root     tlog.Hash // of the tree they form
+	FirstBad event.Seq // the first event that is wrong or missing; 0 if none is
+	Findings []Finding // by seq; those that concern no event come last
+	More     int       // findings that are not listed
+	Warnings []string  // what is no damage, and somebody should know
+
+	Checkpoints int   // stored with the log, whose root and signature hold
+	Anchors     int   // lines of the anchor, likewise
+	Signed      int64 // how many events a checkpoint covers that a known key signed
+
+	// Checkpoints of the file, and lines of the anchor, that could not be checked, because they
+	// lie in a part that is absent or damaged. Several for one size count once.
+	Unchecked, UncheckedAnchors int
+
+	Pruned   int64 // payloads that are gone, as an event says
+	Withheld int64 // payloads that did not come with an import
+}
+
+// OK reports whether the log is as it was written.
+func (r Report) OK() bool { return len(r.Findings) == 0 }
+
+// Options say what a log is compared the log with.
+type Options struct {
+	Keys  []note.Verifier      // signatures of others are counted, not judged
+	Since *evidence.Checkpoint // one that was kept elsewhere
+
+	// RequireSignature says that one of the Signers must have signed a checkpoint that holds: a log
+	// without one is damaged. Report.Signed counts theirs alone then. Signers are among the Keys.
+	RequireSignature bool
+	Signers          []note.Verifier
+	Audit            Auditor // judges what happened; nil judges nothing
+
+	// NoImport says that the file is the log itself: nothing may be withheld or absent then. In
+	// an import it may, and is counted; so who can write a log could hide a payload by
+	// saying that it never came.
+	NoImport bool
+
+	// Progress is called now and then with the number of events that have been verified.
+	Progress func(events int64)
+}
+
+// An Auditor judges what happened. Its methods are called from one goroutine, in the order of
+// the events.
+type Auditor interface {
+	// Wants reports whether Event needs the payloads of events of this type.
+	Wants(event.Type) bool
+
+	// Event takes an event in, which is as it was written, and says which rules it breaks. It
+	// must not keep e. The payload is nil if it is not wanted, or not there.
+	Event(e *event.Event) []string
+
+	// Gap is called where events are missing or damaged: what happened there is not known.
+	Gap()
+}
+
+// ErrOtherLog says that a checkpoint is one of another log.
+var ErrOtherLog = errors.New("the checkpoint is one of another log")
+
+// Log recomputes every hash of the log from the events themselves and compares the results
+// with what is stored: leaves, tree, checkpoints, and the anchor beside it. It reads the whole
+// log on all cores, and writes nothing; others may append at the same time. An error means that
+// it could not be read; damage is in the report. The error wraps ErrOtherLog if
+// Options.Since is no checkpoint of this log, and [evidence.ErrCheckpoint] if its
+// signature by a known key is false.
+//
+// It finds edits, deletions, insertions and reorderings by a writer who did not recompute the tree
+// and sign it. Against one who holds the key as well it takes a checkpoint kept elsewhere.
+func Log(ctx context.Context, r *store.Reader, opt Options) (Report, error) {
+	v := &verification{reader: r, opt: opt}
+	// The anchor before the size: an anchor is never ahead of its log.
+	anchors, err := anchor.Read(r.Path())
+	if err != nil {
+		return Report{}, err
+	}
+	if fi, err := os.Stat(anchor.Path(r.Path())); err == nil && fi.Size() > anchor.MaxBytes {
+		v.warn("the anchor has %d bytes: only the last %d MiB of it were read, and its lines are counted from there", fi.Size(), anchor.MaxBytes>>20)
+	}
+	checking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	whole := make(chan error, 1)
+	go func() { whole <- r.CheckIntegrity(checking) }()
+	err = v.open(ctx, anchors)
+	if err == nil && !v.lacks["events"] {
+		err = v.run(ctx)
+	}
+	if err != nil {
+		cancel()
+	}
+	if broken := <-whole; fault.IsBroken(broken) {
+		v.find(0, Unreadable, "%v", broken)
+	} else if err == nil {
+		err = broken
+	}
+	if err = errors.Join(err, v.close()); errors.Is(err, fault.ErrCorrupt) {
+		v.find(0, Unreadable, "%v", err)
+		err = nil
+	}
+	if err != nil {
+		return Report{}, err
+	}
+	return v.finish(), nil
+}
+
+// find adds a finding.
+func (v *verification) find(seq event.Seq, kind Damage, format string, args ...any) {
+	v.report(Finding{seq, kind, fmt.Sprintf(format, args...)})
+}
+
+func (v *verification) report(f Finding) {
+	if f.Seq > 0 && (v.rep.FirstBad == 0 || f.Seq < v.rep.FirstBad) {
+		v.rep.FirstBad = f.Seq
+	}
+	if len(v.rep.Findings) >= maxFindings {
+		v.rep.More++
+		return
+	}
+	v.rep.Findings = append(v.rep.Findings, f)
+}
+
+func (v *verification) warn(format string, args ...any) {
+	v.rep.Warnings = append(v.rep.Warnings, fmt.Sprintf(format, args...))
+}
+
+// finish puts the report in order.
+func (v *verification) finish() Report {
+	v.classify()
+	v.rep.Events, v.rep.Absent, v.rep.Root = v.events, v.absentEvents, v.tree.Root()
+	for _, k := range v.unknown.list() {
+		v.warn("%s", k)
+	}
+	if v.clock.back > 0 {
+		v.warn("the clock went back %s, first by %v at event %d", times(v.clock.back), v.clock.by, v.clock.first)
+	}
+	v.unsigned()
+	if v.opt.RequireSignature && v.rep.Signed == 0 {
+		v.find(0, Unsigned, "no checkpoint that holds is signed by a key that was asked for")
+	}
+	if n := v.rep.Unchecked; n > 0 {
+		v.warn("checkpoints of the file that could not be checked, in a part that is absent or damaged: %d", n)
+	}
+	if n := v.rep.UncheckedAnchors; n > 0 {
+		v.warn("lines of the anchor that could not be checked, in a part that is absent or damaged: %d", n)
+	}
+	v.dropped()
+	if v.rep.Withheld > 0 && (v.sizes > 1 || v.rep.Anchors > 0) {
+		v.warn("payloads are withheld, as of an import, and the log was appended to: if it is none, somebody took them away")
+	}
+	if v.broken {
+		v.rep.Root = tlog.Hash{}
+	}
+	slices.SortStableFunc(v.rep.Findings, func(a, b Finding) int {
+		switch {
+		case a.Seq == b.Seq:
+			return 0
+		case a.Seq == 0:
+			return 1
+		case b.Seq == 0:
+			return -1
+		}
+		return cmp.Compare(a.Seq, b.Seq)
+	})
+	return v.rep
+}
+
+// clock watches the times of events.
+type clock struct {
+	last   time.Time
+	writer string
+	back   int // how often the clock went back
+	first  event.Seq
+	by     time.Duration
+}
+
+// acrossWriters is how far the times of two processes may lie apart in the wrong order
+// although no clock jumped: an event gets its time when it is recorded and its place when it
+// is written.
+const acrossWriters = 10 * time.Second
+
+func (c *clock) tick(e *event.Event) {
+	by := c.last.Sub(e.Time)
+	if by > 0 && (e.Writer == c.writer || by > acrossWriters) {
+		if c.back++; c.back == 1 {
+			c.first, c.by = e.Seq, by
+		}
+	}
+	c.last, c.writer = e.Time, e.Writer
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}

@@ -1,0 +1,129 @@
+package view_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/view"
+)
+
+// openTest opens a log for a test.
+func openTest(t *testing.T) *eventlog.Log {
+	t.Helper()
+	l, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "eventlog.db"), eventlog.Options{Context: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// execFile runs statements on a file, as somebody else's program would.
+func execFile(path, sql string) error {
+	db, err := sqlx.Open("sqlite", path)
+	if err != nil {
+		return err
+	}
+	_, err = db.Exec(sql)
+	return errors.Join(err, db.Close())
+}
+
+var names = view.Projection{
+	Name: "names", Version: 1, Types: []event.Type{event.SessionCreated},
+	Schema: `CREATE TABLE names (seq INTEGER PRIMARY KEY) STRICT`,
+	Apply: func(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO names (seq) VALUES (?)`, int64(e.Seq))
+		return err
+	},
+}
+
+func viewRows(t *testing.T, l *eventlog.Log, path string, def view.Projection) string {
+	t.Helper()
+	v, err := view.Open(t.Context(), &l.Reader, path, def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	var rows []int
+	if err := v.DB().Select(&rows, `SELECT seq FROM names ORDER BY seq`); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(rows)
+}
+
+func TestViewCatchesUpAndComesBack(t *testing.T) {
+	l := openTest(t)
+	path := filepath.Join(t.TempDir(), "names.db")
+	for i, want := range []string{"[2]", "[2 4]", "[2 4 6]"} {
+		if _, err := l.Append(t.Context(), event.NewFact(event.Truncated, "user", event.Refs{}, struct{}{}), event.NewFact(event.SessionCreated, "user", event.Refs{}, struct{}{})); err != nil {
+			t.Fatal(err)
+		}
+		if got := viewRows(t, l, path, names); got != want {
+			t.Errorf("step %d: %s, want %s", i, got, want)
+		}
+	}
+	for name, spoil := range map[string]func() error{
+		"deleted": func() error { return os.Remove(path) },
+		"garbage": func() error { return os.WriteFile(path, make([]byte, 9000), 0o600) },
+		"foreign": func() error { return execFile(path, `DROP TABLE position`) },
+		"another log": func() error {
+			return execFile(path, `DELETE FROM names; UPDATE position SET seq = 4, leaf = zeroblob(32)`)
+		},
+	} {
+		if err := spoil(); err != nil {
+			t.Fatal(err)
+		}
+		if got := viewRows(t, l, path, names); got != "[2 4 6]" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	newer := names
+	newer.Version = 2
+	if got := viewRows(t, l, path, newer); got != "[2 4 6]" {
+		t.Errorf("new version: %s", got)
+	}
+}
+
+// TestViewKeepsWhatItHasDone: a view that is interrupted goes on where it was.
+func TestViewKeepsWhatItHasDone(t *testing.T) {
+	defer view.SetPortion(view.SetPortion(3))
+	l := openTest(t)
+	for range 10 {
+		if _, err := l.Append(t.Context(), event.NewFact(event.SessionCreated, "user", event.Refs{}, struct{}{})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "names.db")
+	broken := names
+	broken.Apply = func(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
+		if e.Seq == 8 {
+			return errors.New("interrupted")
+		}
+		return names.Apply(ctx, tx, e)
+	}
+	if _, err := view.Open(t.Context(), &l.Reader, path, broken); err == nil {
+		t.Fatal("no error")
+	}
+	var first event.Seq
+	going := names
+	going.Apply = func(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
+		first = min(e.Seq, cmp.Or(first, e.Seq))
+		return names.Apply(ctx, tx, e)
+	}
+	if got := viewRows(t, l, path, going); got != "[1 2 3 4 5 6 7 8 9 10]" || first != 7 {
+		t.Errorf("rows %s, gone on from %d", got, first)
+	}
+}
