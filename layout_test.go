@@ -3,9 +3,6 @@
 package perlica_test
 
 import (
-	"bufio"
-	"bytes"
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -35,8 +32,10 @@ var mayImport = map[string][]string{
 	"eventlog/witness":     {"eventlog", "eventlog/event", "eventlog/evidence"},
 	"interaction":          {"eventlog", "eventlog/event"},
 	"interaction/card":     {"interaction"},
-	"policy":               {"eventlog", "eventlog/event"},
-	"policy/toolcall":      {"policy"},
+	"policy":               {"policy/shell"},
+	"policy/shell":         {},
+	"policy/standing":      {"eventlog", "eventlog/event", "policy"},
+	"policy/toolcall":      {"policy", "policy/shell"},
 	"provider":             {"provider/process"},
 	"provider/process":     {"provider/descent"},
 	"provider/registry":    {"provider"},
@@ -45,7 +44,7 @@ var mayImport = map[string][]string{
 	"kernel/config":        {"policy", "eventlog/redact"},
 	"kernel/fact":          {"eventlog/event", "interaction", "provider"},
 	"kernel/logtrust":      {"eventlog", "eventlog/event", "eventlog/evidence"},
-	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/toolcall", "provider", "provider/registry", "kernel/config", "kernel/fact", "kernel/logtrust"},
+	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/shell", "policy/standing", "policy/toolcall", "provider", "provider/registry", "kernel/config", "kernel/fact", "kernel/logtrust"},
 	"kernel/report":        {"eventlog", "eventlog/event", "interaction", "policy", "provider", "kernel", "kernel/fact"},
 	"kernel/project":       {"kernel/logtrust", "eventlog", "eventlog/event", "eventlog/redact", "eventlog/trail", "policy", "kernel", "kernel/config"},
 	"kernel/streamjson":    {"provider", "kernel", "kernel/fact"},
@@ -59,6 +58,7 @@ var mayImport = map[string][]string{
 	"service/webhook":      {"provider/descent", "service/attachment", "service/channel"},
 	"service/imessage":     {"service/channel"},
 	"cmd/perlica/term":     {},
+	"cmd/perlica/builtin":  {"provider/predictable"},
 	"cmd/perlica/markdown": {"cmd/perlica/term"},
 	"cmd/perlica/editor":   {"cmd/perlica/term"},
 	"cmd/bench":            {"eventlog", "eventlog/event", "kernel", "kernel/config", "policy", "provider", "provider/predictable"},
@@ -69,23 +69,21 @@ var mayImport = map[string][]string{
 
 // mayImportInTests is what tests need beside that.
 var mayImportInTests = map[string][]string{
-	"kernel/report": {"eventlog/evidence"},
-
+	"kernel/report":     {"eventlog/evidence"},
 	"provider":          {"provider/predictable"},
 	"provider/registry": {"provider/process"},
 	"kernel":            {"provider/predictable", "kernel/project"},
 	"kernel/project":    {"interaction", "kernel/streamjson", "provider/predictable"},
 	"service":           {"provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
-
-	"service/telegram": {"service/telegram/telegramtest"},
-	"cmd/perlica":      {"eventlog", "eventlog/event", "eventlog/evidence", "interaction", "kernel", "kernel/command", "kernel/report", "kernel/streamjson", "policy", "provider/registry", "service/telegram/telegramtest", "service/webhook"},
+	"service/telegram":  {"service/telegram/telegramtest"},
+	"cmd/perlica":       {"eventlog", "eventlog/event", "eventlog/evidence", "interaction", "kernel", "kernel/command", "kernel/report", "kernel/streamjson", "policy/shell", "provider/registry", "service/telegram/telegramtest", "service/webhook"},
 }
 
 // only lists who may import what is not ours: who starts processes, listens to signals,
 // opens a socket, speaks SQL, is a command line.
 var only = map[string][]string{
 	"os/exec":                          {"provider/process", "provider/predictable", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/bench"}, // of service see onlyName
-	"os/signal":                        {"cmd/perlica", "cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/signals", "cmd/perlica/watch"},
+	"os/signal":                        {"cmd/perlica/builtin", "cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/signals", "cmd/perlica/watch"},
 	"net":                              {"interaction", "service/local", "service/webhook", "cmd/perlica/service"},                             // of cmd/perlica/service see onlyName
 	"net/http":                         {"eventlog/witness", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
 	"plugin":                           {},
@@ -97,7 +95,7 @@ var only = map[string][]string{
 	"golang.org/x/mod/sumdb/tlog":      {"eventlog", "eventlog/event", "eventlog/evidence"},
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
 	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica/config"},
-	"mvdan.cc/sh/v3/syntax":            {"policy", "kernel"}, // of kernel see onlyName
+	"mvdan.cc/sh/v3/syntax":            {"policy/shell", "kernel"}, // of kernel see onlyName
 }
 
 // onlyName is finer: of these packages, a folder uses nothing but the names listed.
@@ -297,178 +295,6 @@ func TestPackageComments(t *testing.T) {
 		}
 		if len(files) != 1 || files[0] != want {
 			t.Errorf("%s: package comments in %v, want one in %s", dir, files, want)
-		}
-	}
-}
-
-// What the documents name.
-var (
-	backticked = regexp.MustCompile("`([^`\n]+)`")
-	fileName   = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
-	goTest     = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w*\b`)
-	mdLink     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
-)
-
-// TestArchitectureNamesWhatExists looks up every file, folder and test that ARCHITECTURE.md
-// names.
-func TestArchitectureNamesWhatExists(t *testing.T) {
-	text, err := os.ReadFile("ARCHITECTURE.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tests := map[string]bool{}
-	folders := map[string]bool{}
-	for _, s := range sources(t) {
-		for _, d := range s.ast.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && s.test {
-				tests[f.Name.Name] = true
-			}
-		}
-		for dir := s.dir; dir != "."; dir = path.Dir(dir) {
-			folders[dir] = true
-		}
-	}
-	for _, name := range goTest.FindAllString(string(text), -1) {
-		if !tests[name] {
-			t.Errorf("ARCHITECTURE.md names the test %s, which does not exist", name)
-		}
-	}
-	for _, m := range backticked.FindAllStringSubmatch(string(text), -1) {
-		name := strings.TrimSuffix(m[1], "/")
-		if isOurs(name) && !exists(name) {
-			t.Errorf("ARCHITECTURE.md names %s, which does not exist", m[1])
-		}
-	}
-	for dir := range folders {
-		if !strings.Contains(string(text), "`"+dir+"`") && dir != "cmd" {
-			t.Errorf("ARCHITECTURE.md says nothing of the folder %s", dir)
-		}
-	}
-	if n := bytes.Count(text, []byte("\n")); n > 300 {
-		t.Errorf("ARCHITECTURE.md has %d lines; more than 300 are not read", n)
-	}
-}
-
-// isOurs reports whether a word in backticks is meant to be a file or folder of the tree:
-// its first element is one, or it ends as source and documents do.
-func isOurs(name string) bool {
-	if !fileName.MatchString(name) || strings.HasPrefix(name, "/") || strings.HasPrefix(name, ".perlica") {
-		return false
-	}
-	switch path.Ext(name) {
-	case ".go", ".md", ".sql", ".txtar":
-		return true
-	}
-	first, _, nested := strings.Cut(name, "/")
-	if !nested {
-		return false // a command, an event's type, a method: too short to tell
-	}
-	info, err := os.Stat(first)
-	return err == nil && info.IsDir()
-}
-
-func exists(name string) bool {
-	_, err := os.Stat(filepath.FromSlash(name))
-	return err == nil
-}
-
-// pages are the documents, wherever they lie.
-func pages(t *testing.T) []string {
-	t.Helper()
-	var list []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/decisions/*.md"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, found...)
-	}
-	for _, must := range []string{"README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"} {
-		if !slices.Contains(list, must) {
-			t.Errorf("there is no %s", must)
-		}
-	}
-	return list
-}
-
-// TestLinks follows the links of the documents that stay in the tree, to their headings.
-func TestLinks(t *testing.T) {
-	for _, page := range pages(t) {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range mdLink.FindAllStringSubmatch(string(text), -1) {
-			if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
-				continue
-			}
-			file, heading, _ := strings.Cut(m[1], "#")
-			target := filepath.Join(filepath.Dir(page), filepath.FromSlash(file))
-			if file == "" {
-				target = page
-			}
-			if !exists(target) {
-				t.Errorf("%s links to %s, which does not exist", page, m[1])
-				continue
-			}
-			if heading != "" && !slices.Contains(anchors(t, target), heading) {
-				t.Errorf("%s links to %s, but there is no such heading", page, m[1])
-			}
-		}
-	}
-}
-
-// anchors are the headings of a page as links name them.
-func anchors(t *testing.T, page string) (list []string) {
-	t.Helper()
-	b, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	code := false
-	for sc := bufio.NewScanner(bytes.NewReader(b)); sc.Scan(); {
-		line := sc.Text()
-		if strings.HasPrefix(line, "```") {
-			code = !code
-		}
-		if code || !strings.HasPrefix(line, "#") {
-			continue
-		}
-		title := strings.ToLower(strings.TrimSpace(strings.TrimLeft(line, "#")))
-		list = append(list, strings.Map(func(r rune) rune {
-			switch {
-			case r == ' ':
-				return '-'
-			case r == '-' || r == '_' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r > 0x7f:
-				return r
-			}
-			return -1
-		}, title))
-	}
-	return list
-}
-
-// TestIndex sees that docs/README.md leads to every page, and that decisions are numbered
-// without a gap.
-func TestIndex(t *testing.T) {
-	index, err := os.ReadFile(filepath.Join("docs", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, page := range pages(t) {
-		page = filepath.ToSlash(page)
-		rel, ok := strings.CutPrefix(page, "docs/")
-		if !ok || rel == "README.md" {
-			continue
-		}
-		if !strings.Contains(string(index), "]("+rel+")") {
-			t.Errorf("docs/README.md does not lead to %s", page)
-		}
-		if base, ok := strings.CutPrefix(rel, "decisions/"); ok {
-			if n++; !strings.HasPrefix(base, fmt.Sprintf("%04d-", n)) {
-				t.Errorf("%s: decision number %d is missing", page, n)
-			}
 		}
 	}
 }

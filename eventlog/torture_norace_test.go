@@ -2,4 +2,8 @@
 
 package eventlog
 
+import "testing"
+
 const ordinaryStates = 500
+
+func leaveToOtherBuild(*testing.T) {}

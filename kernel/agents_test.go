@@ -12,6 +12,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
 	"github.com/perlica/perlica/policy/toolcall"
 	"github.com/perlica/perlica/provider"
 )
@@ -67,7 +68,7 @@ func toolOfFrame(line []byte) (tool *provider.ToolCall, asks bool) {
 // they ran is other than what was allowed. With one invented field each of their requests is
 // unreadable, and names the field.
 func TestAgentsFrames(t *testing.T) {
-	place := policy.Place{Dir: "/project", Home: "/home/me"}
+	place := shell.Place{Dir: "/project", Home: "/home/me"}
 	asked, ran := 0, 0
 	for name, frames := range agentFrames(t) {
 		agent, _, _ := strings.Cut(strings.TrimSuffix(name, ".ndjson"), "_")
@@ -110,7 +111,7 @@ func TestAgentsFrames(t *testing.T) {
 }
 
 // inventOne adds a field that no agent has.
-func inventOne(t *testing.T, name, agent string, call provider.ToolCall, place policy.Place) {
+func inventOne(t *testing.T, name, agent string, call provider.ToolCall, place shell.Place) {
 	t.Helper()
 	input := map[string]json.RawMessage{}
 	if len(call.RawInput) > 0 && json.Unmarshal(call.RawInput, &input) != nil {

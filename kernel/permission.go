@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
 	"github.com/perlica/perlica/policy/toolcall"
 	"github.com/perlica/perlica/provider"
 )
@@ -186,7 +187,7 @@ func (c *client) question(call provider.ToolCall, options []acp.PermissionOption
 		case len(req.Commands) == 1:
 			q.Subject.Dir = cmd.Dir
 		default: // each may start elsewhere
-			where, _ := policy.Words([]string{"cd", cmd.Dir})
+			where, _ := shell.Words([]string{"cd", cmd.Dir})
 			text = where + " && " + text
 		}
 		q.Subject.Commands = append(q.Subject.Commands, text)
@@ -208,9 +209,9 @@ func (c *client) question(call provider.ToolCall, options []acp.PermissionOption
 	for _, o := range options {
 		q.Options = append(q.Options, interaction.Option{ID: string(o.OptionId), Label: o.Name, Kind: string(o.Kind)})
 	}
-	for _, o := range policy.Remember(req) {
+	for _, o := range req.Offers() {
 		q.Options = append(q.Options, interaction.Option{
-			ID: offerPrefix + string(o.Approval.Scope), Label: o.Text, Kind: string(acp.PermissionOptionKindAllowOnce), Offer: true,
+			ID: offerPrefix + string(o.Scope), Label: o.Offer(), Kind: string(acp.PermissionOptionKindAllowOnce), Offer: true,
 		})
 	}
 	q.Options = interaction.Order(interaction.Refusable(q.Options))
@@ -316,9 +317,9 @@ func (c *client) obey(ctx context.Context, t *interaction.Ticket, said interacti
 	case !o.Offer:
 		return o.ID, nil
 	}
-	for _, offer := range policy.Remember(req) {
-		if offerPrefix+string(offer.Approval.Scope) == o.ID {
-			if err := c.run.r.remember(ctx, offer.Approval, said.By, t.Refs); err != nil {
+	for _, offer := range req.Offers() {
+		if offerPrefix+string(offer.Scope) == o.ID {
+			if err := c.run.r.remember(ctx, offer, said.By, t.Refs); err != nil {
 				return "", err
 			}
 		}

@@ -6,16 +6,17 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
 	"github.com/perlica/perlica/policy/toolcall"
 	"github.com/perlica/perlica/provider"
 )
 
 // read reads a tool call, for policy and for who is asked.
-func (c *client) read(call provider.ToolCall, options []acp.PermissionOption, place policy.Place) toolcall.Reading {
+func (c *client) read(call provider.ToolCall, options []acp.PermissionOption, place shell.Place) toolcall.Reading {
 	read := toolcall.Read(callOf(c.run.t.Agent.ID, call), place)
 	req := &read.Request
 	req.Session = string(c.run.refs.Session)
-	req.Agent, _ = policy.Words(c.run.t.Agent.Command)
+	req.Agent, _ = shell.Words(c.run.t.Agent.Command)
 	for _, o := range options {
 		req.Options = append(req.Options, policy.Option{ID: string(o.OptionId), Name: o.Name, Kind: string(o.Kind)})
 	}
@@ -26,7 +27,7 @@ func (c *client) read(call provider.ToolCall, options []acp.PermissionOption, pl
 // repeats most of the question's bytes, is made anew when it is needed.
 type asking struct {
 	*provider.PermissionRequest // Tool is the whole call, as far as it was known
-	place                       policy.Place
+	place                       shell.Place
 	dirs                        []string // where each command starts, if only the announcement said so
 }
 
@@ -49,7 +50,7 @@ func startsWhere(req, announced policy.Request) []string {
 	for i, cmd := range req.Commands {
 		for _, before := range announced.Commands {
 			dir := before.Dir
-			if before.Dir = ""; cmd.Dir == "" && dir != "" && before.Same(cmd, req.Place) {
+			if before.Dir = ""; cmd.Dir == "" && dir != "" && before.SameText(cmd) {
 				dirs[i] = dir
 				break
 			}
@@ -67,8 +68,8 @@ func (c *client) toolCall(id acp.ToolCallId) provider.ToolCall {
 }
 
 // place is where the agent works, with links resolved: policy looks at no disk for it.
-func (c *client) place() policy.Place {
-	p := policy.Place{Dir: realDir(c.run.t.Dir), Home: realDir(c.run.t.Home)}
+func (c *client) place() shell.Place {
+	p := shell.Place{Dir: realDir(c.run.t.Dir), Home: realDir(c.run.t.Home)}
 	for _, t := range c.run.t.Temp {
 		p.Temp = append(p.Temp, realDir(t))
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/logtrust"
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/standing"
 )
 
 // Options of Open.
@@ -58,7 +59,7 @@ type Runner struct {
 	looks     sync.RWMutex   // held while the log is looked at
 
 	mu       sync.Mutex // guards what follows
-	standing *policy.Standing
+	standing *standing.View
 	live     map[event.RunID]*run
 	looking  *time.Timer // runs while live is not empty
 }
@@ -178,7 +179,7 @@ func (r *Runner) Approvals(ctx context.Context) ([]policy.Approval, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.standing == nil {
-		s, err := policy.OpenStanding(ctx, &r.log.Reader, r.opt.Paths.Approvals)
+		s, err := standing.Open(ctx, &r.log.Reader, r.opt.Paths.Approvals)
 		if err != nil {
 			return nil, err
 		}

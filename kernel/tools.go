@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
 	"github.com/perlica/perlica/policy/toolcall"
 	"github.com/perlica/perlica/provider"
 )
@@ -148,7 +149,7 @@ func (c *client) covered(standing []policy.Approval, req policy.Request) bool {
 }
 
 // unasked returns why a tool call should have been asked about and was not, or "".
-func (c *client) unasked(t toolSeen, place policy.Place) string {
+func (c *client) unasked(t toolSeen, place shell.Place) string {
 	switch {
 	case t.refused && t.Status == string(acp.ToolCallStatusCompleted):
 		return "it ran although it was refused"
@@ -182,9 +183,9 @@ func acts(r policy.Request) bool {
 		return true
 	case acp.ToolKindRead, acp.ToolKindSearch, acp.ToolKindThink, acp.ToolKindFetch:
 		// Agents call some commands reads, and run those unasked.
-		return len(r.Commands) > 0 && (policy.TierOf(r) != policy.Ordinary || policy.Writes(r))
+		return len(r.Commands) > 0 && (r.Tier() != shell.Ordinary || r.Writes())
 	case acp.ToolKindSwitchMode:
-		return policy.TierOf(r) != policy.Ordinary
+		return r.Tier() != shell.Ordinary
 	}
 	known := func(f policy.Field) bool { return f.Role != policy.Unread }
 	return len(r.Commands) > 0 || len(r.Paths) > 0 || r.HasCommand ||
@@ -219,10 +220,10 @@ func freedBy(always []interaction.Question, req policy.Request) event.Interactio
 	for _, q := range always {
 		then := policy.Request{Place: req.Place}
 		for _, text := range q.Subject.Commands {
-			then.Commands = append(then.Commands, policy.Command{Text: text})
+			then.Commands = append(then.Commands, shell.Command{Text: text})
 		}
 		if q.Subject.Provider == req.Provider && q.Subject.Kind == req.Kind &&
-			policy.SamePrograms(then, req) && !policy.TierOf(req).Above(policy.Tier(q.Subject.Tier)) {
+			req.SamePrograms(then) && !req.Tier().Above(shell.Tier(q.Subject.Tier)) {
 			return q.ID
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"mvdan.cc/sh/v3/syntax"
+	"github.com/perlica/perlica/policy/shell"
 )
 
 // Scope is how far a standing approval reaches.
@@ -75,6 +75,9 @@ func (a Approval) String() string {
 	return what + ", in this project"
 }
 
+// Offer is the text of the option by which a person gives the approval.
+func (a Approval) Offer() string { return "yes, and remember: " + a.String() }
+
 // Covers says whether the approval answers the request at this time. A yes never
 // covers a command that is refused or whose effect the text does not tell.
 func (a Approval) Covers(r Request, now time.Time) bool { return a.covers(r, now, assess(r)) }
@@ -83,7 +86,7 @@ func (a Approval) covers(r Request, now time.Time, as assessment) bool {
 	switch {
 	case a.Effect != Allow && a.Effect != Deny:
 		return false
-	case a.Effect == Allow && (as.verdict.Tier == Refused || as.verdict.Unknown):
+	case a.Effect == Allow && (as.verdict.Tier == shell.Refused || as.verdict.Unknown):
 		return false
 	case a.Scope == ScopeSession && (a.Session == "" || a.Session != r.Session):
 		return false
@@ -138,14 +141,13 @@ func (a Approval) samePaths(r Request) bool {
 }
 
 func (a Approval) sameCommand(r Request) bool {
-	want, ok := canonical(a.Command)
+	want, ok := shell.Command{Text: a.Command}.Canonical()
 	if !ok {
 		return false
 	}
-	same := func(c Command) bool {
-		text, ok := c.script()
-		got, parsed := canonical(text)
-		return ok && parsed && got == want
+	same := func(c shell.Command) bool {
+		got, ok := c.Canonical()
+		return ok && got == want
 	}
 	if a.Effect == Deny {
 		return slices.ContainsFunc(r.Commands, same)
@@ -154,14 +156,14 @@ func (a Approval) sameCommand(r Request) bool {
 }
 
 func (a Approval) likePattern(r Request, as assessment) bool {
-	p, err := parsePattern(a.Pattern)
+	p, err := shell.ParsePattern(a.Pattern)
 	if err != nil {
 		return false
 	}
 	if a.Effect == Deny {
-		return as.mentions(p, r.Place) == yes
+		return as.mentions(p, r.Place) == shell.Yes
 	}
-	if len(r.Commands) == 0 || (as.verdict.Tier == AlwaysAsked && !p.names()) {
+	if len(r.Commands) == 0 || (as.verdict.Tier == shell.AlwaysAsked && !p.Names()) {
 		return false
 	}
 	return covering([]compiled{{pattern: p}}, r) != nil
@@ -171,132 +173,21 @@ func (a Approval) likePattern(r Request, as assessment) bool {
 func startDirs(r Request) []string {
 	var dirs []string
 	for _, c := range r.Commands {
-		dirs = append(dirs, filepath.Clean(c.dir(r.Place)))
+		dirs = append(dirs, filepath.Clean(c.StartDir(r.Place)))
 	}
 	return slices.Compact(dirs)
 }
 
-// canonical spells a command so that two that differ only in white space, comments
-// and needless quotes are the same. It returns false for what cannot be parsed.
-func canonical(text string) (string, bool) {
-	list, _, err := parse(text)
-	if err != nil || len(list) == 0 {
-		return "", false
-	}
-	file := &syntax.File{Stmts: list}
-	syntax.Walk(file, func(n syntax.Node) bool {
-		switch n := n.(type) {
-		case *syntax.Redirect:
-			// The quotes around a here-document's end are part of its meaning.
-			return n.Hdoc == nil
-		case *syntax.Word:
-			requote(n)
-		}
-		return true
-	})
-	var b strings.Builder
-	if err := syntax.NewPrinter(syntax.Minify(true)).Print(&b, file); err != nil {
-		return "", false
-	}
-	return strings.TrimSpace(b.String()), true
-}
-
-// Same says whether two commands of requests at one place are the same, but for their spelling
-// and a shell that is told to run one of them.
-func (c Command) Same(other Command, at Place) bool {
-	mine, err := filepath.Rel(realDir(c.dir(at)), realDir(other.dir(at)))
-	return err == nil && mine == "." && c.core() == other.core()
-}
-
-func realDir(dir string) string {
-	if real, ok := realPath(dir); ok {
-		return real
-	}
-	return dir
-}
-
-// core is the command in one spelling, without the shells around it.
-func (c Command) core() string {
-	text, _ := c.script()
-	for range 4 {
-		inner, ok := unwrapped(text)
-		if !ok {
-			break
-		}
-		text = inner
-	}
-	if same, ok := canonical(text); ok {
-		return same
-	}
-	return strings.TrimSpace(text)
-}
-
-// unwrapped returns TEXT of a command that is sh -c TEXT.
-func unwrapped(text string) (string, bool) {
-	calls, ok := simpleCalls(text, Place{})
-	if !ok || len(calls) != 1 {
-		return "", false
-	}
-	var argv []string
-	for _, f := range calls[0] {
-		if f.vague || f.glob {
-			return "", false
-		}
-		argv = append(argv, f.text)
-	}
-	return shellText(argv)
-}
-
-// requote gives a word without expansions its plainest quotes.
-func requote(word *syntax.Word) {
-	var w walker
-	text := ""
-	for _, part := range word.Parts {
-		switch p := part.(type) {
-		case *syntax.Lit:
-			r := litRun(p.Value, false)
-			if hasMeta(r.pat) || strings.ContainsAny(p.Value, "~{") {
-				return
-			}
-			text += r.text
-		case *syntax.SglQuoted:
-			text += w.runs([]syntax.WordPart{p}, false, nil)[0].text
-		case *syntax.DblQuoted:
-			for _, inner := range p.Parts {
-				lit, ok := inner.(*syntax.Lit)
-				if !ok {
-					return
-				}
-				text += litRun(lit.Value, true).text
-			}
-		default:
-			return
-		}
-	}
-	quoted, err := syntax.Quote(text, syntax.LangBash)
-	if err != nil {
-		return
-	}
-	word.Parts = []syntax.WordPart{&syntax.Lit{Value: quoted}}
-}
-
-// Offer is a "yes, and remember" that may be shown beside the agent's own options.
-// The yes itself is the agent's allow_once. The caller gives the approval its ID, By
-// and Made, and an end if it wants one.
-type Offer struct {
-	Text     string
-	Approval Approval
-}
-
-// Remember returns what may be offered for a request: nothing for what is refused,
-// what cannot be read, what depends on an unknown value, and where the agent has no
-// option that allows once.
-func Remember(r Request) []Offer {
+// Offers are the approvals that a person may give together with a yes, which itself is the
+// agent's allow_once: nothing for what is refused, what cannot be read, what depends on an
+// unknown value, and where the agent has no option that allows once. The caller gives one its
+// ID, By and Made, and an end if it wants one.
+func (r Request) Offers() []Approval {
 	a, ok := approvalFor(r)
 	if !ok {
 		return nil
 	}
-	var out []Offer
+	var out []Approval
 	for _, scope := range []Scope{ScopeSession, ScopeContext} {
 		b := a
 		b.Scope = scope
@@ -306,7 +197,7 @@ func Remember(r Request) []Offer {
 			}
 			b.Session = r.Session
 		}
-		out = append(out, Offer{Text: "yes, and remember: " + b.String(), Approval: b})
+		out = append(out, b)
 	}
 	return out
 }
@@ -315,7 +206,7 @@ func Remember(r Request) []Offer {
 func approvalFor(r Request) (Approval, bool) {
 	as := assess(r)
 	once := slices.ContainsFunc(r.Options, func(o Option) bool { return o.Kind == "allow_once" })
-	if !once || as.verdict.Tier == Refused || as.verdict.Unknown {
+	if !once || as.verdict.Tier == shell.Refused || as.verdict.Unknown {
 		return Approval{}, false
 	}
 	a := Approval{Effect: Allow, Provider: r.Provider, Agent: r.Agent, Settings: r.settings()}
@@ -324,7 +215,7 @@ func approvalFor(r Request) (Approval, bool) {
 			return Approval{}, false
 		}
 		a.Command, a.Dir = r.Commands[0].String(), startDirs(r)[0]
-		_, ok := canonical(a.Command)
+		_, ok := shell.Command{Text: a.Command}.Canonical()
 		return a, ok
 	}
 	if len(r.Paths) != 1 || !slices.Contains([]string{"read", "search", "edit", "delete"}, r.Kind) {
@@ -343,7 +234,7 @@ func visible(s string) string {
 		if b.Len() > 0 {
 			b.WriteString("⏎ ")
 		}
-		b.WriteString(strings.Map(printable, line))
+		b.WriteString(shell.Printable(line))
 	}
 	return b.String()
 }

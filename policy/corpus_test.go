@@ -5,12 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/policy/shell"
 )
 
 // A line of the corpus is a command of an agent, with what it should be.
 type line struct {
 	command string
-	tier    Tier
+	tier    shell.Tier
 	beyond  bool // it writes or destroys outside the working tree and the temporary directories
 }
 
@@ -30,11 +32,11 @@ func corpus(t testing.TB) []line {
 			continue
 		}
 		fields := strings.SplitN(row, "\t", 3)
-		if len(fields) != 3 || Tier(fields[0]).rank() == 0 && Tier(fields[0]) != Ordinary ||
+		if len(fields) != 3 || !shell.Tier(fields[0]).Above(shell.Ordinary) && shell.Tier(fields[0]) != shell.Ordinary ||
 			fields[1] != "inside" && fields[1] != "beyond" || fields[2] == "" {
 			t.Fatalf("testdata/corpus.txt, row %d: want tier, place and command: %q", i+1, row)
 		}
-		lines = append(lines, line{command: fields[2], tier: Tier(fields[0]), beyond: fields[1] == "beyond"})
+		lines = append(lines, line{command: fields[2], tier: shell.Tier(fields[0]), beyond: fields[1] == "beyond"})
 	}
 	return lines
 }
@@ -44,7 +46,7 @@ func corpus(t testing.TB) []line {
 // is listed in docs/permissions.md, as well as those that ask about less.
 func TestCorpus(t *testing.T) {
 	p := policyOf(t, nil)
-	count := map[Tier]int{}
+	count := map[shell.Tier]int{}
 	inside, asked := 0, 0
 	seen := map[string]bool{}
 	for _, l := range corpus(t) {
@@ -53,14 +55,14 @@ func TestCorpus(t *testing.T) {
 		}
 		seen[l.command] = true
 		count[l.tier]++
-		v := classify(l.command, at)
+		v := shell.Judge(shell.Command{Text: l.command}, at).Verdict
 		allowed := p.Decide(execute(l.command), ModeAllow).Effect == Allow
 		switch {
-		case l.tier != Ordinary:
-			if v.Tier.rank() < l.tier.rank() || allowed {
+		case l.tier != shell.Ordinary:
+			if l.tier.Above(v.Tier) || allowed {
 				t.Errorf("too mild: %s, should be %s: %s", v.Tier, l.tier, l.command)
 			}
-		case v.Tier == Refused:
+		case v.Tier == shell.Refused:
 			t.Errorf("an everyday command is refused (%s): %s", v.Why, l.command)
 		case l.beyond:
 		default:
@@ -75,7 +77,7 @@ func TestCorpus(t *testing.T) {
 	if asked*100 > inside {
 		t.Errorf("%d of %d everyday commands are asked about, more than 1 %%", asked, inside)
 	}
-	if len(seen) < 1000 || inside < 850 || count[AlwaysAsked] < 100 || count[Refused] < 40 {
+	if len(seen) < 1000 || inside < 850 || count[shell.AlwaysAsked] < 100 || count[shell.Refused] < 40 {
 		t.Errorf("the corpus has become small: %v, %d ordinary ones inside", count, inside)
 	}
 }

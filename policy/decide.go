@@ -3,6 +3,8 @@ package policy
 import (
 	"slices"
 	"time"
+
+	"github.com/perlica/perlica/policy/shell"
 )
 
 // Mode is who answers where no rule and no standing approval does.
@@ -10,9 +12,9 @@ type Mode string
 
 const (
 	ModeAsk   Mode = "ask"   // a person
-	ModeReads Mode = "reads" // a person, save for reads inside the working directory
-	ModeDeny  Mode = "deny"  // nobody, which is no
-	ModeAllow Mode = "allow" // yes to whatever is ordinary, else a person
+	ModeReads Mode = "reads" // a person, except for reads inside the working directory
+	ModeDeny  Mode = "deny"  // no one; the answer is no
+	ModeAllow Mode = "allow" // yes to what is ordinary, else a person
 )
 
 // By names what made a decision.
@@ -26,10 +28,10 @@ const (
 )
 
 // Decision is the answer of a policy to a request. With Ask a person has to answer,
-// and where there is nobody to ask the answer is no.
+// and where no one can be asked the answer is no.
 type Decision struct {
 	Effect   Effect
-	Tier     Tier
+	Tier     shell.Tier
 	By       By
 	Why      string    // in words, for a person
 	Rule     *Rule     // the rule that decided, with ByRule
@@ -39,8 +41,8 @@ type Decision struct {
 	// allows once; with Deny one that rejects once, or empty for cancelled.
 	OptionID string
 
-	// Word is set where a person, and nobody else, may turn this Deny into a yes for
-	// this once by typing it.
+	// Word is what a person, and only a person, types to turn this Deny into a yes for
+	// this once, or "".
 	Word string
 }
 
@@ -65,7 +67,7 @@ func (p *Policy) Decide(r Request, m Mode) Decision {
 	return d.choose(r.Options)
 }
 
-// choose picks the option; a yes that the agent cannot be told is a question.
+// choose picks the option. A yes for which the agent offers none becomes a question.
 func (d Decision) choose(options []Option) Decision {
 	kind := map[Effect]string{Allow: "allow_once", Deny: "reject_once"}[d.Effect]
 	i := slices.IndexFunc(options, func(o Option) bool { return o.Kind == kind })
@@ -81,7 +83,7 @@ func (d Decision) choose(options []Option) Decision {
 
 func (p *Policy) judge(r Request, m Mode, a assessment) Decision {
 	denied := p.first(Deny, r, a)
-	if a.verdict.Tier == Refused {
+	if a.verdict.Tier == shell.Refused {
 		d := Decision{Effect: Deny, By: ByTier, Why: a.verdict.Why, Word: a.verdict.Word}
 		if denied != nil || m == ModeDeny || p.standingFor(Deny, r, a) != nil {
 			d.Word = ""
@@ -124,8 +126,8 @@ func byMode(r Request, m Mode, a assessment) Decision {
 	d := Decision{Effect: Ask, By: ByMode}
 	switch {
 	case m == ModeDeny:
-		d.Effect, d.Why = Deny, "nobody is asked in this mode"
-	case a.verdict.Tier == AlwaysAsked:
+		d.Effect, d.Why = Deny, "no one is asked in this mode"
+	case a.verdict.Tier == shell.AlwaysAsked:
 		d.By = ByTier
 	case m == ModeAllow:
 		d.Effect, d.Why = Allow, "the mode allows what is ordinary"
@@ -147,21 +149,21 @@ func readsInside(r Request) bool {
 }
 
 // first returns the first rule with the effect, deny or ask, that matches. A deny
-// rule that matches only perhaps is one that asks.
+// rule that may match asks.
 func (p *Policy) first(e Effect, r Request, a assessment) *Rule {
 	for i := range p.rules {
 		c := &p.rules[i]
 		if (c.rule.Effect != e && (e != Ask || c.rule.Effect != Deny)) || !c.about(r) {
 			continue
 		}
-		got := yes
+		got := shell.Yes
 		if c.pattern != nil {
 			got = a.mentions(c.pattern, r.Place)
 		}
 		if c.rule.Effect == Deny && c.pattern != nil && r.noCommand() {
-			got = yes // for all anybody knows it is this one
+			got = shell.Yes // it may be this one
 		}
-		if got == yes && c.rule.Effect == e || got == maybe && e == Ask {
+		if got == shell.Yes && c.rule.Effect == e || got == shell.Maybe && e == Ask {
 			rule := c.rule
 			return &rule
 		}
@@ -171,14 +173,14 @@ func (p *Policy) first(e Effect, r Request, a assessment) *Rule {
 
 // allowing returns the first of the allow rules that together cover the request.
 func (p *Policy) allowing(r Request, a assessment) *Rule {
-	asked := a.verdict.Tier == AlwaysAsked
+	asked := a.verdict.Tier == shell.AlwaysAsked
 	var patterns []compiled
 	for _, c := range p.rules {
 		switch {
 		case c.rule.Effect != Allow || !c.about(r):
 		case (a.unread != "" || len(r.Guesses) > 0) && !c.exactly():
 		case c.pattern != nil:
-			if !asked || c.pattern.names() {
+			if !asked || c.pattern.Names() {
 				patterns = append(patterns, c)
 			}
 		case a.commands && !asked && (len(c.rule.Kind) == 0 || slices.Contains(c.rule.Kind, "execute")):
@@ -196,13 +198,12 @@ func (p *Policy) allowing(r Request, a assessment) *Rule {
 func covering(patterns []compiled, r Request) *Rule {
 	var rule *Rule
 	for _, command := range r.Commands {
-		text, ok := command.script()
-		calls, simple := simpleCalls(text, r.Place)
-		if !ok || !simple {
+		calls, ok := command.Simple(r.Place)
+		if !ok {
 			return nil
 		}
 		for _, call := range calls {
-			i := slices.IndexFunc(patterns, func(c compiled) bool { return c.pattern.exact(call, r.Place) })
+			i := slices.IndexFunc(patterns, func(c compiled) bool { return c.pattern.MatchExact(call, r.Place) })
 			if i < 0 {
 				return nil
 			}
@@ -232,58 +233,58 @@ func (p *Policy) standingFor(e Effect, r Request, a assessment) *Approval {
 
 // An assessment is what the commands and paths of a request amount to.
 type assessment struct {
-	verdict  Verdict
+	verdict  shell.Verdict
 	commands bool // there is at least one command
-	calls    [][]field
-	guesses  [][]field // the calls of what may be a command
-	unread   string    // why the request cannot be read
+	calls    []shell.Call
+	guesses  []shell.Call // the calls of what may be a command
+	unread   string       // why the request cannot be read
 }
 
 func assess(r Request) assessment {
-	a := assessment{verdict: Verdict{Tier: Ordinary}, unread: r.unread()}
+	a := assessment{verdict: shell.Verdict{Tier: shell.Ordinary}, unread: r.unread()}
 	a.commands = r.HasCommand || len(r.Commands) > 0 || r.Kind == "execute"
 	for _, c := range r.Commands {
-		w := analyse(c, r.Place)
-		a.calls = append(a.calls, w.calls...)
-		a.take(w.verdict)
+		j := shell.Judge(c, r.Place)
+		a.calls = append(a.calls, j.Calls...)
+		a.add(j.Verdict)
 	}
 	for _, c := range r.Guesses {
-		w := analyse(c, r.Place)
-		a.guesses = append(a.guesses, w.calls...)
+		j := shell.Judge(c, r.Place)
+		a.guesses = append(a.guesses, j.Calls...)
 		switch {
-		case w.verdict.Tier != Refused:
+		case j.Verdict.Tier != shell.Refused:
 		case r.noCommand():
-			a.take(w.verdict)
+			a.add(j.Verdict)
 		default:
-			a.take(Verdict{Tier: AlwaysAsked, Why: "a shell may read it so: " + w.verdict.Why, Unknown: true})
+			a.add(shell.Verdict{Tier: shell.AlwaysAsked, Why: "a shell may read it so: " + j.Verdict.Why, Unknown: true})
 		}
 	}
 	for _, path := range r.Paths {
-		a.take(r.pathVerdict(path))
+		a.add(r.pathVerdict(path))
 	}
-	a.take(r.modeVerdict())
+	a.add(r.modeVerdict())
 	if a.unread != "" {
-		a.take(Verdict{Tier: AlwaysAsked, Why: tidy(a.unread), Unknown: true})
+		a.add(shell.Unclear(a.unread))
 	}
 	return a
 }
 
-func (a *assessment) take(v Verdict) {
+func (a *assessment) add(v shell.Verdict) {
 	unknown := a.verdict.Unknown || v.Unknown
-	if v.Tier.rank() > a.verdict.Tier.rank() {
+	if v.Tier.Above(a.verdict.Tier) {
 		a.verdict = v
 	}
 	a.verdict.Unknown = unknown
 }
 
-func (a assessment) mentions(p *pattern, at Place) answer {
-	best := no
+func (a assessment) mentions(p *shell.Pattern, at shell.Place) shell.Answer {
+	best := shell.No
 	for _, call := range a.calls {
-		best = max(best, p.liberal(call, at))
+		best = max(best, p.MatchLoose(call, at))
 	}
 	for _, call := range a.guesses {
-		if p.liberal(call, at) == yes { // an unknown word in a text that may be no command means nothing
-			best = yes
+		if p.MatchLoose(call, at) == shell.Yes { // an unknown word in a text that may be no command means nothing
+			best = shell.Yes
 		}
 	}
 	return best

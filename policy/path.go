@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/perlica/perlica/policy/shell"
 )
 
 // maxLinks is how many dangling links are followed one after the other.
@@ -80,30 +82,38 @@ func follow(p string, left int) (string, bool) {
 	return filepath.Join(dir, filepath.Base(p)), true
 }
 
-// resolved is the place with all links followed, for comparing with real paths.
-func (p Place) resolved() Place {
-	real := func(s string) string {
-		if r, ok := realPath(s); ok {
-			return r
-		}
-		return s
+// realOr is where a path leads, or the path itself where that is unknown.
+func realOr(p string) string {
+	if real, ok := realPath(p); ok {
+		return real
 	}
-	out := Place{Dir: real(p.Dir), Home: real(p.Home)}
+	return p
+}
+
+// resolved is the place with all links followed, for comparing with real paths.
+func resolved(p shell.Place) shell.Place {
+	out := shell.Place{Dir: realOr(p.Dir), Home: realOr(p.Home)}
 	for _, t := range p.Temp {
-		out.Temp = append(out.Temp, real(t))
+		out.Temp = append(out.Temp, realOr(t))
 	}
 	for _, o := range p.Own {
-		out.Own = append(out.Own, real(o))
+		out.Own = append(out.Own, realOr(o))
 	}
 	return out
 }
 
-// SamePath says whether two paths lead to one file.
-func SamePath(a, b string) bool {
+// samePath says whether two paths lead to one file.
+func samePath(a, b string) bool {
 	if filepath.Clean(a) == filepath.Clean(b) {
 		return true
 	}
 	realA, okA := realPath(a)
 	realB, okB := realPath(b)
 	return okA && okB && realA == realB
+}
+
+// sameDir is samePath for directories, which is also true of one that cannot be followed.
+func sameDir(a, b string) bool {
+	rel, err := filepath.Rel(realOr(a), realOr(b))
+	return err == nil && rel == "."
 }

@@ -1,21 +1,22 @@
-// Package policy judges what an agent asks leave to do: allow, deny, or ask a
+// Package policy judges what an agent asks permission for: allow, deny, or ask a
 // person. It promises that a yes comes from a written rule, a standing approval or
 // the mode the person chose, that it always picks an option that allows once, and
 // that a command which destroys the root, the home, the working directory or a
 // device gets no yes from any of them.
 //
-// Shell commands are parsed and followed, never matched as text. What cannot be
-// followed is asked about. The package runs nothing and is no sandbox: it knows only
-// what the agent says it will do.
+// Package shell judges the commands of a request. The package runs nothing and is no
+// sandbox: it knows only what the agent says it will do.
 //
 // Everything is a function of its arguments: paths and time are given by the caller.
-// Only the paths of a request are looked up on disk, so that a link cannot lead a
-// rule astray.
+// Only the paths of a request are looked up on disk, so that a rule holds for
+// the file that a link leads to.
 package policy
 
 import (
 	"fmt"
 	"time"
+
+	"github.com/perlica/perlica/policy/shell"
 )
 
 // Policy decides by rules and standing approvals. It is immutable and may be used
@@ -29,7 +30,7 @@ type Policy struct {
 // compiled is a rule whose command pattern has been parsed.
 type compiled struct {
 	rule    Rule
-	pattern *pattern // nil where the rule has no command
+	pattern *shell.Pattern // nil where the rule has no command
 }
 
 // New makes a policy of the rules of all configuration files. Standing returns the

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"mvdan.cc/sh/v3/syntax"
+	"github.com/perlica/perlica/policy/shell"
 )
 
-// Request is what an agent asks leave for. Package toolcall makes one of a tool call.
+// Request is what an agent asks permission for. Package toolcall makes one of a tool call.
 type Request struct {
 	Provider string
 	Agent    string // the agent's program and its arguments, as a shell would read them
@@ -18,19 +18,19 @@ type Request struct {
 	Mode     string // the mode that a switch_mode asks for, as far as it is named
 
 	// Commands are what would be run. HasCommand without any of them means that
-	// there is a command which nobody can read.
-	Commands   []Command
+	// there is a command that cannot be read.
+	Commands   []shell.Command
 	HasCommand bool
 
 	Paths   []string // every file and directory that is named, absolute
-	Removes []string // those of Paths that are removed, whatever the kind says
+	Removes []string // those of Paths that are removed, with any kind
 
 	Fields []Field // what else the call holds
 	// Guesses are what a part that is not understood may turn out to be: rules that deny
-	// are held against them, and nothing is allowed by them.
-	Guesses []Command
+	// are compared with them, and nothing is allowed by them.
+	Guesses []shell.Command
 
-	Place   Place
+	Place   shell.Place
 	Options []Option // in the agent's order
 }
 
@@ -71,12 +71,12 @@ func (r Request) unread() string {
 	return ""
 }
 
-// noCommand says whether something is to be run and nobody can read what.
+// noCommand says whether a command is to be run that cannot be read.
 func (r Request) noCommand() bool {
 	return len(r.Commands) == 0 && (r.HasCommand || r.Kind == "execute")
 }
 
-// noTarget says whether a file is to be changed and nobody can tell which.
+// noTarget says whether a file is to be changed that is not named.
 func (r Request) noTarget() bool {
 	return len(r.Commands) == 0 && len(r.Paths) == 0 && slices.Contains([]string{"edit", "delete", "move"}, r.Kind)
 }
@@ -102,92 +102,4 @@ func (r Request) settings() string {
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
-}
-
-// Command is one command: a text for a shell, or else the words of a program.
-type Command struct {
-	Text  string
-	Argv  []string
-	Dir   string   // where it starts, if that is not the working directory
-	Env   []string // NAME=value, set for it
-	Stdin string   // what it reads, if the request says so
-}
-
-// String is the command as text for a shell.
-func (c Command) String() string {
-	text, _ := c.script()
-	return text
-}
-
-// script is the text a shell would run, with the assignments before it and what it reads
-// behind it. Words of the form sh -c TEXT are the text itself, because that is how agents
-// hand a text to a shell.
-func (c Command) script() (string, bool) {
-	text, ok := c.bare()
-	for i := len(c.Env) - 1; i >= 0 && ok; i-- {
-		name, value, _ := strings.Cut(c.Env[i], "=")
-		quoted, err := syntax.Quote(value, syntax.LangBash)
-		if ok = err == nil && envName().MatchString(name); ok {
-			text = "export " + name + "=" + quoted + "; " + text
-		}
-	}
-	if c.Stdin == "" {
-		return text, ok
-	}
-	end := "INPUT"
-	for slices.Contains(strings.Split(c.Stdin, "\n"), end) {
-		end += "_"
-	}
-	if strings.ContainsAny(text, "\n#") || len(c.Env) > 0 {
-		text = "{ " + text + "\n}"
-	}
-	return text + " <<'" + end + "'\n" + strings.TrimSuffix(c.Stdin, "\n") + "\n" + end, ok
-}
-
-var envName = lazily(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// bare is the command without what it is given.
-func (c Command) bare() (string, bool) {
-	if len(c.Argv) == 0 {
-		return c.Text, true
-	}
-	if text, ok := shellText(c.Argv); ok {
-		return text, true
-	}
-	return Words(c.Argv)
-}
-
-// Words spells the words of a program as a shell reads them. It returns false for words that
-// no shell can hold.
-func Words(argv []string) (string, bool) {
-	words := make([]string, len(argv))
-	for i, word := range argv {
-		quoted, err := syntax.Quote(word, syntax.LangBash)
-		if err != nil {
-			return "", false
-		}
-		words[i] = quoted
-	}
-	return strings.Join(words, " "), true
-}
-
-var dashC = lazily(`^-[il]*c$`)
-
-func shellText(argv []string) (string, bool) {
-	if len(argv) != 3 || !dashC().MatchString(argv[1]) {
-		return "", false
-	}
-	name := commandName(literal(argv[0]))
-	return argv[2], slices.Contains([]string{"sh", "bash", "zsh", "dash", "ksh"}, name)
-}
-
-// dir is the directory the command starts in.
-func (c Command) dir(at Place) string {
-	switch {
-	case c.Dir == "":
-		return at.Dir
-	case filepath.IsAbs(c.Dir):
-		return c.Dir
-	}
-	return filepath.Join(at.Dir, c.Dir)
 }

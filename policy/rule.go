@@ -1,14 +1,14 @@
 package policy
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
-	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/perlica/perlica/policy/shell"
 )
 
 // Effect is what a rule or a decision says.
@@ -33,7 +33,7 @@ type Rule struct {
 	Kind     []string `toml:"kind" json:"kind,omitempty"`         // ACP tool kinds
 	Path     string   `toml:"path" json:"path,omitempty"`         // "inside", "outside", or a glob
 	Command  string   `toml:"command" json:"command,omitempty"`   // words; * is one word, ... the rest
-	Reason   string   `toml:"reason" json:"reason,omitempty"`     // shown to whoever wonders
+	Reason   string   `toml:"reason" json:"reason,omitempty"`     // shown where the rule decides
 
 	// Origin names the file and line the rule was read from.
 	Origin string `toml:"-" json:"origin,omitempty"`
@@ -66,12 +66,10 @@ func compile(r Rule) (compiled, error) {
 	if r.Command == "" {
 		return c, nil
 	}
-	p, err := parsePattern(r.Command)
+	p, err := shell.ParsePattern(r.Command)
 	c.pattern = p
 	return c, err
 }
-
-var errNotSimple = errors.New("is not one plain command")
 
 // about says whether provider, kind and path of the rule fit the request.
 func (c compiled) about(r Request) bool {
@@ -95,21 +93,19 @@ func (c compiled) about(r Request) bool {
 // may allow what cannot be read.
 func (c compiled) exactly() bool {
 	if c.pattern != nil {
-		return !slices.ContainsFunc(c.pattern.words, func(w *syntax.Word) bool {
-			return w.Lit() == anyWord || w.Lit() == anyRest
-		})
+		return c.pattern.Literal()
 	}
-	return c.rule.Path != "" && c.rule.Path != "inside" && c.rule.Path != "outside" && !hasMeta(c.rule.Path)
+	return c.rule.Path != "" && c.rule.Path != "inside" && c.rule.Path != "outside" && !shell.HasMeta(c.rule.Path)
 }
 
 // pathFits judges one path. An allow rule counts only where the path really leads; a
 // deny or ask rule also where it only seems to.
-func (c compiled) pathFits(p string, at Place) bool {
+func (c compiled) pathFits(p string, at shell.Place) bool {
 	real, ok := realPath(p)
 	allow := c.rule.Effect == Allow
 	switch c.rule.Path {
 	case "inside":
-		return ok && insideDir(real, at) || !allow && within(at.Dir, filepath.Clean(p))
+		return ok && insideDir(real, at) || !allow && at.Dir != "" && insidePath(at.Dir, filepath.Clean(p))
 	case "outside":
 		return ok && at.Dir != "" && !insideDir(real, at) || !ok && !allow
 	}
@@ -120,7 +116,7 @@ func (c compiled) pathFits(p string, at Place) bool {
 }
 
 // insideDir says whether a real path is in the working directory.
-func insideDir(real string, at Place) bool {
+func insideDir(real string, at shell.Place) bool {
 	dir, ok := realPath(at.Dir)
 	return ok && insidePath(dir, real)
 }
@@ -132,9 +128,9 @@ func insidePath(dir, p string) bool {
 
 // globFits matches a path with the glob of a rule. The part of the glob before its
 // first wildcard is a path, and resolved as one if the other is real.
-func globFits(glob, p string, at Place, resolved bool) bool {
+func globFits(glob, p string, at shell.Place, resolved bool) bool {
 	base, rest := doublestar.SplitPattern(filepath.ToSlash(glob))
-	base = filepath.FromSlash(unescape(base))
+	base = filepath.FromSlash(shell.Unescape(base))
 	switch {
 	case glob == "~" || base == "~":
 		base = at.Home
@@ -150,9 +146,9 @@ func globFits(glob, p string, at Place, resolved bool) bool {
 		rest = "."
 	}
 	if resolved {
-		if !hasMeta(rest) {
+		if !shell.HasMeta(rest) {
 			// A name without wildcards may itself be a link.
-			base, rest = filepath.Join(base, filepath.FromSlash(unescape(rest))), "."
+			base, rest = filepath.Join(base, filepath.FromSlash(shell.Unescape(rest))), "."
 		}
 		var ok bool
 		if base, ok = realPath(base); !ok {

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/perlica/perlica/policy/shell"
 )
 
 // TestTargets kills the mutants that allow what has no target, what leads elsewhere, and what
@@ -15,49 +17,49 @@ func TestTargets(t *testing.T) {
 	inHome.Dir = place.Home
 	for _, test := range []struct {
 		kind, path string
-		place      Place
+		place      shell.Place
 		want       Effect
-		tier       Tier
+		tier       shell.Tier
 	}{
-		{"edit", "home/proj/a.go", place, Allow, Ordinary},
-		{"edit", "home/proj/new/file", place, Allow, Ordinary},
-		{"delete", "home/proj/a.go", place, Allow, Ordinary},
-		{"edit", "tmp/x", place, Allow, Ordinary},
-		{"edit", "", place, Ask, AlwaysAsked},
-		{"delete", "", place, Ask, AlwaysAsked},
-		{"move", "", place, Ask, AlwaysAsked},
-		{"edit", "home/.bashrc", place, Ask, AlwaysAsked},
-		{"edit", "home/.bashrc", inHome, Ask, AlwaysAsked},
-		{"edit", "home/.config/x/y", inHome, Ask, AlwaysAsked},
-		{"edit", "home/notes", inHome, Allow, Ordinary},
-		{"edit", "home/proj/.env", place, Allow, Ordinary},
-		{"edit", "home/proj/.git/hooks/pre-commit", place, Ask, AlwaysAsked},
-		{"edit", "home/proj/.git/config", place, Ask, AlwaysAsked},
-		{"edit", "home/proj/sub/.git/config", place, Ask, AlwaysAsked},
-		{"edit", "home/proj/.gitignore", place, Allow, Ordinary},
-		{"edit", "home/proj/.perlica_config/config.toml", place, Deny, Refused},
-		{"other", "home/proj/.perlica_config/config.toml", place, Deny, Refused},
-		{"delete", "home/.local/perlica/keys/x", place, Deny, Refused},
-		{"delete", "home/.local", place, Deny, Refused},
-		{"read", "home/proj/.perlica_config/config.toml", place, Allow, Ordinary},
-		{"edit", "home/proj/out/x", place, Ask, AlwaysAsked},
-		{"edit", "home/proj/out/../a.go", place, Ask, AlwaysAsked}, // some drop out/.., others follow it
-		{"edit", "home/proj/src/../a.go", place, Allow, Ordinary},
-		{"other", "home/other/x", place, Ask, AlwaysAsked},
-		{"", "home/other/x", place, Ask, AlwaysAsked},
-		{"delete", "home/proj", place, Deny, Refused},
+		{"edit", "home/proj/a.go", place, Allow, shell.Ordinary},
+		{"edit", "home/proj/new/file", place, Allow, shell.Ordinary},
+		{"delete", "home/proj/a.go", place, Allow, shell.Ordinary},
+		{"edit", "tmp/x", place, Allow, shell.Ordinary},
+		{"edit", "", place, Ask, shell.AlwaysAsked},
+		{"delete", "", place, Ask, shell.AlwaysAsked},
+		{"move", "", place, Ask, shell.AlwaysAsked},
+		{"edit", "home/.bashrc", place, Ask, shell.AlwaysAsked},
+		{"edit", "home/.bashrc", inHome, Ask, shell.AlwaysAsked},
+		{"edit", "home/.config/x/y", inHome, Ask, shell.AlwaysAsked},
+		{"edit", "home/notes", inHome, Allow, shell.Ordinary},
+		{"edit", "home/proj/.env", place, Allow, shell.Ordinary},
+		{"edit", "home/proj/.git/hooks/pre-commit", place, Ask, shell.AlwaysAsked},
+		{"edit", "home/proj/.git/config", place, Ask, shell.AlwaysAsked},
+		{"edit", "home/proj/sub/.git/config", place, Ask, shell.AlwaysAsked},
+		{"edit", "home/proj/.gitignore", place, Allow, shell.Ordinary},
+		{"edit", "home/proj/.perlica_config/config.toml", place, Deny, shell.Refused},
+		{"other", "home/proj/.perlica_config/config.toml", place, Deny, shell.Refused},
+		{"delete", "home/.local/perlica/keys/x", place, Deny, shell.Refused},
+		{"delete", "home/.local", place, Deny, shell.Refused},
+		{"read", "home/proj/.perlica_config/config.toml", place, Allow, shell.Ordinary},
+		{"edit", "home/proj/out/x", place, Ask, shell.AlwaysAsked},
+		{"edit", "home/proj/out/../a.go", place, Ask, shell.AlwaysAsked}, // some drop out/.., others follow it
+		{"edit", "home/proj/src/../a.go", place, Allow, shell.Ordinary},
+		{"other", "home/other/x", place, Ask, shell.AlwaysAsked},
+		{"", "home/other/x", place, Ask, shell.AlwaysAsked},
+		{"delete", "home/proj", place, Deny, shell.Refused},
 	} {
 		r := Request{Kind: test.kind, Place: test.place, Options: options3}
 		if test.path != "" {
 			r.Paths = []string{filepath.Dir(in("x")) + "/" + test.path}
 		}
 		d := policyOf(t, nil, Rule{Effect: Allow}).Decide(r, ModeAllow)
-		if d.Effect != test.want || d.Tier != test.tier || (d.Word == "") != (d.Tier != Refused) {
+		if d.Effect != test.want || d.Tier != test.tier || (d.Word == "") != (d.Tier != shell.Refused) {
 			t.Errorf("%s of %s in %s: %+v", test.kind, test.path, test.place.Dir, d)
 		}
 	}
 	r := Request{Kind: "edit", Place: place, Paths: []string{place.Dir}, Removes: []string{place.Dir}, Options: options3}
-	if d := policyOf(t, nil).Decide(r, ModeAllow); d.Tier != Refused {
+	if d := policyOf(t, nil).Decide(r, ModeAllow); d.Tier != shell.Refused {
 		t.Errorf("a patch that removes the working directory: %+v", d)
 	}
 }
@@ -67,9 +69,9 @@ func TestTargets(t *testing.T) {
 func TestUnread(t *testing.T) {
 	place, in := project(t)
 	odd := []Field{{"invented", "git push --force", Unread}}
-	command := Request{Kind: "execute", Commands: []Command{{Text: "make"}}, HasCommand: true, Fields: odd, Guesses: []Command{{Text: odd[0].Value}}}
+	command := Request{Kind: "execute", Commands: []shell.Command{{Text: "make"}}, HasCommand: true, Fields: odd, Guesses: []shell.Command{{Text: odd[0].Value}}}
 	file := Request{Kind: "edit", Paths: []string{in("home/proj/a.go")}, Fields: odd}
-	hidden := Request{Kind: "execute", Title: "rm -rf /", Guesses: []Command{{Text: "git status"}}}
+	hidden := Request{Kind: "execute", Title: "rm -rf /", Guesses: []shell.Command{{Text: "git status"}}}
 	lost := Request{Kind: "edit"}
 	for i, test := range []struct {
 		r    Request
@@ -99,11 +101,11 @@ func TestUnread(t *testing.T) {
 		if d.Effect != test.want || d.Why == "" {
 			t.Errorf("%d: %+v: %+v, want %s", i, test.rule, d, test.want)
 		}
-		if len(Remember(test.r)) > 0 {
+		if len(test.r.Offers()) > 0 {
 			t.Errorf("%d: it is offered to remember what cannot be read", i)
 		}
 	}
-	root := Request{Kind: "execute", Guesses: []Command{{Text: "rm -rf /"}}, Place: place, Options: options3}
+	root := Request{Kind: "execute", Guesses: []shell.Command{{Text: "rm -rf /"}}, Place: place, Options: options3}
 	if d := policyOf(t, nil).Decide(root, ModeAllow); d.Word != "root" {
 		t.Errorf("a title that may remove the root: %+v", d)
 	}
@@ -127,16 +129,16 @@ func TestSwitchMode(t *testing.T) {
 func TestWhatIsRemembered(t *testing.T) {
 	place, in := project(t)
 	command := func(change func(*Request)) Request {
-		r := Request{Provider: "p", Agent: "p --acp", Session: "s", Kind: "execute", Commands: []Command{{Text: "make"}}, HasCommand: true,
+		r := Request{Provider: "p", Agent: "p --acp", Session: "s", Kind: "execute", Commands: []shell.Command{{Text: "make"}}, HasCommand: true,
 			Fields: []Field{{"jobs", "4", Plain}, {"timeout", "9", Inert}}, Place: place, Options: options3}
 		change(&r)
 		return r
 	}
-	offers := Remember(command(func(*Request) {}))
+	offers := command(func(*Request) {}).Offers()
 	if len(offers) != 2 {
 		t.Fatalf("%+v", offers)
 	}
-	a := offers[1].Approval
+	a := offers[1]
 	for name, test := range map[string]struct {
 		change func(*Request)
 		covers bool
@@ -148,7 +150,7 @@ func TestWhatIsRemembered(t *testing.T) {
 		"one field more":      {func(r *Request) { r.Fields = append(r.Fields, Field{"keep", "true", Plain}) }, false},
 		"one field less":      {func(r *Request) { r.Fields = r.Fields[1:] }, false},
 		"an unread field":     {func(r *Request) { r.Fields = append(r.Fields, Field{"then", "x y", Unread}) }, false},
-		"arguments":           {func(r *Request) { r.Commands = []Command{{Argv: []string{"make", "-rf"}}} }, false},
+		"arguments":           {func(r *Request) { r.Commands = []shell.Command{{Argv: []string{"make", "-rf"}}} }, false},
 		"a variable":          {func(r *Request) { r.Commands[0].Env = []string{"A=b"} }, false},
 		"an input":            {func(r *Request) { r.Commands[0].Stdin = "x" }, false},
 		"a file":              {func(r *Request) { r.Paths = []string{in("home/proj/a.go")} }, false},
@@ -167,7 +169,7 @@ func TestWhatIsRemembered(t *testing.T) {
 	}
 
 	file := Request{Provider: "p", Session: "s", Kind: "edit", Paths: []string{in("home/proj/a.go")}, Place: place, Options: options3}
-	a = Remember(file)[1].Approval
+	a = file.Offers()[1]
 	if !a.Covers(file, noon) {
 		t.Errorf("%+v", a)
 	}

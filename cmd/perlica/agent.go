@@ -1,11 +1,9 @@
 package main
 
 import (
-	"os/signal"
-	"syscall"
-
 	"github.com/spf13/cobra"
 
+	"github.com/perlica/perlica/cmd/perlica/builtin"
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/provider/predictable"
 )
@@ -29,8 +27,7 @@ for all of them. Made for trying Perlica, and any other ACP client.`,
 			if opt.Scenario == "" {
 				opt.Scenario = a.Getenv(predictable.EnvScenario)
 			}
-			opt.IgnoreTerm = func() { signal.Ignore(syscall.SIGTERM) }
-			return predictable.Serve(cmd.Context(), a.Stdin, a.Stdout, a.Stderr, opt)
+			return builtin.Serve(cmd.Context(), opt)
 		},
 	}
 	pred.Flags().StringVar(&opt.Scenario, "scenario", "", "a `file` with a scenario, or the scenario itself")

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/cli"
-	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
 )
 
 // everyCommand walks the tree of commands, as the command line has it.
@@ -75,14 +75,14 @@ func TestSidesAgreeWithThePolicy(t *testing.T) {
 		person := cli.SideOf(cmd) == cli.Acts || cli.SideOf(cmd) == cli.Answers
 		for _, name := range append([]string{cmd.Name()}, cmd.Aliases...) {
 			words[len(words)-1] = name
-			if policy.OwnCommand(words) != person {
-				t.Errorf("%q is on the side %q; policy.OwnCommand says %v", words, cli.SideOf(cmd), !person)
+			if shell.OwnCommand(words) != person {
+				t.Errorf("%q is on the side %q; shell.OwnCommand says %v", words, cli.SideOf(cmd), !person)
 			}
 		}
 	})
 	for _, words := range [][]string{{"run", "-c", "x"}, {"run", "-s", "x", "y"}, {"--service"}} {
-		if !policy.OwnCommand(words) {
-			t.Errorf("policy.OwnCommand lets %q pass", words)
+		if !shell.OwnCommand(words) {
+			t.Errorf("shell.OwnCommand lets %q pass", words)
 		}
 	}
 }

@@ -6,14 +6,15 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
 )
 
 // Differs says in what a reported call goes beyond the requests that were approved, or "".
 // What the report leaves out is no difference, nor is a shell around the same command.
-func Differs(approved []policy.Request, reported Call, at policy.Place) string {
+func Differs(approved []policy.Request, reported Call, at shell.Place) string {
 	got := Read(reported, at).Request
 	for _, c := range got.Commands {
-		if !slices.ContainsFunc(approved, func(r policy.Request) bool { return hasCommand(r, c, at) }) {
+		if !slices.ContainsFunc(approved, func(r policy.Request) bool { return r.Runs(c, at) }) {
 			return "it ran " + c.String()
 		}
 	}
@@ -36,25 +37,16 @@ func Differs(approved []policy.Request, reported Call, at policy.Place) string {
 	return ""
 }
 
-func hasCommand(r policy.Request, c policy.Command, at policy.Place) bool {
-	return slices.ContainsFunc(r.Commands, func(have policy.Command) bool {
-		if c.Dir == "" {
-			c.Dir = have.Dir
-		}
-		return have.Same(c, at)
-	})
-}
-
 // hasPath says whether a path is one of the request's, or only where its command starts. Of
 // what only reads and was asked for it does not matter which files it found.
 func hasPath(r, got policy.Request, p string) bool {
-	if len(got.Commands) > 0 && (p == r.Place.Dir || slices.ContainsFunc(got.Commands, func(c policy.Command) bool { return c.Dir == p })) {
+	if len(got.Commands) > 0 && (p == r.Place.Dir || slices.ContainsFunc(got.Commands, func(c shell.Command) bool { return c.Dir == p })) {
 		return true
 	}
 	if len(r.Commands) > 0 && p == r.Place.Dir || (r.Kind == "read" || r.Kind == "search") && !acting(got.Kind) {
 		return true
 	}
-	return slices.ContainsFunc(r.Paths, func(have string) bool { return policy.SamePath(have, p) })
+	return r.Names(p)
 }
 
 // hasField says whether a field of what was reported says what it said before. One that has
@@ -93,11 +85,11 @@ func renamed(approved []policy.Request, reported Call) bool {
 	for _, r := range approved {
 		for _, c := range r.Commands {
 			// The title was this command, which it is no more.
-			was = was || policy.Command{Text: r.Title}.Same(policy.Command{Text: c.String()}, r.Place)
-			new = new && !policy.Command{Text: title}.Same(policy.Command{Text: c.String()}, r.Place)
+			was = was || shell.Command{Text: r.Title}.SameText(c)
+			new = new && !shell.Command{Text: title}.SameText(c)
 		}
 		new = new && !slices.ContainsFunc(r.Fields, func(f policy.Field) bool { return f.Value == title })
 	}
 	first, _, _ := strings.Cut(title, " ")
-	return was && new && programs[filepath.Base(first)]
+	return was && new && programs()[filepath.Base(first)]
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A role is what a field's name says of its value.
@@ -28,64 +29,72 @@ const (
 	address
 	patch
 	mode
-	input // whatever it holds: an object, a patch, or what a command reads
+	input // any of: an object, a patch, or what a command reads
 )
 
 // general are the names of fields that mean the same with every agent, without case and
 // underscores. What stands here for some kinds of tools only is in byKind.
-var general = table(map[role]string{
-	inert: `description explanation reason justification purpose timeout timeoutms timeoutseconds
+var general = sync.OnceValue(func() map[string]role {
+	return table(map[role]string{
+		inert: `description explanation reason justification purpose timeout timeoutms timeoutseconds
 		yieldtimems maxoutputtokens id callid toolcallid tooluseid requestid sessionid conversationid threadid turnid
 		messageid traceid`,
-	command:     `command cmd commandline cmdline shellcommand bashcommand terminalcommand bash exec execute run`,
-	program:     `program executable exe binary`,
-	args:        `args arguments parameters params flags options`,
-	argv:        `argv commandargv`,
-	commandList: `commands cmds steps`,
-	script:      `script shellscript scripttext`,
-	stdin:       `stdin standardinput stdintext`,
-	env:         `env environment envvars environmentvariables envs`,
-	dir: `cwd workdir workingdir workingdirectory currentworkingdirectory currentdirectory chdir cd directory dir dirpath
+		command:     `command cmd commandline cmdline shellcommand bashcommand terminalcommand bash exec execute run`,
+		program:     `program executable exe binary`,
+		args:        `args arguments parameters params flags options`,
+		argv:        `argv commandargv`,
+		commandList: `commands cmds steps`,
+		script:      `script shellscript scripttext`,
+		stdin:       `stdin standardinput stdintext`,
+		env:         `env environment envvars environmentvariables envs`,
+		dir: `cwd workdir workingdir workingdirectory currentworkingdirectory currentdirectory chdir cd directory dir dirpath
 		directorypath startdir execdir projectdir`,
-	path: `path paths file files filepath filepaths filename filenames fullpath fullfilepath absolutepath absolutefilepath
+		path: `path paths file files filepath filepaths filename filenames fullpath fullfilepath absolutepath absolutefilepath
 		relativepath relativeworkspacepath target targets targetfile targetfiles targetpath targetdirectory targetdir
 		destination destinations destinationpath destinationfile dest destpath dst dstpath source sources sourcepath
 		sourcefile src srcpath from frompath to topath oldpath newpath oldfile newfile oldfilepath newfilepath
 		folder folders folderpath root rootdir rootpath directories dirs notebookpath location locations output
 		outputpath outputfile outfile inputfile inputpath linkpath symlink basepath basedir workspace workspacepath
 		workspaceroot savepath saveto movepath read write`,
-	glob:    `glob globs globpattern include includes includepattern filepattern`,
-	address: `url urls uri uris href link endpoint`,
-	patch:   `patch patches patchtext diff diffs unifieddiff patchcontent changes`,
-	mode:    `mode modeid newmode targetmode approvalmode permissionmode approvalpolicy sandbox sandboxmode sandboxpolicy`,
-	input:   `input rawinput toolinput payload`,
+		glob:    `glob globs globpattern include includes includepattern filepattern`,
+		address: `url urls uri uris href link endpoint`,
+		patch:   `patch patches patchtext diff diffs unifieddiff patchcontent changes`,
+		mode:    `mode modeid newmode targetmode approvalmode permissionmode approvalpolicy sandbox sandboxmode sandboxpolicy`,
+		input:   `input rawinput toolinput payload`,
+	})
 })
 
 // byKind are the names that mean something with tools of a kind only.
-var byKind = map[string]map[string]role{
-	"edit":   bodies,
-	"delete": bodies,
-	"move":   bodies,
-	"read":   reads,
-	"search": reads,
-	"fetch":  reads,
-	"think": table(map[role]string{
-		text: `prompt thought thoughts todos tasks plan text content subject message question questions query activeform agent subagenttype`,
-	}),
-	"switch_mode": table(map[role]string{text: `plan text content message`}),
-}
-
-var bodies = table(map[role]string{
-	body: `content contents filecontent filecontents filetext text newtext newstring newstr oldtext oldstring oldstr newcontent
-		oldcontent newsource oldsource codeedit code data insert inserttext replacement replace search replacewith
-		instruction instructions newvalue oldvalue`,
-	input: `edits replacements hunks operations chunks`,
+var byKind = sync.OnceValue(func() map[string]map[string]role {
+	return map[string]map[string]role{
+		"edit":   bodies(),
+		"delete": bodies(),
+		"move":   bodies(),
+		"read":   reads(),
+		"search": reads(),
+		"fetch":  reads(),
+		"think": table(map[role]string{
+			text: `prompt thought thoughts todos tasks plan text content subject message question questions query activeform agent subagenttype`,
+		}),
+		"switch_mode": table(map[role]string{text: `plan text content message`}),
+	}
 })
 
-var reads = table(map[role]string{
-	text: `query queries regex regexp text search searchterm searchquery prompt question questions objective keywords
+var bodies = sync.OnceValue(func() map[string]role {
+	return table(map[role]string{
+		body: `content contents filecontent filecontents filetext text newtext newstring newstr oldtext oldstring oldstr newcontent
+		oldcontent newsource oldsource codeedit code data insert inserttext replacement replace search replacewith
+		instruction instructions newvalue oldvalue`,
+		input: `edits replacements hunks operations chunks`,
+	})
+})
+
+var reads = sync.OnceValue(func() map[string]role {
+	return table(map[role]string{
+		text: `query queries regex regexp text search searchterm searchquery prompt question questions objective keywords
 		alloweddomains blockeddomains type filetype headers`,
-	glob: `pattern patterns exclude excludes excludepattern`,
+		glob: `pattern patterns exclude excludes excludepattern`,
+	})
 })
 
 // table turns lists of names into a table of roles.
@@ -114,7 +123,7 @@ func plainName(name string) string {
 // roleOf looks a name up: with the agent, with the kind, then with all.
 func (r *reader) roleOf(name string) role {
 	name = plainName(name)
-	for _, t := range []map[string]role{r.names, byKind[r.call.Kind], general} {
+	for _, t := range []map[string]role{r.names, byKind()[r.call.Kind], general()} {
 		if role, ok := t[name]; ok {
 			return role
 		}
@@ -123,4 +132,12 @@ func (r *reader) roleOf(name string) role {
 		return script // one that runs before or after, or instead
 	}
 	return unknown
+}
+
+// stopping are parts of the names of modes in which agents ask less or nothing.
+var stopping = []string{"bypass", "yolo", "acceptedit", "auto", "dontask", "neverask", "noask", "fullaccess", "danger", "never", "unrestricted", "onfailure", "trust"}
+
+// stopsAsking says whether a mode of that name is one in which agents ask less.
+func stopsAsking(mode string) bool {
+	return slices.ContainsFunc(stopping, func(part string) bool { return strings.Contains(plainName(mode), part) })
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
 )
 
 // TestRequests decides the calls of testdata/requests.txt, where its format is described. It
@@ -55,7 +56,7 @@ func policyWith(t *testing.T, rules ...policy.Rule) *policy.Policy {
 }
 
 // linkedPlace is a working directory with a file and links.
-func linkedPlace(t *testing.T) policy.Place {
+func linkedPlace(t *testing.T) shell.Place {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -73,7 +74,7 @@ func linkedPlace(t *testing.T) policy.Place {
 			t.Skip("links cannot be made here:", err)
 		}
 	}
-	return policy.Place{Dir: dir, Home: home, Own: []string{filepath.Join(dir, ".perlica_config")}}
+	return shell.Place{Dir: dir, Home: home, Own: []string{filepath.Join(dir, ".perlica_config")}}
 }
 
 func callOf(t *testing.T, f []string, dir string) Call {
@@ -100,7 +101,7 @@ func letter(d policy.Decision) byte {
 		return 'y'
 	case d.Effect == policy.Ask:
 		return '?'
-	case d.Tier == policy.Refused:
+	case d.Tier == shell.Refused:
 		return 'R'
 	}
 	return 'n'

@@ -6,16 +6,17 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
 )
 
 // A scope is what one object of the input says of a command.
 type scope struct {
-	commands []policy.Command
+	commands []shell.Command
 	argv     []string // a program's words, with its name or without it
 	args     []string
 	argsName string
 	hasArgs  bool
-	scripts  []policy.Command
+	scripts  []shell.Command
 	argsText string         // arguments that came as one text
 	stdin    []policy.Field // what it reads, under its names
 	env      []string
@@ -50,13 +51,13 @@ func (s *scope) addArgs(name string, list []string) {
 }
 
 // combine makes the commands of what a scope says.
-func (r *reader) combine(s *scope) []policy.Command {
+func (r *reader) combine(s *scope) []shell.Command {
 	switch {
 	case len(s.argv) == 0:
 	case len(s.commands) == 1 && len(s.commands[0].Argv) == 0 && filepath.Base(s.commands[0].Text) != filepath.Base(s.argv[0]):
 		s.addArgs("argv", s.argv)
 	default:
-		s.commands = append(s.commands, policy.Command{Argv: s.argv})
+		s.commands = append(s.commands, shell.Command{Argv: s.argv})
 	}
 	if s.hasArgs || s.argsText != "" {
 		r.join(s)
@@ -94,10 +95,10 @@ func (r *reader) combine(s *scope) []policy.Command {
 	return all
 }
 
-// join adds the arguments to their command. Without one, or with several, nobody can tell
-// what they belong to.
+// join adds the arguments to their command. Without one, or with several, it is
+// unknown what they belong to.
 func (r *reader) join(s *scope) {
-	text, ok := policy.Words(s.args)
+	text, ok := shell.Words(s.args)
 	if s.argsText != "" {
 		text = strings.TrimSpace(text + " " + s.argsText)
 	}
@@ -109,16 +110,16 @@ func (r *reader) join(s *scope) {
 	c := &s.commands[0]
 	if joined := strings.Join(s.args, " "); strings.ContainsAny(joined, ";|&$`<>\n") {
 		// Some tools hand a shell the words as they are.
-		r.guesses = append(r.guesses, policy.Command{Text: c.String() + " " + joined})
+		r.guesses = append(r.guesses, shell.Command{Text: c.String() + " " + joined})
 	}
 	switch {
 	case len(c.Argv) > 0 && s.argsText == "":
 		c.Argv = append(c.Argv, s.args...)
 	case len(c.Argv) > 0:
-		line, _ := policy.Words(c.Argv)
-		*c = policy.Command{Text: line + " " + text}
+		line, _ := shell.Words(c.Argv)
+		*c = shell.Command{Text: line + " " + text}
 	case s.argsText == "" && plainProgram().MatchString(c.Text):
-		*c = policy.Command{Argv: append([]string{c.Text}, s.args...)}
+		*c = shell.Command{Argv: append([]string{c.Text}, s.args...)}
 	default:
 		c.Text += " " + text
 	}

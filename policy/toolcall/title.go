@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
 )
 
 // lazily compiles an expression when it is first used: most runs need none of them.
@@ -29,34 +29,34 @@ func (r *reader) title() {
 			return
 		}
 	} else if m := quoted().FindStringSubmatch(title); m != nil && !isCut(m[1]) {
-		r.commands = append(r.commands, policy.Command{Text: strings.TrimSpace(m[1])})
+		r.commands = append(r.commands, shell.Command{Text: strings.TrimSpace(m[1])})
 		return
 	}
 	if title != "" {
-		r.guesses = append(r.guesses, policy.Command{Text: title})
+		r.guesses = append(r.guesses, shell.Command{Text: title})
 	}
 }
 
-// titled reads a title that is the command. The directory stands behind it or, alone, in
+// titled reads a title that is the command. The directory stands after it or, alone, in
 // the content; if it could stand at two places the title cannot be read.
-func (r *reader) titled(title string) (policy.Command, bool) {
+func (r *reader) titled(title string) (shell.Command, bool) {
 	if title == "" || isCut(title) {
-		return policy.Command{}, false
+		return shell.Command{}, false
 	}
 	for _, t := range r.call.Text {
 		if m := detail().FindStringSubmatch(strings.TrimSpace(t)); m != nil && m[1] == "" {
-			return policy.Command{Text: title, Dir: r.started(m)}, true
+			return shell.Command{Text: title, Dir: r.started(m)}, true
 		}
 	}
 	switch len(where().FindAllString(title, 2)) {
 	case 0:
-		return policy.Command{Text: title}, true
+		return shell.Command{Text: title}, true
 	case 1:
 		if m := detail().FindStringSubmatch(title); m != nil && strings.TrimSpace(m[1]) != "" {
-			return policy.Command{Text: m[1], Dir: r.started(m)}, true
+			return shell.Command{Text: m[1], Dir: r.started(m)}, true
 		}
 	}
-	return policy.Command{}, false
+	return shell.Command{}, false
 }
 
 func (r *reader) started(m []string) string {

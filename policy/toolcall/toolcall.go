@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
 )
 
 // Call is a tool call as an agent reports it.
@@ -44,7 +45,7 @@ type Reading struct {
 }
 
 // Read reads a tool call that is made at a place.
-func Read(c Call, at policy.Place) Reading {
+func Read(c Call, at shell.Place) Reading {
 	r := &reader{call: c, place: at, names: namesOf(c.Provider)}
 	for _, path := range c.Locations {
 		r.path(path)
@@ -64,18 +65,18 @@ func Read(c Call, at policy.Place) Reading {
 // A reader gathers what a tool call says.
 type reader struct {
 	call  Call
-	place policy.Place
+	place shell.Place
 	names map[string]role
 
 	scopes []*scope // of the objects being read, the innermost last
 	left   int      // how many more values are read
 
-	commands []policy.Command
+	commands []shell.Command
 	lost     bool // there is a command that cannot be read
 	paths    []string
 	removes  []string
 	fields   []policy.Field
-	guesses  []policy.Command
+	guesses  []shell.Command
 	bodies   []Diff
 	mode     string
 }
@@ -96,7 +97,7 @@ func (r *reader) field(name, value string, role policy.Role) {
 func (r *reader) unread(name, value string) {
 	r.field(name, value, policy.Unread)
 	if strings.TrimSpace(value) != "" {
-		r.guesses = append(r.guesses, policy.Command{Text: value})
+		r.guesses = append(r.guesses, shell.Command{Text: value})
 	}
 	if looksLikePath(value) {
 		r.path(value)

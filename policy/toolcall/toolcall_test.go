@@ -8,9 +8,10 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
 )
 
-var at = policy.Place{Dir: "/w/proj", Home: "/home/me", Temp: []string{"/tmp"}, Own: []string{"/w/proj/.perlica_config"}}
+var at = shell.Place{Dir: "/w/proj", Home: "/home/me", Temp: []string{"/tmp"}, Own: []string{"/w/proj/.perlica_config"}}
 
 // readInput reads a tool call of an agent without a table of its own.
 func readInput(kind, raw string) policy.Request {
@@ -116,7 +117,7 @@ func TestWhereCommandsStart(t *testing.T) {
 	}
 }
 
-// TestPaths: whatever names a file is a target, wherever it leads.
+// TestPaths: what names a file is a target, wherever it leads.
 func TestPaths(t *testing.T) {
 	for raw, want := range map[string][]string{
 		`{"path":"a.go"}`:                             {"/w/proj/a.go"},

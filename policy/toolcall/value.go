@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
@@ -35,13 +36,13 @@ func (r *reader) absolute(p string) string {
 		}
 		p = filepath.Join(r.place.Home, p[1:])
 	case strings.HasPrefix(p, "~"):
-		// The home of another user lies beside ours, as far as anybody can tell.
+		// The home of another user lies beside ours, as far as is known.
 		return filepath.Join("/home", p[1:])
 	case strings.HasPrefix(p, "$HOME/") || strings.HasPrefix(p, "${HOME}/"):
 		_, rest, _ := strings.Cut(p, "/")
 		p = filepath.Join(r.place.Home, rest)
 	case !filepath.IsAbs(p) && r.place.Dir != "":
-		// Joined without cleaning: a .. behind a link leads elsewhere than one behind a name.
+		// Joined without cleaning: a .. after a link leads elsewhere than one after a name.
 		p = strings.TrimRight(r.place.Dir, "/") + string(filepath.Separator) + strings.TrimPrefix(p, "./")
 		if !strings.Contains(p, "..") {
 			p = filepath.Clean(p)
@@ -125,12 +126,12 @@ var plainWord = lazily(`^[\pL\pN][\pL\pN_:+-]*$`)
 
 // isWord says whether a text is one word that is no path and names no program.
 func isWord(s string) bool {
-	return s == "" || len(s) <= 64 && plainWord().MatchString(s) && !programs[strings.ToLower(s)]
+	return s == "" || len(s) <= 64 && plainWord().MatchString(s) && !programs()[strings.ToLower(s)]
 }
 
 // programs are the names that a single word must not have if it is to mean nothing: what
 // runs others, and what writes, removes, sends or ends something.
-var programs = func() map[string]bool {
+var programs = sync.OnceValue(func() map[string]bool {
 	out := map[string]bool{}
 	for name := range strings.FieldsSeq(`sh bash zsh dash ksh fish csh tcsh pwsh powershell cmd busybox toybox
 		python python2 python3 perl ruby node nodejs deno bun php lua tclsh awk gawk mawk sed ed ex vi vim nvim nano emacs
@@ -146,4 +147,4 @@ var programs = func() map[string]bool {
 		out[name] = true
 	}
 	return out
-}()
+})

@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
 )
 
 // A member is one name of an object and its value. A name may stand twice: which of the two an
-// agent takes nobody can tell, so both are read.
+// agent uses is unknown, so both are read.
 type member struct {
 	name  string
 	value json.RawMessage
@@ -72,7 +73,7 @@ func (r *reader) input(raw json.RawMessage) {
 	switch s, isText := textOf(raw); {
 	case len(raw) == 0 || string(raw) == "null":
 	case isText && r.acts() && !isPatch().MatchString(s):
-		top.commands = append(top.commands, policy.Command{Text: s})
+		top.commands = append(top.commands, shell.Command{Text: s})
 	default:
 		r.value("input", raw, input, 0)
 	}
@@ -166,7 +167,7 @@ func (r *reader) list(name string, raw json.RawMessage, as role, depth int) {
 		s.argv = append(s.argv, all...)
 		return
 	case isWords && strings.TrimSpace(all[0]) != "" && (as == command || as == program):
-		s.commands = append(s.commands, policy.Command{Argv: all})
+		s.commands = append(s.commands, shell.Command{Argv: all})
 		return
 	case isWords && as == args:
 		s.addArgs(name, all)
@@ -216,16 +217,9 @@ func (r *reader) text(name, s string, as role) {
 	top := r.scope()
 	switch as {
 	case command, commandList, program, argv:
-		switch {
-		case !r.acts() && slices.Contains(editing, s):
-			r.field(name, s, policy.Plain)
-		case strings.TrimSpace(s) == "":
-			r.lost = r.lost || r.acts()
-		default:
-			top.commands = append(top.commands, policy.Command{Text: s})
-		}
+		r.command(name, s)
 	case script:
-		top.scripts = append(top.scripts, policy.Command{Text: s})
+		top.scripts = append(top.scripts, shell.Command{Text: s})
 	case args:
 		top.argsText, top.argsName = strings.TrimSpace(top.argsText+" "+s), name
 	case stdin:
@@ -257,6 +251,19 @@ func (r *reader) text(name, s string, as role) {
 		r.address(name, s)
 	default:
 		r.unknown(name, s)
+	}
+}
+
+// command reads a text that is a command, or the verb of an editor.
+func (r *reader) command(name, s string) {
+	switch {
+	case !r.acts() && slices.Contains(editing, s):
+		r.field(name, s, policy.Plain)
+	case strings.TrimSpace(s) == "":
+		r.lost = r.lost || r.acts()
+	default:
+		top := r.scope()
+		top.commands = append(top.commands, shell.Command{Text: s})
 	}
 }
 
@@ -360,7 +367,7 @@ func (r *reader) switches(name, s string) {
 		r.field(name, s, policy.Plain)
 		return
 	}
-	if policy.StopsAsking(s) && r.call.Kind != "read" && r.call.Kind != "search" {
+	if stopsAsking(s) && r.call.Kind != "read" && r.call.Kind != "search" {
 		r.unread(name, s)
 		return
 	}

@@ -17,6 +17,9 @@ func TestCodesInOnePlace(t *testing.T) {
 		if err != nil || filepath.Ext(name) != ".go" || filepath.Dir(name) == filepath.Join("..", "exitcode") || strings.HasSuffix(name, "_test.go") {
 			return err
 		}
+		if filepath.Dir(name) == filepath.Join("..", "builtin") {
+			return nil // the agent's own process, which imports nothing of the command
+		}
 		files++
 		fset := token.NewFileSet()
 		f, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)

@@ -21,6 +21,8 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
+	"github.com/perlica/perlica/policy/standing"
 )
 
 // app is an invocation, with the commands of this package as its methods.
@@ -160,16 +162,16 @@ func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags
 	}
 	req := policy.Request{
 		Provider: f.provider, Kind: f.kind,
-		Place: policy.Place{Dir: dir, Home: p.Dirs.Home, Temp: project.TempDirs(), Own: p.OwnFolders()},
+		Place: shell.Place{Dir: dir, Home: p.Dirs.Home, Temp: project.TempDirs(), Own: p.OwnFolders()},
 		// Every real agent offers these two; without a way to say yes once all is a question.
 		Options: []policy.Option{{ID: "allow_once", Kind: "allow_once"}, {ID: "reject_once", Kind: "reject_once"}},
 	}
 	switch len(args) {
 	case 0:
 	case 1:
-		req.Commands = []policy.Command{{Text: args[0]}}
+		req.Commands = []shell.Command{{Text: args[0]}}
 	default:
-		req.Commands = []policy.Command{{Argv: args}}
+		req.Commands = []shell.Command{{Argv: args}}
 	}
 	req.HasCommand = len(req.Commands) > 0
 	if req.Kind == "" {
@@ -203,7 +205,7 @@ func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags
 	}
 	// What was remembered holds for the agent's program and its arguments.
 	if agent, err := p.Resolver().Named(req.Provider); err == nil {
-		req.Agent, _ = policy.Words(agent.Command)
+		req.Agent, _ = shell.Words(agent.Command)
 	}
 	return req, nil
 }
@@ -216,8 +218,8 @@ func (a *app) approvals(ctx context.Context, p *project.Project) (count, all []p
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	view, remove, err := cli.OpenView(paths.Approvals, func(path string) (*policy.Standing, error) {
-		return policy.OpenStanding(ctx, log, path)
+	view, remove, err := cli.OpenView(paths.Approvals, func(path string) (*standing.View, error) {
+		return standing.Open(ctx, log, path)
 	})
 	if err != nil {
 		return nil, nil, err
@@ -236,7 +238,7 @@ type checked struct {
 	Effect   policy.Effect    `json:"effect"`
 	By       policy.By        `json:"by"`
 	Why      string           `json:"why"`
-	Tier     policy.Tier      `json:"tier"`
+	Tier     shell.Tier       `json:"tier"`
 	Rule     *policy.Rule     `json:"rule,omitempty"`
 	Approval *policy.Approval `json:"approval,omitempty"`
 	Word     string           `json:"word,omitempty"` // with which a person may say yes once

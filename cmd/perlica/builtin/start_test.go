@@ -1,0 +1,89 @@
+package builtin_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/perlica/perlica/provider/predictable"
+)
+
+// maxInit is how many bytes a package may allocate at start without a reason.
+const maxInit = 8 << 10
+
+// mayInit are the packages that allocate more, in every command, and why.
+var mayInit = map[string]string{
+	"unicode":                                    "tables of the standard library by name",
+	"github.com/dustin/go-humanize":              "its expressions are compiled at start",
+	"github.com/yuin/goldmark/util":              "its expressions are compiled at start",
+	"github.com/yuin/goldmark/parser":            "its expressions are compiled at start",
+	"mvdan.cc/sh/v3/fileutil":                    "its expressions are compiled at start",
+	"github.com/perlica/perlica/eventlog/redact": "maps of secrets' names",
+}
+
+// frontEnd are packages that the agent's process must not initialise.
+var frontEnd = []string{
+	"github.com/spf13/", "github.com/yuin/goldmark", "github.com/perlica/perlica/policy", "github.com/perlica/perlica/eventlog",
+	"github.com/perlica/perlica/kernel", "modernc.org/sqlite", "mvdan.cc/sh", "net/http",
+}
+
+var initLine = regexp.MustCompile(`(?m)^init (\S+) @.* clock, (\d+) bytes`)
+
+// inits runs the program and returns the bytes that each package allocated at start.
+func inits(t *testing.T, program string, args ...string) map[string]int {
+	t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1", "HOME="+t.TempDir(), predictable.EnvScenario+"=")
+	var trace strings.Builder
+	cmd.Stderr = &trace
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, trace.String())
+	}
+	found := map[string]int{}
+	for _, m := range initLine.FindAllStringSubmatch(trace.String(), -1) {
+		var n int
+		if _, err := fmt.Sscan(m[2], &n); err != nil {
+			t.Fatal(err)
+		}
+		found[m[1]] = n
+	}
+	if len(found) == 0 {
+		t.Fatalf("no trace of initialisation:\n%s", trace.String())
+	}
+	return found
+}
+
+// What a command does not use is not initialised, and the agent's process carries nothing of
+// the front end.
+func TestStart(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "perlica.exe")
+	if out, err := exec.Command("go", "build", "-o", program, "..").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Run("every command", func(t *testing.T) {
+		found := inits(t, program, "version")
+		for name, bytes := range found {
+			if bytes > maxInit && mayInit[name] == "" {
+				t.Errorf("%s allocates %d bytes at start; make it when it is first used, or list it in mayInit with the reason", name, bytes)
+			}
+		}
+		for name := range mayInit {
+			if found[name] <= maxInit {
+				t.Errorf("%s allocates %d bytes at start; remove it from mayInit", name, found[name])
+			}
+		}
+	})
+	t.Run("agent", func(t *testing.T) {
+		for name := range inits(t, program, "agent", "predictable") {
+			for _, bad := range frontEnd {
+				if strings.HasPrefix(name, bad) {
+					t.Errorf("the agent's process initialises %s", name)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,187 @@
+package perlica_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"go/ast"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What the documents name.
+var (
+	backticked = regexp.MustCompile("`([^`\n]+)`")
+	fileName   = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
+	goTest     = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w*\b`)
+	mdLink     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+)
+
+// TestArchitectureNamesWhatExists looks up every file, folder and test that ARCHITECTURE.md
+// names.
+func TestArchitectureNamesWhatExists(t *testing.T) {
+	text, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]bool{}
+	folders := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, d := range s.ast.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && s.test {
+				tests[f.Name.Name] = true
+			}
+		}
+		for dir := s.dir; dir != "."; dir = path.Dir(dir) {
+			folders[dir] = true
+		}
+	}
+	for _, name := range goTest.FindAllString(string(text), -1) {
+		if !tests[name] {
+			t.Errorf("ARCHITECTURE.md names the test %s, which does not exist", name)
+		}
+	}
+	for _, m := range backticked.FindAllStringSubmatch(string(text), -1) {
+		name := strings.TrimSuffix(m[1], "/")
+		if isOurs(name) && !exists(name) {
+			t.Errorf("ARCHITECTURE.md names %s, which does not exist", m[1])
+		}
+	}
+	for dir := range folders {
+		if !strings.Contains(string(text), "`"+dir+"`") && dir != "cmd" {
+			t.Errorf("ARCHITECTURE.md says nothing of the folder %s", dir)
+		}
+	}
+	if n := bytes.Count(text, []byte("\n")); n > 300 {
+		t.Errorf("ARCHITECTURE.md has %d lines; more than 300 are not read", n)
+	}
+}
+
+// isOurs reports whether a word in backticks is meant to be a file or folder of the tree:
+// its first element is one, or it ends as source and documents do.
+func isOurs(name string) bool {
+	if !fileName.MatchString(name) || strings.HasPrefix(name, "/") || strings.HasPrefix(name, ".perlica") {
+		return false
+	}
+	switch path.Ext(name) {
+	case ".go", ".md", ".sql", ".txtar":
+		return true
+	}
+	first, _, nested := strings.Cut(name, "/")
+	if !nested {
+		return false // a command, an event's type, a method: too short to tell
+	}
+	info, err := os.Stat(first)
+	return err == nil && info.IsDir()
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(filepath.FromSlash(name))
+	return err == nil
+}
+
+// pages are the documents, wherever they lie.
+func pages(t *testing.T) []string {
+	t.Helper()
+	var list []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/decisions/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, found...)
+	}
+	for _, must := range []string{"README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"} {
+		if !slices.Contains(list, must) {
+			t.Errorf("there is no %s", must)
+		}
+	}
+	return list
+}
+
+// TestLinks follows the links of the documents that stay in the tree, to their headings.
+func TestLinks(t *testing.T) {
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range mdLink.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
+				continue
+			}
+			file, heading, _ := strings.Cut(m[1], "#")
+			target := filepath.Join(filepath.Dir(page), filepath.FromSlash(file))
+			if file == "" {
+				target = page
+			}
+			if !exists(target) {
+				t.Errorf("%s links to %s, which does not exist", page, m[1])
+				continue
+			}
+			if heading != "" && !slices.Contains(anchors(t, target), heading) {
+				t.Errorf("%s links to %s, but there is no such heading", page, m[1])
+			}
+		}
+	}
+}
+
+// anchors are the headings of a page as links name them.
+func anchors(t *testing.T, page string) (list []string) {
+	t.Helper()
+	b, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := false
+	for sc := bufio.NewScanner(bytes.NewReader(b)); sc.Scan(); {
+		line := sc.Text()
+		if strings.HasPrefix(line, "```") {
+			code = !code
+		}
+		if code || !strings.HasPrefix(line, "#") {
+			continue
+		}
+		title := strings.ToLower(strings.TrimSpace(strings.TrimLeft(line, "#")))
+		list = append(list, strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r > 0x7f:
+				return r
+			}
+			return -1
+		}, title))
+	}
+	return list
+}
+
+// TestIndex sees that docs/README.md leads to every page, and that decisions are numbered
+// without a gap.
+func TestIndex(t *testing.T) {
+	index, err := os.ReadFile(filepath.Join("docs", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, page := range pages(t) {
+		page = filepath.ToSlash(page)
+		rel, ok := strings.CutPrefix(page, "docs/")
+		if !ok || rel == "README.md" {
+			continue
+		}
+		if !strings.Contains(string(index), "]("+rel+")") {
+			t.Errorf("docs/README.md does not lead to %s", page)
+		}
+		if base, ok := strings.CutPrefix(rel, "decisions/"); ok {
+			if n++; !strings.HasPrefix(base, fmt.Sprintf("%04d-", n)) {
+				t.Errorf("%s: decision number %d is missing", page, n)
+			}
+		}
+	}
+}

@@ -1,0 +1,354 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// call walks a simple command.
+func (w *walker) call(c *syntax.CallExpr, st *state, in flow) flow {
+	if len(c.Args) == 0 {
+		w.assign(c.Assigns, st, false)
+		return flow{known: true}
+	}
+	fs := w.fields(c.Args, st)
+	if len(c.Assigns) == 0 {
+		return w.argv(fs, st, in)
+	}
+	env := st.clone()
+	w.assign(c.Assigns, env, true)
+	out := w.argv(fs, env, in)
+	st.dirs, st.pending = env.dirs, env.pending
+	return out
+}
+
+// argv judges the words of one simple command, given what it reads, and returns
+// what it writes.
+func (w *walker) argv(fs []field, st *state, in flow) flow {
+	out := flow{piped: in.piped, origin: in.origin}
+	if len(fs) == 0 {
+		return out
+	}
+	w.steps += 1 + len(fs)/8
+	if w.depth++; w.depth > maxDepth || w.steps > 2*maxSteps {
+		w.unknown("nested too deeply to be judged")
+		w.depth--
+		return out
+	}
+	defer func() { w.depth-- }()
+	if w.refusedOnly == 0 {
+		w.calls = append(w.calls, fs)
+	}
+	for _, f := range fs {
+		out.origin |= w.originOf(f, st)
+	}
+	switch {
+	case fs[0].origin.is(foreign), strings.Contains(fs[0].text, "/") && w.runsForeign(fs[0], st):
+		w.unknown("runs what it downloads or decodes: %s", shown(fs))
+		return out
+	case fs[0].vague || fs[0].glob:
+		w.unknown("the text does not tell which command this is: %s", shown(fs))
+	}
+	if strings.Contains(fs[0].text, "/") {
+		w.runsText(fs[0], st)
+	}
+	out = w.named(fs, st, in, out)
+	for _, f := range fs[1:] {
+		if f.sink != nil {
+			read := flow{piped: true, origin: in.origin | out.origin}
+			if in.piped && in.known {
+				read = in
+			}
+			w.stmts(f.sink.Stmts, st.clone(), read)
+		}
+	}
+	return out
+}
+
+// named judges both the functions and the program of this name, where there are both:
+// which of them is run depends on where the functions hold, and on who calls.
+func (w *walker) named(fs []field, st *state, in, out flow) flow {
+	name := commandName(fs[0])
+	if len(w.funcs[fs[0].text]) == 0 {
+		if r, how := w.judge(name, fs, st, in); how == answers {
+			return r
+		} else if how == unread {
+			w.suffixesOf(fs, st, in)
+			w.outputs(fs, st)
+		}
+		return out
+	}
+	program := st.clone()
+	called := w.enterAll(fs, st, in)
+	r, how := w.judge(name, fs, program, in)
+	if how == unread {
+		return called
+	}
+	st.join(st.clone(), program)
+	r = called.then(r)
+	r.known = false
+	return r
+}
+
+// commandName is what a command word calls, without its directory. File systems
+// that do not tell capitals apart find RM as well.
+func commandName(f field) string {
+	name := strings.ToLower(path.Base(strings.ReplaceAll(f.text, `\`, "/")))
+	return strings.TrimPrefix(strings.TrimSuffix(name, ".exe"), "=") // zsh finds =rm
+}
+
+// handling says what is known of a command after it was judged.
+type handling int
+
+const (
+	unread  handling = iota // nothing is known about it
+	passes                  // what it writes follows from what it reads
+	answers                 // what it writes is known
+)
+
+// judge looks at a command it knows.
+func (w *walker) judge(name string, fs []field, st *state, in flow) (flow, handling) {
+	w.sends(name, fs, st, in)
+	w.unpacks(name, fs, st, in)
+	if wr, ok := wrappers()[name]; ok && wr.runs(fs) {
+		return w.unwrap(name, wr, fs, st, in), answers
+	}
+	switch {
+	case isShell(name):
+		return w.shell(name, fs, st, in), answers
+	case w.builtin(name, fs, st, in):
+		return flow{known: slices.Contains(silent, name)}, answers
+	}
+	if out, ok := w.prints(name, fs, st); ok {
+		return out, answers
+	}
+	if out, ok := w.converts(name, fs, st, in); ok {
+		return out, answers
+	}
+	if _, ok := fetchers()[name]; ok && name != "gh" {
+		w.fetch(name, fs, st)
+		return flow{piped: true, origin: network}, answers
+	}
+	if w.harm(name, fs, st, in) || slices.Contains(textPrograms, name) {
+		return flow{}, passes
+	}
+	return flow{}, unread
+}
+
+// prints is the output of a command that reads nothing, where its words tell what it prints.
+func (w *walker) prints(name string, fs []field, st *state) (flow, bool) {
+	switch name {
+	case "echo", "printf":
+		return printed(name, fs[1:]), true
+	case "pwd":
+		if len(st.dirs) == 1 && st.dirs[0].path != "" {
+			return flow{known: true, text: st.dirs[0].path}, true
+		}
+	case "date", "whoami", "hostname", "uname", "nproc":
+		if !slices.ContainsFunc(fs[1:], func(f field) bool { return f.vague || !brief().MatchString(f.text) }) {
+			return flow{known: true, text: "0"}, true
+		}
+	case "which", "type":
+		if _, operands := options(fs[1:], "", false); len(operands) == 1 {
+			return located(operands[0]), true
+		}
+	case "mktemp":
+		return w.mktemp(fs, st), true
+	case "ssh-agent", "direnv", "conda", "pyenv", "rbenv", "nodenv", "jenv", "brew", "fnm", "mise", "zoxide", "starship", "opam", "dircolors", "keychain", "luarocks", "minikube":
+		if len(fs) > 1 && !strings.Contains(fs[0].text, "/") && slices.Contains(hooks, fs[1].text) {
+			return flow{known: true}, true
+		}
+	case "printenv":
+		return flow{piped: true, origin: private}, true
+	}
+	return flow{}, false
+}
+
+// converts is the output of a command that works on what it reads or finds.
+func (w *walker) converts(name string, fs []field, st *state, in flow) (flow, bool) {
+	switch name {
+	case "cat", "tee", "nl", "sponge":
+		return w.cat(name, fs, st, in), true
+	case "base64", "base32", "basenc", "gbase64", "xxd", "openssl", "uudecode":
+		if out, ok := w.decode(name, fs, st, in); ok {
+			w.harm(name, fs, st, in)
+			return out, true
+		}
+	case "apply_patch", "applypatch":
+		w.applyPatch(fs, st, in)
+		return flow{piped: true}, true
+	case "fd", "fdfind":
+		return w.fd(fs, st), true
+	case "ls", "dir", "find", "gfind":
+		return w.listing(name, fs, st, in), true
+	case "xargs", "gxargs", "parallel":
+		return w.xargs(name, fs, st, in), true
+	case "start-stop-daemon":
+		w.daemon(fs, st)
+	}
+	return flow{}, false
+}
+
+// brief are arguments with which date and its like print one word without a slash.
+var brief = lazily(`^(\+[^/]*|-[uImnrsf]|--utc|--iso-8601)$`)
+
+// located is the output of which: a path that is unknown, to a program whose name is known.
+func located(f field) flow {
+	return flow{piped: true, known: !f.vague, text: f.text, other: unknownText}
+}
+
+// mktemp writes the name of something new in the temporary directory, unless an option says
+// where to make it.
+func (w *walker) mktemp(fs []field, st *state) flow {
+	opts, operands := options(fs[1:], "p --suffix", false)
+	template := literal("made-by-mktemp")
+	if len(operands) > 0 {
+		template = operands[0]
+	}
+	o, elsewhere := find(opts, "-p", "--tmpdir")
+	switch {
+	case elsewhere && o.value != nil:
+		template.text = path.Join(o.value.text, template.text)
+		template.vague = template.vague || o.value.vague
+	case len(w.place.Temp) > 0 && (elsewhere || has(opts, "-t") || len(operands) == 0):
+		template.text = path.Join(w.place.Temp[0], template.text)
+	case len(operands) == 0:
+		return flow{piped: true}
+	}
+	template.pat, template.glob = template.text, false
+	w.write(template, st, "creates "+shown(fs))
+	return flow{piped: true, known: !template.vague, text: template.text}
+}
+
+// hooks are the first words with which everyday programs print settings for the shell that
+// evaluates them. Their names say what they do, as a script's does.
+var hooks = []string{"-s", "hook", "shell.bash", "shell.zsh", "shell.posix", "init", "shellenv", "env", "activate", "-b", "path", "docker-env"}
+
+// silent are the commands of a shell that print nothing.
+var silent = []string{"cd", "set", "shift", "export", "unset", "readonly", "local", "trap", "declare", "typeset"}
+
+// builtin handles what a shell does to itself. It says whether it did.
+func (w *walker) builtin(name string, fs []field, st *state, in flow) bool {
+	args := fs[1:]
+	switch name {
+	case "printf":
+		return w.printfTo(args, st)
+	case "cd", "pushd", "chdir":
+		w.cd(name, args, st)
+	case "popd":
+		st.chdir(unknownField(""))
+	case "eval":
+		w.eval(fs, st, in)
+	case "trap":
+		if len(args) > 0 {
+			w.nested(args[0].text, args[0], st.clone(), flow{})
+		}
+	case "alias", "hash":
+		w.aliases(name, args, st)
+	case "enable":
+		if slices.ContainsFunc(args, func(f field) bool { return strings.HasPrefix(f.text, "-f") }) {
+			w.ask("loads code into the shell: %s", shown(fs))
+		}
+	case ".", "source":
+		w.scriptFile(fs, args, st, in)
+	case "set":
+		w.set(args, st)
+	case "read", "mapfile", "readarray", "getopts", "unset", "let", "export", "declare", "local", "readonly", "typeset":
+		w.declared(name, args, st)
+	case "shift":
+		st.args = nil
+	default:
+		return false
+	}
+	return true
+}
+
+// aliases judges alias NAME=TEXT, and hash -p FILE NAME.
+func (w *walker) aliases(name string, args []field, st *state) {
+	if name == "hash" {
+		opts, operands := options(args, "p", false)
+		if o, ok := find(opts, "-p"); ok && o.value != nil && len(operands) > 0 {
+			w.alias(operands[0].text, o.value.text)
+		}
+		return
+	}
+	for _, a := range args {
+		if head, body, ok := strings.Cut(a.text, "="); ok {
+			w.alias(head, body)
+			w.nested(body, a, st.clone(), flow{})
+		}
+	}
+}
+
+// declared drops what is known of variables that are read or unset, and keeps those that are set by a
+// command among the operands of another one.
+func (w *walker) declared(name string, args []field, st *state) {
+	for _, a := range args {
+		key, value, set := strings.Cut(a.text, "=")
+		switch {
+		case !syntax.ValidName(key):
+		case set:
+			st.vars[key] = variable{field: *part(a, value), exported: name == "export"}
+			w.environment(key, st.vars[key].field, st)
+		default:
+			st.vars[key] = variable{field: unknownField("")}
+		}
+	}
+}
+
+func (w *walker) cd(name string, args []field, st *state) {
+	_, operands := options(args, "", false)
+	switch {
+	case len(operands) == 0 && name == "pushd":
+		st.chdir(unknownField(""))
+	case len(operands) == 0 && w.place.Home != "":
+		st.chdir(literal(w.place.Home))
+	case len(operands) == 0 || operands[0].text == "-" || strings.HasPrefix(operands[0].text, "+"):
+		st.chdir(unknownField(""))
+	default:
+		st.chdir(operands[0])
+	}
+}
+
+func (w *walker) set(args []field, st *state) {
+	for i, a := range args {
+		switch {
+		case a.text == "--":
+			st.args = positional(args[i+1:])
+			return
+		case a.text == "errexit" || (strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "e")):
+			st.errexit = true
+		case !strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "+") && i == 0:
+			st.args = positional(args)
+			return
+		}
+	}
+}
+
+func (w *walker) eval(fs []field, st *state, in flow) {
+	var b strings.Builder
+	var whole field
+	for _, f := range fs[1:] {
+		b.WriteString(f.text + " ")
+		whole.vague = whole.vague || f.vague
+		whole.origin |= f.origin
+	}
+	whole.src = shown(fs)
+	w.nested(b.String(), whole, st, in)
+}
+
+// nested judges text that a shell will read, found in the field from.
+func (w *walker) nested(text string, from field, st *state, in flow) flow {
+	switch {
+	case from.origin.is(foreign):
+		w.unknown("runs what it downloads or decodes: %s", from.src)
+	case from.vague:
+		w.unknown("the text does not tell what the shell is given to run: %s", from.src)
+	}
+	out := w.script(text, st, in)
+	st.endStatement()
+	return out
+}

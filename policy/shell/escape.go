@@ -1,0 +1,332 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// escape judges the tools that run commands or write files by what their own small
+// languages say. It says whether the program is one of them.
+func (w *walker) escape(name string, fs []field, st *state, in flow) bool {
+	switch name {
+	case "gdb", "lldb":
+		w.debuggers(fs, st)
+		return false
+	case "awk", "gawk", "mawk", "nawk", "busybox-awk":
+		w.awk(fs, st, in)
+	case "sed", "gsed", "ssed":
+		w.editInPlace(fs, st)
+		w.sed(fs, st)
+	case "vi", "vim", "nvim", "ex", "view", "gvim", "vimdiff", "rvim", "ed", "red", "kak", "hx":
+		w.editor(name, fs, st, in)
+	case "less", "more", "most":
+		w.lineCommands(fs, st)
+	case "man":
+		for _, pager := range values(optionsOf(fs[1:], "P --pager -H --html"), "-P", "--pager", "-H", "--html") {
+			w.nested(pager.text, pager, st.child(nil), flow{})
+			if !w.harmlessCommand(pager, st) {
+				w.ask("names a program that others will run: %s", shown(fs))
+			}
+		}
+	case "make", "gmake", "nmake", "just", "ninja":
+		w.make(fs, st, in)
+	case "zip", "split", "csplit", "uniq", "xxd", "shuf", "sort", "tcpdump", "nmap", "ssh-add", "ssh-agent":
+		w.tool(name, fs, st)
+	default:
+		return false
+	}
+	return true
+}
+
+// debuggerCommands are the options of debuggers whose value is a command of theirs.
+var debuggerCommands = []string{"-ex", "-iex", "-o", "-O", "--eval-command", "--init-eval-command", "--one-line", "-eval-command"}
+
+// debuggers judges the commands that a debugger is given on its command line.
+func (w *walker) debuggers(fs []field, st *state) {
+	for _, f := range valuesOf(fs, debuggerCommands) {
+		for _, word := range []string{"shell ", "!", "pipe ", "platform shell ", "python ", "script "} {
+			if rest, ok := strings.CutPrefix(f.text, word); ok {
+				w.ask("runs a command: %s", shown(fs))
+				w.nested(rest, *part(f, rest), st.child(nil), flow{})
+			}
+		}
+	}
+}
+
+// A tool is an everyday program of which a few words name a program or a file.
+type tool struct {
+	runs    []string // options whose value is a command
+	valued  string   // its options that take a value
+	writes  []string // those whose value is a file that it writes
+	outputs bool     // its second operand is such a file
+}
+
+func toolOf(name string) (t tool) {
+	switch name {
+	case "zip":
+		t.runs = []string{"-TT", "--unzip-command"}
+	case "tcpdump":
+		t.runs = []string{"-z"}
+	case "nmap":
+		t.runs = []string{"--script"}
+	case "sort":
+		t = tool{runs: []string{"--compress-program"}, valued: "oktTSlbna --output --key", writes: []string{"-o", "--output"}}
+	case "shuf":
+		t = tool{valued: "oktTSlbna --output --key", writes: []string{"-o", "--output"}}
+	case "csplit":
+		t = tool{valued: "fbn --prefix --suffix-format --digits", writes: []string{"-f", "--prefix"}}
+	case "uniq", "xxd":
+		t = tool{valued: "fswcglLo --skip-fields --skip-chars --check-chars", outputs: true}
+	case "split":
+		t = tool{runs: []string{"--filter"}, valued: "abCln --filter --lines --bytes --suffix-length --additional-suffix", outputs: true}
+	}
+	return t
+}
+
+// tool judges the few options of everyday tools that name a program or a file.
+func (w *walker) tool(name string, fs []field, st *state) {
+	t := toolOf(name)
+	for _, f := range valuesOf(fs, t.runs) {
+		w.nested(f.text, f, st.child(nil), flow{})
+	}
+	if name == "zip" && slices.ContainsFunc(fs, func(f field) bool { return slices.Contains(t.runs, f.text) }) {
+		w.ask("runs a command: %s", shown(fs))
+	}
+	opts, operands := options(fs[1:], t.valued, false)
+	for _, f := range values(opts, t.writes...) {
+		w.write(f, st, "writes to "+f.src)
+	}
+	if t.outputs && len(operands) > 1 {
+		w.write(operands[1], st, "writes to "+operands[1].src)
+	}
+	if name == "ssh-agent" && len(fs) > 1 && !strings.HasPrefix(fs[1].text, "-") {
+		w.argv(fs[1:], st.clone(), flow{})
+	}
+}
+
+// editor judges the commands that an editor is given on its command line or reads.
+func (w *walker) editor(name string, fs []field, st *state, in flow) {
+	w.lineCommands(fs, st)
+	opts, operands := options(fs[1:], "cSsuUTwW --cmd", false)
+	silent := name == "ed" || name == "red" || name == "ex" || slices.ContainsFunc(opts, func(o option) bool { return o.name == "-e" || o.name == "-E" })
+	if silent && in.piped && in.known {
+		for line := range strings.Lines(in.text) {
+			w.editorCommand(line, literal(line), fs, st)
+		}
+	}
+	if silent || slices.ContainsFunc(opts, func(o option) bool { return o.name == "-c" }) {
+		for _, f := range operands {
+			if !strings.HasPrefix(f.text, "+") {
+				w.write(f, st, "edits "+f.src)
+			}
+		}
+	}
+}
+
+// lineCommands judges -c CMD, --cmd CMD and +CMD.
+func (w *walker) lineCommands(fs []field, st *state) {
+	for i, f := range fs[1:] {
+		switch {
+		case (f.text == "-c" || f.text == "--cmd") && i+2 < len(fs):
+			w.editorCommand(fs[i+2].text, fs[i+2], fs, st)
+		case strings.HasPrefix(f.text, "-c") && len(f.text) > 2:
+			w.editorCommand(f.text[2:], f, fs, st)
+		case strings.HasPrefix(f.text, "+") && len(f.text) > 1:
+			w.editorCommand(f.text[1:], f, fs, st)
+		}
+	}
+}
+
+var editorEscapes = lazily(`(?:^|[|:\s%.,0-9$])!\s*(.*)|\b(?:system|systemlist|job_start|term_start|jobstart|termopen|delete|writefile|libcall|rename|execute|feedkeys)\s*\(|^\s*:?\s*(?:term(?:inal)?|lua\w*|py3?\w*|python3?|ruby|perl\w*|tcl|mz\w*|source|so|exe\w*|set?\s+(?:shell|grepprg|makeprg|equalprg)\S*|make|grep|sil\w*\s+!.*|autocmd|au)\b`)
+
+// editorWrites are the commands of editors that write to the file they name.
+var editorWrites = lazily(`^\s*:?[%0-9,$]*(?:w|wri|write|sav|saveas|wq|x|xit|up|update)!?\s+([^!\s]\S*)\s*$`)
+
+func (w *walker) editorCommand(text string, f field, fs []field, st *state) {
+	if m := editorWrites().FindStringSubmatch(text); m != nil {
+		w.write(*part(f, m[1]), st, "writes to "+m[1])
+	}
+	m := editorEscapes().FindStringSubmatch(text)
+	if m == nil {
+		return
+	}
+	w.ask("runs a command from an editor: %s", shown(fs))
+	if m[1] != "" {
+		w.nested(m[1], *part(f, m[1]), st.child(nil), flow{})
+	}
+}
+
+// make judges variables that name the shell, and rules that stand on the command line.
+func (w *walker) make(fs []field, st *state, in flow) {
+	if i := slices.IndexFunc(fs, func(f field) bool { return f.text == "--command" || f.text == "-c" }); i > 0 && commandName(fs[0]) == "just" {
+		w.argv(fs[i+1:], st.child(nil), in)
+	}
+	for _, name := range []string{"Makefile", "makefile", "GNUmakefile"} {
+		if w.originOf(literal(name), st).is(foreign) {
+			w.unknown("runs what it downloads or decodes: %s", shown(fs))
+		}
+	}
+	for i, f := range fs[1:] {
+		name, value, _ := strings.Cut(f.text, "=")
+		switch {
+		case name == "SHELL" || name == ".SHELLFLAGS" || name == "MAKEFLAGS" && strings.Contains(value, "eval"):
+			if !slices.Contains([]string{"/bin/bash", "/bin/sh", "/usr/bin/bash", "bash", "sh", "/bin/zsh", "/usr/bin/env bash"}, value) {
+				w.ask("names a program that others will run: %s", shown(fs))
+				w.nested(value, *part(f, value), st.child(nil), flow{})
+			}
+		case name == "--eval" && value == "" && i+2 < len(fs):
+			w.makeRules(fs[i+2], fs, st)
+		case name == "--eval":
+			w.makeRules(*part(f, value), fs, st)
+		case f.text == "-f" && i+2 < len(fs) && isStdin(fs[i+2].text) && in.known:
+			w.makeRules(literal(in.text), fs, st)
+		case f.text == "-f" && i+2 < len(fs) && w.runsForeign(fs[i+2], st):
+			w.unknown("runs what it downloads or decodes: %s", shown(fs))
+		}
+	}
+}
+
+func (w *walker) makeRules(f field, fs []field, st *state) {
+	w.ask("rules that stand on the command line: %s", shown(fs))
+	for line := range strings.Lines(f.text) {
+		if _, recipe, ok := strings.Cut(line, ";"); ok {
+			w.nested(recipe, f, st.child(nil), flow{})
+		}
+		if recipe, ok := strings.CutPrefix(line, "\t"); ok {
+			w.nested(strings.TrimLeft(recipe, "@-"), f, st.child(nil), flow{})
+		}
+		if _, call, ok := strings.Cut(line, "$(shell "); ok {
+			w.nested(strings.TrimRight(call, ")\n"), f, st.child(nil), flow{})
+		}
+	}
+}
+
+// pathText stands for the PATH that the command starts with.
+const pathText = "${_perlica_path}"
+
+// xdgDirs are where programs keep their files, seen from the home directory, if the
+// environment does not say otherwise.
+var xdgDirs = map[string]string{
+	"XDG_CONFIG_HOME": "/.config", "XDG_STATE_HOME": "/.local/state", "XDG_DATA_HOME": "/.local/share", "XDG_CACHE_HOME": "/.cache",
+}
+
+// programVars are variables whose value some program runs as a command.
+var programVars = []string{
+	"PROMPT_COMMAND", "GIT_SSH_COMMAND", "GIT_SSH", "GIT_PAGER", "PAGER", "MANPAGER", "SYSTEMD_PAGER", "AWS_PAGER", "GH_PAGER", "BAT_PAGER", "DELTA_PAGER",
+	"EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "KUBE_EDITOR", "SUDO_EDITOR", "FCEDIT", "HGEDITOR", "SVN_EDITOR",
+	"GIT_ASKPASS", "SSH_ASKPASS", "SUDO_ASKPASS", "GIT_EXTERNAL_DIFF", "GIT_PROXY_COMMAND", "BROWSER", "LESSOPEN", "LESSCLOSE",
+	"RSYNC_RSH", "CVS_RSH", "NPM_CONFIG_SCRIPT_SHELL", "RUSTC_WRAPPER", "RUSTC", "MANROFFOPT", "TAR_OPTIONS", "PYTHONBREAKPOINT",
+}
+
+// codeVars are variables that name code which some program loads.
+var codeVars = []string{
+	"LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH", "BASH_ENV", "ZDOTDIR", "PYTHONSTARTUP", "PERL5OPT", "PERL5DB", "PERL5LIB",
+	"RUBYOPT", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_PARAMETERS", "INPUTRC", "GCONV_PATH",
+	"PYTHONWARNINGS", "GIT_CONFIG_COUNT", "BASH_LOADABLES_PATH", "NODE_REPL_EXTERNAL_MODULE", "VIMINIT", "EXINIT", "GVIMINIT", "MAKEFILES", "EMACSLOADPATH", "MANOPT",
+}
+
+// harmlessPrograms may stand in these variables.
+var harmlessPrograms = []string{
+	"", "cat", "less", "more", "most", "bat", "delta", "true", ":", "false", "echo", "vi", "vim", "nvim", "nano", "emacs", "emacsclient", "code", "hx", "helix",
+	"micro", "kak", "ed", "ex", "subl", "zed", "idea", "firefox", "none", "w3m", "lynx", "diff-so-fancy",
+	"/bin/true", "/usr/bin/true", "/bin/cat", "/usr/bin/less", "/bin/echo", "sccache", "ccache", "rustc", "ssh", "head", "tail", "open", "xdg-open",
+	"/dev/null", "0", "1",
+}
+
+// environment judges what is put into a variable that programs run or load.
+func (w *walker) environment(name string, value field, st *state) {
+	shown := name + "=" + value.text
+	switch {
+	case name == "PATH":
+		if !strings.Contains(value.text, pathText) {
+			w.ask("a PATH that does not keep what was in it: PATH=%s", value.text)
+		}
+		w.searchPath(name, value, st)
+	case name == "LD_LIBRARY_PATH":
+		w.searchPath(name, value, st)
+	case name == "PERLICA_TRUST_PROJECT":
+		w.add(Refused, "grants something in Perlica's name: "+shown, "perlica")
+	case name == "PERLICA_HOME" && !value.vague && strings.HasPrefix(value.text, "/"):
+		w.place.Own = append(slices.Clip(w.place.Own), slashPath(value.text))
+	case name == "SHELL":
+		if value.vague || value.text != "" && !slices.Contains(shells, path.Base(value.text)) || strings.Contains(value.text, ".") {
+			w.ask("names a program that others will run: %s", shown)
+		}
+	case slices.Contains(programVars, name):
+		if !w.harmlessCommand(value, st) {
+			w.ifRefused(value, st)
+			w.ask("names a program that others will run: %s", shown)
+		}
+	case slices.Contains(codeVars, name), strings.HasPrefix(name, "GIT_CONFIG_KEY_"), strings.HasPrefix(name, "BASH_FUNC_"):
+		if value.text != "" && value.text != "/dev/null" && value.text != "ignore" {
+			w.ask("names code that others will load: %s", shown)
+		}
+		if value.out != nil && name == "BASH_ENV" {
+			w.script(value.out.text, st.child(nil), flow{})
+		}
+	case name == "ENV" && strings.ContainsAny(value.text, "/`$"), name == "PS4" && strings.ContainsAny(value.text, "`$"):
+		w.ask("names code that a shell will run: %s", shown)
+	case name == "NODE_OPTIONS" && requires(value.text), (name == "JAVA_TOOL_OPTIONS" || name == "_JAVA_OPTIONS" || name == "JDK_JAVA_OPTIONS") && strings.Contains(value.text, "agent"):
+		w.ask("names code that others will load: %s", shown)
+	}
+}
+
+// requires says whether node's options load code from a path.
+func requires(text string) bool {
+	for word := range strings.FieldsSeq(text) {
+		switch head, _, _ := strings.Cut(word, "="); head {
+		case "-r", "--require", "--import", "--loader", "--experimental-loader", "--inspect", "--inspect-brk":
+			return true
+		}
+	}
+	return false
+}
+
+// harmlessCommand says whether a command that others will run is one that only shows
+// or edits what it is given, or that connects as it always does.
+func (w *walker) harmlessCommand(f field, st *state) bool {
+	words := strings.Fields(f.text)
+	switch {
+	case len(words) == 0:
+		return true
+	case f.vague && strings.HasPrefix(f.text, unknownText), strings.ContainsAny(f.text, ";|&`<>\n"), strings.Contains(f.text, "$("):
+		return false
+	}
+	// A pager of a user's is known by its name; one below the tree may be anything.
+	if !slices.Contains(harmlessPrograms, words[0]) && !(strings.HasPrefix(words[0], "/usr/bin/") && slices.Contains(harmlessPrograms, path.Base(words[0]))) {
+		return false
+	}
+	for _, word := range words[1:] {
+		if strings.HasPrefix(word, "+") || strings.HasPrefix(word, "-c") && words[0] != "ssh" || strings.Contains(word, "!") {
+			return false
+		}
+		if lower := strings.ToLower(word); strings.Contains(lower, "proxycommand") || strings.Contains(lower, "localcommand") || strings.Contains(lower, "knownhostscommand") {
+			return false
+		}
+	}
+	return true
+}
+
+// systemPath are directories in which only the administrator of the system can put
+// programs.
+var systemPath = []string{"/bin", "/sbin", "/usr", "/snap", "/nix", "/opt/homebrew", "/System", "/Library", "/Applications"}
+
+// searchPath judges where programs, or the code that they load, are looked for.
+func (w *walker) searchPath(name string, value field, st *state) {
+	for dir := range strings.SplitSeq(value.text, ":") {
+		if dir == pathText || strings.Contains(dir, unknownText) || value.origin.is(network) {
+			continue
+		}
+		for _, d := range st.dirs {
+			target := resolve(d.path, w.home(dir))
+			ok := within(w.place.Dir, target) || within(w.place.Home, target)
+			for _, s := range systemPath {
+				ok = ok || within(s, target)
+			}
+			if !ok {
+				w.ask("a %s with a directory outside the working directory and the home: %s", name, dir)
+			}
+		}
+	}
+}

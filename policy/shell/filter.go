@@ -1,0 +1,194 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+)
+
+// sed judges scripts with e, which runs a command, and w, which writes to a file.
+func (w *walker) sed(fs []field, st *state) {
+	opts, operands := options(fs[1:], "efl --expression --file --line-length", false)
+	scripts := values(opts, "-e", "--expression")
+	given := slices.ContainsFunc(opts, func(o option) bool { return slices.Contains([]string{"-e", "--expression", "-f", "--file"}, o.name) })
+	if !given && len(operands) > 0 {
+		scripts = append(scripts, operands[0])
+		if operands[0].text == "" && len(operands) > 1 { // sed -i '' of BSD
+			scripts = append(scripts, operands[1])
+		}
+	}
+	for _, s := range scripts {
+		if command, runs, writes := sedEscapes(s.text); runs {
+			w.ask("a script that runs commands: %s", shown(fs))
+			w.nested(command, s, st.child(nil), flow{})
+		} else if writes && command != "/dev/stdout" && command != "/dev/stderr" {
+			w.ask("a script that writes to a file: %s", shown(fs))
+			w.write(*part(s, command), st, "writes to "+command)
+		}
+	}
+}
+
+// sedAddress is what may stand before a command of sed.
+var sedAddress = lazily(`^\s*(?:(?:[0-9]+|\$|/(?:[^/\\\n]|\\.)*/[IM]*|\\(.)[^\n]*?)(?:~[0-9]+)?(?:\s*,\s*[+~]?(?:[0-9]+|\$|/(?:[^/\\\n]|\\.)*/[IM]*))?\s*)?!?\s*`)
+
+// sedEscapes reads a script of sed until it finds a command that runs or writes, and
+// returns what it runs or where it writes.
+func sedEscapes(script string) (operand string, runs, writes bool) {
+	for n := 0; script != "" && n < 1000; n++ {
+		script = strings.TrimLeft(script, " \t\n;{}")
+		script = script[len(sedAddress().FindString(script)):]
+		if script == "" {
+			return "", false, false
+		}
+		command := script[0]
+		script = script[1:]
+		switch command {
+		case 'e':
+			line, _, _ := strings.Cut(script, "\n")
+			return strings.TrimSpace(line), true, false
+		case 'w', 'W':
+			line, _, _ := strings.Cut(script, "\n")
+			return strings.TrimSpace(line), false, true
+		case 's', 'y':
+			flags, rest := sedFlags(script)
+			if command == 's' && strings.Contains(strings.SplitN(flags, "w", 2)[0], "e") {
+				return "", true, false
+			}
+			if _, file, ok := strings.Cut(flags, "w"); ok && command == 's' {
+				return strings.TrimSpace(file), false, true
+			}
+			script = rest
+		case 'a', 'i', 'c', 'r', 'R', ':', 'b', 't', 'T', '#':
+			// The rest of the line is text, a file to read, or a label.
+			line, rest, _ := strings.Cut(script, "\n")
+			for strings.HasSuffix(line, `\`) && rest != "" {
+				line, rest, _ = strings.Cut(rest, "\n")
+			}
+			if i := strings.IndexAny(line, ";}"); i >= 0 && strings.IndexByte(":btT", command) >= 0 {
+				rest = line[i+1:] + "\n" + rest
+			}
+			script = rest
+		}
+	}
+	return "", false, false
+}
+
+// sedFlags skips the two parts of a substitution and returns its flags and what follows.
+func sedFlags(script string) (flags, rest string) {
+	if script == "" {
+		return "", ""
+	}
+	delimiter, seen := script[0], 0
+	bracket := false
+	for i := 1; i < len(script); i++ {
+		switch c := script[i]; {
+		case c == '\\':
+			i++
+		case bracket:
+			bracket = c != ']'
+		case c == '[' && seen == 0 && strings.IndexByte(script[i:], ']') > 0 && delimiter != '[':
+			bracket = true
+		case c == delimiter:
+			if seen++; seen == 2 {
+				flags = script[i+1:]
+				end := strings.IndexAny(flags, ";}\n")
+				if w := strings.IndexByte(flags, 'w'); w >= 0 && (end < 0 || w < end) {
+					end = strings.IndexByte(flags, '\n')
+				}
+				if end < 0 {
+					return flags, ""
+				}
+				return flags[:end], flags[end+1:]
+			}
+		}
+	}
+	return "", ""
+}
+
+// awk judges programs that call system, read from or write to a command, or write to a
+// file.
+func (w *walker) awk(fs []field, st *state, in flow) {
+	opts, operands := options(fs[1:], "vFfieEl --assign --field-separator --file --source --include --load --exec", true)
+	programs := values(opts, "-e", "--source")
+	fromFile := false
+	for _, o := range opts {
+		switch o.name {
+		case "-f", "--file", "-E", "--exec":
+			fromFile = true
+			if o.value != nil && isStdin(o.value.text) && in.known {
+				programs = append(programs, literal(in.text))
+			} else if o.value != nil && w.runsForeign(*o.value, st) {
+				w.unknown("runs what it downloads or decodes: %s", shown(fs))
+			}
+		case "-i", "--include":
+			if o.value != nil && o.value.text == "inplace" && len(operands) > 1 {
+				w.writeAll(operands[1:], st, "edits ")
+			}
+		}
+	}
+	if len(programs) == 0 && !fromFile && len(operands) > 0 {
+		programs = append(programs, operands[0])
+	}
+	for _, p := range programs {
+		if what := awkEscape(p.text); what != "" {
+			w.ask("a program that %s: %s", what, shown(fs))
+		}
+		for _, text := range awkCommands().FindAllStringSubmatch(p.text, 16) {
+			command := strings.ReplaceAll(text[1]+text[2]+text[3], `\"`, `"`)
+			w.nested(command, p, st.child(nil), flow{})
+		}
+	}
+}
+
+var (
+	awkCommands = lazily(`system\s*\(\s*"((?:[^"\\]|\\.)*)"|"((?:[^"\\]|\\.)*)"\s*\|&?\s*getline|\|&?\s*"((?:[^"\\]|\\.)*)"`)
+	awkCalls    = lazily(`\bsystem\s*\(|\|&?\s*getline|@load|@include|\bprintf?\b[^;}\n]*\|&?\s*["\w$]`)
+	awkStrings  = lazily(`"(?:[^"\\]|\\.)*"|/(?:[^/\\\n]|\\.)+/`)
+)
+
+// awkEscape says what an awk program does beyond printing, if anything.
+func awkEscape(text string) string {
+	// Strings and patterns are emptied first: what stands in them is text.
+	code := awkStrings().ReplaceAllStringFunc(text, func(s string) string {
+		switch strings.Trim(s, `"`) {
+		case "/dev/stderr", "/dev/stdout", "/dev/null", "cat", "cat 1>&2", "sort", "sort -n", "sort -rn", "cat >&2":
+			return " QUIET "
+		}
+		if s[0] == '/' {
+			return " 1 "
+		}
+		return `""`
+	})
+	if calls := awkCalls().FindString(code); calls != "" && !strings.HasSuffix(calls, "Q") {
+		return "runs commands"
+	}
+	for _, statement := range strings.FieldsFunc(code, func(r rune) bool { return strings.ContainsRune(";{}\n", r) }) {
+		if writesFile(statement) {
+			return "writes to a file"
+		}
+	}
+	return ""
+}
+
+// writesFile says whether a statement of awk prints to something with > or >>. Inside
+// parentheses the sign compares.
+func writesFile(statement string) bool {
+	at := strings.Index(statement, "print")
+	if at < 0 {
+		return false
+	}
+	depth := 0
+	for i := at; i < len(statement); i++ {
+		switch statement[i] {
+		case '(', '[':
+			depth++
+		case ')', ']':
+			depth--
+		case '>':
+			rest := strings.TrimLeft(statement[i:], "> ")
+			if depth == 0 && !strings.HasPrefix(statement[i:], ">=") {
+				return !strings.HasPrefix(rest, "QUIET")
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,288 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+const gitValued = "Cc --git-dir --work-tree --namespace --exec-path --super-prefix --config-env"
+
+// git judges what loses commits or changes, what runs other programs, and what leaves
+// something that others will run.
+func (w *walker) git(fs []field, st *state) {
+	global, rest := options(fs[1:], gitValued, true)
+	st = st.clone()
+	for _, o := range global {
+		switch {
+		case o.name == "-C" && o.value != nil:
+			st.chdir(*o.value)
+			st.pending = nil
+		case (o.name == "-c" || o.name == "--config-env") && o.value != nil:
+			key, value, _ := strings.Cut(o.value.text, "=")
+			w.gitSetting(key, *part(*o.value, value), fs, st)
+		case o.name == "--exec-path" && o.value != nil && o.value.text != "":
+			w.ask("names code that git will run: %s", shown(fs))
+		}
+	}
+	if len(rest) > 0 {
+		w.gitCommand(rest[0].text, rest[1:], fs, st)
+	}
+}
+
+// gitPrograms are settings whose value git runs; a * stands for any name.
+var gitPrograms = []string{
+	"core.pager", "core.editor", "core.sshcommand", "core.askpass", "core.gitproxy", "core.fsmonitor", "sequence.editor", "diff.external", "credential.helper",
+	"gpg.program", "ssh.variant", "uploadpack.packobjectshook", "sendemail.smtpserver", "interactive.difffilter", "web.browser", "man.viewer",
+}
+
+var gitProgramKinds = []string{"pager.", "filter.", "difftool.", "mergetool.", "merge.", "diff.", "credential.", "gpg.", "browser.", "man.", "trailer.", "submodule.", "remote.", "guitool.", "hook."}
+
+var gitProgramEnds = []string{".cmd", ".command", ".clean", ".smudge", ".process", ".driver", ".textconv", ".helper", ".program", ".path", ".update", ".uploadpack", ".receivepack", ".vcs", ".pager"}
+
+// gitSetting judges one setting of git's, for one command or for all that follow.
+func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
+	key = strings.ToLower(key)
+	if command, ok := strings.CutPrefix(value.text, "!"); ok {
+		w.nested(command, value, st.child(nil), flow{})
+		if !strings.HasPrefix(key, "alias.") {
+			w.ask("names a program that git will run: %s", shown(fs))
+		}
+		return
+	}
+	runs := slices.Contains(gitPrograms, key) || strings.HasPrefix(key, "pager.")
+	for _, kind := range gitProgramKinds {
+		for _, end := range gitProgramEnds {
+			runs = runs || strings.HasPrefix(key, kind) && strings.HasSuffix(key, end)
+		}
+	}
+	quiet := []string{"true", "false", "", "cache", "store", "osxkeychain", "manager", "manager-core", "libsecret", "wincred", "cat", "0", "none"}
+	switch {
+	case key == "core.hookspath" && value.text != "/dev/null" && value.text != "":
+		w.ask("names code that git will run: %s", shown(fs))
+	case key == "include.path" || strings.HasPrefix(key, "includeif.") || key == "protocol.ext.allow" || key == "core.worktree" || key == "init.templatedir":
+		w.ask("names code that git will run: %s", shown(fs))
+	case strings.HasPrefix(key, "alias.") && value.vague:
+		w.unknown("the text does not tell what the alias runs: %s", shown(fs))
+	case runs && !slices.Contains(quiet, value.text) && !w.harmlessCommand(value, st):
+		w.ifRefused(value, st)
+		w.ask("names a program that git will run: %s", shown(fs))
+	}
+}
+
+// gitLosses are the subcommands that lose what no commit holds, with one of these
+// words; one without words always does.
+var gitLosses = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		"filter-branch": nil, "filter-repo": nil, "prune": nil, "fast-import": nil,
+		"stash": {"clear", "drop"}, "reflog": {"expire", "delete"}, "gc": {"--prune=now", "--prune=all"},
+		"reset": {"--hard", "--merge"}, "switch": {"-f", "--force", "--discard-changes"},
+		"branch": {"-D", "-f", "--force"}, "update-ref": {"-d", "--stdin"}, "symbolic-ref": {"-d", "--delete"}, "checkout-index": {"-f", "--force"},
+		"read-tree": {"--reset"}, "worktree": {"--force", "-f"}, "submodule": {"-f", "--force"}, "lfs": {"prune"}, "notes": {"prune", "remove"}, "rerere": {"clear"},
+		"maintenance": {"register", "start"}, "repack": {"-k"},
+	}
+})
+
+// gitTexts are the options of git whose value is a script.
+var gitTexts = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		"rebase": {"-x", "--exec"}, "pull": {"--upload-pack"}, "fetch": {"--upload-pack"}, "ls-remote": {"--upload-pack", "--exec"}, "clone": {"--upload-pack", "-u"},
+		"push": {"--receive-pack", "--exec"}, "archive": {"--exec"}, "grep": {"--open-files-in-pager", "-O"}, "difftool": {"-x", "--extcmd"},
+		"filter-branch": {"--tree-filter", "--index-filter", "--msg-filter", "--env-filter", "--commit-filter", "--parent-filter", "--tag-name-filter", "--setup"},
+		"send-email":    {"--smtp-server", "--to-cmd", "--cc-cmd", "--sendmail-cmd"}, "format-patch": {}, "send-pack": {"--receive-pack", "--exec"}, "fetch-pack": {"--upload-pack", "--exec"},
+	}
+})
+
+func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
+	w.gitLoss(sub, args, fs)
+	w.gitScripts(sub, args, st)
+	switch sub {
+	case "push":
+		w.push(args, fs)
+	case "clean":
+		opts, _ := options(args, "e --exclude", false)
+		if has(opts, "-f", "--force") && !has(opts, "-n", "--dry-run") {
+			w.ask("removes files that are in no commit: %s", shown(fs))
+		}
+	case "checkout", "restore":
+		w.gitPaths(sub, args, fs, st)
+	case "rm":
+		opts, operands := options(args, "", false)
+		if has(opts, "--cached", "-n", "--dry-run") {
+			return
+		}
+		if has(opts, "-f", "--force") {
+			w.ask("removes what may be in no commit: %s", shown(fs))
+		}
+		for _, f := range operands {
+			w.destroy(f, st, has(opts, "-r") && w.place.owns(f.text, f.glob), "removes", fs)
+		}
+	case "clone", "init", "worktree", "mv", "format-patch", "archive", "bundle":
+		w.gitWrites(sub, args, fs, st)
+	case "config":
+		w.gitConfig(args, fs, st)
+	case "submodule", "bisect":
+		if len(args) > 1 && (args[0].text == "foreach" || args[0].text == "run") {
+			_, command := options(args[1:], "", true)
+			text := joined(command)
+			w.nested(text.text, text, st.child(nil), flow{})
+		}
+	}
+	if slices.ContainsFunc(args, func(f field) bool { return strings.HasPrefix(f.text, "ext::") }) {
+		w.ask("runs a program as the other side: %s", shown(fs))
+	}
+}
+
+func (w *walker) gitLoss(sub string, args, fs []field) {
+	words, found := gitLosses()[sub]
+	if !found {
+		return
+	}
+	lost := len(words) == 0 || sub == "branch" && has(optionsOf(args, ""), "-d", "--delete") && has(optionsOf(args, ""), "-f", "--force")
+	for i, f := range args {
+		lost = lost || slices.Contains(words, f.text) && (i == 0 || strings.HasPrefix(f.text, "-"))
+		if len(f.text) > 2 && f.text[0] == '-' && f.text[1] != '-' {
+			for _, word := range words {
+				lost = lost || len(word) == 2 && strings.Contains(f.text[1:], word[1:])
+			}
+		}
+	}
+	if verb := map[string]string{"worktree": "remove", "submodule": "deinit"}[sub]; verb != "" {
+		lost = lost && len(args) > 0 && args[0].text == verb
+	}
+	if lost && !has(optionsOf(args, ""), "--dry-run") {
+		w.ask("loses what no commit holds: %s", shown(fs))
+	}
+}
+
+func (w *walker) gitScripts(sub string, args []field, st *state) {
+	for i, f := range args {
+		name, value, has := strings.Cut(f.text, "=")
+		switch {
+		case !slices.Contains(gitTexts()[sub], name):
+			if sub == "grep" && strings.HasPrefix(f.text, "-O") && len(f.text) > 2 {
+				w.nested(f.text[2:], f, st.child(nil), flow{})
+			}
+		case has:
+			w.nested(value, *part(f, value), st.child(nil), flow{})
+		case i+1 < len(args):
+			w.nested(args[i+1].text, args[i+1], st.child(nil), flow{})
+		}
+	}
+}
+
+// gitPaths asks about checkouts that put what was committed over what was changed.
+func (w *walker) gitPaths(sub string, args, fs []field, st *state) {
+	opts, operands := options(args, "bBs --branch --source --orphan --conflict --pathspec-from-file", false)
+	dashes := slices.IndexFunc(args, func(f field) bool { return f.text == "--" })
+	paths := operands
+	if sub == "restore" {
+		if (has(opts, "-S", "--staged") && !has(opts, "-W", "--worktree")) || has(opts, "-p", "--patch") {
+			return
+		}
+	} else {
+		switch {
+		case has(opts, "-p", "--patch"):
+			return
+		case has(opts, "-f", "--force"):
+			w.ask("loses what no commit holds: %s", shown(fs))
+			return
+		case dashes >= 0:
+			paths = args[dashes+1:]
+		case has(opts, "-b", "-B", "-t", "--track", "--orphan", "--detach", "-d"):
+			return
+		case len(operands) > 1:
+			paths = operands[1:]
+		case len(operands) == 1 && !looksLikePath(operands[0]):
+			return
+		}
+	}
+	if len(paths) == 0 {
+		return
+	}
+	w.ask("loses what no commit holds: %s", shown(fs))
+	for _, f := range paths {
+		if w.place.owns(f.text, f.glob) {
+			w.write(f, st, shown(fs))
+		}
+	}
+}
+
+// looksLikePath tells the operand of a checkout that is a file from one that is a branch.
+func looksLikePath(f field) bool {
+	t := f.text
+	return t == "." || t == ".." || f.glob || strings.HasPrefix(t, "./") || strings.HasPrefix(t, "../") || strings.HasPrefix(t, "/") || strings.HasSuffix(t, "/") || strings.HasPrefix(t, ":")
+}
+
+func (w *walker) gitWrites(sub string, args, fs []field, st *state) {
+	switch sub {
+	case "clone":
+		opts, operands := options(args, "boucj --branch --origin --upload-pack --config --jobs --depth --reference --template --separate-git-dir --filter", false)
+		if len(operands) > 1 {
+			w.write(operands[1], st, shown(fs))
+		}
+		for _, setting := range values(opts, "-c", "--config") {
+			key, value, _ := strings.Cut(setting.text, "=")
+			w.gitSetting(key, *part(setting, value), fs, st)
+		}
+		w.gitTemplate(opts, fs)
+	case "init":
+		opts, operands := options(args, "b --initial-branch --template --separate-git-dir", false)
+		w.gitTemplate(opts, fs)
+		w.writeAll(operands, st, "creates ")
+	case "worktree":
+		if _, operands := options(args, "bB --reason", false); len(operands) > 1 && operands[0].text == "add" {
+			w.write(operands[1], st, shown(fs))
+		}
+	case "mv":
+		_, operands := options(args, "", false)
+		w.writeAll(operands, st, "moves ")
+	case "format-patch", "archive", "bundle":
+		opts, operands := options(args, "o --output-directory --output", false)
+		if o, ok := find(opts, "-o", "--output-directory", "--output"); ok && o.value != nil {
+			w.write(*o.value, st, "writes to "+o.value.src)
+		}
+		if sub == "bundle" && len(operands) > 1 && operands[0].text == "create" {
+			w.write(operands[1], st, "writes to "+operands[1].src)
+		}
+	}
+}
+
+// gitTemplate asks about hooks that a new repository gets.
+func (w *walker) gitTemplate(opts []option, fs []field) {
+	if slices.ContainsFunc(values(opts, "--template"), func(f field) bool { return f.text != "" }) {
+		w.ask("names code that git will run: %s", shown(fs))
+	}
+}
+
+func (w *walker) gitConfig(args, fs []field, st *state) {
+	opts, operands := options(args, "f --file --type --default", false)
+	if len(operands) > 0 && slices.Contains([]string{"set", "unset", "edit", "rename-section", "remove-section"}, operands[0].text) {
+		operands = operands[1:]
+	}
+	changes := len(operands) > 1 || has(opts, "--unset", "--unset-all", "--edit", "-e", "--add", "--replace-all", "--remove-section", "--rename-section")
+	if has(opts, "--get", "--get-all", "--get-regexp", "--list", "-l") || !changes && !has(opts, "--file", "-f") {
+		return
+	}
+	if has(opts, "--global", "--system") && changes {
+		w.ask("outside the working directory: %s", shown(fs))
+	}
+	if o, ok := find(opts, "-f", "--file"); ok && o.value != nil && changes {
+		w.write(*o.value, st, shown(fs))
+	}
+	if len(operands) > 1 {
+		w.gitSetting(operands[0].text, operands[1], fs, st)
+	}
+}
+
+// push asks about everything that takes commits or branches away from others.
+func (w *walker) push(args, fs []field) {
+	opts, operands := options(args, "o --push-option --repo --receive-pack --exec", false)
+	forced := has(opts, "-f", "-d", "--force", "--force-with-lease", "--mirror", "--delete", "--prune")
+	for i, f := range operands {
+		forced = forced || strings.HasPrefix(f.text, "+") || (i > 0 && strings.HasPrefix(f.text, ":") && len(f.text) > 1)
+	}
+	if forced && !has(opts, "-n", "--dry-run") {
+		w.ask("a push that may take commits away: %s", shown(fs))
+	}
+}

@@ -1,0 +1,370 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// harm judges the commands that can destroy, overwrite, hand over or change something.
+// It says whether the command is one whose operands it knows; of others they may hold a
+// command.
+func (w *walker) harm(name string, fs []field, st *state, in flow) bool {
+	if w.fileCommand(name, fs, st) || w.escape(name, fs, st, in) {
+		return true
+	}
+	switch name {
+	case "git":
+		w.git(fs, st)
+	case "perlica":
+		w.ownCall(fs)
+	case "kill", "pkill", "killall", "skill":
+		w.kill(name, fs)
+	case "setcap", "visudo", "passwd", "chpasswd", "usermod", "useradd", "userdel", "groupadd", "groupmod", "groupdel",
+		"adduser", "deluser", "addgroup", "chsh", "sudoedit", "newgrp", "dscl", "vipw", "gpasswd", "capsh":
+		w.ask("changes privileges: %s", shown(fs))
+	default:
+		w.database(name, fs, st, in)
+		w.lossOrContainer(name, fs, st)
+		return w.machine(name, fs) || isDiskTool(name)
+	}
+	return true
+}
+
+// lossOrContainer judges what acts beyond the tree, by programs of which the operands
+// may hold a command as well.
+func (w *walker) lossOrContainer(name string, fs []field, st *state) {
+	w.loss(name, fs)
+	switch {
+	case name == "gh" && slices.ContainsFunc(fs, func(f field) bool { return f.text == "download" }):
+		w.fetch(name, fs, st)
+	case name == "docker" || name == "podman" || name == "nerdctl" || name == "docker-compose":
+		w.container(fs)
+	case isDiskTool(name):
+		w.diskTool(name, fs, st)
+	case name == "npm" || name == "yarn" || name == "pnpm" || name == "pip" || name == "pip3" || name == "go":
+		w.packageSettings(name, fs)
+	case name == "java" || name == "javac" || name == "dpkg" || name == "rpm" || name == "installer":
+		for _, f := range fs[1:] {
+			if w.runsForeign(f, st) && !strings.HasPrefix(f.text, "-") {
+				w.unknown("runs what it downloads or decodes: %s", shown(fs))
+			}
+		}
+	}
+}
+
+// packageSettings asks about settings with which a package manager runs other programs.
+func (w *walker) packageSettings(name string, fs []field) {
+	if len(fs) < 4 {
+		return
+	}
+	words := fs[1].text + " " + fs[2].text
+	if fs[1].text != "set" && !slices.Contains([]string{"pkg set", "set-script", "config set", "env -w"}, words) {
+		return
+	}
+	for _, f := range fs[2:] {
+		if key, _, _ := strings.Cut(f.text, "="); slices.Contains(packageKeys, key) {
+			w.ask("names code that others will run: %s", shown(fs))
+		}
+	}
+}
+
+// packageKeys are the settings that packageSettings asks about.
+var packageKeys = []string{"scripts.preinstall", "scripts.install", "scripts.postinstall", "scripts.prepare", "script-shell", "node-options", "git", "shell", "GOFLAGS", "CC", "global.index-url", "index-url", "registry", "onload-script", "init-module", "globalconfig", "userconfig"}
+
+// fileCommand judges the commands that act on the files they name.
+func (w *walker) fileCommand(name string, fs []field, st *state) bool {
+	args := fs[1:]
+	switch name {
+	case "del", "rd", "erase", "remove-item":
+		w.remove(name, fs, st)
+		w.drives(fs)
+		return false
+	case "rm", "grm", "srm", "rmdir", "unlink", "trash", "trash-put", "rimraf", "del-cli", "rip":
+		w.remove(name, fs, st)
+	case "shred", "truncate", "wipe":
+		w.overwrite(fs, "nsio --iterations --size --io-blocks --reference --random-source", st)
+	case "dd":
+		w.dd(fs, st)
+	case "mv", "gmv", "rename":
+		w.mv(fs, st)
+	case "cp", "gcp", "install", "ginstall", "ln", "gln", "ditto", "link", "scp":
+		w.copy(name, fs, st)
+	case "rsync":
+		w.rsync(fs, st)
+	case "touch", "mkdir", "mkfifo", "mknod":
+		_, operands := options(args, "mdtrA --mode --date --reference", false)
+		w.writeAll(operands, st, "creates ")
+	case "chmod", "chown", "chgrp", "chattr", "setfacl", "gchmod", "gchown":
+		w.permissions(strings.TrimPrefix(name, "g"), fs, st)
+	case "tar", "gtar", "bsdtar", "unzip", "7z":
+		w.archive(name, fs, st)
+	default:
+		return false
+	}
+	return true
+}
+
+// drives refuses to remove all of a Windows drive.
+func (w *walker) drives(fs []field) {
+	for _, f := range fs[1:] {
+		if drive().MatchString(f.text) {
+			w.add(Refused, "removes the root directory: "+shown(fs), "root")
+		}
+	}
+}
+
+var drive = lazily(`^[A-Za-z]:[\\/]*(\*(\.\*)?)?$`)
+
+// remove judges rm and its like.
+func (w *walker) remove(name string, fs []field, st *state) {
+	opts, operands := options(fs[1:], "", false)
+	recursive := has(opts, "-r", "-R", "--recursive") || name == "rimraf" || name == "trash" || name == "rd" || name == "srm"
+	for _, f := range operands {
+		w.destroy(f, st, recursive || f.swept, "removes", fs)
+	}
+}
+
+// destroy judges that the file f is lost; whole says that all below it is too.
+func (w *walker) destroy(f field, st *state, whole bool, verb string, fs []field) {
+	w.writes = w.writes || w.refusedOnly == 0
+	if f.vague && f.listed && !whole {
+		return // names from a list: files, of which a person knows as much as the list says
+	}
+	if f.vague || f.unsure && whole {
+		w.unknown("the text does not tell what it %s: %s", verb, shown(fs))
+		return
+	}
+	if device(slashRaw(f.text)) == diskDevice {
+		w.add(Refused, verb+" a device: "+shown(fs), "device")
+		return
+	}
+	for _, d := range st.dirs {
+		target, ok := w.target(f, d)
+		if !ok {
+			w.unknown("the text does not tell where it %s: %s", verb, shown(fs))
+			continue
+		}
+		what, word := w.place.loss(target, f.glob)
+		switch {
+		case w.ownFile(target, f.glob, shown(fs)):
+		case what == "" && whole && !f.glob && !d.doubt && w.place.holdsOwn(target):
+			w.add(Refused, verb+" Perlica's own files: "+shown(fs), "perlica")
+		case what != "" && whole && !d.doubt:
+			w.add(Refused, verb+" "+what+": "+shown(fs), word)
+		case what != "" && d.doubt:
+			w.ask("%s %s if the cd before it fails: %s", verb, what, shown(fs))
+		case what != "":
+			w.ask("%s %s: %s", verb, what, shown(fs))
+		case !w.place.writable(target, f.glob) && !d.doubt:
+			w.ask("%s what is outside the working directory: %s", verb, shown(fs))
+		case whole && slices.Contains(strings.Split(target, "/"), ".git"):
+			w.ask("%s the repository's history: %s", verb, shown(fs))
+		}
+	}
+}
+
+// target is where an operand leads from a directory the shell may be in, as a path
+// or, if file names are to be filled in, as a pattern.
+func (w *walker) target(f field, d dir) (string, bool) {
+	if !f.glob {
+		if d.path == "" && !path.IsAbs(f.text) {
+			return "", false
+		}
+		return resolve(d.path, f.text), true
+	}
+	if d.path == "" && !path.IsAbs(f.pat) {
+		return "", false
+	}
+	return resolve(escape(d.path), f.pat), true
+}
+
+// targets are where an operand leads from every directory the shell may be in, as far as known.
+func (w *walker) targets(f field, st *state) []string {
+	var out []string
+	for _, d := range st.dirs {
+		if target, ok := w.target(f, d); ok {
+			out = append(out, target)
+		}
+	}
+	return out
+}
+
+func slashRaw(s string) string {
+	if strings.HasPrefix(s, "//./") || strings.HasPrefix(s, `\\`) {
+		return s
+	}
+	return path.Clean(s)
+}
+
+// write judges that a command writes to f; action says so in words.
+func (w *walker) write(f field, st *state, action string) {
+	if f.out != nil || f.sink != nil || f.vague && f.listed {
+		return
+	}
+	if f.vague {
+		w.unknown("the text does not tell where this leads: %s", action)
+		return
+	}
+	w.writes = w.writes || w.refusedOnly == 0 && device(slashRaw(f.text)) != sinkDevice
+	for _, d := range st.dirs {
+		target, ok := w.target(f, d)
+		if !ok {
+			w.unknown("the text does not tell where this leads: %s", action)
+			continue
+		}
+		kind := device(target)
+		if k := device(slashRaw(f.text)); k != notDevice {
+			kind = k
+		}
+		switch {
+		case w.ownFile(target, f.glob, action):
+		case kind == diskDevice:
+			w.add(Refused, "overwrites a device: "+action, "device")
+		case kind == sinkDevice || d.doubt:
+		case kind == portDevice:
+			w.ask("writes to a device or a connection: %s", action)
+		case !w.place.writable(target, f.glob) && !slices.Contains(w.place.Temp, target):
+			w.ask("outside the working directory: %s", action)
+		case plants(target):
+			w.ask("leaves code or settings that others will run: %s", action)
+		}
+	}
+}
+
+// plants says whether a program or a shell runs what stands in this file, without being
+// being asked to.
+func plants(target string) bool {
+	base := path.Base(target)
+	if slices.Contains([]string{".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".envrc", ".gitconfig", ".vimrc", ".inputrc", ".xprofile", ".xsessionrc", "authorized_keys", ".gdbinit", ".kshrc", ".cshrc", ".login", ".pam_environment"}, base) {
+		return true
+	}
+	for _, dir := range []string{"/.git/hooks/", "/.git/config", "/.git/info/attributes", "/.config/systemd/", "/.config/autostart/", "/LaunchAgents/", "/LaunchDaemons/", "/.config/fish/", "/etc/cron", "/.ssh/", "/.git/modules/", "/.config/git/"} {
+		if strings.Contains(target, dir) && !strings.HasSuffix(target, ".sample") {
+			return true
+		}
+	}
+	return strings.HasSuffix(target, "/.git/hooks") || strings.HasSuffix(target, "/.git")
+}
+
+func (w *walker) writeAll(fs []field, st *state, verb string) {
+	for _, f := range fs {
+		w.write(f, st, verb+f.src)
+	}
+}
+
+// overwrite judges commands that destroy the content of their operands.
+func (w *walker) overwrite(fs []field, valued string, st *state) {
+	_, operands := options(fs[1:], valued, false)
+	for _, f := range operands {
+		if f.text == "-" || device(slashRaw(f.text)) == sinkDevice {
+			continue
+		}
+		w.destroy(f, st, f.swept, "overwrites", fs)
+	}
+}
+
+func (w *walker) dd(fs []field, st *state) {
+	for _, f := range fs[1:] {
+		if strings.HasPrefix(f.text, unknownText) {
+			w.unknown("the text does not tell what it writes to: %s", shown(fs))
+		}
+		if value, ok := strings.CutPrefix(f.text, "of="); ok {
+			g := *part(f, value)
+			g.src = f.src
+			w.write(g, st, shown(fs))
+		}
+	}
+}
+
+// sourcesAndTarget parts the operands of cp, mv, ln and install.
+func sourcesAndTarget(fs []field) (opts []option, sources []field, target *field) {
+	opts, operands := options(fs[1:], "tSgom --target-directory --suffix --group --owner --mode", false)
+	if o, ok := find(opts, "-t", "--target-directory"); ok && o.value != nil {
+		return opts, operands, o.value
+	}
+	if len(operands) < 2 {
+		return opts, operands, nil
+	}
+	last := len(operands) - 1
+	return opts, operands[:last], &operands[last]
+}
+
+func (w *walker) mv(fs []field, st *state) {
+	_, sources, target := sourcesAndTarget(fs)
+	if target == nil {
+		return
+	}
+	w.carry(sources, *target, st)
+	for _, f := range sources {
+		if f.vague && f.listed {
+			continue
+		}
+		// All the files of the directory, but not the directory: not lost, only moved.
+		if f.glob && path.Dir(f.pat) == "." {
+			if sweeping(f.pat) && (target.vague || path.IsAbs(target.text) || strings.Contains(target.text, "..")) {
+				w.ask("moves everything away: %s", shown(fs))
+			}
+			continue
+		}
+		w.destroy(f, st, true, "moves away", fs)
+	}
+	if device(slashRaw(target.text)) != notDevice {
+		w.ask("moves files onto a device: %s", shown(fs))
+	}
+	w.write(*target, st, shown(fs))
+}
+
+func (w *walker) copy(name string, fs []field, st *state) {
+	opts, sources, target := sourcesAndTarget(fs)
+	if name == "scp" {
+		with := optionsOf(fs[1:], "SoFiPJlcX")
+		w.sshSettings(with, st)
+		for _, f := range values(with, "-S") {
+			w.nested(f.text, f, st.child(nil), flow{})
+		}
+	}
+	if name == "install" {
+		if has(opts, "-d", "--directory") {
+			if target != nil {
+				sources = append(sources, *target)
+			}
+			w.writeAll(sources, st, "creates ")
+			return
+		}
+		w.setuid(modeOf(opts), fs)
+	}
+	if target == nil || (name == "scp" && isRemote(target.text)) {
+		return
+	}
+	w.write(*target, st, shown(fs))
+	w.carry(sources, *target, st)
+}
+
+func modeOf(opts []option) string {
+	if o, ok := find(opts, "-m", "--mode"); ok && o.value != nil {
+		return o.value.text
+	}
+	return ""
+}
+
+// isRemote says whether host:path is meant.
+func isRemote(s string) bool {
+	i := strings.IndexByte(s, ':')
+	return i > 0 && !strings.Contains(s[:i], "/")
+}
+
+func (w *walker) rsync(fs []field, st *state) {
+	opts, operands := options(fs[1:], "efTBM --rsh --filter --exclude --include --files-from --partial-dir --backup-dir --rsync-path", false)
+	for _, f := range values(opts, "-e", "--rsh", "--rsync-path") {
+		w.nested(f.text, f, st.child(nil), flow{})
+	}
+	if len(operands) < 2 || isRemote(operands[len(operands)-1].text) {
+		return
+	}
+	target := operands[len(operands)-1]
+	if slices.ContainsFunc(opts, func(o option) bool { return strings.HasPrefix(o.name, "--del") }) {
+		w.destroy(target, st, true, "empties what the source lacks in", fs)
+	}
+	w.write(target, st, shown(fs))
+}

@@ -1,0 +1,203 @@
+package shell
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A language is an interpreter's: how it is given code on the command line, and which
+// words of that code write, delete, start processes, open the network or hide any of
+// these. Code without them is ordinary, as a script of the disk is.
+type language struct {
+	code   []string // options whose value is code; a word without a dash is a subcommand
+	valued string   // options that take a value, of one letter or long
+	words  func() *regexp.Regexp
+}
+
+var (
+	pythonWords = lazily(`\b(os\.(remove|unlink|rmdir|removedirs|rename|renames|replace|system|popen|exec\w*|spawn\w*|posix_spawn\w*|kill|killpg|chmod|chown|symlink|link|mkfifo|truncate|startfile|fork|setuid|open|write)|` +
+		`shutil\.(rmtree|move|copy\w*|make_archive|unpack_archive|chown)|from\s+shutil\s+import|import\s+shutil\s+as|subprocess|pexpect|pty|socket|urllib|urllib2|urllib3|requests|httpx|aiohttp|ftplib|smtplib|telnetlib|paramiko|fabric|boto3|http\.client|http\.server|ctypes|cffi|multiprocessing|webbrowser|` +
+		`write_text|write_bytes|rmtree|unlink|rmdir|touch\(|eval|exec|execfile|__import__|importlib|compile|getattr|b64decode|fromhex|marshal|pickle|runpy|unlink|remove\(['"]/|truncate|mmap|fcntl|send2trash|sh\.|plumbum|asyncio\.create_subprocess\w*|to_csv|to_json|to_excel|savefig|writelines|from\s+os\s+import|import\s+os\s+as|psycopg2?|pymysql|sqlite3)\b|` +
+		`\.write\s*\(|\bopen\s*\([^)]*,\s*(mode\s*=\s*)?[bru]*['"][rb]*[waxWAX+]|\bopen\s*\([^)]*\+['"]|\bdump\s*\([^()]*,\s*open|\bsystem\s*\(|\bPath\([^)]*\)\.(rename|replace|chmod|symlink_to|hardlink_to|open)|__\w+__\s*\[|print\s*\(.*file\s*=\s*open`)
+	nodeWords = lazily(`\b(writeFile\w*|appendFile\w*|createWriteStream|writeSync|rm|rmSync|rmdir\w*|unlink\w*|rename(Sync)?|copyFile\w*|cpSync|truncate\w*|ftruncate\w*|symlink\w*|linkSync|chmod\w*|chown\w*|mkdtemp\w*|openSync|outputFile\w*|removeSync|emptyDir\w*|` +
+		`child_process|exec|execSync|execFile\w*|spawn|spawnSync|fork|worker_threads|cluster|process\.(kill|binding|dlopen|chdir|setuid)|https?|net|dgram|tls|http2|fetch|axios|WebSocket|XMLHttpRequest|undici|got|` +
+		`eval|Function|vm|atob|fromCharCode|import\s*\(|dlopen|Bun\.(write|spawn\w*|file|serve|connect|\$)|\$` + "`" + `|fsPromises|shelljs|execa|zx|rimraf|Deno\.(write\w*|remove\w*|rename\w*|copyFile\w*|truncate\w*|symlink\w*|chmod\w*|chown\w*|run|Command|connect\w*|listen\w*|serve|open\w*|create\w*|kill|dlopen|exit|mkdir))\b|\[['"]\w+['"]\s*\+|require\s*\(\s*[^'"\s]`)
+	perlWords = lazily(`\b(system|exec|unlink|rmdir|rename|fork|kill|chmod|chown|symlink|link|truncate|socket|connect|qx|eval|require|syswrite|sysopen|binmode|File::\w+|IO::\w+|LWP|HTTP::\w+|Net::\w+|remove_tree|rmtree|pack|unpack|mkdir|utime|dbmopen|open3?|do\s*['"(])\b|` + "`" + `|\bopen\b[^;]*['"]\s*(\+?[>|]|.*\|\s*['"])|<[^>]*\|>|\|-|-\|`)
+	rubyWords = lazily(`\b(system|exec|spawn|fork|File\.(write|delete|unlink|rename|chmod|chown|symlink|link|truncate|open|new|binwrite)|IO\.(write|popen|binwrite|sysopen)|FileUtils|Dir\.(rmdir|delete|unlink|mkdir)|Pathname|Open3|PTY|Process|Net|Socket|TCPSocket|UDPSocket|URI|OpenURI|open|eval|instance_eval|class_eval|send|__send__|public_send|Kernel|Fiddle|syscall|` +
+		`write|rm_rf|rm_r|remove_dir|unlink|load|pack|unpack1?|Excon|Faraday|HTTParty|require\s*['"](open-uri|net|socket|fileutils|open3|pty))\b|` + "`" + `|%x`)
+	phpWords    = lazily(`(?i)\b(unlink|rmdir|rename|copy|file_put_contents|fwrite|fputs|fopen|touch|mkdir|symlink|link|chmod|chown|chgrp|exec|shell_exec|system|passthru|popen|proc_open|pcntl_\w+|curl_\w+|fsockopen|stream_socket_\w+|socket_\w+|file_get_contents\s*\(\s*['"]\w+:|mail|eval|assert|create_function|call_user_func\w*|base64_decode|dl|(include|require)(_once)?(\s+['"$]|\s*\()|ftp_\w+|posix_kill|tempnam|move_uploaded_file|PDO|mysqli|Artisan)\b|` + "`")
+	luaWords    = lazily(`\b(os\.(execute|remove|rename|exit|tmpname)|io\.(popen|open|output|write)|load|loadstring|loadfile|dofile|require|package|socket|lfs|vim\.(fn|cmd|api|loop|uv|system))\b|\bos\s*\[|\bio\s*\[`)
+	rWords      = lazily(`\b(system2?|unlink|file\.(remove|rename|copy|create|symlink|append)|write\w*|saveRDS|save|sink|dump|download\.file|url|socketConnection|pipe|shell|eval|parse|source|install\.packages|cat\s*\([^)]*file|Sys\.(chmod|setenv|kill)|rm\s*\(\s*list)\b`)
+	juliaWords  = lazily("\\b(run|rm|mv|cp|write|open|download|connect|listen|touch|mkdir|mkpath|chmod|symlink|ccall|eval|include|HTTP|pipeline|spawn)\\s*[(.!]|`")
+	appleWords  = lazily(`(?i)\b(do\s+shell\s+script|delete|quit|keystroke|key\s+code|system\s+events|shut\s*down|restart|log\s+out|empty|move|duplicate|make\s+new|set\s+volume|open\s+location|write|eof|load\s+script|run\s+script|send|ObjC|NSTask|app\.doShellScript)\b`)
+	elixirWords = lazily(`\b(File\.(rm\w*|write\w*|rename|cp\w*|ln_s|touch|mkdir\w*|chmod|chown)|System\.(cmd|shell|halt|stop|put_env)|Port|:os|:httpc|:gen_tcp|:file|HTTPoison|Req|Code|Mix\.Task|Ecto|Repo\.delete\w*)\b`)
+	groovyWords = lazily(`\b(execute|ProcessBuilder|Runtime|delete\w*|write|withWriter|append|toURL|Socket|URL|newOutputStream|renameTo|eval|Eval|GroovyShell|System\.exit)\b|<<`)
+	tclWords    = lazily(`\b(exec|spawn|send|file\s+(delete|rename|copy|mkdir)|open|socket|eval|source|load)\b`)
+	lispWords   = lazily(`(?i)\b(shell-command\w*|call-process\w*|start-process\w*|delete-\w+|write-\w+|append-to-file|rename-file|make-network-process|url-\w+|eval|load|save-buffer|kill-emacs|shell|system|run-program|uiop|sh)\b`)
+)
+
+// languages by the names of their interpreters; python3.12 is python.
+var languages = sync.OnceValue(func() map[string]language {
+	python := language{[]string{"-c"}, "cmWX", pythonWords}
+	node := language{[]string{"-e", "--eval", "-p", "--print", "-pe"}, "epr --eval --print --require --import", nodeWords}
+	ruby := language{[]string{"-e"}, "erICEx", rubyWords}
+	return map[string]language{
+		"python": python, "python2": python, "python3": python, "pypy": python, "pypy3": python, "ipython": python, "ipython3": python, "bpython": python,
+		"node": node, "nodejs": node, "bun": {[]string{"-e", "--eval", "-p", "--print"}, "ep --eval --print", nodeWords}, "deno": {[]string{"eval", "repl", "-e"}, "", nodeWords},
+		"ts-node": node, "tsx": node, "perl": {[]string{"-e", "-E"}, "eEIMmxF", perlWords}, "raku": {[]string{"-e"}, "eI", perlWords}, "ruby": ruby, "irb": ruby, "jruby": ruby,
+		"php": {[]string{"-r", "-B", "-R", "-E", "--run"}, "rBREcdf --run", phpWords}, "lua": {[]string{"-e"}, "el", luaWords}, "luajit": {[]string{"-e"}, "el", luaWords},
+		"rscript": {[]string{"-e"}, "e", rWords}, "r": {[]string{"-e"}, "ef", rWords}, "julia": {[]string{"-e", "-E", "--eval", "--print"}, "eELpJ --eval --print", juliaWords}, "osascript": {[]string{"-e"}, "el", appleWords},
+		"elixir": {[]string{"-e", "--eval", "--rpc-eval"}, "erS --eval", elixirWords}, "groovy": {[]string{"-e"}, "e", groovyWords}, "tclsh": {nil, "", tclWords}, "expect": {[]string{"-c"}, "cf", tclWords},
+		"emacs": {[]string{"--eval", "-eval", "--execute", "-f"}, "flL --eval --execute --load", lispWords}, "guile": {[]string{"-c"}, "celL", lispWords}, "sbcl": {[]string{"--eval"}, "--eval --load", lispWords}, "scala": {[]string{"-e"}, "e", groovyWords}, "jshell": {nil, "", groovyWords},
+		"pwsh": {}, "powershell": {}, "cmd": {},
+	}
+})
+
+// languageOf finds the language of an interpreter by its name.
+func languageOf(name string) (language, bool) {
+	if l, ok := languages()[name]; ok {
+		return l, true
+	}
+	if strings.HasPrefix(name, "python3.") || strings.HasPrefix(name, "python2.") {
+		return languages()["python"], true
+	}
+	return language{}, false
+}
+
+// interpreter judges a program that runs a language this package does not read.
+func (w *walker) interpreter(name string, fs []field, st *state, in flow) {
+	l, _ := languageOf(name)
+	if l.words == nil {
+		w.unknown("a language that cannot be judged: %s", shown(fs))
+		for _, f := range fs[1:] {
+			w.ifRefused(*part(f, strings.ReplaceAll(f.text, `\`, "/")), st)
+		}
+		return
+	}
+	if name == "deno" && len(fs) > 1 && fs[1].text == "task" {
+		w.denoTask(fs, st)
+	}
+	codes, inPlace := w.inlineCode(l, fs)
+	for _, code := range codes {
+		w.code(code, l, fs)
+	}
+	opts, operands := options(fs[1:], l.valued, true)
+	if len(operands) > 0 {
+		w.loss(path.Base(operands[0].text), operands)
+	} else if o, ok := find(opts, "-m"); ok && o.value != nil {
+		w.loss(o.value.text, fs)
+	}
+	for _, f := range fs[1:] {
+		if w.originOf(f, st).is(foreign) {
+			w.unknown("runs what it downloads or decodes: %s", shown(fs))
+		}
+	}
+	if inPlace {
+		_, files := options(fs[1:], l.valued, false)
+		w.writeAll(files, st, "edits ")
+	}
+	if len(codes) > 0 {
+		return
+	}
+	w.suffixesOf(fs, st, in)
+	module := slices.ContainsFunc(fs[1:], func(f field) bool { return strings.HasPrefix(f.text, "-m") })
+	reads := len(operands) == 0 && !module || len(operands) > 0 && isStdin(operands[0].text)
+	switch {
+	case len(operands) > 0 && w.unnamed.is(foreign) && !module:
+		w.unknown("runs what it downloads or decodes: %s", shown(fs))
+	case !reads || !in.piped:
+	case in.origin.is(foreign):
+		w.unknown("runs what it downloads or decodes: %s", shown(fs))
+	case in.text != "":
+		w.code(field{text: in.text, vague: !in.known}, l, fs)
+	}
+}
+
+// denoTask judges deno task --eval SCRIPT.
+func (w *walker) denoTask(fs []field, st *state) {
+	for i, f := range fs[:len(fs)-1] {
+		if f.text == "--eval" {
+			w.nested(fs[i+1].text, fs[i+1], st.child(nil), flow{})
+		}
+	}
+}
+
+// inlineCode finds the code on an interpreter's command line, and whether the files that
+// follow it are edited in place.
+func (w *walker) inlineCode(l language, fs []field) (codes []field, inPlace bool) {
+	for i := 1; i < len(fs); i++ {
+		text := fs[i].text
+		name, value, has := strings.Cut(text, "=")
+		switch {
+		case strings.HasPrefix(text, "-") && !strings.HasPrefix(text, "--") && len(text) > 1:
+			letters, code := clustered(l, text)
+			inPlace = inPlace || strings.Contains(letters, "i") && (slices.Contains(l.code, "-E") || slices.Contains(l.code, "-e") && strings.Contains(l.valued, "C"))
+			if code < 0 && !slices.Contains(l.code, text) {
+				continue
+			}
+			if code >= 0 && code+1 < len(text) && !slices.Contains(l.code, text) {
+				codes = append(codes, *part(fs[i], text[code+1:]))
+			} else if i+1 < len(fs) {
+				i++
+				codes = append(codes, fs[i])
+			}
+		case slices.Contains(l.code, text) && i+1 < len(fs):
+			i++
+			codes = append(codes, fs[i])
+		case has && slices.Contains(l.code, name):
+			codes = append(codes, *part(fs[i], value))
+		case !strings.HasPrefix(text, "-") && !slices.Contains(l.code, text):
+			return codes, inPlace // a script, whose arguments follow, or files
+		}
+	}
+	return codes, inPlace
+}
+
+// clustered finds the letter in -lane CODE, or -eCODE, after which code comes; letters
+// are those before it.
+func clustered(l language, text string) (letters string, code int) {
+	for i := 1; i < len(text); i++ {
+		c := text[i : i+1]
+		if slices.Contains(l.code, "-"+c) {
+			return text[1:i], i
+		}
+		if strings.Contains(l.valued, c) && !strings.HasPrefix(l.valued, "-") {
+			return text[1:i], -1
+		}
+	}
+	return text[1:], -1
+}
+
+// printing is how languages write to the standard output.
+var printing = lazily(`(?i)(\b(sys|process|io)\.|\$)?\bstd(out|err)(\.buffer)?[.:](write|puts|print)\w*`)
+
+// startedTexts are the texts that code hands to a shell.
+var startedTexts = lazily(`(?:system|popen|exec|spawn|run|call|check_call|check_output|Popen|passthru|execute|cmd|shell|script|Command|sh|qx|%x)\w*\s*[({]?\s*(?:"([^"]*)"|'([^']*)'|` + "`([^`]*)`" + `)|^` + "`([^`]*)`" + `|spawn\s+([^\n;]+)`)
+
+// code judges code of another language by its words.
+func (w *walker) code(f field, l language, fs []field) {
+	text := f.text
+	if f.vague {
+		text = strings.ReplaceAll(text, unknownText, " ")
+	}
+	if f.vague && strings.TrimSpace(text) == "" {
+		w.unknown("the text does not tell what code is run: %s", shown(fs))
+		return
+	}
+	found := l.words().FindString(printing().ReplaceAllString(text, "print"))
+	if found == "" {
+		return
+	}
+	if strings.Contains(strings.ToLower(text), ".perlica_config") {
+		w.add(Refused, "touches Perlica's own files: "+shown(fs), "perlica")
+	}
+	w.refusedOnly++
+	for _, m := range startedTexts().FindAllStringSubmatch(text, 32) {
+		w.nested(strings.Join(m[1:], ""), f, newState(w.place.Dir), flow{})
+	}
+	w.refusedOnly--
+	w.ask("code that writes, deletes, starts a process or opens a connection (%s): %s", strings.TrimSpace(found), shown(fs))
+}

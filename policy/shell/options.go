@@ -1,0 +1,139 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+)
+
+// An option is one option of a command line: "-f" or "--force", with its value.
+type option struct {
+	name  string
+	value *field
+}
+
+// options parts the arguments of a command into options and operands, as getopt
+// does. valued lists the options that take a value, as "ab --long --other"; with
+// stop set the first operand ends the options, as it does where another command
+// follows. A word whose value is unknown is an operand.
+func options(args []field, valued string, stop bool) (opts []option, operands []field) {
+	short, long := valuedOptions(valued)
+	for i := 0; i < len(args); i++ {
+		text := args[i].text
+		switch {
+		case text == "--":
+			return opts, append(operands, args[i+1:]...)
+		case len(text) < 2 || text[0] != '-' || args[i].vague && strings.HasPrefix(text, "$"):
+			if stop {
+				return opts, args[i:len(args):len(args)]
+			}
+			operands = append(operands, args[i])
+		case text[1] == '-':
+			name, value, has := strings.Cut(text, "=")
+			o := option{name: name}
+			if has {
+				o.value = part(args[i], value)
+			} else if long[name] && i+1 < len(args) {
+				i++
+				o.value = &args[i]
+			}
+			opts = append(opts, o)
+		default:
+			cluster, used := shortOptions(args, i, short)
+			opts = append(opts, cluster...)
+			i += used
+		}
+	}
+	return opts, operands
+}
+
+func optionsOf(args []field, valued string) []option {
+	opts, _ := options(args, valued, false)
+	return opts
+}
+
+func valuedOptions(valued string) (short string, long map[string]bool) {
+	long = map[string]bool{}
+	for name := range strings.FieldsSeq(valued) {
+		if strings.HasPrefix(name, "--") {
+			long[name] = true
+		} else {
+			short += name
+		}
+	}
+	return short, long
+}
+
+// shortOptions reads one cluster such as -rf or -n5, and tells whether it took the
+// next word as a value.
+func shortOptions(args []field, i int, short string) (opts []option, used int) {
+	text, _, _ := strings.Cut(args[i].text, unknownText)
+	for j := 1; j < len(text); j++ {
+		o := option{name: "-" + text[j:j+1]}
+		if strings.IndexByte(short, text[j]) < 0 {
+			opts = append(opts, o)
+			continue
+		}
+		if j+1 < len(args[i].text) {
+			o.value = part(args[i], args[i].text[j+1:])
+		} else if i+1 < len(args) {
+			o.value, used = &args[i+1], 1
+		}
+		return append(opts, o), used
+	}
+	return opts, 0
+}
+
+// part is a field of which only the end is meant.
+func part(f field, text string) *field {
+	f.text = text
+	f.pat = text
+	f.glob = f.glob && HasMeta(text)
+	return &f
+}
+
+// has says whether one of the options was given. A long one may be shortened.
+func has(opts []option, names ...string) bool {
+	_, ok := find(opts, names...)
+	return ok
+}
+
+// find returns the last of the options with one of these names.
+func find(opts []option, names ...string) (option, bool) {
+	for i := len(opts) - 1; i >= 0; i-- {
+		for _, name := range names {
+			o := opts[i].name
+			if o == name || (len(o) > 3 && strings.HasPrefix(o, "--") && strings.HasPrefix(name, o)) {
+				return opts[i], true
+			}
+		}
+	}
+	return option{}, false
+}
+
+// values are those of the options with one of these names.
+func values(opts []option, names ...string) []field {
+	var out []field
+	for _, o := range opts {
+		if o.value != nil && slices.Contains(names, o.name) {
+			out = append(out, *o.value)
+		}
+	}
+	return out
+}
+
+// valuesOf are the values that words give to one of these names, as NAME=VALUE or as the next
+// word: options of programs whose command line is not known otherwise.
+func valuesOf(fs []field, names []string) []field {
+	var out []field
+	for i, f := range fs {
+		name, value, has := strings.Cut(f.text, "=")
+		switch {
+		case !slices.Contains(names, name):
+		case has:
+			out = append(out, *part(f, value))
+		case i+1 < len(fs):
+			out = append(out, fs[i+1])
+		}
+	}
+	return out
+}

@@ -1,0 +1,201 @@
+package shell
+
+import (
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A grammar writes commands that destroy or write something, in spellings that a shell
+// reads differently from how they look. The same seed and number give the same command.
+type grammar struct {
+	*rand.Rand
+	rows  map[string][]string // of testdata/oracle.txt, by section
+	setup []string            // assignments that the words written so far need
+	names int                 // of variables
+}
+
+// sections reads testdata/oracle.txt.
+func sections(t *testing.T) map[string][]string {
+	text, err := os.ReadFile(filepath.Join("testdata", "oracle.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, section := map[string][]string{}, ""
+	for row := range strings.Lines(string(text)) {
+		row = strings.TrimSuffix(row, "\n")
+		if name, ok := strings.CutPrefix(row, "== "); ok {
+			section = name
+		} else if row != "" && section != "" {
+			rows[section] = append(rows[section], row)
+		}
+	}
+	return rows
+}
+
+// command is the n-th command of a seed.
+func command(rows map[string][]string, seed, n uint64) string {
+	g := &grammar{Rand: rand.New(rand.NewPCG(seed, n)), rows: rows}
+	script := g.dangerous()
+	if len(g.setup) > 0 {
+		script = strings.Join(g.setup, g.pick("; ", "\n")) + g.pick("; ", "\n", " && ") + script
+	}
+	for range g.IntN(3) {
+		script = g.layer(script)
+	}
+	return script
+}
+
+func (g *grammar) pick(of ...string) string { return of[g.IntN(len(of))] }
+
+func (g *grammar) variable() string {
+	g.names++
+	return fmt.Sprintf("%s%d", g.pick("X", "dir", "_v", "A"), g.names)
+}
+
+// single, double and ansi quote any text for bash.
+func single(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+func double(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(s) + `"`
+}
+
+func ansi(s string, g *grammar) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		switch {
+		case c == '\'' || c == '\\':
+			b.WriteString(`\` + string(c))
+		case c == '\n':
+			b.WriteString(`\n`)
+		case g.IntN(3) == 0:
+			fmt.Fprintf(&b, g.pick(`\x%02x`, `\%03o`, `\u%04x`), c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "$'" + b.String() + "'"
+}
+
+func (g *grammar) quote(s string) string {
+	switch g.IntN(4) {
+	case 0:
+		return ansi(s, g)
+	case 1:
+		return double(s)
+	default:
+		return single(s)
+	}
+}
+
+// word spells a text that has nothing special in it as one word.
+func (g *grammar) word(s string) string {
+	i := g.IntN(len(s) + 1)
+	a, b := s[:i], s[i:]
+	switch g.IntN(16) {
+	case 0:
+		return g.quote(s)
+	case 1:
+		return a + g.quote(b)
+	case 2:
+		return g.quote(a) + b
+	case 3:
+		return a + g.pick("''", `""`, "${NOPE}", "$NOPE", "$()", "``", `"$@"`) + b
+	case 4:
+		return `\` + s
+	case 5:
+		return "$(" + g.pick("echo", "printf %s") + " " + g.quote(s) + ")"
+	case 6:
+		x := g.variable()
+		g.setup = append(g.setup, x+"="+g.quote(s))
+		return g.pick("$"+x, "${"+x+"}", `"$`+x+`"`, "${"+x+":-y}", "${"+x+"%zz}", "${"+x+"/zz/y}", "${"+x+"@Q}", "${NOPE:-$"+x+"}", "${"+x+"[0]}")
+	case 7:
+		x := g.variable()
+		g.setup = append(g.setup, g.pick("declare ", "export ", "readonly ", "typeset ")+x+"="+g.quote(a), x+"+="+g.quote(b))
+		return "$" + x
+	case 8:
+		x, y := g.variable(), g.variable()
+		g.setup = append(g.setup, x+"="+g.quote(s), y+"="+x)
+		return "${!" + y + "}"
+	case 9:
+		x := g.variable()
+		g.setup = append(g.setup, g.assigned(x, s))
+		return `"$` + x + `"`
+	case 10:
+		x := g.variable()
+		g.setup = append(g.setup, x+"="+g.quote("z"+s+"z"))
+		return fmt.Sprintf(g.pick("${%[1]s:1:%[2]d}", "${%[1]s:1:-1}", "${%[1]s//z/}"), x, len(s))
+	case 11:
+		return "{" + s + ",}"
+	default:
+		return s
+	}
+}
+
+// assigned gives a variable its value by a command.
+func (g *grammar) assigned(x, s string) string {
+	return fmt.Sprintf(g.pick("read -r %s <<< %s", "printf -v %s %%s %s", "mapfile -t %s <<< %s", "for %s in %s; do :; done",
+		"%s=(%s)", "local %s=%s 2>/dev/null || read -r "+x+" <<< "+single(s), "IFS= read -r %s < <(echo %s)", "eval %s=%s", "let z=1 %s=0; "+x+"=%s"), x, single(s))
+}
+
+// one chooses a row of a section of testdata/oracle.txt and fills it in.
+func (g *grammar) one(section string, fill ...string) string {
+	rows := g.rows[section]
+	return strings.NewReplacer(append(fill, "⏎", "\n")...).Replace(rows[g.IntN(len(rows))])
+}
+
+// place is a directory or a file beyond the tree.
+func (g *grammar) place(section string) string {
+	if g.IntN(3) == 0 {
+		return g.word(g.one(section))
+	}
+	return g.one(section + " in the words of a shell")
+}
+
+// dangerous is one dangerous command.
+func (g *grammar) dangerous() string {
+	dir, file := g.place("dirs"), g.place("files")
+	switch g.IntN(9) {
+	case 0, 1, 2:
+		return g.launch(g.remove(dir))
+	case 3:
+		return g.one("after cd", "«cd»", g.one("cd"), "«what»", g.one("what after cd"))
+	case 4:
+		return g.one("remove what is named elsewhere", "«rm»", g.one("rm"), "«dir»", dir)
+	case 5:
+		return g.one("redirect", "«file»", file)
+	default:
+		return g.launch(g.one("write", "«file»", file))
+	}
+}
+
+func (g *grammar) remove(dir string) string {
+	switch g.IntN(12) {
+	case 0:
+		return g.word("find") + " " + dir + " " + g.one("find")
+	case 1:
+		return g.word("mv") + " " + dir + " /tmp/" + g.pick("", "gone")
+	case 2:
+		return g.word("chmod") + " -R " + g.pick("000", "a-w", "-w", "u=") + " " + dir
+	default:
+		return g.word("rm") + " " + g.one("rm options") + " " + dir
+	}
+}
+
+// launch runs a simple command by way of another, or not.
+func (g *grammar) launch(simple string) string {
+	if g.IntN(3) == 0 {
+		return simple
+	}
+	return g.one("launch", "«simple»", simple)
+}
+
+// layer wraps a script in something that runs it.
+func (g *grammar) layer(script string) string {
+	return g.one(g.pick("compound", "run"), "«script»", script, "«quoted»", g.quote(script),
+		"«base64»", base64.StdEncoding.EncodeToString([]byte(script)))
+}

@@ -1,0 +1,240 @@
+package shell
+
+import (
+	"bufio"
+	"crypto/rand"
+	"debug/elf"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// wardenEnv makes this binary the warden; see oracle_warden_linux_test.go.
+const wardenEnv = "PERLICA_ORACLE_WARDEN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(wardenEnv) == "" {
+		os.Exit(m.Run())
+	}
+	if err := watch(); err != nil {
+		fmt.Fprintln(os.Stderr, "oracle:", err)
+		os.Exit(1)
+	}
+}
+
+// A sandbox is a warden that waits for commands.
+type sandbox struct {
+	process *os.Process
+	to      *os.File
+	answers *bufio.Scanner
+}
+
+// unprivileged is the user that commands run as where the tests run as root.
+const unprivileged = 65534
+
+// openSandbox starts a warden, in a user namespace if there can be one.
+func openSandbox(t *testing.T) *sandbox {
+	t.Helper()
+	s, err := newSandbox(t, true)
+	if err != nil && os.Getuid() == 0 {
+		// Root does not need a user namespace.
+		s, err = newSandbox(t, false)
+	}
+	if err != nil {
+		noSandbox(t, err)
+	}
+	return s
+}
+
+// noSandbox skips the test where the system does not let it have its namespaces, and fails
+// it where PERLICA_REQUIRE_ORACLE is set.
+func noSandbox(t *testing.T, err error) {
+	t.Helper()
+	if os.Getenv("PERLICA_REQUIRE_ORACLE") != "" {
+		t.Fatalf("the oracle is required and cannot run: %v", err)
+	}
+	t.Skipf("SKIPPED, the judgement is not compared with a real shell: no sandbox: %v", err)
+}
+
+func newSandbox(t *testing.T, userNamespace bool) (*sandbox, error) {
+	o, err := newOrders(t)
+	if err != nil {
+		return nil, err
+	}
+	sys := &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
+	}
+	if userNamespace {
+		uid, gid := os.Getuid(), os.Getgid()
+		if uid == 0 {
+			uid, gid = unprivileged, unprivileged
+		}
+		sys.Cloneflags |= unix.CLONE_NEWUSER
+		sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
+		sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: gid, Size: 1}}
+		sys.Credential = &syscall.Credential{NoSetGroups: true}
+	} else {
+		o.Owner = unprivileged
+	}
+	s, err := startWarden(sys)
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(s.close)
+	// What does not work with the harmless command is the system's fault, not the test's.
+	for _, line := range []any{o, ":"} {
+		d, err := s.exchange(line)
+		if err == nil && d.Err != "" {
+			err = errors.New(d.Err)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// newOrders collects the tools and what tells the machine's root from another.
+func newOrders(t *testing.T) (orders, error) {
+	marker := filepath.Join(t.TempDir(), "marker")
+	if err := os.WriteFile(marker, nil, 0o600); err != nil {
+		return orders{}, err
+	}
+	var st unix.Stat_t
+	if err := unix.Stat("/", &st); err != nil {
+		return orders{}, err
+	}
+	tools, err := findTools()
+	return orders{Token: rand.Text(), Marker: marker, Dev: st.Dev, Ino: st.Ino, Tools: tools}, err
+}
+
+func startWarden(sys *syscall.SysProcAttr) (*sandbox, error) {
+	inRead, inWrite, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	outRead, outWrite, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p, err := os.StartProcess("/proc/self/exe", []string{"oracle"}, &os.ProcAttr{
+		Dir: "/", Env: []string{wardenEnv + "=1"}, Files: []*os.File{inRead, outWrite, os.Stderr}, Sys: sys,
+	})
+	inRead.Close()
+	outWrite.Close()
+	if err != nil {
+		inWrite.Close()
+		outRead.Close()
+		return nil, step("new namespaces", err)
+	}
+	s := &sandbox{process: p, to: inWrite, answers: bufio.NewScanner(outRead)}
+	s.answers.Buffer(nil, 1<<20)
+	return s, nil
+}
+
+// exchange sends one line and reads one.
+func (s *sandbox) exchange(line any) (effect, error) {
+	var d effect
+	if err := json.NewEncoder(s.to).Encode(line); err != nil {
+		return d, err
+	}
+	if !s.answers.Scan() {
+		return d, fmt.Errorf("the warden is gone: %v", s.answers.Err())
+	}
+	return d, json.Unmarshal(s.answers.Bytes(), &d)
+}
+
+// try runs a command and says what it did.
+func (s *sandbox) try(t *testing.T, command string) effect {
+	t.Helper()
+	d, err := s.exchange(command)
+	if err != nil || d.Err != "" {
+		t.Fatalf("%v %s: %q", err, d.Err, command)
+	}
+	return d
+}
+
+// close ends the warden, and with it all that is in its namespaces. So does the end of this
+// process, which closes the pipe that the warden reads.
+func (s *sandbox) close() {
+	s.to.Close()
+	_ = s.process.Kill()
+	_, _ = s.process.Wait()
+}
+
+// toolNames are the programs that commands are made of. Only bash has to be there.
+var toolNames = []string{
+	"bash", "sh", "awk", "base64", "basename", "cat", "chgrp", "chmod", "cp", "csplit", "cut", "date", "dd", "dirname", "echo",
+	"env", "expr", "false", "find", "flock", "grep", "head", "install", "ln", "link", "ls", "mkdir", "mkfifo", "mktemp", "mv",
+	"nice", "nohup", "paste", "printf", "pwd", "readlink", "realpath", "rev", "rm", "rmdir", "sed", "seq", "setsid", "shred",
+	"shuf", "sleep", "sort", "split", "tac", "tail", "tar", "tee", "test", "timeout", "touch", "tr", "true", "truncate",
+	"uniq", "unlink", "wc", "xargs",
+}
+
+// findTools names the tools and the libraries they need, by their place below /tools.
+func findTools() (map[string]string, error) {
+	tools := map[string]string{}
+	for _, name := range toolNames {
+		if file := findIn(name, "/usr/bin", "/bin"); file != "" {
+			tools["bin/"+name] = file
+			if err := addLibraries(tools, file); err != nil {
+				return nil, fmt.Errorf("%s: %w", file, err)
+			}
+		}
+	}
+	if tools["bin/bash"] == "" {
+		return nil, errors.New("there is no bash")
+	}
+	return tools, nil
+}
+
+func findIn(name string, dirs ...string) string {
+	for _, dir := range dirs {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
+			return filepath.Join(dir, name)
+		}
+	}
+	return ""
+}
+
+// addLibraries adds the interpreter and the libraries of a program, and theirs.
+func addLibraries(tools map[string]string, file string) error {
+	f, err := elf.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if section := f.Section(".interp"); section != nil {
+		data, err := section.Data()
+		if err != nil {
+			return err
+		}
+		interp := string(data[:max(0, len(data)-1)])
+		tools["lib/"+filepath.Base(interp)] = interp
+	}
+	needed, err := f.ImportedLibraries()
+	if err != nil {
+		return err
+	}
+	for _, name := range needed {
+		if tools["lib/"+name] != "" {
+			continue
+		}
+		dirs, _ := filepath.Glob("/usr/lib/*-linux-gnu*")
+		lib := findIn(name, append(dirs, "/lib64", "/usr/lib64", "/lib", "/usr/lib")...)
+		if lib == "" {
+			return fmt.Errorf("its library %s is not found", name)
+		}
+		tools["lib/"+name] = lib
+		if err := addLibraries(tools, lib); err != nil {
+			return err
+		}
+	}
+	return nil
+}

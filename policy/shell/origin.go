@@ -1,0 +1,323 @@
+package shell
+
+import (
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// An origin says where a text or a file comes from, as far as that matters.
+type origin uint8
+
+const (
+	network origin = 1 << iota // it was just downloaded
+	private                    // it holds keys, passwords or the like
+	decoded                    // it was unpacked or decoded from what cannot be read here
+
+	foreign = network | decoded // what is not run unseen
+)
+
+func (o origin) is(other origin) bool { return o&other != 0 }
+
+// mark remembers what a file holds.
+func (w *walker) mark(f field, st *state, o origin) {
+	if o == 0 {
+		return
+	}
+	if f.vague {
+		w.unnamed |= o & foreign
+		return
+	}
+	for _, target := range w.targets(f, st) {
+		w.files[target] |= o
+	}
+}
+
+// keep remembers what was written to a file, for the case that it is run or read.
+func (w *walker) keep(f field, st *state, out flow) {
+	if f.vague || f.glob || !out.known && out.text == "" && len(out.operands) == 0 {
+		return
+	}
+	out.other = ""
+	for _, target := range w.targets(f, st) {
+		if have, written := w.written[target]; written {
+			w.written[target] = have.then(out)
+		} else {
+			w.written[target] = out
+		}
+	}
+}
+
+// runsText judges what the command itself wrote into a file that it runs. What a script
+// of the disk does is beyond this package, so here only what is refused counts.
+func (w *walker) runsText(f field, st *state) {
+	for _, target := range w.targets(f, st) {
+		if w.written[target].text != "" {
+			w.ifRefused(field{text: w.written[target].text, src: f.src}, st)
+		}
+	}
+}
+
+// originOf is where a word, or the file that it names, comes from.
+func (w *walker) originOf(f field, st *state) origin {
+	o := f.origin
+	if f.out != nil {
+		o |= f.out.origin
+	}
+	if f.vague || f.text == "" || strings.HasPrefix(f.text, "-") {
+		return o
+	}
+	for _, target := range w.targets(f, st) {
+		o |= w.files[target]
+		if isPrivate(target) {
+			o |= private
+		}
+	}
+	return o
+}
+
+// runsForeign says whether the file f that is run was just downloaded or decoded. Where a download
+// has a name that the text does not tell, it may be any.
+func (w *walker) runsForeign(f field, st *state) bool {
+	return (w.originOf(f, st) | w.unnamed).is(foreign)
+}
+
+// carry hands the origin of files, and what was written into them, on to their copies.
+func (w *walker) carry(sources []field, target field, st *state) {
+	for _, f := range sources {
+		o := w.originOf(f, st)
+		into := target
+		into.text = path.Join(target.text, path.Base(f.text))
+		for _, to := range []field{target, into} {
+			w.mark(to, st, o)
+			w.keep(to, st, w.fileFlow(f, st))
+		}
+	}
+}
+
+// Programs that fetch, and their options that take a value.
+var fetchers = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"curl":   "oXHdFuAebcxKTmrUCEhtwyYzDQP --output --output-dir --request --header --data --url --data-raw --data-binary --user --max-time --retry --connect-timeout --form --upload-file",
+		"wget":   "oOPaBitTQUeRAIXDlw --output-document --directory-prefix --output-file --header --timeout --tries --user-agent",
+		"aria2c": "odijsxk --out --dir", "axel": "on --output", "http": "oab --output", "https": "oab --output", "xh": "oab --output", "fetch": "o",
+		"lynx": "", "lwp-request": "mbpHC", "links": "", "w3m": "", "iwr": "", "invoke-webrequest": "", "irm": "", "invoke-restmethod": "",
+		"gh": "ORDpo --output --repo --dir --pattern",
+	}
+})
+
+// fetch judges where a download is stored and remembers it.
+func (w *walker) fetch(name string, fs []field, st *state) {
+	opts, operands := options(fs[1:], fetchers()[name], false)
+	at := st.clone()
+	for _, o := range opts {
+		dir := o.name == "--output-dir" || o.name == "--directory-prefix" || o.name == "-P" && name == "wget" || o.name == "--dir" || o.name == "-d" && name == "aria2c"
+		if dir && o.value != nil {
+			w.write(*o.value, st, "downloads to "+o.value.text)
+			at.chdir(*o.value)
+			at.pending = nil
+		}
+	}
+	stored := false
+	for _, o := range opts {
+		if o.value == nil || !storing(name, o.name) {
+			continue
+		}
+		stored = true
+		if isStdin(o.value.text) {
+			continue
+		}
+		w.write(*o.value, at, "downloads to "+o.value.text)
+		w.mark(*o.value, at, network)
+	}
+	if o, ok := find(opts, "-X", "--request"); ok && o.value != nil && o.value.text == "DELETE" && !slices.ContainsFunc(operands, local) {
+		w.ask("deletes something on another machine: %s", shown(fs))
+	}
+	remote := has(opts, "-O", "-J", "--remote-name", "--remote-name-all", "--remote-header-name", "--content-disposition", "-d", "--download")
+	switch name {
+	case "curl", "http", "https", "xh":
+		if !remote || name != "curl" && !has(opts, "-d", "--download") {
+			return
+		}
+	case "wget", "aria2c", "axel":
+		if stored {
+			return
+		}
+	default:
+		return
+	}
+	for _, f := range operands {
+		w.mark(defaultName(f), at, network)
+	}
+	if has(opts, "-J", "--remote-header-name", "--content-disposition", "-i", "--input-file") {
+		w.unnamed |= network
+	}
+}
+
+// local says whether an address is that of this machine.
+func local(f field) bool {
+	_, host, found := strings.Cut(f.text, "://")
+	if !found {
+		host = f.text
+	}
+	name, _, _ := strings.Cut(host, "/")
+	if head, _, port := strings.Cut(name, ":"); port {
+		name = head
+	}
+	return name == "localhost" || strings.HasPrefix(name, "127.") || name == "0.0.0.0" || strings.HasPrefix(host, "[::1]")
+}
+
+// storing says whether an option names the file to which a program stores.
+func storing(program, option string) bool {
+	switch option {
+	case "-o":
+		return program != "wget"
+	case "--output", "--output-document", "--out":
+		return true
+	case "-O":
+		return program == "wget" || program == "gh"
+	}
+	return false
+}
+
+// defaultName is the name that a download gets from its address.
+func defaultName(f field) field {
+	if f.vague {
+		return unknownField(f.src)
+	}
+	name := f.text
+	if u, err := url.Parse(f.text); err == nil {
+		name = u.Path
+		if u.Scheme == "" && u.Host == "" && !strings.Contains(name, "/") {
+			name = ""
+		}
+	}
+	if strings.HasSuffix(name, "/") {
+		name = ""
+	}
+	if name = path.Base(name); name == "." || name == "/" {
+		name = "index.html"
+	}
+	return literal(name)
+}
+
+// privateNames are the names of files that hold keys or passwords; a name that ends in a
+// slash is a directory.
+var privateNames = []string{
+	".ssh/", ".gnupg/", ".aws/", ".azure/", ".kube/", "gcloud/", ".password-store/", "keyrings/", "Keychains/", ".docker/config.json",
+	".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".pgpass", ".my.cnf", ".vault-token", ".config/gh/", "credentials.json",
+	".bash_history", ".zsh_history", ".env", ".env.local", ".env.production", "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "id_rsa", "id_dsa",
+	"id_ecdsa", "id_ed25519", "Cookies", "logins.json", "key4.db", ".terraform.tfstate", ".config/rclone/", ".cargo/credentials",
+	".cargo/credentials.toml", ".m2/settings.xml", ".claude/.credentials.json", ".codex/auth.json", "/proc/self/environ",
+}
+
+// privateDirs tells quickly whether a path without hidden parts may be private.
+var privateDirs = lazily(`/gcloud|/keyrings|/Keychains|^/etc/|^/proc/self/`)
+
+// isPrivate says whether a path is that of a file with keys or passwords.
+func isPrivate(target string) bool {
+	switch path.Ext(target) {
+	case ".pem", ".p12", ".pfx", ".kdbx", ".keystore", ".jks":
+		return true
+	case ".pub", ".example", ".sample", ".template":
+		return false
+	}
+	if b := path.Base(target); b == "known_hosts" || b == "config" && strings.HasSuffix(target, ".ssh/config") {
+		return false
+	}
+	if !strings.Contains(target, "/.") && !slices.Contains(privateNames, path.Base(target)) && !privateDirs().MatchString(target) {
+		return false
+	}
+	for _, name := range privateNames {
+		dir, isDir := strings.CutSuffix(name, "/")
+		absolute := strings.HasPrefix(name, "/")
+		switch {
+		case absolute && target == name:
+			return true
+		case absolute:
+		case isDir && (strings.Contains(target, "/"+name) || strings.HasSuffix(target, "/"+dir)):
+			return true
+		case strings.HasSuffix(target, "/"+name):
+			return true
+		}
+	}
+	return false
+}
+
+// senders are the programs that hand what they read or what they are given to another
+// machine, with their options whose value is used but not sent.
+var senders = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		"curl":  {"--key", "--cert", "-E", "--cacert", "-K", "--config", "-c", "--cookie-jar", "-o", "--output", "--netrc-file", "--pubkey", "--capath", "--proxy-cacert", "--user", "-u"},
+		"wget":  {"--private-key", "--certificate", "--ca-certificate", "--load-cookies", "--save-cookies", "-O", "-o", "--config"},
+		"http":  {"--cert", "--cert-key", "--verify"},
+		"https": {"--cert", "--cert-key", "--verify"}, "xh": {"--cert", "--cert-key", "--verify"},
+		"scp": {"-i", "-F", "-o", "-S", "-P"}, "sftp": {"-i", "-F", "-o", "-b"}, "rsync": {"-e", "--rsh", "--exclude", "--password-file", "--include", "--exclude-from"},
+		"ssh": {"-i", "-F", "-o", "-E", "-S"}, "nc": nil, "ncat": {"--ssl-cert", "--ssl-key"}, "netcat": nil, "socat": nil, "telnet": nil, "ftp": nil, "lftp": nil, "tftp": nil,
+		"mail": nil, "mailx": nil, "sendmail": nil, "mutt": nil, "rclone": {"--config"}, "gsutil": nil, "s3cmd": {"-c", "--config"}, "openssl": {"-key", "-cert", "-inkey", "-CAfile"},
+		"telegram-send": nil, "transfer": nil, "croc": nil, "wormhole": nil, "pastebinit": nil, "termbin": nil, "ngrok": nil,
+	}
+})
+
+// uploads are programs that send only with one of these words among their operands.
+var uploads = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		"gh": {"gist", "release", "upload"}, "aws": {"s3", "s3api"}, "gcloud": {"storage", "scp"}, "az": {"storage"}, "docker": {"push"},
+		"kubectl": {"cp"}, "openssl": {"s_client"}, "wrangler": {"r2"}, "mc": {"cp", "put"}, "b2": {"upload-file", "file"},
+	}
+})
+
+// sends asks where something private leaves this machine.
+func (w *walker) sends(name string, fs []field, st *state, in flow) {
+	used, known := senders()[name]
+	if words, ok := uploads()[name]; ok {
+		known = slices.ContainsFunc(fs[1:], func(f field) bool { return slices.Contains(words, f.text) })
+	}
+	if !known || len(fs) == 1 && !in.origin.is(private) {
+		return
+	}
+	if (name == "scp" || name == "rsync") && isRemote(fs[1].text) && !isRemote(fs[len(fs)-1].text) {
+		return
+	}
+	leaves := in.origin.is(private)
+	for i := 1; i < len(fs) && !leaves; i++ {
+		option, _, _ := strings.Cut(fs[i].text, "=")
+		if slices.Contains(used, option) || slices.Contains(used, fs[i-1].text) {
+			continue
+		}
+		leaves = w.namesPrivate(fs[i], st)
+	}
+	if leaves {
+		w.ask("sends something private away: %s", shown(fs))
+	}
+}
+
+// namesPrivate says whether a word is, or names, something private: FILE, @FILE,
+// NAME=@FILE, --post-file=FILE, open:FILE.
+func (w *walker) namesPrivate(f field, st *state) bool {
+	if f.origin.is(private) {
+		return true
+	}
+	text := f.text
+	for range 4 {
+		if w.originOf(*part(f, text), st).is(private) {
+			return true
+		}
+		i := strings.IndexAny(text, "@=:<,")
+		if i < 0 {
+			return false
+		}
+		text = w.home(text[i+1:])
+	}
+	return false
+}
+
+// home puts the home directory in place of a leading ~/, as some programs do themselves.
+func (w *walker) home(text string) string {
+	if rest, ok := strings.CutPrefix(text, "~/"); ok && w.place.Home != "" {
+		return w.place.Home + "/" + rest
+	}
+	return text
+}

@@ -1,0 +1,124 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// ownCommands are the commands of Perlica that answer, grant, trust, revoke, resolve,
+// prune, change a key or a setting, or make an input at another front end. The words of
+// one follow each other; what follows them does not matter.
+var ownCommands = []string{
+	"pending allow", "pending deny", "pending choose", "phone", "web", "chat", "acp", "send", "cancel",
+	"config trust", "config edit", "config set", "policy approvals revoke", "policy approvals add", "init",
+	"log resolve", "log prune", "log open", "log import", "log key rotate", "log key import", "log checkpoint", "log trust",
+	"provider default", "session use", "session rename", "session delete", "session rm", "session new",
+	"service run", "service start", "service stop", "service pair", "service unpair", "service enable", "service disable", "service channel enable",
+	"service channel disable", "service channel use", "service send", "service contacts add",
+	"team init", "team join", "team work", "team submit", "team keep", "team resolve",
+}
+
+// ownReaders are the commands of Perlica that only show something, and the one that
+// makes an input in a session of its own.
+var ownReaders = []string{
+	"run", "exec", "watch", "doctor", "version", "completion", "help", "agent", "pending list", "pending ls", "pending show", "pending", "config show", "config path", "config check", "config",
+	"policy check", "policy approvals list", "policy approvals ls", "policy approvals", "policy", "log tail", "log show", "log search", "log verify", "log export", "log prove", "log stats",
+	"log key show", "log key", "log", "provider list", "provider ls", "provider show", "provider test", "provider", "session list", "session ls", "session current", "session show", "session export", "session",
+	"service status", "service contacts", "service logs", "service channel list", "service channel ls", "service channel test", "service channel", "__complete", "__completeNoDesc",
+	"team status", "team inputs", "team pending", "team workers", "team fetch",
+}
+
+// ownValued are the options of Perlica, of all its commands, that take a value.
+const ownValued = "sf --session --provider --agent --env --context --input-id --file --attach --cwd --model --mode --permissions --wait-permissions --output-format --timeout --session-strategy --format --config"
+
+// OwnCommand says whether a command of Perlica, given the words after its name, is one
+// that no agent may run: it answers, grants, trusts, revokes, resolves, prunes, changes
+// a key or a setting, or makes an input at another front end. A command that is not
+// known is one of them.
+func OwnCommand(args []string) bool {
+	fields := make([]field, len(args))
+	for i, a := range args {
+		fields[i] = literal(a)
+	}
+	return ownCommand(fields)
+}
+
+func ownCommand(args []field) bool {
+	opts, operands := options(args, ownValued, false)
+	service := has(opts, "--service")
+	switch {
+	case !service && has(opts, "--help", "-h", "--version"):
+		return false
+	case service, len(operands) == 0: // the chat
+		return true
+	}
+	if first := operands[0].text; first == "run" || first == "exec" {
+		// An input of an existing session is one at another front end.
+		return has(opts, "-s", "--session", "-c", "--continue")
+	}
+	words := ""
+	for _, f := range operands[:min(4, len(operands))] {
+		words += f.text + " "
+	}
+	longest := func(list []string) (n int) {
+		for _, c := range list {
+			if strings.HasPrefix(words, c+" ") {
+				n = max(n, len(c))
+			}
+		}
+		return n
+	}
+	return longest(ownReaders) <= longest(ownCommands)
+}
+
+// ownCall refuses a command of Perlica that an agent may not run.
+func (w *walker) ownCall(fs []field) {
+	if ownCommand(fs[1:]) {
+		w.add(Refused, "answers or changes something in Perlica's name: "+shown(fs), "perlica")
+	}
+}
+
+// owns says whether a path or pattern leads to Perlica's own files: below any
+// .perlica_config, or below the folders of the user.
+func (p Place) owns(target string, glob bool) bool {
+	for element := range strings.SplitSeq(target, "/") {
+		switch {
+		case strings.EqualFold(element, ".perlica_config"):
+			return true
+		case glob && strings.HasPrefix(element, ".p") && same(element, ".perlica_config", true):
+			return true
+		}
+	}
+	dirs := slices.Clone(p.Own)
+	if p.Home != "" {
+		dirs = append(dirs, p.Home+"/.config/perlica", p.Home+"/.local/state/perlica", p.Home+"/.local/share/perlica", p.Home+"/Library/Application Support/perlica")
+	}
+	for _, dir := range dirs {
+		if within(strings.ToLower(dir), strings.ToLower(target)) {
+			return true
+		}
+		if glob && path.Dir(target) == path.Dir(dir) && !sweeping(path.Base(target)) && same(target, dir, true) {
+			return true
+		}
+	}
+	return false
+}
+
+// holdsOwn says whether Perlica's folders of the user lie below a directory.
+func (p Place) holdsOwn(target string) bool {
+	dirs := slices.Clone(p.Own)
+	if p.Home != "" {
+		dirs = append(dirs, p.Home+"/.config/perlica", p.Home+"/.local/state/perlica")
+	}
+	return slices.ContainsFunc(dirs, func(dir string) bool { return within(target, dir) })
+}
+
+// ownFile refuses what writes to or removes Perlica's own files. It says whether it did.
+func (w *walker) ownFile(target string, glob bool, action string) bool {
+	if !w.place.owns(target, glob) {
+		return false
+	}
+	w.add(Refused, "touches Perlica's own files: "+action, "perlica")
+	return true
+}

@@ -1,0 +1,48 @@
+package shell
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestOwnCommand kills the mutants that let an agent answer, grant or change something in
+// Perlica's name, and those that refuse it to read.
+func TestOwnCommand(t *testing.T) {
+	for _, c := range ownCommands {
+		for _, words := range []string{c, c + " x", "--context y " + c + " x", c + " --format json", "--cwd=/x " + c} {
+			if !OwnCommand(strings.Fields(words)) {
+				t.Errorf("perlica %s is not refused", words)
+			}
+		}
+	}
+	for _, c := range ownReaders {
+		for _, words := range []string{c, "--context y " + c, c + " --help", c + " --format json"} {
+			if OwnCommand(strings.Fields(words)) {
+				t.Errorf("perlica %s is refused", words)
+			}
+		}
+	}
+	for words, want := range map[string]bool{
+		"": true, "no-such-command": true, "--service": true, "run -s x hi": true, "run -sx hi": true, "run -c hi": true, "run -qc hi": true,
+		"run --session=x hi": true, "run --continue hi": true, "run hi": false, "run pending allow": false, "exec -s x hi": true, "run --sess x hi": true,
+		"pending allow x --help": false, "log key": false, "log key rotate --json": true, "policy check -- perlica pending allow": false,
+	} {
+		if got := OwnCommand(strings.Fields(words)); got != want {
+			t.Errorf("perlica %s: refused is %v, want %v", words, got, want)
+		}
+	}
+}
+
+// TestOwnFolders kills the mutants that guard only the default names of Perlica's folders.
+func TestOwnFolders(t *testing.T) {
+	place := at
+	place.Own = []string{"/home/me/work/proj/state", "/srv/perlica/"}
+	for command, want := range map[string]Tier{
+		"echo x > state/y": Refused, "rm -rf state": Refused, "rm -rf /srv/perlica": Refused, "cp x /srv/perlica/log.db": Refused, "cp x /srv/*/log.db": AlwaysAsked,
+		"echo x > $PERLICA_HOME/y": Refused, "cat state/y": Ordinary, "cp state/y z": Ordinary, "echo x > states": Ordinary, "rm -rf stat*": Refused,
+	} {
+		if v := classify(command, place); v.Tier != want || want == Refused && v.Word != "perlica" {
+			t.Errorf("%s: %+v, want %s", command, v, want)
+		}
+	}
+}

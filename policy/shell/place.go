@@ -1,0 +1,300 @@
+package shell
+
+import (
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// Place is where a command would run. All paths are absolute; one that is empty is
+// unknown, and what depends on it is judged as unknown. Nothing is looked up in the
+// environment or on the disk: links are the caller's business.
+type Place struct {
+	Dir  string   // the agent's working directory
+	Home string   // the home directory of the user it runs as
+	Temp []string // the temporary directories
+	Own  []string // Perlica's own folders: what writes there could answer for a person
+}
+
+// slashed is the place in the shell's own spelling, cleaned.
+func (p Place) slashed() Place {
+	out := Place{Dir: slashPath(p.Dir), Home: slashPath(p.Home)}
+	for _, t := range p.Temp {
+		if t != "" {
+			out.Temp = append(out.Temp, slashPath(t))
+		}
+	}
+	for _, own := range p.Own {
+		if own != "" {
+			out.Own = append(out.Own, slashPath(own))
+		}
+	}
+	return out
+}
+
+func slashPath(p string) string {
+	if p == "" {
+		return ""
+	}
+	return path.Clean(filepath.ToSlash(p))
+}
+
+// within says whether p is dir or lies below it. Both are clean.
+func within(dir, p string) bool {
+	if dir == "" {
+		return false
+	}
+	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
+}
+
+// writable says whether a command may write at p, which may be a pattern, without
+// being asked about it: in the working directory or below a temporary one.
+func (p Place) writable(target string, glob bool) bool {
+	sweeps := glob && sweeping(path.Base(target))
+	if glob {
+		target = fixedPrefix(target)
+	}
+	if within(p.Dir, target) {
+		return true
+	}
+	for _, t := range p.Temp {
+		// All that lies in a temporary directory belongs to others too.
+		if within(t, target) && (target != t || glob && !sweeps) {
+			return true
+		}
+	}
+	return false
+}
+
+// fixedPrefix is the directory a pattern cannot leave.
+func fixedPrefix(pattern string) string {
+	base, _ := doublestar.SplitPattern(pattern)
+	return Unescape(base)
+}
+
+// systemDirs are what the root is made of.
+var systemDirs = []string{
+	"/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/proc", "/root",
+	"/sbin", "/sys", "/usr", "/var", "/Users", "/System", "/Library", "/Applications", "/Volumes",
+}
+
+// loss names what is destroyed together with target, a clean absolute path or
+// pattern, and the word a person would have to type; empty words mean nothing that
+// Perlica guards. Removing all of a directory's entries counts as removing it.
+func (p Place) loss(target string, glob bool) (what, word string) {
+	if what, word = p.guarded(target, glob); what != "" || !glob {
+		return what, word
+	}
+	stripped := target
+	for sweeping(path.Base(stripped)) {
+		stripped = path.Dir(stripped)
+	}
+	if stripped == target {
+		return "", ""
+	}
+	if glob = HasMeta(stripped); !glob {
+		stripped = Unescape(stripped)
+	}
+	what, word = p.guarded(stripped, glob)
+	if what != "" {
+		what = "everything in " + what
+	}
+	return what, word
+}
+
+func (p Place) guarded(target string, glob bool) (what, word string) {
+	is := func(dir string) bool { return dir != "" && same(target, dir, glob) }
+	switch {
+	case is("/"):
+		return "the root directory", "root"
+	case is(p.Home):
+		return "the home directory", "home"
+	case is(p.Dir):
+		return "the working directory", "directory"
+	case anyParent(p.Dir, is):
+		return "a parent of the working directory", "directory"
+	case anyParent(p.Home, is), isHome(target):
+		return "a home directory", "home"
+	}
+	for _, dir := range systemDirs {
+		if is(dir) {
+			return "a system directory", "system"
+		}
+	}
+	return "", ""
+}
+
+func anyParent(dir string, is func(string) bool) bool {
+	for dir != "" && dir != "/" && dir != "." {
+		dir = path.Dir(dir)
+		if dir != "/" && is(dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// isHome says whether the path has the shape of some user's home directory.
+func isHome(p string) bool {
+	parent := path.Dir(p)
+	return (parent == "/home" || parent == "/Users") && !HasMeta(path.Base(p))
+}
+
+// same compares without regard to case, since some file systems do.
+func same(target, dir string, glob bool) bool {
+	if !glob {
+		return strings.EqualFold(target, dir)
+	}
+	ok, err := doublestar.Match(strings.ToLower(target), strings.ToLower(dir))
+	return ok && err == nil
+}
+
+// A pattern that matches all names of one of these rows leaves nothing worth keeping.
+var probes = [][]string{
+	{"src", "lib", "x9", "qz"},
+	{"a.go", "b.txt", "c.md"},
+	{".git", ".cache", ".env"},
+}
+
+// sweeping says whether a pattern for one name matches more or less every name.
+func sweeping(pattern string) bool {
+	if !HasMeta(pattern) {
+		return false
+	}
+	for _, row := range probes {
+		all := true
+		for _, name := range row {
+			ok, err := doublestar.Match(pattern, name)
+			all = all && ok && err == nil
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}
+
+// HasMeta says whether an unescaped *, ? or [ stands in the pattern.
+func HasMeta(pattern string) bool {
+	for i := 0; i < len(pattern); i++ {
+		switch pattern[i] {
+		case '\\':
+			i++
+		case '*', '?':
+			return true
+		case '[':
+			if strings.IndexByte(pattern[i:], ']') > 1 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func escape(s string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "{", `\{`, "}", `\}`).Replace(s)
+}
+
+// Unescape takes the backslashes out of a pattern.
+func Unescape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) {
+			i++
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// class finds bracket expressions that name a character class, which doublestar
+// does not read; each stands for any one character.
+var class = lazily(`\[[!^]?(\[:[a-z]+:\]|[^\]])*\[:[a-z]+:\](\[:[a-z]+:\]|[^\]])*\]`)
+
+func plainClasses(pattern string) string {
+	if !strings.Contains(pattern, "[:") {
+		return pattern
+	}
+	return class().ReplaceAllString(pattern, "?")
+}
+
+// A deviceKind says what writing to a path does.
+type deviceKind int
+
+const (
+	notDevice  deviceKind = iota
+	sinkDevice            // takes everything and keeps nothing: /dev/null
+	portDevice            // a terminal, a line, a network connection
+	diskDevice            // what it holds would be lost
+)
+
+var (
+	sinks = lazily(`^/dev/(null|zero|full|random|urandom|tty|console|ptmx|stdin|stdout|stderr|fd(/.*)?|pts/.*)$`)
+	ports = lazily(`^/dev/((tty|cu\.|video|i2c|spidev|gpio|lp|hidraw|kvm|fuse|uinput).*|(snd|input|usb|dri|tcp|udp)/.*)$`)
+	disks = lazily(`(?i)^//[.?]/(physicaldrive|harddisk|[a-z]:)`)
+)
+
+// device tells what kind of device the path names. /dev/shm is a directory, and
+// files that hold an image are no devices.
+func device(p string) deviceKind {
+	switch {
+	case disks().MatchString(strings.ReplaceAll(p, `\`, "/")):
+		return diskDevice
+	case !strings.HasPrefix(p, "/dev/"), strings.HasPrefix(p, "/dev/shm/"), p == "/dev/shm":
+		return notDevice
+	case sinks().MatchString(p):
+		return sinkDevice
+	case ports().MatchString(p):
+		return portDevice
+	}
+	return diskDevice
+}
+
+// Removal judges that a tool removes the file that it calls p and that leads to target. It
+// is Refused or nothing is known against it.
+func (at Place) Removal(kind, p, target string) Verdict {
+	what, word := at.slashed().loss(slashPath(target), false)
+	if what == "" {
+		return Verdict{Tier: Ordinary}
+	}
+	return Verdict{Tier: Refused, Why: tidy(kind + " of " + what + ": " + p), Word: word}
+}
+
+// Change judges that a tool changes the file that it calls p and that leads to target.
+func (at Place) Change(kind, p, target string) Verdict {
+	at, target = at.slashed(), slashPath(target)
+	asked := func(why string) Verdict {
+		return Verdict{Tier: AlwaysAsked, Why: tidy(why + ": " + kind + " of " + p)}
+	}
+	for _, own := range at.Own {
+		if within(own, target) || within(target, own) && kind != "change" && kind != "other" {
+			return Verdict{Tier: Refused, Why: tidy(kind + " of Perlica's own files: " + p), Word: "perlica"}
+		}
+	}
+	switch {
+	case !at.writable(target, false), at.athome(target):
+		return asked("outside the working directory")
+	case slices.Contains(strings.Split(path.Dir(target), "/"), ".git"):
+		return asked("what git runs later or keeps its history in")
+	case at.dotfile(target):
+		return asked("a settings file of the home directory")
+	}
+	return Verdict{Tier: Ordinary}
+}
+
+// athome says whether the target lies in the home and not in the working directory. A temporary
+// directory that holds the home makes none of that temporary; one within it does.
+func (at Place) athome(target string) bool {
+	return at.Home != "" && within(at.Home, target) && !within(at.Dir, target) &&
+		!slices.ContainsFunc(at.Temp, func(t string) bool { return within(at.Home, t) && within(t, target) })
+}
+
+// dotfile says whether the target is a hidden file of the home, or lies in a hidden directory
+// there, and the work does not.
+func (at Place) dotfile(target string) bool {
+	return at.Home != "" && within(at.Home, target) && within(at.Dir, at.Home) &&
+		strings.HasPrefix(strings.TrimPrefix(target, strings.TrimSuffix(at.Home, "/")+"/"), ".")
+}

@@ -1,0 +1,367 @@
+package shell
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// stmts walks statements in their order and returns what they write.
+func (w *walker) stmts(list []*syntax.Stmt, st *state, in flow) flow {
+	out := flow{known: true}
+	for _, s := range list {
+		out = out.then(w.stmt(s, st, in))
+		st.endStatement()
+	}
+	return out
+}
+
+func (w *walker) stmt(s *syntax.Stmt, st *state, in flow) flow {
+	if w.steps++; w.steps > 2*maxSteps {
+		w.unknown("too long to be judged")
+		return flow{}
+	}
+	if s.Background || s.Coprocess {
+		st = st.clone()
+	}
+	if !in.piped && st.input != nil {
+		in = *st.input
+	}
+	given := in
+	in, target := w.redirects(s.Redirs, st, in)
+	if s.Cmd == nil {
+		if in.piped && !given.piped {
+			return in // $(< file)
+		}
+		return flow{known: true}
+	}
+	if c, ok := s.Cmd.(*syntax.CallExpr); ok && len(c.Args) == 1 && c.Args[0].Lit() == "exec" && len(s.Redirs) > 0 && in.piped {
+		st.input = &in
+	}
+	out := w.command(s.Cmd, st, in)
+	if target == nil {
+		return out
+	}
+	if target.sink != nil {
+		out.piped = true
+		w.stmts(target.sink.Stmts, st.clone(), out)
+	} else if target.text != "/dev/stdout" {
+		w.mark(*target, st, out.origin)
+		w.keep(*target, st, out)
+	}
+	return flow{known: true}
+}
+
+// command walks one command of any form.
+func (w *walker) command(cmd syntax.Command, st *state, in flow) flow {
+	switch c := cmd.(type) {
+	case *syntax.CallExpr:
+		return w.call(c, st, in)
+	case *syntax.BinaryCmd:
+		return w.binary(c, st, in)
+	case *syntax.Subshell:
+		return w.stmts(c.Stmts, st.clone(), in)
+	case *syntax.Block:
+		return w.stmts(c.Stmts, st, in)
+	case *syntax.IfClause:
+		return w.ifClause(c, st, in)
+	case *syntax.WhileClause:
+		return w.while(c, st, in)
+	case *syntax.ForClause:
+		return w.forClause(c, st, in)
+	case *syntax.CaseClause:
+		return w.caseClause(c, st, in)
+	case *syntax.FuncDecl:
+		w.declare(c, st)
+		return flow{known: true}
+	case *syntax.TimeClause:
+		if c.Stmt != nil {
+			return w.stmt(c.Stmt, st, in)
+		}
+	case *syntax.CoprocClause:
+		if _, simple := c.Stmt.Cmd.(*syntax.CallExpr); simple && c.Name != nil {
+			// Only a compound command can have a name: this word is the command itself.
+			_, text, _ := strings.Cut(w.source(c), "coproc")
+			return w.script(text, st.clone(), in)
+		}
+		return w.stmt(c.Stmt, st.clone(), in)
+	case *syntax.DeclClause:
+		w.assign(c.Args, st, c.Variant.Value == "export")
+		references(c, st)
+	default:
+		w.substitutions(cmd, st)
+		forget(cmd, st)
+	}
+	return flow{known: true}
+}
+
+// substitutions walks the commands inside a node that is not otherwise expanded.
+func (w *walker) substitutions(n syntax.Node, st *state) {
+	syntax.Walk(n, func(n syntax.Node) bool {
+		switch s := n.(type) {
+		case *syntax.CmdSubst:
+			w.stmts(s.Stmts, st.clone(), flow{})
+			return false
+		case *syntax.ProcSubst:
+			w.stmts(s.Stmts, st.clone(), flow{})
+			return false
+		}
+		return true
+	})
+}
+
+// forget drops the variables that arithmetic may have set.
+func forget(n syntax.Node, st *state) {
+	syntax.Walk(n, func(n syntax.Node) bool {
+		if lit, ok := n.(*syntax.Lit); ok {
+			if _, had := st.vars[lit.Value]; had {
+				st.vars[lit.Value] = variable{field: unknownField("")}
+			}
+		}
+		return true
+	})
+}
+
+// references knows variables that are made other names of others: declare -n.
+func references(c *syntax.DeclClause, st *state) {
+	named := c.Variant.Value == "nameref"
+	for _, a := range c.Args {
+		if a.Naked && a.Name == nil && a.Value != nil && strings.HasPrefix(a.Value.Lit(), "-") && strings.Contains(a.Value.Lit(), "n") {
+			named = true
+		}
+		if named && a.Name != nil {
+			v := variable{field: unknownField("")}
+			if a.Value != nil {
+				v.refers = a.Value.Lit()
+			}
+			st.vars[a.Name.Value] = v
+		}
+	}
+}
+
+// count gives the variable of a counting loop a number: no number names a
+// directory that matters.
+func count(init syntax.ArithmExpr, st *state) {
+	if set, ok := init.(*syntax.BinaryArithm); ok && set.Op == syntax.Assgn {
+		if name, ok := set.X.(*syntax.Word); ok && syntax.ValidName(name.Lit()) {
+			st.vars[name.Lit()] = variable{field: literal("0")}
+		}
+	}
+}
+
+func (w *walker) binary(c *syntax.BinaryCmd, st *state, in flow) flow {
+	switch c.Op {
+	case syntax.AndStmt:
+		return w.and(c, st, in)
+	case syntax.OrStmt:
+		return w.or(c, st, in)
+	}
+	out := w.stmt(c.X, st.clone(), in)
+	out.piped = true
+	return w.stmt(c.Y, st.clone(), out)
+}
+
+// and is X && Y: where Y runs, the cd of X has worked; after both that is open.
+func (w *walker) and(c *syntax.BinaryCmd, st *state, in flow) flow {
+	out := w.stmt(c.X, st, in)
+	failed := st.pending
+	st.pending = nil
+	out = out.then(w.stmt(c.Y, st, in))
+	st.pending = append(st.pending, failed...)
+	return out
+}
+
+// or is X || Y: Y runs where X has failed, and if Y leaves, what follows knows that
+// X has worked.
+func (w *walker) or(c *syntax.BinaryCmd, st *state, in flow) flow {
+	before := st.clone()
+	out := w.stmt(c.X, st, in)
+	if len(st.pending) > 0 {
+		before.dirs = st.pending
+		st.pending = nil
+	} else {
+		before.dirs = st.dirs
+	}
+	before.vars = st.vars
+	other := before.clone()
+	out = out.then(w.stmt(c.Y, other, in))
+	if !leaves(c.Y) {
+		st.join(st.clone(), other)
+	}
+	return out
+}
+
+// leaves says whether nothing after the statement is run.
+func leaves(s *syntax.Stmt) bool {
+	switch c := s.Cmd.(type) {
+	case *syntax.CallExpr:
+		if len(c.Args) > 0 {
+			switch c.Args[0].Lit() {
+			case "exit", "return", "break", "continue":
+				return true
+			}
+		}
+	case *syntax.Block:
+		return len(c.Stmts) > 0 && leaves(c.Stmts[len(c.Stmts)-1])
+	}
+	return false
+}
+
+func (w *walker) ifClause(c *syntax.IfClause, st *state, in flow) flow {
+	out := w.stmts(c.Cond, st, in)
+	yes, no := st.clone(), st.clone()
+	out = out.then(w.stmts(c.Then, yes, in))
+	if c.Else != nil {
+		out = out.then(w.ifClause(c.Else, no, in))
+	}
+	st.join(yes, no)
+	out.known = false
+	return out
+}
+
+// while walks its body twice, so that the second time knows what the first left.
+func (w *walker) while(c *syntax.WhileClause, st *state, in flow) flow {
+	var out flow
+	for range 2 {
+		out = out.then(w.stmts(c.Cond, st, in))
+		body := st.clone()
+		out = out.then(w.stmts(c.Do, body, in))
+		st.join(st.clone(), body)
+		if w.steps > maxSteps {
+			break
+		}
+	}
+	out.known = false
+	return out
+}
+
+func (w *walker) forClause(c *syntax.ForClause, st *state, in flow) flow {
+	iter, ok := c.Loop.(*syntax.WordIter)
+	if !ok {
+		w.substitutions(c.Loop, st)
+		forget(c.Loop, st)
+		if loop, ok := c.Loop.(*syntax.CStyleLoop); ok {
+			count(loop.Init, st)
+		}
+		return w.while(&syntax.WhileClause{Do: c.Do}, st, in)
+	}
+	items := w.fields(iter.Items, st)
+	if !iter.InPos.IsValid() || len(items) == 0 {
+		items = append(items, unknownField(""))
+	}
+	var out flow
+	before := st.clone()
+	for i, item := range items {
+		if i > 0 && w.steps > maxSteps {
+			w.unknown("too long a loop to be judged")
+			break
+		}
+		st.vars[iter.Name.Value] = variable{field: item}
+		out = out.then(w.stmts(c.Do, st, in))
+	}
+	st.join(before, st.clone())
+	out.known = false
+	return out
+}
+
+func (w *walker) caseClause(c *syntax.CaseClause, st *state, in flow) flow {
+	w.expand(c.Word, st)
+	out, before := flow{}, st.clone()
+	for _, item := range c.Items {
+		for _, p := range item.Patterns {
+			w.substitutions(p, st)
+		}
+		branch := before.clone()
+		out = out.then(w.stmts(item.Stmts, branch, in))
+		st.join(st.clone(), branch)
+	}
+	return out
+}
+
+// redirects judges what is written to, and returns what is read and where the
+// standard output goes, if it goes to a file.
+func (w *walker) redirects(list []*syntax.Redirect, st *state, in flow) (flow, *field) {
+	var target *field
+	for _, r := range list {
+		switch r.Op {
+		case syntax.Hdoc, syntax.DashHdoc:
+			in = w.heredoc(r, st)
+			continue
+		case syntax.WordHdoc:
+			in = textFlow(w.scalar(r.Word, st))
+			continue
+		}
+		for _, f := range w.expand(r.Word, st) {
+			switch r.Op {
+			case syntax.RdrIn, syntax.DplIn:
+				in = w.fileFlow(f, st)
+				continue
+			case syntax.DplOut:
+				if isDescriptor(f.text) {
+					continue
+				}
+			}
+			w.write(f, st, "writes to "+f.src)
+			if r.N == nil || r.N.Value == "1" {
+				target = &f
+			}
+		}
+	}
+	return in, target
+}
+
+func isDescriptor(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if (s[i] < '0' || s[i] > '9') && (s[i] != '-' || i != len(s)-1) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// heredoc is the text of a here-document. A quoted delimiter keeps it as it stands.
+func (w *walker) heredoc(r *syntax.Redirect, st *state) flow {
+	if r.Hdoc == nil || len(r.Hdoc.Parts) == 0 {
+		return flow{piped: true, known: true}
+	}
+	lit, single := r.Hdoc.Parts[0].(*syntax.Lit)
+	if single && len(r.Hdoc.Parts) == 1 && quotedWord(r.Word) {
+		return flow{piped: true, known: true, text: lit.Value}
+	}
+	return textFlow(w.scalar(&syntax.Word{Parts: []syntax.WordPart{&syntax.DblQuoted{Parts: r.Hdoc.Parts}}}, st))
+}
+
+func quotedWord(word *syntax.Word) bool {
+	for _, part := range word.Parts {
+		if lit, ok := part.(*syntax.Lit); !ok || strings.Contains(lit.Value, `\`) {
+			return true
+		}
+	}
+	return false
+}
+
+// textFlow is a flow of this text. What is unknown in it stays so when read again.
+func textFlow(f field) flow {
+	return flow{piped: true, known: !f.vague, text: f.text, origin: f.origin}
+}
+
+// fileFlow is what comes out of a file.
+func (w *walker) fileFlow(f field, st *state) flow {
+	if f.out != nil {
+		out := *f.out
+		out.piped = true
+		return out
+	}
+	if f.text == "/dev/null" {
+		return flow{piped: true, known: true}
+	}
+	out := flow{piped: true, origin: w.originOf(f, st)}
+	for _, target := range w.targets(f, st) {
+		// Another program may have changed the file since, so that this is not known.
+		have := w.written[target]
+		out.text += have.text
+		out.operands = append(out.operands, have.operands...)
+		out.written = out.written || have.known
+	}
+	return out
+}

@@ -1,0 +1,396 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// maxVariants bounds how many words one word may become.
+const maxVariants = 128
+
+// maxFields bounds how many words are looked at, and maxArgs how many are known as
+// positional parameters.
+const (
+	maxFields = 1 << 15
+	maxArgs   = 256
+)
+
+// positional are parameters that are known, unless there are too many.
+func positional(args []field) []field {
+	if len(args) > maxArgs {
+		return nil
+	}
+	return args
+}
+
+// lookup is the value of a variable, if the command and its place tell it.
+func (w *walker) lookup(name string, st *state) (field, bool) {
+	if v, ok := st.vars[name]; ok {
+		if to, known := st.vars[v.refers]; known && to.refers == "" {
+			v = to
+		}
+		return v.field, !v.vague
+	}
+	switch {
+	case name == "HOME" && w.place.Home != "":
+		return literal(w.place.Home), true
+	case name == "PWD" && len(st.dirs) == 1 && st.dirs[0].path != "":
+		return literal(st.dirs[0].path), true
+	case (name == "TMPDIR" || name == "TMP" || name == "TEMP") && len(w.place.Temp) > 0:
+		f := literal(w.place.Temp[0])
+		f.unsure = true
+		return f, true
+	case name == "PATH" || name == "_perlica_path":
+		return literal(pathText), true
+	case name == "PERLICA_HOME" && len(w.place.Own) > 0:
+		return literal(w.place.Own[0]), true
+	case name == "PERLICA_HOME" && w.place.Home != "":
+		return literal(w.place.Home + "/.config/perlica"), true
+	case xdgDirs[name] != "" && w.place.Home != "":
+		f := literal(w.place.Home + xdgDirs[name])
+		f.unsure = true
+		return f, true
+	case name == "IFS":
+		return literal(" \t\n"), true
+	case name == "?" || name == "#" || name == "$" || name == "!" || name == "RANDOM" || name == "UID":
+		return literal("0"), true
+	}
+	if len(name) == 1 && name[0] >= '1' && name[0] <= '9' && st.args != nil {
+		if n := int(name[0] - '1'); n < len(st.args) {
+			return st.args[n], !st.args[n].vague
+		}
+		return field{}, true
+	}
+	return field{}, false
+}
+
+// param expands a variable.
+func (w *walker) param(p *syntax.ParamExp, quoted bool, st *state) []run {
+	if list, ok := w.elements(p, st); ok {
+		return list.runs(quoted)
+	}
+	if p.Param == nil || p.Flags != nil || p.Excl || p.Width || p.IsSet || p.Index != nil || p.Slice != nil ||
+		p.Repl != nil || p.Names != 0 || p.NestedParam != nil || len(p.Modifiers) > 0 {
+		w.substitutions(p, st)
+		return []run{vague(quoted)}
+	}
+	if p.Length {
+		return []run{known("0", true)}
+	}
+	name := p.Param.Value
+	v, ok := w.lookup(name, st)
+	if p.Exp != nil {
+		v, ok = w.operate(p.Exp, v, ok, st)
+	}
+	if !ok {
+		return []run{partly(v, quoted)}
+	}
+	return []run{valueRun(v, quoted)}
+}
+
+// valueRun is the run of a variable's value. What a loop found as a pattern stays
+// one inside quotes too.
+func valueRun(v field, quoted bool) run {
+	if v.glob {
+		return run{field: v, quoted: quoted}
+	}
+	r := known(v.text, quoted)
+	r.origin, r.swept, r.unsure = v.origin, v.swept, v.unsure
+	return r
+}
+
+// partly is the run of a value of which a part may be known.
+func partly(v field, quoted bool) run {
+	r := vague(quoted)
+	r.origin = v.origin
+	if v.vague && v.text != "" {
+		r.text, r.pat = v.text, escape(v.text)
+	}
+	return r
+}
+
+// all is "$@": its words are kept apart by a run that is always cut.
+func all(args []field, quoted bool) []run {
+	var out []run
+	for i, a := range args {
+		if i > 0 {
+			out = append(out, run{field: field{text: " "}, split: true})
+		}
+		if a.vague {
+			out = append(out, partly(a, quoted))
+		} else {
+			out = append(out, valueRun(a, quoted))
+		}
+	}
+	return out
+}
+
+// operate applies ${x-…}, ${x%…} and their like to a value. The alternatives of a
+// value that is unknown have been spread by variants before.
+func (w *walker) operate(e *syntax.Expansion, v field, ok bool, st *state) (field, bool) {
+	arg := w.scalar(e.Word, st)
+	switch e.Op {
+	case syntax.DefaultUnset, syntax.AssignUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnsetOrNull:
+		if ok && v.text == "" {
+			return arg, !arg.vague
+		}
+		return v, ok
+	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
+		return v, ok
+	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+		if ok && v.text != "" {
+			return arg, !arg.vague
+		}
+		return v, ok
+	}
+	if !ok || arg.vague {
+		return field{}, false
+	}
+	return trim(e.Op, v, arg.text)
+}
+
+// trim removes a literal suffix or prefix, or all but the last element of a path.
+func trim(op syntax.ParExpOperator, v field, arg string) (field, bool) {
+	plain := !HasMeta(arg)
+	switch {
+	case plain && (op == syntax.RemSmallSuffix || op == syntax.RemLargeSuffix):
+		v.text, v.pat = strings.TrimSuffix(v.text, arg), strings.TrimSuffix(v.pat, arg)
+	case plain && (op == syntax.RemSmallPrefix || op == syntax.RemLargePrefix):
+		v.text, v.pat = strings.TrimPrefix(v.text, arg), strings.TrimPrefix(v.pat, arg)
+	case op == syntax.RemLargePrefix && arg == "*/":
+		v.text, v.pat = path.Base(v.text), path.Base(v.pat)
+	case op == syntax.RemSmallSuffix && arg == "/*" && strings.Contains(v.text, "/"):
+		v.text, v.pat = path.Dir(v.text), path.Dir(v.pat)
+	default:
+		return field{}, false
+	}
+	return v, true
+}
+
+// variants spreads the two values ${x:-y} may have where x is unknown.
+// It counts down left and stops below zero.
+func (w *walker) variants(parts []syntax.WordPart, st *state, left *int) [][]syntax.WordPart {
+	out := [][]syntax.WordPart{nil}
+	for _, part := range parts {
+		choices := w.choices(part, st, left)
+		var next [][]syntax.WordPart
+		for _, head := range out {
+			for _, tail := range choices {
+				if *left--; *left < 0 {
+					return nil
+				}
+				next = append(next, append(head[:len(head):len(head)], tail...))
+			}
+		}
+		out = next
+	}
+	return out
+}
+
+func (w *walker) choices(part syntax.WordPart, st *state, left *int) [][]syntax.WordPart {
+	var out [][]syntax.WordPart
+	switch p := part.(type) {
+	case *syntax.DblQuoted:
+		for _, inner := range w.variants(p.Parts, st, left) {
+			q := *p
+			q.Parts = inner
+			out = append(out, []syntax.WordPart{&q})
+		}
+		return out
+	case *syntax.ParamExp:
+		if p.Exp != nil && p.Exp.Word != nil && p.Param != nil && offersDefault(p.Exp.Op) {
+			if _, ok := w.lookup(p.Param.Value, st); !ok {
+				bare := *p
+				bare.Exp = nil
+				return append([][]syntax.WordPart{{&bare}}, w.variants(p.Exp.Word.Parts, st, left)...)
+			}
+		}
+	case *syntax.ExtGlob:
+		if p.Op == syntax.GlobOne || p.Op == syntax.GlobZeroOrOne {
+			for alt := range strings.SplitSeq(p.Pattern.Value, "|") {
+				out = append(out, []syntax.WordPart{&syntax.Lit{Value: alt}})
+			}
+			return out
+		}
+	}
+	return [][]syntax.WordPart{{part}}
+}
+
+func offersDefault(op syntax.ParExpOperator) bool {
+	switch op {
+	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull,
+		syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+		return true
+	}
+	return false
+}
+
+// A variable is a value and whether child processes see it.
+type variable struct {
+	field
+	exported bool
+	refers   string  // the variable of which it is another name
+	list     []field // the elements of an array, of which the value is the first; nil if unknown
+}
+
+// same says whether nothing tells two variables apart.
+func (v variable) same(o variable) bool {
+	return v.text == o.text && v.vague == o.vague && v.refers == o.refers && (v.list == nil) == (o.list == nil) &&
+		slices.EqualFunc(v.list, o.list, func(a, b field) bool { return a.text == b.text && a.vague == b.vague })
+}
+
+// assign records what the assignments tell about variables.
+func (w *walker) assign(assigns []*syntax.Assign, st *state, export bool) {
+	for _, a := range assigns {
+		if a.Name == nil { // export "X=y"
+			value := w.scalar(a.Value, st)
+			if name, _, ok := strings.Cut(value.text, "="); ok && syntax.ValidName(name) {
+				w.leadingAssigns([]field{value}, st)
+			}
+			continue
+		}
+		name := a.Name.Value
+		if to := st.vars[name].refers; to != "" {
+			name = to
+		}
+		old, had := st.vars[name]
+		if a.Naked {
+			if had && export {
+				old.exported = true
+				st.vars[name] = old
+			}
+			continue
+		}
+		v := variable{field: w.scalar(a.Value, st), exported: export || old.exported}
+		switch {
+		case a.Array != nil:
+			v = w.array(a, old, st)
+		case a.Index != nil:
+			w.substitutions(a, st)
+			v.field = unknownField("")
+		case a.Append:
+			v.field = w.appended(name, v.field, st)
+		}
+		st.vars[name] = v
+		w.environment(name, v.field, st)
+	}
+}
+
+func (w *walker) appended(name string, tail field, st *state) field {
+	head, ok := w.lookup(name, st)
+	if !ok {
+		return unknownField("")
+	}
+	head.add(tail)
+	return head
+}
+
+// array is the variable that NAME=(…) or NAME+=(…) makes.
+func (w *walker) array(a *syntax.Assign, old variable, st *state) variable {
+	list := []field{}
+	if a.Append {
+		if list = slices.Clone(old.list); list == nil {
+			list = []field{old.field}
+		}
+	}
+	for _, e := range a.Array.Elems {
+		switch {
+		case e.Index != nil: // which of them comes first is unknown
+			w.substitutions(e, st)
+			return variable{field: unknownField("")}
+		case e.Value != nil:
+			list = append(list, w.fields([]*syntax.Word{e.Value}, st)...)
+		}
+	}
+	if len(list) > maxArgs {
+		return variable{field: unknownField("")}
+	}
+	v := variable{list: list}
+	if len(list) > 0 {
+		v.field = list[0]
+	}
+	return v
+}
+
+// expansion is what several words are expanded from.
+type expansion struct {
+	list []field
+	join bool // one word inside quotes: "$*"
+}
+
+// elements are the words of $@, $*, ${NAME[@]}, ${NAME[*]} and ${NAME[1]}, where they are known.
+func (w *walker) elements(p *syntax.ParamExp, st *state) (expansion, bool) {
+	if p.Param == nil || p.Flags != nil || p.Excl || p.Length || p.Width || p.IsSet || p.Slice != nil || p.Repl != nil ||
+		p.Exp != nil || p.Names != 0 || p.NestedParam != nil || len(p.Modifiers) > 0 {
+		return expansion{}, false
+	}
+	name := p.Param.Value
+	if p.Index == nil {
+		return expansion{st.args, name == "*"}, (name == "@" || name == "*") && st.args != nil
+	}
+	v := st.vars[name]
+	if v.refers != "" {
+		v = st.vars[v.refers]
+	}
+	index, _ := p.Index.(*syntax.Word)
+	if v.list == nil || index == nil {
+		return expansion{}, false
+	}
+	switch which := index.Lit(); which {
+	case "@", "*":
+		return expansion{v.list, which == "*"}, true
+	default:
+		n, err := strconv.Atoi(which)
+		if n < 0 {
+			n += len(v.list)
+		}
+		if err != nil || n < 0 || n >= len(v.list) {
+			return expansion{}, err == nil
+		}
+		return expansion{v.list[n : n+1 : n+1], true}, true
+	}
+}
+
+// runs are the runs of the words, kept apart unless they are joined.
+func (e expansion) runs(quoted bool) []run {
+	if !quoted || !e.join {
+		return all(e.list, quoted)
+	}
+	var whole field
+	for i, f := range e.list {
+		if i > 0 {
+			whole.add(field{text: " ", pat: " "})
+		}
+		whole.add(field{text: f.text, pat: escape(f.text), vague: f.vague, origin: f.origin, swept: f.swept, unsure: f.unsure})
+	}
+	return []run{{field: whole, quoted: true}}
+}
+
+// printfTo is printf -v NAME.
+func (w *walker) printfTo(args []field, st *state) bool {
+	if len(args) == 0 || !strings.HasPrefix(args[0].text, "-v") {
+		return false
+	}
+	name := strings.TrimPrefix(args[0].text, "-v")
+	if args = args[1:]; name == "" {
+		if len(args) == 0 {
+			return true
+		}
+		name, args = args[0].text, args[1:]
+	}
+	out := printed("printf", args)
+	v := field{text: out.text, pat: escape(out.text), vague: !out.known, origin: out.origin}
+	name, _, element := strings.Cut(name, "[")
+	if element || len(args) == 0 {
+		v = unknownField("")
+	}
+	if syntax.ValidName(name) {
+		st.vars[name] = variable{field: v}
+		w.environment(name, v, st)
+	}
+	return true
+}

@@ -1,0 +1,372 @@
+package shell
+
+import (
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// unknownText stands in a field for what the text of the command does not tell.
+// Read again by a shell, as in sh -c "rm $X", it is unknown again.
+const unknownText = "${_perlica_unknown}"
+
+// A field is one word of a simple command after expansion.
+type field struct {
+	text   string            // its value; unknown parts as unknownText
+	pat    string            // the same as a pattern, where glob is set
+	src    string            // as written
+	glob   bool              // file names will take its place
+	vague  bool              // part of its value is unknown
+	origin origin            // where part of its value comes from
+	listed bool              // unknown, but one of the names that xargs reads
+	unsure bool              // empty, should a variable of the environment be unset
+	swept  bool              // stands for everything below it, as another command found it
+	out    *flow             // of <(…): what can be read from it
+	sink   *syntax.ProcSubst // of >(…): what reads what is written to it
+}
+
+// literal is the field of a word that stands for itself.
+func literal(s string) field { return field{text: s, src: s} }
+
+// unknownField is the field of a word about which nothing is known.
+func unknownField(src string) field { return field{text: unknownText, src: src, vague: true} }
+
+// A run is a part of a word whose characters are all treated alike.
+type run struct {
+	field
+	quoted bool // stays one field, even when empty
+	split  bool // cut into fields at white space
+}
+
+// fields expands words as a shell would: braces, tilde, variables that are known,
+// substitutions whose output is known, quotes.
+func (w *walker) fields(words []*syntax.Word, st *state) []field {
+	var out []field
+	for _, word := range words {
+		if len(out) > maxFields {
+			return append(out, unknownField("…"))
+		}
+		out = append(out, w.expand(word, st)...)
+	}
+	return out
+}
+
+func (w *walker) expand(word *syntax.Word, st *state) []field {
+	left := maxVariants
+	var variants [][]syntax.WordPart
+	for _, parts := range spreadBraces(word.Parts, &left) {
+		variants = append(variants, w.variants(parts, st, &left)...)
+	}
+	if left < 0 {
+		w.substitutions(word, st)
+		return []field{unknownField(w.source(word))}
+	}
+	w.steps += len(variants) / 4
+	var out []field
+	for _, parts := range variants {
+		out = append(out, assemble(w.runs(parts, false, st), w.separators(st), w.source(word))...)
+	}
+	return out
+}
+
+// scalar expands a word where neither fields nor file names are made of it, such as
+// the right side of an assignment.
+func (w *walker) scalar(word *syntax.Word, st *state) field {
+	if word == nil {
+		return field{}
+	}
+	runs := w.runs(word.Parts, false, st)
+	pattern := false
+	for i := range runs {
+		runs[i].split, runs[i].quoted = false, true
+		pattern = pattern || runs[i].glob
+	}
+	fs := assemble(runs, "", w.source(word))
+	if len(fs) != 1 {
+		return field{}
+	}
+	// An assignment makes no file names; only the variable of a loop holds some.
+	fs[0].glob = pattern
+	return fs[0]
+}
+
+// separators are the characters at which unquoted expansions are cut.
+func (w *walker) separators(st *state) string {
+	if ifs, ok := st.vars["IFS"]; ok {
+		return " \t\n" + ifs.text
+	}
+	return " \t\n"
+}
+
+// assemble joins runs into fields.
+func assemble(runs []run, separators, src string) []field {
+	var out []field
+	cur, open := field{src: src}, false
+	flush := func() {
+		if open {
+			cur.pat = plainClasses(cur.pat)
+			cur.glob = cur.glob || HasMeta(cur.pat)
+			out = append(out, cur)
+		}
+		cur, open = field{src: src}, false
+	}
+	for _, r := range runs {
+		if !r.split || r.vague || r.glob {
+			open = open || r.quoted || r.text != ""
+			cur.add(r.field)
+			continue
+		}
+		for i, piece := range cut(r.text, separators) {
+			if i > 0 {
+				flush()
+			}
+			if piece != "" {
+				open = true
+				cur.add(field{text: piece, pat: piece, origin: r.origin, swept: r.swept, unsure: r.unsure})
+			}
+		}
+	}
+	flush()
+	return out
+}
+
+// add appends to a value. One that outgrows every command line is unknown.
+func (f *field) add(g field) {
+	if len(f.text)+len(g.text) > maxText {
+		f.text, f.pat, f.vague = unknownText, escape(unknownText), true
+	} else {
+		f.text += g.text
+		f.pat += g.pat
+	}
+	f.glob = f.glob || g.glob
+	f.vague = f.vague || g.vague
+	f.origin |= g.origin
+	f.swept = f.swept || g.swept
+	f.unsure = f.unsure || g.unsure
+	if g.out != nil {
+		f.out = g.out
+	}
+	if g.sink != nil {
+		f.sink = g.sink
+	}
+}
+
+// cut splits at any separator and keeps the empty pieces.
+func cut(s, separators string) []string {
+	var out []string
+	for {
+		i := strings.IndexAny(s, separators)
+		if i < 0 {
+			return append(out, s)
+		}
+		out = append(out, s[:i])
+		s = s[i+1:]
+	}
+}
+
+// runs expands the parts of a word.
+func (w *walker) runs(parts []syntax.WordPart, quoted bool, st *state) []run {
+	var out []run
+	for i, part := range parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			// Bash expands of=~/x as well.
+			if head, tail, ok := strings.Cut(p.Value, "=~"); ok && i == 0 && !quoted && syntax.ValidName(head) {
+				if home, rest, ok := w.tilde("~"+tail, true, i+1 < len(parts), st); ok {
+					out = append(out, litRun(head+"=", quoted), home, litRun(rest, quoted))
+					continue
+				}
+			}
+			if home, rest, ok := w.tilde(p.Value, i == 0 && !quoted, i+1 < len(parts), st); ok {
+				out = append(out, home)
+				out = append(out, litRun(rest, quoted))
+				continue
+			}
+			out = append(out, litRun(p.Value, quoted))
+		case *syntax.SglQuoted:
+			text := p.Value
+			if p.Dollar {
+				text = unquoteANSI(text)
+			}
+			out = append(out, run{field: field{text: text, pat: escape(text)}, quoted: true})
+		case *syntax.DblQuoted:
+			out = append(out, run{quoted: true})
+			out = append(out, w.runs(p.Parts, true, st)...)
+		case *syntax.ParamExp:
+			out = append(out, w.param(p, quoted, st)...)
+		default:
+			out = append(out, w.special(part, quoted, st))
+		}
+	}
+	return out
+}
+
+// special expands what is neither text nor a variable.
+func (w *walker) special(part syntax.WordPart, quoted bool, st *state) run {
+	switch p := part.(type) {
+	case *syntax.CmdSubst:
+		out := w.stmts(p.Stmts, st.clone(), flow{})
+		if out.known {
+			r := known(strings.TrimRight(out.text, "\n"), quoted)
+			r.origin, r.vague = out.origin, out.other != ""
+			return r
+		}
+		r := vague(quoted)
+		r.origin = out.origin
+		return r
+	case *syntax.ProcSubst:
+		if p.Op == syntax.CmdOut {
+			return run{field: field{text: "/dev/fd/63", pat: "/dev/fd/63", sink: p}}
+		}
+		out := w.stmts(p.Stmts, st.clone(), flow{})
+		return run{field: field{text: "/dev/fd/63", pat: "/dev/fd/63", out: &out, origin: out.origin}}
+	case *syntax.ArithmExp:
+		// No number names a directory that matters.
+		w.substitutions(p, st)
+		return known("0", true)
+	case *syntax.ExtGlob:
+		return run{field: field{text: "*", pat: "*", glob: true}}
+	}
+	w.substitutions(part, st)
+	return vague(quoted)
+}
+
+// known is the run of an expansion with a known value.
+func known(text string, quoted bool) run {
+	r := run{field: field{text: text, pat: text}, quoted: quoted, split: !quoted}
+	if quoted {
+		r.pat = escape(text)
+	}
+	return r
+}
+
+// vague is the run of an expansion with an unknown value.
+func vague(quoted bool) run {
+	return run{field: field{text: unknownText, pat: escape(unknownText), vague: true}, quoted: quoted, split: !quoted}
+}
+
+// litRun takes the backslashes out of literal text.
+func litRun(s string, quoted bool) run {
+	var text, pat strings.Builder
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		escaped := c == '\\' && i+1 < len(s) && (!quoted || strings.IndexByte("$`\"\\\n", s[i+1]) >= 0)
+		if escaped {
+			i++
+			c = s[i]
+			if c == '\n' {
+				continue
+			}
+		}
+		text.WriteByte(c)
+		if escaped || quoted || c == '{' || c == '}' {
+			pat.WriteString(escape(string([]byte{c})))
+		} else {
+			pat.WriteByte(c)
+		}
+	}
+	return run{field: field{text: text.String(), pat: pat.String()}, quoted: quoted}
+}
+
+// tilde expands ~, ~+, ~- and ~name at the start of a word.
+func (w *walker) tilde(lit string, first, more bool, st *state) (home run, rest string, ok bool) {
+	if !first || !strings.HasPrefix(lit, "~") {
+		return run{}, "", false
+	}
+	name, rest := lit[1:], ""
+	if i := strings.IndexByte(name, '/'); i >= 0 {
+		name, rest = name[:i], name[i:]
+	} else if more {
+		return run{}, "", false
+	}
+	if strings.ContainsAny(name, `\*?[`) {
+		return run{}, "", false
+	}
+	home = vague(true)
+	switch {
+	case name == "" || name == "+":
+		key := "HOME"
+		if name == "+" {
+			key = "PWD"
+		}
+		if v, ok := w.lookup(key, st); ok {
+			home = run{field: v, quoted: true}
+			home.pat = escape(v.text)
+		}
+	case name == "root":
+		home = known("/root", true)
+	case name != "-" && (name[0] < '0' || name[0] > '9'):
+		home = known("/home/"+name, true)
+	}
+	return home, rest, true
+}
+
+// unquoteANSI reads the escapes of $'…', of which bash keeps what stands before a NUL.
+func unquoteANSI(s string) string {
+	text, _, _ := strings.Cut(unescapeANSI(s), "\x00")
+	return text
+}
+
+// unescapeANSI reads the same escapes as printf does, which writes a NUL.
+func unescapeANSI(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' || i+1 >= len(s) {
+			b.WriteByte(s[i])
+			continue
+		}
+		i++
+		if j := strings.IndexByte(`abeEfnrtv\'"?`, s[i]); j >= 0 {
+			b.WriteByte("\a\b\x1b\x1b\f\n\r\t\v\\'\"?"[j])
+			continue
+		}
+		n := number(&b, s[i:])
+		if n == 0 {
+			b.WriteByte('\\')
+			b.WriteByte(s[i])
+			n = 1
+		}
+		i += n - 1
+	}
+	return b.String()
+}
+
+// number reads \NNN, \xHH, \uHHHH, \UHHHHHHHH and \cX, and tells how many bytes
+// it took.
+func number(b *strings.Builder, s string) int {
+	skip, most, base := 1, 0, 16
+	switch c := s[0]; {
+	case c >= '0' && c <= '7':
+		skip, most, base = 0, 3, 8
+	case c == 'x':
+		most = 2
+	case c == 'u':
+		most = 4
+	case c == 'U':
+		most = 8
+	case c == 'c' && len(s) > 1:
+		b.WriteByte(s[1] & 0x1f)
+		return 2
+	}
+	n := skip
+	for n < len(s) && n-skip < most {
+		if _, err := strconv.ParseUint(s[n:n+1], base, 8); err != nil {
+			break
+		}
+		n++
+	}
+	if n == skip {
+		return 0
+	}
+	v, err := strconv.ParseUint(s[skip:n], base, 32)
+	if err != nil {
+		return 0
+	}
+	if s[0] == 'u' || s[0] == 'U' {
+		b.WriteRune(rune(v))
+	} else {
+		b.WriteByte(byte(v))
+	}
+	return n
+}

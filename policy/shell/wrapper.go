@@ -1,0 +1,294 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// unwrap judges the command that a wrapper runs.
+func (w *walker) unwrap(name string, wr wrapper, fs []field, st *state, in flow) flow {
+	opts, operands := options(fs[1:], wr.valued, true)
+	if wr.privileged && (len(operands) > 0 || !has(opts, "-V", "--version", "--help", "-l", "--list", "-k", "-K")) {
+		w.ask("changes privileges: %s", shown(fs))
+	}
+	if name == "command" && has(opts, "-v", "-V") {
+		if len(operands) == 1 {
+			return located(operands[0])
+		}
+		return flow{}
+	}
+	if wr.subs != "" || wr.texts || wr.launcher {
+		return w.launch(wr, fs, st, in)
+	}
+	w.suffixesOf(fs, st, in)
+	if name == "env" {
+		operands = afterSplit(fs, opts, operands)
+	}
+	inner := st.clone()
+	if wr.assigns && (name != "env" || !has(opts, "-S", "--split-string")) {
+		operands = w.leadingAssigns(operands, inner)
+	}
+	wr.skip = min(wr.skip, len(operands))
+	w.move(name, opts, operands[:wr.skip], inner)
+	operands = operands[wr.skip:]
+	if out, ok := w.commandText(name, opts, operands, inner, in); ok {
+		return out
+	}
+	if len(operands) == 0 {
+		if name == "env" {
+			in.origin |= private // the variables often hold keys
+		}
+		return flow{piped: in.piped, origin: in.origin}
+	}
+	if name == "exec" || name == "command" || name == "builtin" {
+		inner = st
+	}
+	return w.argv(operands, inner, in)
+}
+
+// leadingAssigns takes the NAME=value words that come before a command.
+func (w *walker) leadingAssigns(operands []field, st *state) []field {
+	for len(operands) > 0 {
+		name, value, ok := strings.Cut(operands[0].text, "=")
+		if !ok || !syntax.ValidName(name) {
+			break
+		}
+		v := *part(operands[0], value)
+		st.vars[name] = variable{field: v, exported: true}
+		w.environment(name, v, st)
+		operands = operands[1:]
+	}
+	return operands
+}
+
+// move applies what a wrapper says about the directory its command starts in.
+func (w *walker) move(name string, opts []option, skipped []field, st *state) {
+	switch name {
+	case "env", "sudo", "run0":
+		if o, ok := find(opts, "-C", "-D", "--chdir"); ok && o.value != nil {
+			st.chdir(*o.value)
+			st.pending = nil
+		}
+	case "systemd-run":
+		if slices.ContainsFunc(opts, func(o option) bool { return strings.HasPrefix(o.name, "--on-") }) {
+			w.ask("leaves a command that runs later")
+		}
+	case "chroot":
+		st.dirs = []dir{{path: "/"}}
+	case "ssh":
+		st.dirs = []dir{{path: w.place.Home}}
+	}
+	for _, f := range skipped {
+		if name == "flock" && f.text != "" {
+			w.write(f, st, "locks "+f.src)
+		}
+	}
+}
+
+// commandText handles wrappers that take their command as one text for a shell.
+func (w *walker) commandText(name string, opts []option, operands []field, st *state, in flow) (flow, bool) {
+	switch name {
+	case "su", "sg", "runuser", "flock", "script":
+		if name == "script" && len(operands) > 0 {
+			w.write(operands[0], st, "writes to "+operands[0].src)
+		}
+		if o, ok := find(opts, "-c", "--command", "--session-command"); ok && o.value != nil {
+			return w.nested(o.value.text, *o.value, st.child(nil), in), true
+		}
+		for i, f := range operands {
+			if f.text == "-c" && i+1 < len(operands) {
+				return w.nested(operands[i+1].text, operands[i+1], st.child(nil), in), true
+			}
+		}
+		return flow{}, name == "su" || name == "script"
+	case "env":
+		if o, ok := find(opts, "-S", "--split-string"); ok && o.value != nil {
+			return w.splitString(*o.value, operands, st, in), true
+		}
+	case "watch", "ssh":
+		w.sshSettings(opts, st)
+		text := joined(operands)
+		return w.nested(text.text, text, st.child(nil), in), true
+	}
+	return flow{}, false
+}
+
+// sshSettings judges the commands in ssh's -o options.
+func (w *walker) sshSettings(opts []option, st *state) {
+	for _, o := range opts {
+		if o.name != "-o" || o.value == nil {
+			continue
+		}
+		key, command, ok := strings.Cut(o.value.text, "=")
+		if !ok {
+			key, command, ok = strings.Cut(o.value.text, " ")
+		}
+		if key = strings.ToLower(key); ok && strings.HasSuffix(key, "command") && key != "remotecommand" {
+			w.nested(command, *part(*o.value, command), st.child(nil), flow{})
+		}
+	}
+}
+
+// afterSplit are the operands of env, all words after the text of -S if there is one.
+func afterSplit(fs []field, opts []option, operands []field) []field {
+	o, ok := find(opts, "-S", "--split-string")
+	if !ok || o.value == nil {
+		return operands
+	}
+	for i, f := range fs {
+		if &fs[i] == o.value || strings.HasPrefix(f.text, "-") && o.value.text != "" && strings.HasSuffix(f.text, o.value.text) {
+			return fs[i+1:]
+		}
+	}
+	return operands
+}
+
+// splitString is env -S: the words of a text, and after them the operands as they are.
+func (w *walker) splitString(text field, operands []field, st *state, in flow) flow {
+	list, read, err := parse("env " + text.text + ` "$@"`)
+	if text.vague || err != nil || len(list) != 1 {
+		return w.nested(text.text+" "+joined(operands).text, text, st.child(nil), in)
+	}
+	inner := st.clone()
+	inner.args = positional(operands)
+	return w.enter(function{list[0], read}, inner, in)
+}
+
+// joined is the text some programs make of their operands for a shell.
+func joined(operands []field) field {
+	var f field
+	var words, written []string
+	for _, o := range operands {
+		words, written = append(words, o.text), append(written, o.src)
+		f.vague, f.origin = f.vague || o.vague, f.origin|o.origin
+	}
+	f.text, f.src = strings.Join(words, " "), strings.Join(written, " ")
+	return f
+}
+
+var shells = []string{"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "rbash", "fish", "yash", "csh", "tcsh", "at", "batch"}
+
+func isShell(name string) bool {
+	_, ok := languageOf(name)
+	return ok || slices.Contains(shells, name)
+}
+
+// shell judges what a shell or another interpreter is given to run: the text after
+// -c, a file, or what it reads.
+func (w *walker) shell(name string, fs []field, st *state, in flow) flow {
+	out := flow{piped: true, origin: in.origin}
+	if !slices.Contains(shells, name) {
+		w.interpreter(name, fs, st, in)
+		return out
+	}
+	for _, f := range fs[1:] {
+		// Shells differ in whether a text that starts with a dash is one.
+		if strings.HasPrefix(f.text, "-") && strings.ContainsAny(f.text, " \t\n") {
+			w.nested(f.text, f, st.child(nil), in)
+		}
+	}
+	opts, operands := options(minusOnly(fs[1:]), "oO --rcfile --init-file", true)
+	if o, ok := find(opts, "--rcfile", "--init-file"); ok && o.value != nil {
+		w.scriptFile(fs, []field{*o.value}, st.child(nil), in)
+	}
+	switch {
+	case name == "at" && has(opts, "-l", "-V", "-c"):
+		return out
+	case name == "at" || name == "batch":
+		w.ask("leaves a command that runs later: %s", shown(fs))
+	case has(opts, "-c", "--command"):
+		if len(operands) == 0 {
+			return out
+		}
+		args := operands[1:]
+		return w.nested(operands[0].text, operands[0], st.child(args[min(1, len(args)):]), in)
+	case has(opts, "--version", "--help", "-n"):
+		return out
+	case len(operands) > 0 && !has(opts, "-s") && !isStdin(operands[0].text):
+		w.scriptFile(fs, operands, st.child(operands[1:]), in)
+		w.suffixesOf(operands, st, in)
+		return out
+	}
+	w.shellInput(fs, st, in)
+	return out
+}
+
+// minusOnly leaves out the options that begin with a plus, such as +e and +o pipefail.
+func minusOnly(args []field) []field {
+	var out []field
+	for i := 0; i < len(args); i++ {
+		text := args[i].text
+		valued := len(text) > 1 && text[1] != '-' && strings.ContainsAny(text[len(text)-1:], "oO") || text == "--rcfile" || text == "--init-file"
+		from := i
+		if valued {
+			i++
+		}
+		switch {
+		case len(text) < 2 || text[0] != '-' && text[0] != '+' || text == "--":
+			return append(out, args[from:]...)
+		case text[0] == '-':
+			out = append(out, args[from:min(len(args), i+1)]...)
+		}
+	}
+	return out
+}
+
+// daemon judges the program that start-stop-daemon starts, with the arguments after --.
+func (w *walker) daemon(fs []field, st *state) {
+	command := []field(nil)
+	for i, f := range fs {
+		name, value, has := strings.Cut(f.text, "=")
+		switch {
+		case f.text == "--" && len(command) > 0:
+			w.argv(append(command, fs[i+1:]...), st.child(nil), flow{})
+			return
+		case name != "-x" && name != "--exec" && name != "-a" && name != "--startas":
+		case has:
+			command = []field{*part(f, value)}
+		case i+1 < len(fs):
+			command = []field{fs[i+1]}
+		}
+	}
+}
+
+func isStdin(s string) bool { return s == "-" || s == "/dev/stdin" || s == "/dev/fd/0" }
+
+// shellInput judges what a shell reads from its standard input.
+func (w *walker) shellInput(fs []field, st *state, in flow) {
+	switch {
+	case in.origin.is(foreign):
+		w.unknown("runs what it downloads or decodes: %s", shown(fs))
+	case !in.piped:
+		return
+	case !in.known:
+		w.unknown("the text does not tell what the shell reads and runs: %s", shown(fs))
+	}
+	for _, text := range []string{in.text, in.other} {
+		if text != "" {
+			w.script(text, st.child(nil), flow{})
+		}
+	}
+}
+
+// scriptFile judges a file that a shell runs. A file of the disk is beyond this
+// package; one that this very command downloads is not.
+func (w *walker) scriptFile(fs, operands []field, st *state, in flow) {
+	if len(operands) == 0 {
+		return
+	}
+	f := operands[0]
+	w.runsText(f, st)
+	switch {
+	case f.out != nil:
+		f.out.piped = true
+		w.shellInput(fs, st, *f.out)
+	case isStdin(f.text):
+		w.shellInput(fs, st, in)
+	case w.runsForeign(f, st):
+		w.unknown("runs what it downloads or decodes: %s", shown(fs))
+	case f.vague:
+		w.unknown("the text does not tell which script this runs: %s", shown(fs))
+	}
+}

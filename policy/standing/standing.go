@@ -1,0 +1,82 @@
+// Package standing keeps the approvals in force in a view of the log: those remembered and not
+// revoked. It decides nothing.
+package standing
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/policy"
+)
+
+// View is the view of the standing approvals. Delete its file and it comes back from the log.
+type View struct{ view *eventlog.View }
+
+var projection = eventlog.Projection{
+	Name:    "approvals",
+	Version: 1,
+	Schema: `
+		CREATE TABLE approvals (
+			id       TEXT PRIMARY KEY,
+			seq      INTEGER NOT NULL,
+			approval TEXT NOT NULL
+		) STRICT`,
+	Types: event.For(event.Approvals),
+	Apply: applyApproval,
+}
+
+func applyApproval(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
+	if e.Type == event.ApprovalRevoked {
+		var r policy.Revocation
+		if err := e.Decode(&r); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `DELETE FROM approvals WHERE id = ?`, r.ID)
+		return err
+	}
+	var a policy.Approval
+	if err := e.Decode(&a); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO approvals (id, seq, approval)
+		VALUES (?, ?, ?)
+		ON CONFLICT DO NOTHING`, a.ID, int64(e.Seq), string(e.Payload))
+	return err
+}
+
+// Open opens the view in the file at path and brings it up to date. The caller
+// must Close it, before the log.
+func Open(ctx context.Context, r *eventlog.Reader, path string) (*View, error) {
+	v, err := eventlog.OpenView(ctx, r, path, projection)
+	if err != nil {
+		return nil, err
+	}
+	return &View{view: v}, nil
+}
+
+// List returns the approvals that stand now, oldest first, expired ones included.
+func (s *View) List(ctx context.Context) ([]policy.Approval, error) {
+	if err := s.view.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	var rows []string
+	if err := s.view.DB().SelectContext(ctx, &rows, `SELECT approval FROM approvals ORDER BY seq`); err != nil {
+		return nil, err
+	}
+	list := make([]policy.Approval, len(rows))
+	for i, row := range rows {
+		if err := json.Unmarshal([]byte(row), &list[i]); err != nil {
+			return nil, fmt.Errorf("policy: approvals view: %w", err)
+		}
+	}
+	return list, nil
+}
+
+// Close releases the view's file.
+func (s *View) Close() error { return s.view.Close() }
