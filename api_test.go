@@ -14,7 +14,7 @@ import (
 var update = flag.Bool("update", false, "write docs/api.txt")
 
 // public are the packages that other programs may build on.
-var public = []string{"kernel", "kernel/command", "kernel/config", "kernel/fact", "kernel/report", "provider", "policy", "interaction", "eventlog", "eventlog/evidence"}
+var public = []string{"kernel", "kernel/command", "kernel/config", "kernel/fact", "kernel/report", "provider", "policy", "interaction", "eventlog", "eventlog/anchor", "eventlog/event", "eventlog/evidence", "eventlog/export", "eventlog/fault", "eventlog/store", "eventlog/tree", "eventlog/verify", "eventlog/view"}
 
 // TestAPI keeps docs/api.txt, the list of exported names, true, so that growth shows in
 // every diff.
