@@ -14,7 +14,7 @@ import (
 var update = flag.Bool("update", false, "write docs/api.txt")
 
 // public are the packages that other programs may build on.
-var public = []string{"kernel", "kernel/command", "kernel/config", "kernel/fact", "kernel/project", "kernel/report", "kernel/streamjson", "provider", "provider/process", "provider/registry", "policy", "policy/shell", "policy/standing", "interaction", "eventlog", "eventlog/evidence", "service", "service/channel"}
+var public = []string{"kernel", "kernel/command", "kernel/config", "kernel/fact", "kernel/project", "kernel/report", "kernel/streamjson", "provider", "provider/process", "provider/registry", "policy", "policy/shell", "policy/standing", "interaction", "eventlog", "eventlog/evidence", "service", "service/channel", "eventlog/anchor", "eventlog/event", "eventlog/export", "eventlog/fault", "eventlog/store", "eventlog/tree", "eventlog/verify", "eventlog/view"}
 
 // TestAPI keeps docs/api.txt, the list of exported names, true, so that growth shows in
 // every diff.
