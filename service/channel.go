@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"github.com/perlica/perlica/kernel/fact/bridge"
 	"time"
 )
 
@@ -106,7 +107,4 @@ type Outbound struct {
 }
 
 // Button is one answer to a question.
-type Button struct {
-	Label string
-	Data  string // comes back in Inbound.Button; at most 64 bytes
-}
+type Button = bridge.Button

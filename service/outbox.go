@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/fact/bridge"
 )
 
 // repeatedMark goes ahead of a message that the platform may have taken before.
@@ -20,7 +21,7 @@ const repeatedMark = "(possibly repeated)\n"
 const maxBackoff = 5 * time.Minute
 
 // queueEvent is the event that a message is to be sent. It gets an id, which is also its key.
-func (b *Bridge) queueEvent(input event.InputID, f queuedFact) event.Event {
+func (b *Bridge) queueEvent(input event.InputID, f bridge.Queued) event.Event {
 	if f.ID == "" {
 		f.ID = uuid.Must(uuid.NewV7()).String()
 	}
@@ -41,16 +42,16 @@ func (b *Bridge) commit(ctx context.Context, events ...event.Event) error {
 		switch e.Type {
 		case event.BridgeQueued:
 			q := &queued{input: e.Input, state: "queued"}
-			if err := e.Decode(&q.queuedFact); err != nil {
+			if err := e.Decode(&q.Queued); err != nil {
 				return err
 			}
 			b.send(q)
 		case event.BridgeReceived:
 			m := received{input: e.Input}
-			if err := e.Decode(&m.receivedFact); err != nil {
+			if err := e.Decode(&m.Received); err != nil {
 				return err
 			}
-			b.deskOf(m.contactFact).take(m)
+			b.deskOf(m.Peer).take(m)
 		}
 	}
 	return nil
@@ -67,10 +68,10 @@ type lane struct {
 
 func (b *Bridge) send(q *queued) {
 	b.mu.Lock()
-	l := b.lane[q.contactFact]
+	l := b.lane[q.Peer]
 	if l == nil {
 		l = &lane{b: b, wake: make(chan struct{}, 1)}
-		b.lane[q.contactFact] = l
+		b.lane[q.Peer] = l
 		b.lanes.Go(l.run)
 	}
 	b.mu.Unlock()
@@ -141,7 +142,7 @@ func (b *Bridge) deliver(ctx context.Context, q *queued) bool {
 		}
 		// Whoever was unpaired meanwhile is a stranger, and is told nothing.
 		if _, paired, err := b.records.contact(ctx, q.Channel, q.Contact); err == nil && !paired {
-			return b.record(q, event.SendFailed, sendFact{ID: q.ID, Error: "the contact is not paired any more", Final: true}) == nil
+			return b.record(q, event.SendFailed, bridge.Send{ID: q.ID, Error: "the contact is not paired any more", Final: true}) == nil
 		} else if err != nil {
 			if ctx.Err() == nil {
 				b.fail(err)
@@ -150,7 +151,7 @@ func (b *Bridge) deliver(ctx context.Context, q *queued) bool {
 		}
 		q.attempts++
 		// If we die behind this, whether it was sent is not known.
-		if b.record(q, event.SendStarted, sendFact{ID: q.ID, Attempt: q.attempts}) != nil {
+		if b.record(q, event.SendStarted, bridge.Send{ID: q.ID, Attempt: q.attempts}) != nil {
 			return false
 		}
 		lands := b.leaves(q)
@@ -161,12 +162,12 @@ func (b *Bridge) deliver(ctx context.Context, q *queued) bool {
 		switch {
 		case err == nil:
 			q.platform = id
-			return b.record(q, event.BridgeSent, sendFact{ID: q.ID, Platform: id}) == nil
+			return b.record(q, event.BridgeSent, bridge.Send{ID: q.ID, Platform: id}) == nil
 		case errors.As(err, &rejected):
 			b.warn("the platform refuses a message", "channel", q.Channel, "error", err.Error())
-			return b.record(q, event.SendFailed, sendFact{ID: q.ID, Error: err.Error(), Final: true}) == nil
+			return b.record(q, event.SendFailed, bridge.Send{ID: q.ID, Error: err.Error(), Final: true}) == nil
 		case errors.Is(err, ErrNotSent):
-			if b.record(q, event.SendFailed, sendFact{ID: q.ID, Error: err.Error()}) != nil {
+			if b.record(q, event.SendFailed, bridge.Send{ID: q.ID, Error: err.Error()}) != nil {
 				return false
 			}
 			if errors.As(err, &limit) {
@@ -192,17 +193,17 @@ func (b *Bridge) deliver(ctx context.Context, q *queued) bool {
 // undecided takes in that nobody knows whether a message was sent. done: it is given up,
 // because it is better lost than sent twice.
 func (b *Bridge) undecided(_ context.Context, ch Channel, q *queued, why error) (done, ok bool) {
-	f := sendFact{ID: q.ID, Error: why.Error(), Unknown: true}
+	f := bridge.Send{ID: q.ID, Error: why.Error(), Unknown: true}
 	if ch.Limits().Dedupes || q.Kind == outEdit { // once more changes nothing
 		f.Unknown = false
-	} else if q.Kind.once() {
+	} else if once(q.Kind) {
 		f.Final = true
 	}
 	q.repeated = q.repeated || f.Unknown && !f.Final
 	return f.Final, b.record(q, event.SendFailed, f) == nil
 }
 
-func (b *Bridge) record(q *queued, t event.Type, f sendFact) error {
+func (b *Bridge) record(q *queued, t event.Type, f bridge.Send) error {
 	_, err := b.log().Append(context.Background(), event.NewFact(t, "perlica", event.Refs{Input: q.input, Interaction: q.Question}, f))
 	if err != nil {
 		b.fail(err)

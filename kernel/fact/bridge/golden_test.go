@@ -1,4 +1,4 @@
-package service
+package bridge
 
 import (
 	"bytes"
@@ -12,17 +12,17 @@ import (
 
 // TestGoldenPayloads: what is on record is read whole and written again as the same bytes.
 func TestGoldenPayloads(t *testing.T) {
-	text, err := os.ReadFile("../kernel/fact/testdata/golden.txt")
+	text, err := os.ReadFile("../testdata/golden.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	payloads := map[event.Type]any{
-		event.ServiceStarted: &startedFact{}, event.ServiceStopped: &stoppedFact{}, event.ChannelFailed: &channelFact{},
-		event.ChannelRestored: &channelFact{}, event.CursorMoved: &cursorFact{}, event.PairingOpened: &pairingFact{},
-		event.PairingAttempted: &attemptFact{}, event.ContactPaired: &pairedFact{}, event.ContactUnpaired: &unpairedFact{},
-		event.ContactSession: &contactFact{}, event.StrangerIgnored: &strangerFact{}, event.BridgeReceived: &receivedFact{},
-		event.BridgeFinished: &finishedFact{}, event.BridgeQueued: &queuedFact{}, event.SendStarted: &sendFact{},
-		event.BridgeSent: &sendFact{}, event.SendFailed: &sendFact{}, event.CardClosed: &cardFact{},
+		event.ServiceStarted: &Started{}, event.ServiceStopped: &Stopped{}, event.ChannelFailed: &Channel{},
+		event.ChannelRestored: &Channel{}, event.CursorMoved: &Cursor{}, event.PairingOpened: &Pairing{},
+		event.PairingAttempted: &Attempt{}, event.ContactPaired: &Paired{}, event.ContactUnpaired: &Unpaired{},
+		event.ContactSession: &Peer{}, event.StrangerIgnored: &Stranger{}, event.BridgeReceived: &Received{},
+		event.BridgeFinished: &Finished{}, event.BridgeQueued: &Queued{}, event.SendStarted: &Send{},
+		event.BridgeSent: &Send{}, event.SendFailed: &Send{}, event.CardClosed: &CardClosed{},
 	}
 	n := 0
 	for line := range strings.Lines(string(text)) {
