@@ -88,6 +88,7 @@ var only = map[string][]string{
 	"net":                              {"interaction", "service/local", "service/webhook", "cmd/perlica"},                                     // of cmd/perlica see onlyName
 	"net/http":                         {"eventlog/witness", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
 	"plugin":                           {},
+	"github.com/coder/acp-go-sdk":      {"provider", "provider/predictable", "kernel", "kernel/report", "cmd/perlica"}, // no payload has its types
 	"github.com/spf13/cobra":           {"cmd/perlica"},
 	"github.com/chzyer/readline":       {"cmd/perlica/editor"},
 	"golang.org/x/term":                {"cmd/perlica/term"},

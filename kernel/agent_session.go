@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -119,8 +120,12 @@ func (s *agentSession) open(ctx context.Context, strategy string) (err error) {
 	}
 	s.chooseOptions(ctx)
 	s.settle(s.mode)
+	can, err := json.Marshal(s.info.AgentCapabilities)
+	if err != nil {
+		return err
+	}
 	return s.r.log.Record(event.NewFact(event.SessionStarted, "perlica", s.refs(), fact.SessionStarted{
-		Strategy: strategy, Continued: string(s.how), Agent: s.info.AgentInfo, Capabilities: s.info.AgentCapabilities,
+		Strategy: strategy, Continued: string(s.how), Agent: (*fact.AgentName)(s.info.AgentInfo), Capabilities: can,
 		Mode: s.mode, Options: s.options,
 	}))
 }

@@ -46,7 +46,7 @@ type client struct {
 	text         strings.Builder
 	tools        []*toolSeen // in the order in which they were first heard of
 	toolOf       map[acp.ToolCallId]*toolSeen
-	cost         *acp.Cost
+	cost         *fact.Cost
 	started      time.Time
 	first        time.Time
 	perms        fact.Permissions
@@ -194,7 +194,7 @@ func (c *client) Update(u provider.Update) {
 	case u.Tool != nil:
 		c.noteTool(*u.Tool).report(c.run.t.Agent.ID)
 	case u.Usage != nil && u.Usage.Cost != nil:
-		c.cost = u.Usage.Cost
+		c.cost = (*fact.Cost)(u.Usage.Cost)
 	}
 	c.mu.Unlock()
 	c.show.hold(Updated{u})

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/coder/acp-go-sdk"
-
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
@@ -57,7 +55,7 @@ type Result struct {
 	Text        string // all message text of the turn, in wire order
 	StopReason  string // as the agent wrote it
 	Usage       json.RawMessage
-	Cost        *acp.Cost
+	Cost        *fact.Cost
 	Duration    time.Duration
 	Permissions fact.Permissions
 	Unasked     []fact.UnaskedTool

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/coder/acp-go-sdk"
-
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
@@ -28,7 +26,7 @@ type resultRecord struct {
 	StopReason  string             `json:"stop_reason"`
 	Outcome     string             `json:"outcome"`
 	Usage       json.RawMessage    `json:"usage"`
-	Cost        *acp.Cost          `json:"cost,omitempty"`
+	Cost        *fact.Cost         `json:"cost,omitempty"`
 	DurationMS  int64              `json:"duration_ms"`
 	Permissions fact.Permissions   `json:"permissions"`
 	Unasked     []fact.UnaskedTool `json:"unasked_tools"`

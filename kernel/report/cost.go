@@ -3,8 +3,6 @@ package report
 import (
 	"context"
 
-	"github.com/coder/acp-go-sdk"
-
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
@@ -24,7 +22,7 @@ type bill struct {
 
 // Add takes the next report from the agent's session and returns what was spent since the one
 // before it.
-func (c *Costs) Add(session event.ConversationID, cost acp.Cost) float64 {
+func (c *Costs) Add(session event.ConversationID, cost fact.Cost) float64 {
 	if c.last == nil {
 		c.last = map[bill]float64{}
 	}
@@ -39,7 +37,7 @@ func (c *Costs) Add(session event.ConversationID, cost acp.Cost) float64 {
 
 // spent is Add for the first report that is looked at of its session, too: what the session had
 // reported before is on the log, among what older selects.
-func (c *Costs) spent(ctx context.Context, log *eventlog.Reader, refs event.Refs, cost acp.Cost, older event.Query) (float64, error) {
+func (c *Costs) spent(ctx context.Context, log *eventlog.Reader, refs event.Refs, cost fact.Cost, older event.Query) (float64, error) {
 	if _, known := c.last[bill{refs.Conversation, cost.Currency}]; known || refs.Conversation == "" {
 		return c.Add(refs.Conversation, cost), nil
 	}
@@ -61,8 +59,8 @@ func (c *Costs) spent(ctx context.Context, log *eventlog.Reader, refs event.Refs
 }
 
 // spentIn returns what tells from the outcome of a run, and what it reported, what the run cost.
-func spentIn(ctx context.Context, log *eventlog.Reader) func(event.Event, acp.Cost) (float64, error) {
-	return func(e event.Event, cost acp.Cost) (float64, error) {
+func spentIn(ctx context.Context, log *eventlog.Reader) func(event.Event, fact.Cost) (float64, error) {
+	return func(e event.Event, cost fact.Cost) (float64, error) {
 		return new(Costs).spent(ctx, log, e.Refs, cost, event.Query{Until: e.Seq - 1})
 	}
 }

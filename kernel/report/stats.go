@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coder/acp-go-sdk"
-
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
@@ -109,7 +107,7 @@ type runNumbers struct {
 // costReport is what an agent's session had cost when a run ended.
 type costReport struct {
 	refs event.Refs
-	cost acp.Cost
+	cost fact.Cost
 }
 
 type counter struct {

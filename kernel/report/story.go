@@ -104,7 +104,7 @@ func Story(ctx context.Context, log *eventlog.Reader, run event.RunID, q event.Q
 // narrator turns events into steps.
 type narrator struct {
 	yield     func(Step, error) bool
-	spent     func(event.Event, acp.Cost) (float64, error)
+	spent     func(event.Event, fact.Cost) (float64, error)
 	said      strings.Builder // what is being said; pieces of it may follow
 	thought   bool            // whether that is a thought
 	saidAt    Step
