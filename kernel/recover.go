@@ -149,11 +149,11 @@ func (r *Runner) resolveRest(ctx context.Context, id event.RunID) error {
 // outcome: it ended in order after it was found open; or if it has no intent: then there is
 // nothing to be known about.
 func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (ended bool, err error) {
-	left, err := ReadTraces(ctx, &r.log.Reader, id)
+	left, err := ReadRecord(ctx, &r.log.Reader, id, event.Query{})
 	if err != nil {
 		return false, err
 	}
-	if !left.intended {
+	if !left.Intended {
 		return false, nil
 	}
 	if err := r.resolveRest(ctx, id); err != nil { // before others are buried, which takes a moment to be seen
@@ -169,14 +169,14 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 		}
 	}
 	e := &provider.Error{
-		Provider: left.provider, Type: provider.TypeGone, Subtype: why.subtype, Method: acp.AgentMethodSessionPrompt,
+		Provider: left.Provider, Type: provider.TypeGone, Subtype: why.subtype, Method: acp.AgentMethodSessionPrompt,
 		Message: why.message,
 	}
 	_, err = r.log.Append(ctx,
-		event.NewFact(event.OutcomeUnknown, "perlica", left.refs, fact.Failed{
-			Error: e, Text: left.Text, NoticedBy: "recovery", Known: left.Known(),
+		event.NewFact(event.OutcomeUnknown, "perlica", left.Refs, fact.Failed{
+			Error: e, Text: left.Said.String(), NoticedBy: "recovery", Known: left.Progress(),
 		}),
-		event.NewFact(event.CallEnforced, "perlica", left.refs, fact.Enforced{Calls: 1, Blocked: left.blocked, Permissions: left.perms}))
+		event.NewFact(event.CallEnforced, "perlica", left.Refs, fact.Enforced{Calls: 1, Blocked: left.Refused, Permissions: left.Counted()}))
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) {
 		return false, nil
