@@ -45,6 +45,8 @@ var mayImport = map[string][]string{
 	"kernel/logtrust":      {"eventlog", "eventlog/event", "eventlog/evidence"},
 	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/toolcall", "provider", "kernel/config", "kernel/fact", "kernel/logtrust"},
 	"kernel/report":        {"eventlog", "eventlog/event", "interaction", "policy", "provider", "kernel", "kernel/fact", "kernel/fact/bridge"},
+	"kernel/project":       {"eventlog", "eventlog/event", "eventlog/redact", "eventlog/trail", "policy", "kernel", "kernel/config"},
+	"kernel/streamjson":    {"provider", "kernel", "kernel/fact"},
 	"kernel/checkup":       {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "kernel", "kernel/config"},
 	"kernel/command":       {"eventlog", "eventlog/event", "eventlog/evidence", "interaction", "interaction/card", "kernel", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report"},
 	"service":              {"interaction/card", "kernel", "kernel/checkup", "kernel/command", "kernel/config", "kernel/fact", "kernel/fact/bridge", "eventlog", "eventlog/event", "eventlog/trail", "interaction", "policy"},
@@ -63,7 +65,7 @@ var mayImport = map[string][]string{
 	"cmd/perlica": {
 		"cmd/perlica/term", "cmd/perlica/editor", "cmd/perlica/markdown", "service", "service/local", "service/telegram", "service/webhook",
 		"service/imessage", "kernel", "kernel/checkup", "kernel/command", "kernel/config",
-		"kernel/fact", "kernel/logtrust", "kernel/report", "provider", "provider/descent", "provider/predictable", "policy", "interaction", "interaction/card", "eventlog", "eventlog/event", "eventlog/evidence",
+		"kernel/fact", "kernel/logtrust", "kernel/project", "kernel/report", "kernel/streamjson", "provider", "provider/descent", "provider/predictable", "policy", "interaction", "interaction/card", "eventlog", "eventlog/event", "eventlog/evidence",
 		"eventlog/redact", "eventlog/trail", "eventlog/witness",
 	},
 }
@@ -74,7 +76,9 @@ var mayImportInTests = map[string][]string{
 
 	"provider": {"provider/predictable"},
 	"kernel":   {"provider/predictable"},
-	"service":  {"provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
+
+	"kernel/project": {"interaction", "kernel/streamjson", "provider/predictable"},
+	"service":        {"provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
 
 	"service/telegram": {"service/telegram/telegramtest"},
 	"cmd/perlica":      {"service/telegram/telegramtest"},
@@ -83,12 +87,12 @@ var mayImportInTests = map[string][]string{
 // only lists who may import what is not ours: who starts processes, listens to signals,
 // opens a socket, speaks SQL, is a command line.
 var only = map[string][]string{
-	"os/exec":                          {"provider", "provider/predictable", "service", "service/imessage", "cmd/perlica", "cmd/bench"}, // of service see onlyName
+	"os/exec":                          {"provider", "provider/predictable", "kernel/project", "service", "service/imessage", "cmd/perlica", "cmd/bench"}, // of service see onlyName
 	"os/signal":                        {"cmd/perlica"},
 	"net":                              {"interaction", "service/local", "service/webhook", "cmd/perlica"},                                     // of cmd/perlica see onlyName
 	"net/http":                         {"eventlog/witness", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
 	"plugin":                           {},
-	"github.com/coder/acp-go-sdk":      {"provider", "provider/predictable", "kernel", "kernel/report", "cmd/perlica"}, // no payload has its types
+	"github.com/coder/acp-go-sdk":      {"provider", "provider/predictable", "kernel", "kernel/project", "kernel/report", "cmd/perlica"}, // no payload has its types
 	"github.com/spf13/cobra":           {"cmd/perlica"},
 	"github.com/chzyer/readline":       {"cmd/perlica/editor"},
 	"golang.org/x/term":                {"cmd/perlica/term"},
@@ -102,7 +106,7 @@ var only = map[string][]string{
 
 // onlyName is finer: of these packages, a folder uses nothing but the names listed.
 var onlyName = map[string]map[string][]string{
-	"os/exec":                         {"cmd/perlica": {"LookPath", "Command"}, "service": {}}, // the user's own editor
+	"os/exec":                         {"cmd/perlica": {"LookPath", "Command"}, "kernel/project": {"LookPath"}, "service": {}}, // the user's own editor
 	"net":                             {"cmd/perlica": {"Dial"}},
 	"net/http":                        {"kernel": {"DetectContentType"}},
 	"mvdan.cc/sh/v3/syntax":           {"kernel": {"Quote", "LangBash"}},

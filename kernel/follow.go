@@ -5,18 +5,16 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
-	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/kernel/fact"
-	"github.com/perlica/perlica/provider"
 )
 
-// The notices that only Follow yields: who runs turns knows these things.
+// The notices that only Follow and FollowLog yield: the process that runs a turn knows these things.
 type (
 	// Received is an input that was accepted.
 	Received struct {
@@ -38,7 +36,7 @@ type (
 	}
 	// Held says who holds the session: its agent, and the right to run turns in it.
 	Held struct{ *BusyError }
-	// Freed says that nobody holds the session. Where a turn was under way Run names it: its
+	// Freed says that no process holds the session. Where a turn was under way Run names it: its
 	// process is gone, and the next start that may spend calls records its outcome.
 	Freed struct{ Run event.RunID }
 )
@@ -49,8 +47,15 @@ func (Finished) notice() {}
 func (Held) notice()     {}
 func (Freed) notice()    {}
 
-// holderEvery is how often whoever follows a session looks who holds it, and holderRest how
-// often when the system will tell of a lock that is given up.
+// An Entry is a notice with its place in the log.
+type Entry struct {
+	Seq    event.Seq  // of the event that says so; for Held and Freed, of the newest event
+	Refs   event.Refs // whose it is; for Held and Freed the session alone
+	Notice Notice
+}
+
+// holderEvery is how often a follower looks who holds a session, and holderRest how often when the
+// system reports a lock that is given up.
 const (
 	holderEvery = time.Second
 	holderRest  = 5 * time.Minute
@@ -58,18 +63,25 @@ const (
 
 // Follow yields what happens in a session, whatever process it happens in, until ctx ends or
 // the log cannot be read: first the newest turns as far as they are on record, then, and as to
-// who holds the session, what comes. A question is Answerable if nobody has answered it yet. It
-// only reads: nothing is recovered, answered or kept from anybody, and while nothing happens it
-// costs next to nothing. locks is the folder in which runs and conversations hold their locks.
+// who holds the session, what comes. A question is Answerable if it has no answer yet. Follow
+// only reads: it recovers, answers and locks nothing, and while nothing happens it costs next to
+// nothing. locks is the folder in which runs and conversations hold their locks.
 func Follow(ctx context.Context, log *eventlog.Reader, locks string, session event.SessionID, turns int) iter.Seq2[Notice, error] {
 	return func(yield func(Notice, error) bool) {
-		f := &follower{
-			ctx: ctx, log: log, lock: sessionLockPath(locks, string(session)), session: session,
-			yield: yield, questions: map[event.InteractionID]interaction.Question{},
-		}
-		if err := f.follow(turns); err != nil && ctx.Err() == nil && !f.gone {
-			yield(nil, err)
-		}
+		f := newFollower(ctx, log, locks, func(e Entry, err error) bool { return yield(e.Notice, err) })
+		f.session = session
+		f.run(func() error { return f.replay(turns) })
+	}
+}
+
+// FollowLog yields what happens in all sessions of a log behind the event after, under the same
+// conditions as Follow: first what is on record, then what comes. A caller that stops and begins
+// again at the Seq of the last Entry misses nothing and gets no event twice. Held and Freed are
+// not on record: they are yielded for each session in which a turn is or was under way, as of now.
+func FollowLog(ctx context.Context, log *eventlog.Reader, locks string, after event.Seq) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		f := newFollower(ctx, log, locks, yield)
+		f.run(func() error { return f.resume(after) })
 	}
 }
 
@@ -78,84 +90,108 @@ func (r *Runner) Follow(ctx context.Context, session event.SessionID, turns int)
 	return Follow(ctx, &r.log.Reader, r.opt.Paths.Locks, session, turns)
 }
 
-// follower turns the events of a session into notices.
+// FollowLog yields what happens in this context, as the function of this name does.
+func (r *Runner) FollowLog(ctx context.Context, after event.Seq) iter.Seq2[Entry, error] {
+	return FollowLog(ctx, &r.log.Reader, r.opt.Paths.Locks, after)
+}
+
+// follower turns the events of a session, or of all, into notices.
 type follower struct {
 	ctx     context.Context // of the iteration, which is all of the follower's life
 	log     *eventlog.Reader
-	lock    string
-	session event.SessionID
-	yield   func(Notice, error) bool
-	gone    bool // nobody listens any more
+	locks   string
+	session event.SessionID // empty: all
+	yield   func(Entry, error) bool
+	gone    bool // the caller's loop has ended
+	muted   bool // events are read for what came before
 
-	res       Result // of the turn under way; without a Run there is none
-	prompted  bool   // what the agent says belongs to that turn
-	at        time.Time
-	questions map[event.InteractionID]interaction.Question
+	head    event.Seq // up to which all is yielded
+	turns   map[event.SessionID]*followed
+	holders map[event.SessionID]*BusyError
 }
 
-// follow returns nil when nobody listens any more.
-func (f *follower) follow(turns int) error {
-	changes, err := f.log.Changes(f.ctx, filepath.Dir(f.lock)) // before the head is read: nothing may lie between
+// followed is the newest turn of a session.
+type followed struct {
+	*Record
+	prompted bool // what the agent says belongs to it
+	over     bool // Finished is yielded
+	lost     bool // Freed is yielded: its process is gone
+	at       time.Time
+}
+
+func newFollower(ctx context.Context, log *eventlog.Reader, locks string, yield func(Entry, error) bool) *follower {
+	return &follower{
+		ctx: ctx, log: log, locks: locks, yield: yield, turns: map[event.SessionID]*followed{},
+		holders: map[event.SessionID]*BusyError{},
+	}
+}
+
+// run follows until the caller's loop or ctx ends; begin yields what is on record up to the head.
+func (f *follower) run(begin func() error) {
+	if err := f.follow(begin); err != nil && f.ctx.Err() == nil && !f.gone {
+		f.yield(Entry{}, err)
+	}
+}
+
+func (f *follower) follow(begin func() error) error {
+	changes, err := f.log.Changes(f.ctx, f.locks) // before the head is read: nothing may lie between
 	if err != nil {
 		return err
 	}
 	defer func() { _ = changes.Close() }() // nothing was written
-	holder, err := f.holder()
-	if err != nil {
+	if f.head, err = f.newest(); err != nil {
 		return err
 	}
-	head, err := f.head()
-	if err == nil {
-		err = f.replay(turns, head)
-	}
-	if err != nil {
+	if err := begin(); err != nil {
 		return err
 	}
-	f.tellHolder(holder)
-	for !f.gone {
+	for changed := true; !f.gone; {
+		if err := f.round(changed); err != nil || f.gone {
+			return err
+		}
 		most := holderEvery
 		if changes.Quiet() {
 			most = holderRest
 		}
-		changed, err := changes.Wait(f.ctx, most)
-		if err != nil {
+		if changed, err = changes.Wait(f.ctx, most); err != nil {
 			return err
 		}
-		// Whoever is gone now has written all it will ever write.
-		now, err := f.holder()
-		if err != nil {
-			return err
-		}
-		if changed {
-			to, err := f.head()
-			if err == nil {
-				err = f.tellAll(event.Query{Session: f.session, After: head, Until: to})
-			}
-			if err != nil {
-				return err
-			}
-			head = to
-		}
-		if (now == nil) != (holder == nil) || now != nil && *now != *holder {
-			f.tellHolder(now)
-		}
-		holder = now
 	}
 	return nil
 }
 
-func (f *follower) head() (event.Seq, error) {
+// round yields what was appended since the last one, then who holds the sessions.
+func (f *follower) round(changed bool) error {
+	holders, err := f.lookAtHolders() // first: a process that is gone by now has written all it will ever write
+	if err != nil {
+		return err
+	}
+	if changed {
+		to, err := f.newest()
+		if err == nil {
+			err = f.each(event.Query{Session: f.session, After: f.head, Until: to})
+		}
+		if err != nil {
+			return err
+		}
+		f.head = to
+	}
+	f.putHolders(holders)
+	return nil
+}
+
+func (f *follower) newest() (event.Seq, error) {
 	e, _, err := f.log.Last(f.ctx, event.Query{})
 	return e.Seq, err
 }
 
-// replay tells the newest turns as far as they are on record at head.
-func (f *follower) replay(turns int, head event.Seq) error {
-	if turns <= 0 || head == 0 {
+// replay yields the newest turns of the session as far as they are on record.
+func (f *follower) replay(turns int) error {
+	if turns <= 0 || f.head == 0 {
 		return nil
 	}
 	var runs []event.RunID
-	q := event.Query{Session: f.session, Until: head, Types: []event.Type{event.MessageReceived}, Newest: true, Limit: turns}
+	q := event.Query{Session: f.session, Until: f.head, Types: []event.Type{event.MessageReceived}, Newest: true, Limit: turns}
 	for e, err := range f.log.Events(f.ctx, q) {
 		if err != nil {
 			return err
@@ -163,158 +199,110 @@ func (f *follower) replay(turns int, head event.Seq) error {
 		runs = append(runs, e.Run)
 	}
 	for i := len(runs) - 1; i >= 0 && !f.gone; i-- {
-		if err := f.tellAll(event.Query{Run: runs[i], Until: head}); err != nil {
+		if err := f.each(event.Query{Run: runs[i], Until: f.head}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// holder returns who holds the session, or nil.
-func (f *follower) holder() (*BusyError, error) {
-	if _, err := os.Stat(f.lock); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// resume reads the turns that were under way at after, and yields what is on record since.
+func (f *follower) resume(after event.Seq) error {
+	if after = min(after, f.head); after > 0 {
+		runs, err := f.log.OpenRuns(f.ctx)
+		if err != nil {
+			return err
+		}
+		for e, err := range f.log.Events(f.ctx, event.Query{After: after, Until: f.head, Types: []event.Type{event.CallEnforced}}) {
+			if err != nil {
+				return err
+			}
+			runs = append(runs, e.Run)
+		}
+		for _, run := range runs {
+			if err := f.recall(run, after); err != nil {
+				return err
+			}
+		}
 	}
-	held, err := isLocked(f.lock)
-	if err != nil || !held {
-		return nil, err
-	}
-	b := &BusyError{}
-	_ = errors.As(busy(f.lock), &b)
-	return b, nil
+	return f.each(event.Query{After: after, Until: f.head})
 }
 
-func (f *follower) tellHolder(b *BusyError) {
-	if b == nil {
-		f.put(Freed{Run: f.res.Run})
-		return
-	}
-	f.put(Held{b})
+// recall reads what is on record of a run, and yields nothing.
+func (f *follower) recall(run event.RunID, until event.Seq) error {
+	f.muted = true
+	defer func() { f.muted = false }()
+	return f.each(event.Query{Run: run, Until: until})
 }
 
-func (f *follower) put(n Notice) { f.gone = f.gone || !f.yield(n, nil) }
+// lookAtHolders returns who holds each session whose holder matters, nil for none.
+func (f *follower) lookAtHolders() (map[event.SessionID]*BusyError, error) {
+	holders := map[event.SessionID]*BusyError{}
+	if f.session != "" {
+		holders[f.session] = nil
+	}
+	for id, t := range f.turns {
+		if f.session == "" && (!t.over && !t.lost || f.holders[id] != nil) {
+			holders[id] = nil
+		}
+	}
+	for id := range holders {
+		lock := sessionLockPath(f.locks, string(id))
+		if _, err := os.Stat(lock); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		held, err := isLocked(lock)
+		if err != nil {
+			return nil, err
+		}
+		if held {
+			b := &BusyError{}
+			_ = errors.As(busy(lock), &b)
+			holders[id] = b
+		}
+	}
+	return holders, nil
+}
 
-func (f *follower) tellAll(q event.Query) error {
+// putHolders yields what is different of who holds the sessions, and whose turns are lost.
+func (f *follower) putHolders(holders map[event.SessionID]*BusyError) {
+	for _, id := range slices.Sorted(maps.Keys(holders)) {
+		now, t := holders[id], f.turns[id]
+		was, known := f.holders[id]
+		under := t != nil && !t.over
+		lost := now == nil && under && !t.lost
+		same := known && (now == nil) == (was == nil) && (now == nil || *now == *was)
+		f.holders[id] = now
+		e := Entry{Seq: f.head, Refs: event.Refs{Session: id}}
+		switch {
+		case same && !lost:
+			continue
+		case now != nil:
+			e.Notice = Held{now}
+		case under:
+			t.lost = true
+			e.Notice = Freed{Run: t.Run}
+		default:
+			e.Notice = Freed{}
+		}
+		f.put(e)
+	}
+}
+
+func (f *follower) put(e Entry) {
+	if !f.muted && !f.gone {
+		f.gone = !f.yield(e, nil)
+	}
+}
+
+func (f *follower) each(q event.Query) error {
 	for e, err := range f.log.Events(f.ctx, q) {
 		if err != nil {
 			return err
 		}
-		if err := f.tell(e); err != nil {
+		if err := f.event(e); err != nil || f.gone {
 			return err
 		}
-		if f.gone {
-			return nil
-		}
 	}
 	return nil
-}
-
-// tell tells what one event means to somebody who watches.
-func (f *follower) tell(e event.Event) error {
-	if e.Run == "" || e.Class == event.Frame && e.Run != f.res.Run {
-		return nil // set-up, and what an agent says between turns
-	}
-	if e.Class == event.Frame {
-		if e.Type == event.NotificationReceived && f.prompted {
-			if u, ok := provider.ParseUpdate(e.Payload); ok {
-				f.put(Updated{u})
-			}
-		}
-		return nil
-	}
-	if e.Type == event.MessageReceived {
-		f.finish()
-		f.res, f.prompted = Result{Run: e.Run}, false
-	}
-	if e.Run == f.res.Run {
-		if err := f.res.Apply(e); err != nil {
-			f.unreadable(e)
-			return nil
-		}
-	}
-	return f.fact(e)
-}
-
-// unreadable tells of a fact that cannot be decoded: a later version wrote it.
-func (f *follower) unreadable(e event.Event) {
-	f.put(Warned{Subtype: "unreadable", Detail: "an event that this version cannot read: " + string(e.Type)})
-}
-
-func (f *follower) fact(e event.Event) error {
-	switch e.Type {
-	case event.MessageReceived:
-		told(f, e, func(m fact.MessageReceived) Notice {
-			return Received{Run: e.Run, Session: e.Session, At: e.Time, Pruned: e.Payload == nil, Input: Input{
-				ID: e.Input, Text: m.Text, Attachments: m.Attachments, Source: m.Source, Sender: m.Sender,
-			}}
-		})
-	case event.Requested:
-		f.prompted = true
-		f.put(Started{Result: f.res})
-	case event.InteractionRequested:
-		return f.asked(e)
-	case event.InteractionAnswered:
-		told(f, e, func(a interaction.Answer) Notice { return Closed{Question: f.question(e), Answer: &a} })
-	case event.InteractionLapsed:
-		told(f, e, func(l interaction.Resolution) Notice { return Closed{Question: f.question(e), Reason: l.Reason} })
-	case event.PolicyDecided:
-		told(f, e, func(p fact.PolicyDecided) Notice {
-			return Decided{Title: p.Title, Effect: p.Effect, By: p.By, Why: p.Why}
-		})
-	case event.ToolBlocked:
-		told(f, e, func(b fact.ToolBlocked) Notice { return Blocked{Method: b.Method} })
-	case event.CancelRequested:
-		told(f, e, func(s Stop) Notice { return Stopping{Run: e.Run, Stop: s} })
-	case event.Responded, event.ProviderError, event.OutcomeUnknown:
-		f.prompted, f.at = false, e.Time
-	case event.CallEnforced:
-		f.finish()
-	}
-	return nil
-}
-
-// told tells what a fact says, if it can be read. Of a payload that was removed it tells the
-// zero value: that something happened is known all the same.
-func told[T any](f *follower, e event.Event, notice func(T) Notice) {
-	var v T
-	if e.Payload != nil {
-		var err error
-		if v, err = fact.Decode[T](e); err != nil {
-			f.unreadable(e)
-			return
-		}
-	}
-	f.put(notice(v))
-}
-
-// asked tells of a question, and whether an answer would still count.
-func (f *follower) asked(e event.Event) error {
-	closed, err := interaction.Closed(f.ctx, f.log, e.Interaction)
-	if err != nil {
-		return err
-	}
-	told(f, e, func(q interaction.Question) Notice {
-		q.ID, q.Refs, q.Asked, q.Writer = e.Interaction, e.Refs, e.Time, e.Writer
-		f.questions[q.ID] = q
-		return Asked{Question: q, Answerable: closed == nil && q.Expires.After(q.Asked)}
-	})
-	return nil
-}
-
-// question returns the question that an event closes, and forgets it.
-func (f *follower) question(e event.Event) interaction.Question {
-	q, ok := f.questions[e.Interaction]
-	if !ok {
-		q = interaction.Question{ID: e.Interaction, Refs: e.Refs}
-	}
-	delete(f.questions, e.Interaction)
-	return q
-}
-
-// finish tells the outcome of the turn under way, once it has one and all that belongs to it.
-func (f *follower) finish() {
-	if f.res.Run != "" && f.res.Outcome != "" {
-		f.put(Finished{Result: f.res, At: f.at})
-		f.res = Result{}
-	}
 }

@@ -3,6 +3,8 @@ package kernel
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -190,6 +192,68 @@ func TestFollowTheQuietlyKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.expect("freed")
+}
+
+// TestFollowLog: a follower of the whole log that begins at any event yields what one that began at
+// the first yields from there on, and then what comes in any session.
+func TestFollowLog(t *testing.T) {
+	r := openRunner(t)
+	one, two := converse(t, r, "", "", ""), converse(t, r, "", "", "")
+	say(t, one, "@say first\n@read /etc/passwd")
+	say(t, two, "@say second")
+	abandon(t, r, 5)
+	if _, err := r.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	follow := func(after event.Seq, finished int, onRecord func()) (seqs []event.Seq, list []string) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for e, err := range r.FollowLog(ctx, after) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch e.Notice.(type) {
+			case Held, Freed:
+				continue
+			case Finished:
+				finished--
+			}
+			seqs = append(seqs, e.Seq)
+			list = append(list, fmt.Sprint(e.Seq, " ", e.Refs.Session, " ", word(e.Notice)))
+			if finished == 1 && onRecord != nil {
+				onRecord()
+				onRecord = nil
+			}
+			if finished == 0 {
+				break
+			}
+		}
+		return seqs, list
+	}
+	seqs, all := follow(0, 3, nil)
+	over := 0
+	for i, seq := range seqs[:len(seqs)-1] {
+		if seqs[i+1] <= seq {
+			t.Errorf("more than one notice of an event: %q", all[i:i+2])
+		}
+		if strings.Contains(all[i], " finished ") {
+			over++
+		}
+		if _, got := follow(seq, 3-over, nil); !slices.Equal(got, all[i+1:]) {
+			t.Errorf("after %d: %q, want %q", seq, got, all[i+1:])
+		}
+	}
+	said := make(chan struct{})
+	_, got := follow(0, 4, func() {
+		go func() {
+			defer close(said)
+			say(t, two, "@say third")
+		}()
+	})
+	<-said
+	if end := got[len(got)-1]; len(got) <= len(all) || !strings.HasSuffix(end, "finished responded: third, 1 call") {
+		t.Errorf("%q", got)
+	}
 }
 
 // TestALookIsNoHolder: whoever looks whether a lock is held keeps nobody from taking it.

@@ -24,10 +24,11 @@ import (
 // read: results, stories, numbers and what recovery writes follow from it. The zero value knows
 // nothing. The facts alone may be applied, or some of them; then it knows less.
 type Record struct {
-	Result            // Pruned: the payload of an event that was applied is withheld
-	Refs   event.Refs // of the run's events, with the agent's session once that is known
-	First  event.Seq  // the first event that was applied
-	At     time.Time  // when the input was accepted; without it, when the first event was written
+	Result
+	Refs     event.Refs // of the run's events, with the agent's session once that is known
+	First    event.Seq  // the first event that was applied
+	At       time.Time  // when the input was accepted; without it, when the first event was written
+	Withheld bool       // the payload of an event that was applied; Pruned: that of a fact
 
 	Received    fact.MessageReceived
 	Intended    bool // the intent is on record
@@ -43,8 +44,8 @@ type Record struct {
 
 	Questions  []Question // in the order in which they were asked
 	Decisions  []fact.PolicyDecided
-	Refused    int // requests of the agent
-	Unreadable int // tools that ran unasked, of which no more is known
+	Refused    []fact.ToolBlocked // requests of the agent
+	Unreadable int                // tools that ran unasked, of which no more is known
 
 	asked map[event.InteractionID]int // the questions' places
 }
@@ -103,12 +104,13 @@ func (r *Record) Apply(e event.Event) error {
 		r.Refs = e.Refs
 		r.Refs.Interaction = ""
 	}
-	r.Pruned = r.Pruned || e.Payload == nil
+	r.Withheld = r.Withheld || e.Payload == nil
 	r.Update = provider.Update{}
 	if e.Class == event.Frame {
 		r.frame(e)
 		return nil
 	}
+	r.Pruned = r.Pruned || e.Payload == nil
 	if read := readers[e.Type]; read != nil {
 		return read(r, e)
 	}
@@ -149,7 +151,10 @@ var readers = map[event.Type]func(*Record, event.Event) error{
 		}
 		r.Unasked = append(r.Unasked, p)
 	}),
-	event.ToolBlocked: reader(func(r *Record, _ event.Event, _ fact.ToolBlocked) { r.Refused++ }),
+	event.ToolBlocked: reader(func(r *Record, _ event.Event, p fact.ToolBlocked) {
+		p.Params = nil // which may be large
+		r.Refused = append(r.Refused, p)
+	}),
 	event.Responded: reader(func(r *Record, _ event.Event, p fact.Responded) {
 		r.Outcome, r.Text, r.StopReason, r.Usage, r.Cost, r.Calls = OutcomeResponded, p.Text, p.StopReason, p.Usage, p.Cost, 1
 		r.Duration, r.FirstUpdate = milliseconds(p.DurationMS), milliseconds(p.FirstMS)
@@ -268,7 +273,7 @@ func (r *Record) Counted() (p fact.Permissions) {
 // Progress says in words how far a run without an outcome is known to have come.
 func (r *Record) Progress() string {
 	switch {
-	case !r.Sent && r.Pruned:
+	case !r.Sent && r.Withheld:
 		return "the intent is on record; what else was is pruned"
 	case !r.Sent:
 		return "the intent is on record; whether the prompt was sent is not"

@@ -176,7 +176,7 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 		event.NewFact(event.OutcomeUnknown, "perlica", left.Refs, fact.Failed{
 			Error: e, Text: left.Said.String(), NoticedBy: "recovery", Known: left.Progress(),
 		}),
-		event.NewFact(event.CallEnforced, "perlica", left.Refs, fact.Enforced{Calls: 1, Blocked: left.Refused, Permissions: left.Counted()}))
+		event.NewFact(event.CallEnforced, "perlica", left.Refs, fact.Enforced{Calls: 1, Blocked: len(left.Refused), Permissions: left.Counted()}))
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) {
 		return false, nil

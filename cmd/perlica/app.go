@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -18,11 +17,10 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/redact"
-	"github.com/perlica/perlica/eventlog/trail"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/logtrust"
+	"github.com/perlica/perlica/kernel/project"
 )
 
 // app is one invocation: the standard streams and the environment, and what all commands
@@ -175,46 +173,37 @@ func hintOf(err error) string {
 	return ""
 }
 
-// place is where the command works: the workspace and its configuration.
-type place struct {
-	dir  string // the working directory
-	dirs config.Dirs
-	ws   config.Workspace
-	cfg  *config.Config
+// locate finds the project and loads the configuration. With an error it returns what could be
+// found, for doctor and config.
+func (a *app) locate(settings map[string]string) (*project.Project, error) {
+	return a.locateAs(a.environ, settings)
 }
 
-// locate finds the workspace and loads the configuration. With an error the place holds
-// what could be found, for doctor and config.
-func (a *app) locate(flags map[string]string) (*place, error) {
-	p := &place{cfg: &config.Config{}}
-	var err error
-	if p.dir, err = os.Getwd(); err != nil {
-		return p, err
-	}
-	if p.dirs, err = config.UserDirs(a.getenv); err != nil {
-		return p, err
-	}
-	if p.ws, err = config.Find(p.dir, p.dirs.Home); err != nil {
-		return p, err
-	}
+// locateAs is locate as if the environment were environ.
+func (a *app) locateAs(environ []string, settings map[string]string) (*project.Project, error) {
 	if a.contextFlag != "" {
-		var bad *config.ContextNameError
-		if errors.As(config.CheckContextName(a.contextFlag), &bad) {
-			return p, usageErr("--context %q: %s", bad.Name, bad.Reason)
+		if settings == nil {
+			settings = map[string]string{}
 		}
-		if flags == nil {
-			flags = map[string]string{}
-		}
-		flags["context.default_id"] = a.contextFlag
+		settings["context.default_id"] = a.contextFlag
 	}
-	p.cfg, err = config.Load(p.ws, p.dirs, a.environ, flags)
+	dir, err := os.Getwd()
+	if err != nil {
+		return &project.Project{Config: &config.Config{}}, err
+	}
+	p, err := project.Find(dir, environ, settings)
+	p.Environ = a.environ
+	var bad *config.ContextNameError
+	if a.contextFlag != "" && errors.As(config.CheckContextName(a.contextFlag), &bad) {
+		return p, usageErr("--context %q: %s", bad.Name, bad.Reason)
+	}
 	return p, err
 }
 
 // locateToRead is locate for commands that only read the record: a mistake in a file is
 // said, and does not keep the record from being read. One that leaves open which context is
 // meant does.
-func (a *app) locateToRead() (*place, error) {
+func (a *app) locateToRead() (*project.Project, error) {
 	p, err := a.locate(nil)
 	var problems config.Problems
 	if !errors.As(err, &problems) {
@@ -229,39 +218,19 @@ func (a *app) locateToRead() (*place, error) {
 	return p, nil
 }
 
-// vouchers are the user's own record of the standing approvals given here.
-func (p *place) vouchers() kernel.Vouchers {
-	return kernel.UserVouchers(p.dirs)
-}
-
-// redactor masks what looks like a secret, and what log.redact names.
-func (p *place) redactor() (*redact.Redactor, error) {
-	return redact.New(p.cfg.Redact...) // the configuration has checked them
-}
-
 // open opens the context's log for work. The returned function closes what was opened.
-func (a *app) open(ctx context.Context, p *place) (*kernel.Runner, func() error, error) {
-	opt, err := kernel.NewOptions(p.cfg, p.ws, p.dirs, a.environ)
-	if err != nil {
-		return nil, nil, &logError{err}
-	}
-	logs := p.cfg.Logs
-	t := trail.Open(trail.Options{
-		Dir: opt.Paths.Logs, MaxSizeMB: logs.MaxSizeMB, MaxFiles: logs.MaxFiles, MaxTotalMB: logs.MaxTotalMB, Level: level(logs.Level),
-		Redactor: opt.Redactor,
-	})
-	opt.Version, opt.Trail, opt.TrailLost = version, t.Logger(), t.Lost
-	r, err := kernel.Open(ctx, opt)
+func (a *app) open(ctx context.Context, p *project.Project) (*kernel.Runner, func() error, error) {
+	r, done, err := p.Open(ctx, version)
 	var unknown *logtrust.UnknownError
 	if errors.As(err, &unknown) {
 		if err = a.askToTrust(ctx, p, unknown, err); err == nil {
-			r, err = kernel.Open(ctx, opt)
+			r, done, err = p.Open(ctx, version)
 		}
 	}
 	if err != nil {
-		return nil, nil, errors.Join(&logError{err}, t.Close())
+		return nil, nil, &logError{err}
 	}
-	return r, func() error { return errors.Join(r.Close(), t.Close()) }, nil
+	return r, done, nil
 }
 
 // logError marks an error of the event log before anything was sent.
@@ -270,18 +239,10 @@ type logError struct{ error }
 func (e *logError) Unwrap() error { return e.error }
 
 // reader opens the context's log read-only. There is none before the first run.
-func (a *app) reader(ctx context.Context, p *place) (*eventlog.Reader, config.ContextPaths, error) {
-	paths, err := p.ws.Context(p.cfg.ContextID)
-	if err != nil {
-		return nil, paths, err
-	}
-	r, err := eventlog.OpenReader(ctx, paths.EventLog)
-	if errors.Is(err, fs.ErrNotExist) {
-		rel, rerr := filepath.Rel(p.dir, paths.EventLog)
-		if rerr != nil {
-			rel = paths.EventLog
-		}
-		err = withHint(noLogError{rel}, "the first 'perlica run' makes it")
+func (a *app) reader(ctx context.Context, p *project.Project) (*eventlog.Reader, config.ContextPaths, error) {
+	r, paths, err := p.OpenReader(ctx)
+	if errors.As(err, &project.NoLogError{}) {
+		err = withHint(err, "the first 'perlica run' makes it")
 	}
 	return r, paths, mayNotRead(err, paths.EventLog)
 }
@@ -296,16 +257,10 @@ func mayNotRead(err error, path string) error {
 		"whose it is can read it; in a folder that you may not write, you can while no process has it open")
 }
 
-// noLogError says that the context has no log. It is fs.ErrNotExist.
-type noLogError struct{ path string }
-
-func (e noLogError) Error() string { return "there is no event log yet: " + e.path }
-func (noLogError) Unwrap() error   { return fs.ErrNotExist }
-
 // orNone makes an empty answer of it that there is no log yet: for commands that list what there
 // is now, of which there is none. It is said, because --context may name another than was meant.
 func (a *app) orNone(err error) error {
-	var none noLogError
+	var none project.NoLogError
 	if !errors.As(err, &none) {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/streamjson"
 )
 
 // sitting is a question at a terminal, from its first page to its answer or to Ctrl-Z.
@@ -134,7 +135,7 @@ func (s *sitting) press(ctx context.Context, key term.Key) (done bool, err error
 	case key.Kind == term.KeyCtrlZ:
 		return false, term.ErrSuspended
 	case key.Kind == term.KeyCtrlC:
-		s.k.stop.stop(kernel.Stop{By: byUser, Why: "interrupted at a question"})
+		s.k.stop.stop(kernel.Stop{By: streamjson.ByUser, Why: "interrupted at a question"})
 		return true, nil
 	case key.Kind == term.KeyEsc, isRune(key, 'n', 'N'):
 		o, ok := s.q.Refusal()
@@ -143,7 +144,7 @@ func (s *sitting) press(ctx context.Context, key term.Key) (done bool, err error
 		}
 		if s.k.answerTo == nil {
 			// The agent offers no way to say no: the turn is cancelled instead.
-			s.k.stop.stop(kernel.Stop{By: byUser, Why: "refused, and the agent offers no way to refuse"})
+			s.k.stop.stop(kernel.Stop{By: streamjson.ByUser, Why: "refused, and the agent offers no way to refuse"})
 		}
 		return s.k.answerTo == nil, nil
 	case isRune(key, 'v', 'V'):

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +17,7 @@ import (
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
-	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/kernel/project"
 )
 
 // chatFlags are the flags of the chat: those of run that make sense there.
@@ -61,7 +60,7 @@ func (a *app) addChatFlags(cmd *cobra.Command, f *chatFlags) {
 type chat struct {
 	a      *app
 	f      chatFlags
-	p      *place
+	p      *project.Project
 	r      *kernel.Runner
 	styles term.Styles
 	dumb   bool
@@ -108,13 +107,13 @@ func (a *app) chat(cmd *cobra.Command, f chatFlags) (err error) {
 	if c.p, err = a.locate(f.configFlags()); err != nil {
 		return &exitError{2, err}
 	}
-	c.thoughts = f.thoughts || c.p.cfg.Chat.Thoughts
+	c.thoughts = f.thoughts || c.p.Config.Chat.Thoughts
 	c.ctx, c.cancel = context.WithCancelCause(cmd.Context())
 	defer c.cancel(nil)
-	for _, w := range c.p.cfg.Warnings {
+	for _, w := range c.p.Config.Warnings {
 		c.note(w)
 	}
-	if w := c.p.cfg.Withheld; len(w) > 0 {
+	if w := c.p.Config.Withheld; len(w) > 0 {
 		c.note("not trusted yet, left aside: " + strings.Join(w, "; ") + " (perlica config trust)")
 	}
 	r, done, err := a.open(c.ctx, c.p)
@@ -168,18 +167,19 @@ func (c *chat) enter(s kernel.Session, provider string) (err error) {
 	if s.Provider != "" && provider != "" {
 		f.provider = "" // it is the session's
 	}
+	choice, badDir := f.choice()
 	agent := c.agent
 	if agent.Why = ""; provider == "" || provider != agent.ID { // else it may be of no configuration
-		if agent, err = c.a.chooseAgent(c.ctx, c.p, c.r, f, s); err != nil {
+		if agent, err = c.a.chooseAgent(c.ctx, c.p, c.r, f, choice, s); err != nil {
 			return err
 		}
 	}
-	t, err := c.a.turn(c.p, f, agent, s, "")
-	if err != nil {
-		return err
+	if badDir != nil {
+		return badDir
 	}
-	t.Setup.Limit = cmp.Or(t.Setup.Limit, policy.ModeAsk) // as whoAnswers has it: there is a terminal
-	conv, err := c.r.Converse(c.ctx, t.Setup, c.p.cfg.Chat.Idle, "chat")
+	setup := c.p.Setup(choice, agent, s)
+	setup.Limit = c.p.Mode() // there is a terminal
+	conv, err := c.r.Converse(c.ctx, setup, c.p.Config.Chat.Idle, "chat")
 	if err != nil {
 		return busyHint(err, s)
 	}
@@ -191,7 +191,7 @@ func (c *chat) enter(s kernel.Session, provider string) (err error) {
 	c.session, c.agent, c.conv, c.turns, c.prompted = s, agent, conv, s.Turns, false
 	c.session.ID = conv.Session()
 	c.host = &command.Host{
-		Runner: c.r, Conversation: conv, Agents: c.a.resolver(c.p), Workspace: c.p.ws, Dirs: c.p.dirs,
+		Runner: c.r, Conversation: conv, Agents: c.p.Resolver(), Workspace: c.p.Workspace, Dirs: c.p.Dirs,
 		By: userName(c.a.getenv), Where: "chat", Origin: c.a.origin(),
 	}
 	c.greet(s)
@@ -377,7 +377,7 @@ func (c *chat) leave() error {
 
 // historyFile holds the lines of this workspace, in the user's own directory.
 func (c *chat) historyFile() editor.History {
-	return editor.History{Path: filepath.Join(c.p.dirs.State, "history", workspaceKey(c.p))}
+	return editor.History{Path: filepath.Join(c.p.Dirs.State, "history", workspaceKey(c.p))}
 }
 
 // sessionOf reads what is on record about a session.

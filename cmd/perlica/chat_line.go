@@ -16,6 +16,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/editor"
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel/project"
 )
 
 // newEditor returns the line editor of the chat.
@@ -45,8 +46,8 @@ func (c *chat) newEditor(keys *term.Keys) (*editor.Editor, error) {
 }
 
 // workspaceKey names the workspace in the user's own files.
-func workspaceKey(p *place) string {
-	sum := sha256.Sum256([]byte(p.ws.Root))
+func workspaceKey(p *project.Project) string {
+	sum := sha256.Sum256([]byte(p.Workspace.Root))
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -197,7 +198,7 @@ func isFile(path string) bool {
 // absolute is a path as the agent's directory has it.
 func (c *chat) absolute(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		return filepath.Join(c.p.dirs.Home, rest)
+		return filepath.Join(c.p.Dirs.Home, rest)
 	}
 	if filepath.IsAbs(path) {
 		return path
@@ -216,10 +217,10 @@ func (c *chat) relative(path string) string {
 // dir is the agent's working directory.
 func (c *chat) dir() string {
 	if c.f.cwd == "" {
-		return c.p.dir
+		return c.p.Dir
 	}
 	if filepath.IsAbs(c.f.cwd) {
 		return c.f.cwd
 	}
-	return filepath.Join(c.p.dir, c.f.cwd)
+	return filepath.Join(c.p.Dir, c.f.cwd)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/policy"
 )
 
@@ -53,12 +54,12 @@ func (c *chat) send(line, text string) {
 			view.show(n)
 		},
 	}
-	t.Permissions, t.AnswerIn = c.a.whoAnswers(c.p, f, asker)
+	t.Permissions, t.AnswerIn = c.p.Answering(asker.available(), f.waitPermissions)
 	if t.Permissions == policy.ModeAllow && c.turns == 0 {
 		say.note("--permissions allow: every ordinary command is allowed without asking; this is no sandbox")
 	}
 	c.under(stop, say.status)
-	c.keys.begin(c.events(func() { stop.stop(kernel.Stop{By: byUser, Why: "interrupted"}) }, say), c.hangup)
+	c.keys.begin(c.events(func() { stop.stop(kernel.Stop{By: streamjson.ByUser, Why: "interrupted"}) }, say), c.hangup)
 	say.setStatus("working")
 	if _, _, ready := c.conv.Offers(); !ready {
 		say.setStatus("starting " + oneLine(c.agent.ID))
@@ -132,19 +133,19 @@ func (c *chat) quit(why kernel.Stop) {
 }
 
 // hangup is called when the terminal is gone.
-func (c *chat) hangup() { c.quit(kernel.Stop{By: byTerm, Why: hungUp}) }
+func (c *chat) hangup() { c.quit(kernel.Stop{By: streamjson.ByTerminated, Why: hungUp}) }
 
 func causeOf(ctx context.Context) kernel.Stop {
 	var stopped *kernel.StoppedError
 	if errors.As(context.Cause(ctx), &stopped) {
 		return stopped.Stop
 	}
-	return kernel.Stop{By: byTerm, Why: "the chat ended"}
+	return kernel.Stop{By: streamjson.ByTerminated, Why: "the chat ended"}
 }
 
 // notify calls whoever may be looking elsewhere.
 func (c *chat) notify(text string) {
-	switch c.p.cfg.Chat.Notify {
+	switch c.p.Config.Chat.Notify {
 	case "bell":
 		_, _ = io.WriteString(c.a.stderr, "\a")
 	case "osc9":

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
 )
 
 func (a *app) configCommand() *cobra.Command {
@@ -77,7 +78,7 @@ type projectRecord struct {
 }
 
 // load is locate for commands that look at a configuration that may be broken.
-func (a *app) load() (*place, config.Problems, error) {
+func (a *app) load() (*project.Project, config.Problems, error) {
 	p, err := a.locate(nil)
 	var problems config.Problems
 	if errors.As(err, &problems) {
@@ -111,13 +112,13 @@ func (a *app) configShow(keys []string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	values, err := selectValues(p.cfg.Values(), keys)
+	values, err := selectValues(p.Config.Values(), keys)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		r := newConfigReport(p.cfg, problems)
-		r.Project = &projectRecord{p.cfg.Project.Digest, p.cfg.Project.Trusted}
+		r := newConfigReport(p.Config, problems)
+		r.Project = &projectRecord{p.Config.Project.Digest, p.Config.Project.Trusted}
 		for _, v := range values {
 			r.Values = append(r.Values, configValue{v.Key, plainValue(v.Value), v.Origin})
 		}
@@ -129,7 +130,7 @@ func (a *app) configShow(keys []string, asJSON bool) error {
 	if err := a.write(func(w io.Writer) error { return writeValues(w, values, a.styles(a.stdout)) }); err != nil {
 		return err
 	}
-	a.aside(p.cfg)
+	a.aside(p.Config)
 	return broken(problems)
 }
 
@@ -231,9 +232,9 @@ func (a *app) configCheck(asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	p.cfg.Warnings = append(p.cfg.Warnings, a.resolver(p).Warnings()...)
+	p.Config.Warnings = append(p.Config.Warnings, p.Resolver().Warnings()...)
 	if asJSON {
-		if err := a.printJSON(newConfigReport(p.cfg, problems)); err != nil {
+		if err := a.printJSON(newConfigReport(p.Config, problems)); err != nil {
 			return err
 		}
 		return a.quietly(broken(problems))
@@ -243,7 +244,7 @@ func (a *app) configCheck(asJSON bool) error {
 			what  string
 			lines []string
 		}{
-			{"note", p.cfg.Notes}, {"warning", p.cfg.Warnings}, {"not trusted yet, left aside", p.cfg.Withheld},
+			{"note", p.Config.Notes}, {"warning", p.Config.Warnings}, {"not trusted yet, left aside", p.Config.Withheld},
 		} {
 			for _, l := range lines.lines {
 				if _, err := fmt.Fprintln(w, term.Sanitize(lines.what+": "+l)); err != nil {
@@ -266,7 +267,7 @@ func (a *app) completeKeys(*cobra.Command, []string, string) ([]string, cobra.Sh
 		return nil, cobra.ShellCompDirectiveError
 	}
 	var keys []string
-	for _, v := range p.cfg.Values() {
+	for _, v := range p.Config.Values() {
 		keys = append(keys, v.Key+"\t"+term.Sanitize(v.Value))
 	}
 	return keys, cobra.ShellCompDirectiveNoFileComp

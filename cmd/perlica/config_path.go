@@ -10,6 +10,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
 )
 
 func (a *app) configPathCommand() *cobra.Command {
@@ -43,7 +44,7 @@ func (a *app) configPath(asJSON bool) error {
 			return err
 		}
 	}
-	paths, err := p.paths()
+	paths, err := pathsOf(p)
 	if err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func (a *app) configPath(asJSON bool) error {
 			Exists    bool        `json:"exists"`
 			Context   string      `json:"context"`
 			Paths     []namedPath `json:"paths"`
-		}{p.ws.Dir(), p.ws.Exists, p.cfg.ContextID, paths})
+		}{p.Workspace.Dir(), p.Workspace.Exists, p.Config.ContextID, paths})
 	}
 	s := a.styles(a.stdout)
 	return a.write(func(w io.Writer) error {
@@ -70,24 +71,24 @@ func (a *app) configPath(asJSON bool) error {
 	})
 }
 
-// paths are the files that are looked at and written.
-func (p *place) paths() ([]namedPath, error) {
-	ctx, err := p.ws.Context(p.cfg.ContextID)
+// pathsOf are the files that are looked at and written.
+func pathsOf(p *project.Project) ([]namedPath, error) {
+	ctx, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
 		return nil, err
 	}
 	list := []namedPath{
-		{Name: "user file", Path: p.dirs.ConfigFile()},
-		{Name: "project file", Path: p.ws.ConfigFile()},
-		{Name: "system prompt", Path: p.ws.SystemPromptFile()},
+		{Name: "user file", Path: p.Dirs.ConfigFile()},
+		{Name: "project file", Path: p.Workspace.ConfigFile()},
+		{Name: "system prompt", Path: p.Workspace.SystemPromptFile()},
 		{Name: "context", Path: ctx.Dir},
 		{Name: "event log", Path: ctx.EventLog},
 		{Name: "sessions", Path: ctx.Sessions},
 		{Name: "approvals", Path: ctx.Approvals},
 		{Name: "debug trail", Path: ctx.Logs},
 		{Name: "locks", Path: ctx.Locks},
-		{Name: "state", Path: p.dirs.State},
-		{Name: "sockets", Path: p.dirs.Runtime},
+		{Name: "state", Path: p.Dirs.State},
+		{Name: "sockets", Path: p.Dirs.Runtime},
 	}
 	for i := range list {
 		_, err := os.Stat(list[i].Path)

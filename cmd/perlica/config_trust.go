@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
 )
 
 func (a *app) configTrustCommand() *cobra.Command {
@@ -44,16 +46,10 @@ PERLICA_TRUST_PROJECT=1 does the same for one command.`,
 
 // withoutTrust is the configuration as it counts by what a person trusted, whatever the
 // environment says.
-func (a *app) withoutTrust(flags map[string]string) (*place, error) {
-	all := a.environ
-	defer func() { a.environ = all }()
-	a.environ = nil
-	for _, kv := range all {
-		if !strings.HasPrefix(kv, config.TrustVariable+"=") {
-			a.environ = append(a.environ, kv)
-		}
-	}
-	return a.locate(flags)
+func (a *app) withoutTrust(settings map[string]string) (*project.Project, error) {
+	return a.locateAs(slices.DeleteFunc(slices.Clone(a.environ), func(kv string) bool {
+		return strings.HasPrefix(kv, config.TrustVariable+"=")
+	}), settings)
 }
 
 func (a *app) trust(ctx context.Context, yes bool) error {
@@ -62,10 +58,10 @@ func (a *app) trust(ctx context.Context, yes bool) error {
 		return err
 	}
 	switch {
-	case p.cfg.Project.Digest == "":
-		return withHint(fmt.Errorf("there is nothing to trust: %s does not exist", p.shown(p.ws.ConfigFile())), "'perlica init' makes it")
-	case p.cfg.Project.Trusted:
-		return a.say("%s is trusted already.", p.shown(p.ws.ConfigFile()))
+	case p.Config.Project.Digest == "":
+		return withHint(fmt.Errorf("there is nothing to trust: %s does not exist", shownPath(p, p.Workspace.ConfigFile())), "'perlica init' makes it")
+	case p.Config.Project.Trusted:
+		return a.say("%s is trusted already.", shownPath(p, p.Workspace.ConfigFile()))
 	}
 	if err := a.write(func(w io.Writer) error { return writeWithheld(w, p, a.styles(a.stdout)) }); err != nil {
 		return err
@@ -80,21 +76,21 @@ func (a *app) trust(ctx context.Context, yes bool) error {
 	}
 	// What was shown is what is trusted: had the files changed meanwhile, their digest
 	// would be another.
-	if err := config.Trust(p.dirs, p.ws, p.cfg.Project.Digest); err != nil {
+	if err := config.Trust(p.Dirs, p.Workspace, p.Config.Project.Digest); err != nil {
 		return err
 	}
 	return a.say("Trusted, until the files change.")
 }
 
 // writeWithheld shows what would begin to count.
-func writeWithheld(w io.Writer, p *place, s term.Styles) error {
+func writeWithheld(w io.Writer, p *project.Project, s term.Styles) error {
 	var b strings.Builder
-	if len(p.cfg.Withheld) == 0 {
+	if len(p.Config.Withheld) == 0 {
 		b.WriteString("The project's files loosen nothing: all of them counts already.\n")
 	} else {
 		b.WriteString("This would begin to count:\n")
 	}
-	for _, line := range p.cfg.Withheld {
+	for _, line := range p.Config.Withheld {
 		b.WriteString("  " + s.Yellow(term.Sanitize(line)) + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
@@ -107,14 +103,14 @@ func (a *app) untrust() error {
 	if err != nil && !errors.As(err, &problems) { // trust can be taken back from a broken file
 		return err
 	}
-	trusted := p.cfg.Project.Trusted
-	if err := config.Untrust(p.dirs, p.ws); err != nil {
+	trusted := p.Config.Project.Trusted
+	if err := config.Untrust(p.Dirs, p.Workspace); err != nil {
 		return err
 	}
 	if !trusted {
-		return a.say("%s was not trusted.", p.shown(p.ws.ConfigFile()))
+		return a.say("%s was not trusted.", shownPath(p, p.Workspace.ConfigFile()))
 	}
-	return a.say("%s is no longer trusted.", p.shown(p.ws.ConfigFile()))
+	return a.say("%s is no longer trusted.", shownPath(p, p.Workspace.ConfigFile()))
 }
 
 // confirm asks a question that one key answers. Only y is a yes.

@@ -13,7 +13,9 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel/checkup"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
+	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/service"
 )
 
@@ -61,7 +63,7 @@ type doctorReport struct {
 
 func (a *app) doctor(ctx context.Context, asJSON bool) error {
 	p, err := a.locate(nil)
-	rep := doctorReport{Schema: schemaVersion, Version: version, Checks: []checkup.Check{}}
+	rep := doctorReport{Schema: streamjson.Schema, Version: version, Checks: []checkup.Check{}}
 	var failed error
 	take := func(c checkup.Check) {
 		rep.Checks = append(rep.Checks, c)
@@ -76,7 +78,7 @@ func (a *app) doctor(ctx context.Context, asJSON bool) error {
 		}
 	}
 	checkup.Checkup{
-		Dirs: p.dirs, Workspace: p.ws, Config: p.cfg, Broken: err, Agents: a.resolver(p), Auditor: report.NewAuditor,
+		Dirs: p.Dirs, Workspace: p.Workspace, Config: p.Config, Broken: err, Agents: p.Resolver(), Auditor: report.NewAuditor,
 	}.Run(ctx, take)
 	if err == nil {
 		a.checkBridge(ctx, p, take)
@@ -98,13 +100,13 @@ func (a *app) doctor(ctx context.Context, asJSON bool) error {
 
 // checkBridge looks at the messaging bridge. Its view is built in a temporary folder: nothing
 // in the project is changed.
-func (a *app) checkBridge(ctx context.Context, p *place, report func(checkup.Check)) {
-	c := service.Checkup{Lock: p.ws.Service().Lock, Setups: a.setups(p)}
+func (a *app) checkBridge(ctx context.Context, p *project.Project, report func(checkup.Check)) {
+	c := service.Checkup{Lock: p.Workspace.Service().Lock, Setups: a.setups(p)}
 	if log, _, err := a.reader(ctx, p); err == nil { // else the log's own checks say why
 		defer func() { _ = log.Close() }() // read from only
 		if dir, err := os.MkdirTemp("", "perlica-view-"); err == nil {
 			defer func() { _ = os.RemoveAll(dir) }() // a temporary folder
-			if r, err := service.OpenRecords(ctx, log, filepath.Join(dir, "service_bridge.db"), p.vouchers()); err == nil {
+			if r, err := service.OpenRecords(ctx, log, filepath.Join(dir, "service_bridge.db"), p.Vouchers()); err == nil {
 				defer func() { _ = r.Close() }() // likewise
 				c.Records = r
 			}

@@ -5,28 +5,20 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/provider"
-)
-
-// Who stops a turn, in kernel.Stop.By.
-const (
-	byUser    = "user"
-	byTerm    = "terminated"
-	byTimeout = "timeout"
-	byPipe    = "closed_pipe"
-	byOutput  = "output_failed"
 )
 
 // stopCode is the exit code of a run that was stopped, 0 if that does not matter.
 func stopCode(s kernel.Stop) int {
 	switch s.By {
-	case byUser, byPipe:
+	case streamjson.ByUser, streamjson.ByPipe:
 		return 130
-	case byTerm:
+	case streamjson.ByTerminated:
 		return 143
-	case byTimeout:
+	case streamjson.ByTimeout:
 		return 3
-	case byOutput:
+	case streamjson.ByOutput:
 		return 1
 	}
 	return 0
@@ -44,14 +36,8 @@ func exitCode(res kernel.Result, strict bool) int {
 		return 6
 	case res.Err != nil && res.Err.Type == provider.TypeAuth:
 		return 8
-	case res.Outcome != kernel.OutcomeResponded:
+	case streamjson.Failed(res):
 		return 1
-	}
-	switch res.StopReason {
-	case "refusal", "max_tokens", "max_turn_requests":
-		return 1
-	}
-	switch {
 	case strict && len(res.Unasked) > res.Freed():
 		return 9
 	case res.Permissions.Unanswered > 0:
@@ -83,4 +69,15 @@ func runErrorCode(err error) int {
 		return max(stopCode(stopped.Stop), 1)
 	}
 	return max(codeOf(err), 1)
+}
+
+// errorType is the type that the JSON of a run that was not accepted gives its error.
+func errorType(err error) provider.ErrorType {
+	switch runErrorCode(err) {
+	case 2:
+		return "usage"
+	case 7:
+		return provider.TypeRecord
+	}
+	return "perlica"
 }

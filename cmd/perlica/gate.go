@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider/descent"
 )
@@ -118,8 +119,8 @@ func (a *app) existedBefore(start time.Time) bool {
 		return true
 	}
 	start = start.Add(startSlack)
-	for _, dir := range []string{p.ws.Dir(), p.dirs.State, p.dirs.Config} {
-		if !allBornAfter(dir, start) && !(ownHomeIsNew(a.getenv("PERLICA_HOME")) && dir != p.ws.Dir()) {
+	for _, dir := range []string{p.Workspace.Dir(), p.Dirs.State, p.Dirs.Config} {
+		if !allBornAfter(dir, start) && !(ownHomeIsNew(a.getenv("PERLICA_HOME")) && dir != p.Workspace.Dir()) {
 			return true
 		}
 	}
@@ -226,7 +227,7 @@ func (a *app) mayAnswer(r *kernel.Runner, q interaction.Question) error {
 
 // limited makes the configuration of a run that an agent starts no looser than that agent's, and
 // says so.
-func (a *app) limited(f map[string]string) (p *place, warning string, err error) {
+func (a *app) limited(f map[string]string) (p *project.Project, warning string, err error) {
 	line, _ := descent.Self() // an error makes it hidden
 	hidden := a.system == "linux" && line.Hidden && needsTerminal("") != nil
 	if len(line.Agents) == 0 && !hidden {
@@ -236,7 +237,7 @@ func (a *app) limited(f map[string]string) (p *place, warning string, err error)
 	if p, err = a.withoutTrust(f); err != nil {
 		return p, "", err
 	}
-	limit, own := line.Limit(), p.cfg.Permissions
+	limit, own := line.Limit(), p.Config.Permissions
 	if hidden {
 		limit = string(policy.ModeDeny)
 	}
@@ -244,7 +245,7 @@ func (a *app) limited(f map[string]string) (p *place, warning string, err error)
 		own = string(policy.ModeAsk) // at most: who answers is found later
 	}
 	if descent.Stricter(own, limit) != own {
-		p.cfg.Permissions = limit
+		p.Config.Permissions = limit
 		return p, fmt.Sprintf("this run is started by %s: its permissions are %q, as that agent's are, not %q", agentsOf(line), limit, own), nil
 	}
 	return p, fmt.Sprintf("this run is started by %s: its permissions are no looser than that agent's", agentsOf(line)), nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
 )
 
 func (a *app) initCommand() *cobra.Command {
@@ -34,7 +35,7 @@ func (a *app) init() error {
 	if err != nil && !errors.As(err, &problems) { // a broken file of the user's is no obstacle
 		return err
 	}
-	path, err := config.Init(p.ws)
+	path, err := config.Init(p.Workspace)
 	if errors.Is(err, config.ErrExists) {
 		return withHint(&exitError{1, err}, "nothing was changed; 'perlica config show' says what counts")
 	}
@@ -42,7 +43,7 @@ func (a *app) init() error {
 		return err
 	}
 	return a.write(func(w io.Writer) error {
-		_, err := io.WriteString(w, "Made "+term.Sanitize(p.shown(path))+`: every key as a comment, with its default.
+		_, err := io.WriteString(w, "Made "+term.Sanitize(shownPath(p, path))+`: every key as a comment, with its default.
 What runs leave behind lies beside it; .gitignore keeps that out of git.
 
 Next:
@@ -54,9 +55,9 @@ Next:
 	})
 }
 
-// shown is a path as a person in the working directory would write it.
-func (p *place) shown(path string) string {
-	rel, err := filepath.Rel(p.dir, path)
+// shownPath is a path as a person in the working directory would write it.
+func shownPath(p *project.Project, path string) string {
+	rel, err := filepath.Rel(p.Dir, path)
 	if err != nil || !filepath.IsLocal(rel) {
 		return path
 	}

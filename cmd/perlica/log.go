@@ -13,6 +13,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -155,7 +156,7 @@ func completeTypes(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 func (a *app) completeRuns(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	const newest = 20
 	var names []string
-	err := a.reading(cmd.Context(), func(log *eventlog.Reader, _ *place) error {
+	err := a.reading(cmd.Context(), func(log *eventlog.Reader, _ *project.Project) error {
 		q := event.Query{Types: []event.Type{event.MessageReceived}, Newest: true, Limit: newest}
 		for e, err := range log.Events(cmd.Context(), q) {
 			if err != nil {
@@ -172,7 +173,7 @@ func (a *app) completeRuns(cmd *cobra.Command, _ []string, _ string) ([]string, 
 }
 
 // reading calls f with the context's log, open for reading.
-func (a *app) reading(ctx context.Context, f func(log *eventlog.Reader, p *place) error) (err error) {
+func (a *app) reading(ctx context.Context, f func(log *eventlog.Reader, p *project.Project) error) (err error) {
 	p, err := a.locateToRead()
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/project"
 )
 
 func formatNames() []string { return slices.Sorted(maps.Keys(exportFormats())) }
@@ -86,11 +87,11 @@ func (a *app) export(ctx context.Context, f exportFlags) error {
 		left = "what was written has no end"
 	}
 	return interruptible(ctx, left, func(ctx context.Context) error {
-		return a.reading(ctx, func(log *eventlog.Reader, p *place) error { return a.logExport(ctx, log, p, f) })
+		return a.reading(ctx, func(log *eventlog.Reader, p *project.Project) error { return a.logExport(ctx, log, p, f) })
 	})
 }
 
-func (a *app) logExport(ctx context.Context, log *eventlog.Reader, p *place, f exportFlags) error {
+func (a *app) logExport(ctx context.Context, log *eventlog.Reader, p *project.Project, f exportFlags) error {
 	write := exportFormats()[f.format]
 	q, err := f.query(ctx, log, time.Now())
 	if err != nil {
@@ -104,7 +105,7 @@ func (a *app) logExport(ctx context.Context, log *eventlog.Reader, p *place, f e
 		if _, err := a.locate(nil); err != nil {
 			return withHint(err, "without all of its patterns less would be masked; --raw exports everything as it is")
 		}
-		redactor, err := p.redactor()
+		redactor, err := p.Redactor()
 		if err != nil {
 			return err
 		}

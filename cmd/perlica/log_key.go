@@ -12,6 +12,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/kernel/project"
 )
 
 func (a *app) logKeyCommand() *cobra.Command {
@@ -49,8 +50,8 @@ https://c2sp.org/signed-note has it. The same key signs all your logs, each unde
   perlica log key show --json | jq -r '.keys[] | select(.retired | not).key'`,
 		Args: exactly(), ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.reading(cmd.Context(), func(log *eventlog.Reader, p *place) error {
-				k, err := evidence.ReadKeys(p.dirs.KeyDir())
+			return a.reading(cmd.Context(), func(log *eventlog.Reader, p *project.Project) error {
+				k, err := evidence.ReadKeys(p.Dirs.KeyDir())
 				if err != nil {
 					return err
 				}
@@ -70,8 +71,8 @@ https://c2sp.org/signed-note has it. The same key signs all your logs, each unde
 }
 
 // keysOf puts together the verifier keys of a log.
-func keysOf(ctx context.Context, log *eventlog.Reader, k *evidence.Keys, p *place) (s shownKeys, err error) {
-	s.File = evidence.KeyPath(p.dirs.KeyDir())
+func keysOf(ctx context.Context, log *eventlog.Reader, k *evidence.Keys, p *project.Project) (s shownKeys, err error) {
+	s.File = evidence.KeyPath(p.Dirs.KeyDir())
 	if s.Origin, err = log.Origin(ctx); err != nil {
 		return s, err
 	}
@@ -118,11 +119,11 @@ show' prints it.`,
 			if err != nil {
 				return err
 			}
-			k, err := evidence.RotateKeys(p.dirs.KeyDir())
+			k, err := evidence.RotateKeys(p.Dirs.KeyDir())
 			if err != nil {
 				return err
 			}
-			if err := a.say("There is a new key in %s.", evidence.KeyPath(p.dirs.KeyDir())); err != nil {
+			if err := a.say("There is a new key in %s.", evidence.KeyPath(p.Dirs.KeyDir())); err != nil {
 				return err
 			}
 			return a.sayVerifierKey(cmd.Context(), k)
@@ -132,7 +133,7 @@ show' prints it.`,
 
 // sayVerifierKey prints the verifier key of the context's log, if there is a log.
 func (a *app) sayVerifierKey(ctx context.Context, k *evidence.Keys) error {
-	err := a.reading(ctx, func(log *eventlog.Reader, _ *place) error {
+	err := a.reading(ctx, func(log *eventlog.Reader, _ *project.Project) error {
 		name, err := log.Origin(ctx)
 		if err != nil || name == "" {
 			return err

@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -44,15 +45,15 @@ out; 'perlica log resolve' puts the judgement on record and takes the run off th
 func (a *app) logOpen(ctx context.Context, asJSON bool) error {
 	list := []report.OpenRun{}
 	// Where there is no log there is no such run, and none is made to say so.
-	err := a.reading(ctx, func(*eventlog.Reader, *place) error { return nil })
+	err := a.reading(ctx, func(*eventlog.Reader, *project.Project) error { return nil })
 	if err == nil {
-		err = a.writing(ctx, func(r *kernel.Runner, p *place) error {
+		err = a.writing(ctx, func(r *kernel.Runner, p *project.Project) error {
 			for _, end := range []func(context.Context) ([]kernel.Result, error){r.Recover, r.RecoverUnlisted} {
 				if _, err := end(ctx); err != nil {
 					return err
 				}
 			}
-			paths, err := p.ws.Context(p.cfg.ContextID)
+			paths, err := p.Workspace.Context(p.Config.ContextID)
 			if err != nil {
 				return err
 			}
@@ -178,14 +179,14 @@ the log. RUN is named as for 'perlica log show'.`,
 
 func (a *app) logResolve(ctx context.Context, ref string, f fact.Resolved) error {
 	var run event.RunID
-	err := a.reading(ctx, func(log *eventlog.Reader, _ *place) (err error) {
+	err := a.reading(ctx, func(log *eventlog.Reader, _ *project.Project) (err error) {
 		run, err = report.FindRun(ctx, log, ref)
 		return recordErr("run", ref, err)
 	})
 	if err != nil {
 		return err
 	}
-	err = a.writing(ctx, func(r *kernel.Runner, _ *place) error { return r.Resolve(ctx, run, f) })
+	err = a.writing(ctx, func(r *kernel.Runner, _ *project.Project) error { return r.Resolve(ctx, run, f) })
 	switch {
 	case errors.Is(err, kernel.ErrOutcomeKnown), errors.Is(err, kernel.ErrNoCall):
 		return withHint(err, "only an unknown outcome is judged; perlica log show %s", short(run))

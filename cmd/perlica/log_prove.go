@@ -20,6 +20,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/kernel/project"
 )
 
 func (a *app) logProveCommand() *cobra.Command {
@@ -47,7 +48,7 @@ removed in between. Both are signed notes, as 'perlica log checkpoint' prints th
 			return exactly("SEQ or EVENT-ID")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.reading(cmd.Context(), func(log *eventlog.Reader, p *place) error {
+			return a.reading(cmd.Context(), func(log *eventlog.Reader, p *project.Project) error {
 				proof, by, err := prove(cmd.Context(), log, consistency, args)
 				if err != nil {
 					return err
@@ -68,9 +69,9 @@ removed in between. Both are signed notes, as 'perlica log checkpoint' prints th
 
 // keyFlags are the flags by which a proof is verified: with the keys that signed its checkpoints,
 // which need not be the one in use. Where one is not this user's own, --key KEY stands for it.
-func keyFlags(by []evidence.Checkpoint, p *place) string {
+func keyFlags(by []evidence.Checkpoint, p *project.Project) string {
 	var flags []string
-	keys, err := evidence.ReadKeys(p.dirs.KeyDir())
+	keys, err := evidence.ReadKeys(p.Dirs.KeyDir())
 	for _, c := range by {
 		key := ""
 		if err == nil {
@@ -268,7 +269,7 @@ func (a *app) ownVerifiers(origin string) ([]note.Verifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := evidence.ReadKeys(p.dirs.KeyDir())
+	k, err := evidence.ReadKeys(p.Dirs.KeyDir())
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
 )
 
 // pruneFlags are the flags of log prune.
@@ -67,7 +68,7 @@ func (a *app) logPrune(ctx context.Context, f pruneFlags) error {
 	}
 	var p eventlog.Pruning
 	var events, bytes int64
-	err := a.reading(ctx, func(log *eventlog.Reader, _ *place) (err error) {
+	err := a.reading(ctx, func(log *eventlog.Reader, _ *project.Project) (err error) {
 		if p, err = f.pruning(ctx, log); err != nil {
 			return err
 		}
@@ -89,7 +90,7 @@ func (a *app) logPrune(ctx context.Context, f pruneFlags) error {
 	}
 	p.By, p.Why = userName(a.getenv), f.why
 	return interruptible(ctx, "some of it may be removed: the same command completes it", func(ctx context.Context) error {
-		return a.writing(ctx, func(r *kernel.Runner, _ *place) error {
+		return a.writing(ctx, func(r *kernel.Runner, _ *project.Project) error {
 			done, err := r.Prune(ctx, p)
 			if err != nil {
 				return pruneErr(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -118,7 +119,7 @@ func (a *app) logSearch(ctx context.Context, phrases []string, f searchFlags) er
 	if err != nil {
 		return err
 	}
-	return a.reading(ctx, func(log *eventlog.Reader, p *place) (err error) {
+	return a.reading(ctx, func(log *eventlog.Reader, p *project.Project) (err error) {
 		s, remove, err := a.openSearch(ctx, log, p)
 		if err != nil {
 			return err
@@ -142,8 +143,8 @@ func (a *app) logSearch(ctx context.Context, phrases []string, f searchFlags) er
 }
 
 // openSearch opens the index; on a terminal it shows how far it is.
-func (a *app) openSearch(ctx context.Context, log *eventlog.Reader, p *place) (*report.Search, func(), error) {
-	paths, err := p.ws.Context(p.cfg.ContextID)
+func (a *app) openSearch(ctx context.Context, log *eventlog.Reader, p *project.Project) (*report.Search, func(), error) {
+	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
 		return nil, nil, err
 	}

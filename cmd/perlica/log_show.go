@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -41,7 +42,7 @@ With --type or --json the events themselves are listed.`,
   perlica log show 1a2b3c4d --json > run.ndjson`,
 		Args: exactly("RUN, SESSION, SEQ or EVENT-ID"), ValidArgsFunction: completeFirst(a.completeRuns),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.reading(cmd.Context(), func(log *eventlog.Reader, _ *place) error {
+			return a.reading(cmd.Context(), func(log *eventlog.Reader, _ *project.Project) error {
 				return quiet(a.logShow(cmd.Context(), log, args[0], f))
 			})
 		},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -45,7 +46,7 @@ there are is said.`,
 
 func (a *app) logStats(ctx context.Context, f logFilter, provider string) error {
 	stats := report.Stats{Groups: []report.Group{}, Answers: []report.Answers{}}
-	err := a.reading(ctx, func(log *eventlog.Reader, _ *place) error {
+	err := a.reading(ctx, func(log *eventlog.Reader, _ *project.Project) error {
 		q, err := f.query(ctx, log, time.Now())
 		if err != nil {
 			return err

@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/project"
 )
 
 // followPoll is how often a log that is not there yet is looked for.
@@ -91,7 +92,7 @@ func (a *app) logTail(ctx context.Context, f logFilter, n int, follow bool) (err
 }
 
 // tailReader opens the log; if it is to be followed it may not be there yet.
-func (a *app) tailReader(ctx context.Context, p *place, follow bool) (*eventlog.Reader, error) {
+func (a *app) tailReader(ctx context.Context, p *project.Project, follow bool) (*eventlog.Reader, error) {
 	told := false
 	for {
 		log, _, err := a.reader(ctx, p)

@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/logtrust"
+	"github.com/perlica/perlica/kernel/project"
 )
 
 // trustFlags are those of log trust.
@@ -70,14 +71,14 @@ func (a *app) logTrust(ctx context.Context, f trustFlags, args []string) error {
 	case len(args) > 0:
 		paths = args
 	default:
-		context, err := p.ws.Context(p.cfg.ContextID)
+		context, err := p.Workspace.Context(p.Config.ContextID)
 		if err != nil {
 			return err
 		}
 		paths = []string{context.EventLog}
 	}
-	store := kernel.KnownLogs(p.dirs, a.environ)
-	store.Keys = evidence.UseKeys(p.dirs.KeyDir())
+	store := kernel.KnownLogs(p.Dirs, a.environ)
+	store.Keys = evidence.UseKeys(p.Dirs.KeyDir())
 	refused := 0
 	for _, path := range paths {
 		trusted, err := a.trustLog(ctx, store, path, f)
@@ -179,7 +180,7 @@ func writeLog(w io.Writer, l logtrust.Log, s term.Styles) error {
 
 // askToTrust asks once, at a terminal, whether the log that keeps a command from working is to be
 // trusted. It returns the error as it is where nothing can be asked.
-func (a *app) askToTrust(ctx context.Context, p *place, unknown *logtrust.UnknownError, err error) error {
+func (a *app) askToTrust(ctx context.Context, p *project.Project, unknown *logtrust.UnknownError, err error) error {
 	err = withHint(err, "read it: perlica log tail; check it: perlica log verify; use it: perlica log trust")
 	if !term.IsTerminal(a.stdin) || !term.IsTerminal(a.stderr) || !a.attended() {
 		return err
@@ -196,5 +197,5 @@ func (a *app) askToTrust(ctx context.Context, p *place, unknown *logtrust.Unknow
 	if rerr != nil {
 		return rerr
 	}
-	return errors.Join(kernel.KnownLogs(p.dirs, a.environ).Trust(ctx, log, ""), log.Close())
+	return errors.Join(kernel.KnownLogs(p.Dirs, a.environ).Trust(ctx, log, ""), log.Close())
 }

@@ -256,7 +256,7 @@ func (a *app) logToVerify(ctx context.Context, args []string) (*eventlog.Reader,
 	}
 	log, paths, err := a.reader(ctx, p)
 	file := paths.EventLog
-	if rel, rerr := filepath.Rel(p.dir, file); rerr == nil {
+	if rel, rerr := filepath.Rel(p.Dir, file); rerr == nil {
 		file = rel
 	}
 	return log, file, err

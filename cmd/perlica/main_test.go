@@ -18,6 +18,7 @@ import (
 
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/provider"
 )
@@ -45,7 +46,7 @@ func TestMain(m *testing.M) {
 // answerOften answers a question several times at once, when a line comes, and prints what came
 // of each.
 func answerOften(a *app, id, option, by, times string) error {
-	return a.writing(context.Background(), func(r *kernel.Runner, _ *place) error {
+	return a.writing(context.Background(), func(r *kernel.Runner, _ *project.Project) error {
 		q, err := report.FindQuestion(context.Background(), &r.Log().Reader, id)
 		if err != nil {
 			return err

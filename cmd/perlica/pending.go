@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -39,8 +40,8 @@ id, as it is listed.`,
 
 // openQuestions returns the questions of the context that wait. Where there is no log
 // there is none.
-func (a *app) openQuestions(ctx context.Context, log *eventlog.Reader, p *place) ([]interaction.Question, error) {
-	paths, err := p.ws.Context(p.cfg.ContextID)
+func (a *app) openQuestions(ctx context.Context, log *eventlog.Reader, p *project.Project) ([]interaction.Question, error) {
+	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func (a *app) openQuestions(ctx context.Context, log *eventlog.Reader, p *place)
 // completeQuestions gives shells the questions that wait.
 func (a *app) completeQuestions(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var ids []string
-	err := a.reading(cmd.Context(), func(log *eventlog.Reader, p *place) error {
+	err := a.reading(cmd.Context(), func(log *eventlog.Reader, p *project.Project) error {
 		open, err := a.openQuestions(cmd.Context(), log, p)
 		for _, q := range open {
 			ids = append(ids, shortID(q.ID)+"\t"+questionTitle(q))
@@ -93,7 +94,7 @@ of runs whose process lives. The last column ends with the run, for 'perlica log
 		Args: exactly(), ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var open []interaction.Question
-			err := a.reading(cmd.Context(), func(log *eventlog.Reader, p *place) (err error) {
+			err := a.reading(cmd.Context(), func(log *eventlog.Reader, p *project.Project) (err error) {
 				open, err = a.openQuestions(cmd.Context(), log, p)
 				return err
 			})
@@ -141,7 +142,7 @@ exactly one question waits, ID may be left out. A question that is over is shown
 how it ended.`,
 		Args: between(0, "ID"), ValidArgsFunction: completeFirst(a.completeQuestions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.reading(cmd.Context(), func(log *eventlog.Reader, p *place) error {
+			return a.reading(cmd.Context(), func(log *eventlog.Reader, p *project.Project) error {
 				q, err := a.findQuestion(cmd.Context(), log, p, args, true)
 				if err != nil {
 					return err
@@ -166,7 +167,7 @@ how it ended.`,
 
 // findQuestion finds the question that the first argument names. Without one it is the
 // only one that waits, if a wrong guess would do no harm.
-func (a *app) findQuestion(ctx context.Context, log *eventlog.Reader, p *place, args []string, guess bool) (interaction.Question, error) {
+func (a *app) findQuestion(ctx context.Context, log *eventlog.Reader, p *project.Project, args []string, guess bool) (interaction.Question, error) {
 	if len(args) > 0 {
 		q, err := report.FindQuestion(ctx, log, args[0])
 		switch {
@@ -197,7 +198,7 @@ func waiting(n int) string {
 }
 
 // describeQuestion says whether a question is open and, if not, how it ended.
-func (a *app) describeQuestion(ctx context.Context, log *eventlog.Reader, p *place, q interaction.Question) (pendingQuestion, error) {
+func (a *app) describeQuestion(ctx context.Context, log *eventlog.Reader, p *project.Project, q interaction.Question) (pendingQuestion, error) {
 	shown := newPendingQuestion(q)
 	end, err := interaction.Closed(ctx, log, q.ID)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -101,7 +102,7 @@ func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]
 		return a.completeQuestions(cmd, args, word)
 	}
 	var options []string
-	err := a.reading(cmd.Context(), func(log *eventlog.Reader, _ *place) error {
+	err := a.reading(cmd.Context(), func(log *eventlog.Reader, _ *project.Project) error {
 		q, err := report.FindQuestion(cmd.Context(), log, args[0])
 		for _, o := range q.Options {
 			if o.ID == card.Line(o.ID, 0) { // else it would be another word, or two
@@ -121,7 +122,7 @@ func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]
 // possible where nothing was ever asked, so no context is made for it.
 func (a *app) answerPending(ctx context.Context, args []string, answer interaction.Answer, choose func(interaction.Question) (interaction.Option, error)) error {
 	var q interaction.Question
-	err := a.reading(ctx, func(log *eventlog.Reader, p *place) (err error) {
+	err := a.reading(ctx, func(log *eventlog.Reader, p *project.Project) (err error) {
 		q, err = a.findQuestion(ctx, log, p, args, true)
 		return err
 	})
@@ -137,7 +138,7 @@ func (a *app) answerPending(ctx context.Context, args []string, answer interacti
 	if q.Word == "" || !o.Allows() {
 		answer.Text = ""
 	}
-	err = a.writing(ctx, func(r *kernel.Runner, _ *place) error {
+	err = a.writing(ctx, func(r *kernel.Runner, _ *project.Project) error {
 		if err := a.mayAnswer(r, q); err != nil {
 			return err
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/local"
 )
 
@@ -114,7 +115,7 @@ func (a *app) phone(ctx context.Context, name string, wait time.Duration) error 
 	online, off := context.WithCancel(ctx)
 	var once sync.Once
 	phone := &local.Phone{
-		Path: local.Path(p.dirs.Runtime, p.ws.Root), Name: name, Token: strings.TrimSpace(string(token)), Show: h.show,
+		Path: local.Path(p.Dirs.Runtime, p.Workspace.Root), Name: name, Token: strings.TrimSpace(string(token)), Show: h.show,
 		Keep: func(token string) {
 			if err := keepToken(file, token); err != nil {
 				a.note("the token of this phone could not be kept; once it has left, it is a stranger: " + err.Error())
@@ -164,9 +165,9 @@ func (a *app) phone(ctx context.Context, name string, wait time.Duration) error 
 }
 
 // phoneFile is where the token of a phone is kept.
-func phoneFile(p *place, name string) string {
-	sum := sha256.Sum256([]byte(p.ws.Root + "\x00" + name))
-	return filepath.Join(p.dirs.State, "phones", hex.EncodeToString(sum[:]))
+func phoneFile(p *project.Project, name string) string {
+	sum := sha256.Sum256([]byte(p.Workspace.Root + "\x00" + name))
+	return filepath.Join(p.Dirs.State, "phones", hex.EncodeToString(sum[:]))
 }
 
 // keepToken writes a token where only the user can read it. One that is there already is that of

@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/policy"
 )
 
@@ -87,14 +88,14 @@ func (a *app) policyCheck(ctx context.Context, f checkFlags, args []string) erro
 	if err != nil {
 		return err
 	}
-	for _, w := range p.cfg.Withheld {
+	for _, w := range p.Config.Withheld {
 		a.note("not trusted yet, left aside: " + w + " (perlica config trust)")
 	}
 	req, err := a.checkRequest(ctx, p, f, args)
 	if err != nil {
 		return err
 	}
-	mode := policy.Mode(p.cfg.Permissions)
+	mode := policy.Mode(p.Config.Permissions)
 	if mode == "" {
 		mode = policy.ModeAsk
 	}
@@ -102,7 +103,7 @@ func (a *app) policyCheck(ctx context.Context, f checkFlags, args []string) erro
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	judge, err := policy.New(p.cfg.Rules, func() []policy.Approval { return given }, time.Now)
+	judge, err := policy.New(p.Config.Rules, func() []policy.Approval { return given }, time.Now)
 	if err != nil {
 		return err
 	}
@@ -138,8 +139,8 @@ func (f checkFlags) check(args []string) error {
 }
 
 // checkRequest is the request that an agent would make.
-func (a *app) checkRequest(ctx context.Context, p *place, f checkFlags, args []string) (policy.Request, error) {
-	dir := p.dir
+func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags, args []string) (policy.Request, error) {
+	dir := p.Dir
 	if f.cwd != "" {
 		abs, err := filepath.Abs(f.cwd)
 		if err != nil {
@@ -149,7 +150,7 @@ func (a *app) checkRequest(ctx context.Context, p *place, f checkFlags, args []s
 	}
 	req := policy.Request{
 		Provider: f.provider, Kind: f.kind,
-		Place: policy.Place{Dir: dir, Home: p.dirs.Home, Temp: tempDirs(), Own: kernel.OwnFolders(p.ws, p.dirs)},
+		Place: policy.Place{Dir: dir, Home: p.Dirs.Home, Temp: project.TempDirs(), Own: kernel.OwnFolders(p.Workspace, p.Dirs)},
 		// Every real agent offers these two; without a way to say yes once all is a question.
 		Options: []policy.Option{{ID: "allow_once", Kind: "allow_once"}, {ID: "reject_once", Kind: "reject_once"}},
 	}
@@ -184,14 +185,14 @@ func (a *app) checkRequest(ctx context.Context, p *place, f checkFlags, args []s
 		}
 	}
 	if req.Provider == "" {
-		agent, err := a.resolver(p).Default()
+		agent, err := p.Resolver().Default()
 		if err != nil {
 			return req, err
 		}
 		req.Provider = agent.ID
 	}
 	// What was remembered holds for the agent's program and its arguments.
-	if agent, err := a.resolver(p).Named(req.Provider); err == nil {
+	if agent, err := p.Resolver().Named(req.Provider); err == nil {
 		req.Agent, _ = policy.Words(agent.Command)
 	}
 	return req, nil
@@ -199,7 +200,7 @@ func (a *app) checkRequest(ctx context.Context, p *place, f checkFlags, args []s
 
 // approvals returns the standing approvals that count, and all of them. Before there is a
 // log there are none, and the error is fs.ErrNotExist.
-func (a *app) approvals(ctx context.Context, p *place) (count, all []policy.Approval, err error) {
+func (a *app) approvals(ctx context.Context, p *project.Project) (count, all []policy.Approval, err error) {
 	log, paths, err := a.reader(ctx, p)
 	if err != nil {
 		return nil, nil, err
@@ -216,7 +217,7 @@ func (a *app) approvals(ctx context.Context, p *place) (count, all []policy.Appr
 	if all, err = view.List(ctx); err != nil {
 		return nil, nil, err
 	}
-	count, err = p.vouchers().Filter(all)
+	count, err = p.Vouchers().Filter(all)
 	return count, all, err
 }
 

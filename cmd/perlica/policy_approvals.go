@@ -12,6 +12,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/policy"
 )
@@ -165,7 +166,7 @@ func (a *app) revokeApprovals(ctx context.Context, args []string) error {
 		a.note("nothing is remembered")
 		return nil
 	}
-	err = a.writing(ctx, func(r *kernel.Runner, _ *place) error {
+	err = a.writing(ctx, func(r *kernel.Runner, _ *project.Project) error {
 		return r.RevokeApprovals(ctx, list, userName(a.getenv))
 	})
 	if err != nil {

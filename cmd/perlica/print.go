@@ -19,6 +19,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -193,11 +194,11 @@ func (p *printer) text(s string) {
 func (p *printer) outputFailed(err error) {
 	p.closed = true
 	if isClosedPipe(err) {
-		p.stop.stop(kernel.Stop{By: byPipe, Why: "standard output was closed"})
+		p.stop.stop(kernel.Stop{By: streamjson.ByPipe, Why: "standard output was closed"})
 		return
 	}
 	p.failed = err
-	p.stop.stop(kernel.Stop{By: byOutput, Why: "standard output: " + err.Error()})
+	p.stop.stop(kernel.Stop{By: streamjson.ByOutput, Why: "standard output: " + err.Error()})
 }
 
 func (p *printer) tool(t provider.ToolCall) {
@@ -307,7 +308,7 @@ func oneLine(s string) string {
 func (p *printer) finish(res kernel.Result, err error) {
 	defer func() { _ = p.status.Close() }() // errors of the terminal are nobody's business
 	if p.format != "text" {
-		rec := newResultRecord(res, err)
+		rec := streamjson.NewResult(res, err, errorType(err))
 		if p.format == "stream-json" {
 			p.n++
 			rec.N = &p.n
@@ -346,9 +347,9 @@ func (p *printer) explain(res kernel.Result) {
 		say(message(res.Err), p.errorHint(res, show))
 	case res.Outcome == kernel.OutcomeProviderError:
 		say("the call failed; how is no longer on record", show)
-	case res.Stopped != nil && (res.Stopped.By == byPipe || res.Stopped.By == byOutput):
+	case res.Stopped != nil && (res.Stopped.By == streamjson.ByPipe || res.Stopped.By == streamjson.ByOutput):
 		// A closed pipe ends quietly; any other fault is the run's error.
-	case res.Stopped != nil && res.Stopped.By == byTimeout:
+	case res.Stopped != nil && res.Stopped.By == streamjson.ByTimeout:
 		say("stopped: "+res.Stopped.Why, "")
 	case res.Stopped != nil:
 		p.note("stopped: " + res.Stopped.Why)

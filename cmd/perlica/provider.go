@@ -11,6 +11,7 @@ import (
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
 )
 
 func (a *app) providerCommand() *cobra.Command {
@@ -22,10 +23,10 @@ of the configuration, or the built-in one. See docs/agents.md.`,
 
 // configured is locate for commands that need a configuration that is valid. It says what
 // of the project was left aside.
-func (a *app) configured() (*place, error) {
+func (a *app) configured() (*project.Project, error) {
 	p, err := a.locate(nil)
 	if err == nil {
-		a.aside(p.cfg)
+		a.aside(p.Config)
 	}
 	return p, err
 }
@@ -54,7 +55,7 @@ func (a *app) providerList(installed, asJSON bool) error {
 		return err
 	}
 	list := []kernel.Listing{}
-	for _, l := range a.resolver(p).List() {
+	for _, l := range p.Resolver().List() {
 		if !installed || l.State == kernel.Installed {
 			l.Command = redact.Args(l.Command)
 			list = append(list, l)
@@ -84,7 +85,7 @@ func (a *app) providerList(installed, asJSON bool) error {
 	if err := a.write(func(w io.Writer) error { return g.write(w, a.styles(a.stdout), term.Width(a.stdout)) }); err != nil {
 		return err
 	}
-	if _, err := a.resolver(p).Default(); err != nil {
+	if _, err := p.Resolver().Default(); err != nil {
 		a.complain(fmt.Errorf("there is no default: %w", err))
 	}
 	return nil
@@ -121,13 +122,13 @@ func (a *app) showDefault() error {
 	if err != nil {
 		return err
 	}
-	agent, err := a.resolver(p).Default()
+	agent, err := p.Resolver().Default()
 	if err != nil {
 		return err
 	}
 	why := agent.Why
 	if why == "" {
-		why = origin(p.cfg, defaultKey)
+		why = origin(p.Config, defaultKey)
 	}
 	if err := a.say("%s", agent.ID); err != nil {
 		return err
@@ -153,19 +154,19 @@ func (a *app) setDefault(name string, user bool) error {
 	if err != nil {
 		return err
 	}
-	l, err := a.resolver(p).Describe(name)
+	l, err := p.Resolver().Describe(name)
 	if err == nil && l.State == kernel.Disabled {
 		err = &kernel.AgentError{ID: name, Why: l.Why, Hint: "set providers." + name + ".enabled = true"}
 	}
 	if err != nil {
 		return err
 	}
-	file, before := p.ws.ConfigFile(), p.cfg.DefaultProvider
+	file, before := p.Workspace.ConfigFile(), p.Config.DefaultProvider
 	if user {
-		file = p.dirs.ConfigFile()
+		file = p.Dirs.ConfigFile()
 		err = config.Set(file, defaultKey, name)
-	} else if _, err = p.ws.Ensure("default"); err == nil {
-		err = config.SetProject(p.dirs, p.ws, defaultKey, name)
+	} else if _, err = p.Workspace.Ensure("default"); err == nil {
+		err = config.SetProject(p.Dirs, p.Workspace, defaultKey, name)
 	}
 	if err != nil {
 		return err
@@ -174,7 +175,7 @@ func (a *app) setDefault(name string, user bool) error {
 	if before != "" && before != name {
 		was = fmt.Sprintf(" (was %q)", before)
 	}
-	if err := a.say("%s: %s = %q%s", p.shown(file), defaultKey, name, was); err != nil {
+	if err := a.say("%s: %s = %q%s", shownPath(p, file), defaultKey, name, was); err != nil {
 		return err
 	}
 	return a.checkDefault(l, name)
@@ -187,9 +188,9 @@ func (a *app) checkDefault(l kernel.Listing, name string) error {
 		return err
 	}
 	var notes []string
-	if now.cfg.DefaultProvider != name {
-		notes = append(notes, fmt.Sprintf("it does not count here: the default is %q by %s", now.cfg.DefaultProvider, origin(now.cfg, defaultKey)))
-		for _, w := range now.cfg.Withheld {
+	if now.Config.DefaultProvider != name {
+		notes = append(notes, fmt.Sprintf("it does not count here: the default is %q by %s", now.Config.DefaultProvider, origin(now.Config, defaultKey)))
+		for _, w := range now.Config.Withheld {
 			if strings.Contains(w, defaultKey) {
 				notes[0] = "it counts after 'perlica config trust': the project's file defines this provider itself"
 			}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -70,7 +71,7 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 	if err != nil {
 		return err
 	}
-	dir := p.dir
+	dir := p.Dir
 	if f.cwd != "" {
 		if dir, err = filepath.Abs(f.cwd); err != nil {
 			return err
@@ -79,7 +80,7 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 			return usageErr("--cwd %s: no such directory", f.cwd)
 		}
 	}
-	redactor, err := p.redactor()
+	redactor, err := p.Redactor()
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 		}
 	}()
 	r := kernel.Probe(ctx, agent, kernel.ProbeOptions{
-		Dir: dir, Environ: a.environ, Servers: mcpServers(p.cfg.MCPServers), Version: version, Redactor: redactor,
+		Dir: dir, Environ: a.environ, Servers: p.Servers(), Version: version, Redactor: redactor,
 	})
 	if err := a.printProbe(r, f.json); err != nil {
 		return err
@@ -108,8 +109,8 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 }
 
 // testedAgent finds the agent that is to be tested.
-func (a *app) testedAgent(p *place, f testFlags, name string) (agent kernel.Agent, err error) {
-	res := a.resolver(p)
+func (a *app) testedAgent(p *project.Project, f testFlags, name string) (agent kernel.Agent, err error) {
+	res := p.Resolver()
 	switch {
 	case f.agent != "":
 		agent, err = res.AdHoc(f.agent)

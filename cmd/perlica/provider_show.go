@@ -36,7 +36,7 @@ func (a *app) providerShow(name string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	l, err := a.resolver(p).Describe(name)
+	l, err := p.Resolver().Describe(name)
 	if err != nil {
 		return err
 	}

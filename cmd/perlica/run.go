@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
@@ -155,10 +155,10 @@ func (a *app) answer(ctx context.Context, f runFlags, args []string, stop *stopp
 		}
 		return kernel.Result{}, &exitError{2, err}
 	}
-	if w := p.cfg.Withheld; len(w) > 0 {
+	if w := p.Config.Withheld; len(w) > 0 {
 		say.note("not trusted yet, left aside: " + strings.Join(w, "; ") + " (perlica config trust)")
 	}
-	for _, w := range p.cfg.Warnings {
+	for _, w := range p.Config.Warnings {
 		say.note(w)
 	}
 	r, done, err := a.open(ctx, p)
@@ -219,7 +219,7 @@ func (f runFlags) configFlags() map[string]string {
 }
 
 // runTurn recovers what earlier processes left, chooses session and agent, and runs.
-func (a *app) runTurn(ctx context.Context, p *place, r *kernel.Runner, f runFlags, text string, stop *stopper, say *printer) (kernel.Result, error) {
+func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner, f runFlags, text string, stop *stopper, say *printer) (kernel.Result, error) {
 	var recovered []kernel.Result
 	if r.Unfinished() {
 		var err error
@@ -235,20 +235,21 @@ func (a *app) runTurn(ctx context.Context, p *place, r *kernel.Runner, f runFlag
 	if err != nil {
 		return kernel.Result{}, err
 	}
-	agent, err := a.chooseAgent(ctx, p, r, f, session)
+	c, badDir := f.choice()
+	agent, err := a.chooseAgent(ctx, p, r, f, c, session)
 	if err != nil {
 		return kernel.Result{}, err
 	}
 	if agent.Why != "" {
 		say.note("using " + agent.ID + ": " + agent.Why)
 	}
-	t, err := a.turn(p, f, agent, session, text)
-	if err != nil {
-		return kernel.Result{}, err
+	if badDir != nil {
+		return kernel.Result{}, badDir
 	}
 	asker := newAsker(a, r, say)
 	defer asker.close()
-	t.Permissions, t.AnswerIn = a.whoAnswers(p, f, asker)
+	t := kernel.Turn{Setup: p.Setup(c, agent, session), Wait: f.wait, Input: f.input(a, text)}
+	t.Permissions, t.AnswerIn = p.Answering(asker.available(), f.waitPermissions)
 	if t.Permissions == policy.ModeAllow {
 		say.note("--permissions allow: every ordinary command is allowed without asking; this is no sandbox")
 	}
@@ -266,34 +267,23 @@ func (a *app) runTurn(ctx context.Context, p *place, r *kernel.Runner, f runFlag
 	return res, err
 }
 
-// turn puts together what the kernel is asked to do.
-func (a *app) turn(p *place, f runFlags, agent kernel.Agent, session kernel.Session, text string) (kernel.Turn, error) {
-	dir := p.dir
+// choice is what the flags say of the agent.
+func (f runFlags) choice() (c project.Choice, err error) {
+	c = project.Choice{Provider: f.provider, Command: f.agent, Env: f.env, Model: f.model, Mode: f.mode}
 	if f.cwd != "" {
-		abs, err := filepath.Abs(f.cwd)
-		if err != nil {
-			return kernel.Turn{}, err
+		if c.Dir, err = filepath.Abs(f.cwd); err != nil {
+			return c, err
 		}
-		if info, err := os.Stat(abs); err != nil || !info.IsDir() {
-			return kernel.Turn{}, usageErr("--cwd %s: no such directory", f.cwd)
+		if info, err := os.Stat(c.Dir); err != nil || !info.IsDir() {
+			return c, usageErr("--cwd %s: no such directory", f.cwd)
 		}
-		dir = abs
 	}
-	mode := f.mode
-	if mode == "" {
-		mode = agent.Mode
-	}
-	return kernel.Turn{
-		Input: kernel.Input{
-			ID: event.InputID(f.inputID), Text: text, Attachments: f.attach, Source: "run", Sender: userName(a.getenv),
-		},
-		Setup: kernel.Setup{
-			Agent: agent, Session: session.ID, Dir: dir, Model: f.model, Mode: mode,
-			Servers: mcpServers(p.cfg.MCPServers), System: p.cfg.SystemPrompt, Budget: budget(p.cfg, agent.ID),
-			Home: p.dirs.Home, Temp: tempDirs(), Limit: policy.Mode(p.cfg.Permissions),
-		},
-		Wait: f.wait,
-	}, nil
+	return c, nil
+}
+
+// input is a text as what is to be answered.
+func (f runFlags) input(a *app, text string) kernel.Input {
+	return kernel.Input{ID: event.InputID(f.inputID), Text: text, Attachments: f.attach, Source: "run", Sender: userName(a.getenv)}
 }
 
 // session finds the session that -s or -c names; without either it is a new one.
@@ -316,42 +306,25 @@ func (a *app) session(ctx context.Context, r *kernel.Runner, f runFlags) (s kern
 	return view.Find(ctx, f.session)
 }
 
-// chooseAgent finds the agent that the flags, the session or the configuration name.
-func (a *app) chooseAgent(ctx context.Context, p *place, r *kernel.Runner, f runFlags, s kernel.Session) (kernel.Agent, error) {
-	res := a.resolver(p)
-	var agent kernel.Agent
-	var err error
+// chooseAgent finds the agent that answers in a session.
+func (a *app) chooseAgent(ctx context.Context, p *project.Project, r *kernel.Runner, f runFlags, c project.Choice, s kernel.Session) (kernel.Agent, error) {
+	agent, err := p.Agent(c, s)
+	var gone *project.GoneError
+	var other *project.OtherAgentError
 	switch {
-	case f.agent != "":
-		agent, err = res.AdHoc(f.agent)
-	case f.provider != "":
-		agent, err = res.Named(f.provider)
-	case s.Provider != "":
-		if agent, err = res.Named(s.Provider); err != nil {
-			err = unknownAgent(ctx, r, f, s, err)
-		}
-	default:
-		agent, err = res.Default()
+	case errors.As(err, &gone):
+		err = &exitError{2, goneHint(ctx, r, f, s, err)}
+	case errors.As(err, &other):
+		err = withHint(&exitError{2, err}, "leave out -s and -c for a new session")
+	case err != nil:
+		err = &exitError{2, err}
 	}
-	if err != nil {
-		return agent, &exitError{2, err}
-	}
-	if s.Provider != "" && s.Provider != agent.ID {
-		return agent, withHint(usageErr("the session is %s's, not %s's: a session stays with its provider", s.Provider, agent.ID),
-			"leave out -s and -c for a new session")
-	}
-	agent.Env = append(agent.Env, f.env...)
-	return agent, nil
+	return agent, err
 }
 
-// unknownAgent says how to go on with a session whose agent no configuration knows: it was
+// goneHint says how to go on with a session whose agent no configuration knows: it was
 // named with --agent. The record has its command line; only a person may start it again.
-func unknownAgent(ctx context.Context, r *kernel.Runner, f runFlags, s kernel.Session, err error) error {
-	var unknown *kernel.AgentError
-	if !errors.As(err, &unknown) || !unknown.Unknown {
-		return err
-	}
-	err = fmt.Errorf("the session is %s's, and there is no provider of that name here", s.Provider)
+func goneHint(ctx context.Context, r *kernel.Runner, f runFlags, s kernel.Session, err error) error {
 	command, rerr := r.AgentCommand(ctx, s.ID)
 	switch {
 	case rerr != nil:
@@ -365,35 +338,6 @@ func unknownAgent(ctx context.Context, r *kernel.Runner, f runFlags, s kernel.Se
 		kernel.CommandLine(append(strings.Fields(f.program), "-s", shortSession(s), "--agent", kernel.CommandLine(command))))
 }
 
-func (a *app) resolver(p *place) kernel.Resolver {
-	self, err := os.Executable()
-	if err != nil {
-		self = os.Args[0]
-	}
-	return kernel.Resolver{Config: p.cfg, Self: self, LookPath: exec.LookPath}
-}
-
-// whoAnswers says who answers the agent's questions and how long they stay open.
-func (a *app) whoAnswers(p *place, f runFlags, asker *asker) (policy.Mode, time.Duration) {
-	mode := policy.Mode(p.cfg.Permissions)
-	answerable := asker.available()
-	if mode == "" {
-		mode = policy.ModeDeny
-		if answerable || f.waitPermissions > 0 {
-			mode = policy.ModeAsk
-		}
-	}
-	switch {
-	case mode == policy.ModeDeny:
-		return mode, 0
-	case f.waitPermissions > 0:
-		return mode, f.waitPermissions
-	case answerable:
-		return mode, p.cfg.AnswerTimeout
-	}
-	return mode, 0
-}
-
 // userName names who answers and who asks.
 func userName(getenv func(string) string) string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
@@ -405,13 +349,4 @@ func userName(getenv func(string) string) string {
 		}
 	}
 	return "user"
-}
-
-// tempDirs are the directories that anybody may write to for a while.
-func tempDirs() []string {
-	dirs := []string{os.TempDir()}
-	if os.PathSeparator == '/' && os.TempDir() != "/tmp" {
-		dirs = append(dirs, "/tmp")
-	}
-	return dirs
 }

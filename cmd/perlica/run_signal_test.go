@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/perlica/perlica/kernel/streamjson"
 )
 
 // TestInterrupt: the first Ctrl-C is the agent's to confirm.
@@ -43,7 +45,7 @@ func TestInterruptTwice(t *testing.T) {
 	j.signal(syscall.SIGINT)
 	j.exits(130)
 	lines := strings.Split(strings.TrimSpace(j.stdout.String()), "\n")
-	var res resultRecord
+	var res streamjson.Result
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &res); err != nil || res.Type != "result" || res.Outcome != "outcome_unknown" || !strings.HasSuffix(res.Text, "half") || *res.N != len(lines) {
 		t.Errorf("the last of %d lines is %s (%v)", len(lines), lines[len(lines)-1], err)
 	}
@@ -351,7 +353,7 @@ func TestBusySession(t *testing.T) {
 	w := newWorld(t)
 	first := w.run("run", "--json", "hello")
 	first.exits(0)
-	var res resultRecord
+	var res streamjson.Result
 	if err := json.Unmarshal([]byte(first.stdout.String()), &res); err != nil {
 		t.Fatal(err)
 	}

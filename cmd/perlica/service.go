@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
-	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
 )
 
@@ -52,7 +51,7 @@ func (a *app) serve(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	paths, err := p.ws.EnsureService()
+	paths, err := p.Workspace.EnsureService()
 	if err != nil {
 		return err
 	}
@@ -71,10 +70,12 @@ func (a *app) serve(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, closeChannels()) }()
 	screen := newServiceScreen(a)
 	b, err = service.Open(ctx, service.Options{
-		Runner: runner, Context: p.cfg.ContextID, Version: version,
+		Runner: runner, Context: p.Config.ContextID, Version: version,
 		View: paths.Bridge, Lock: paths.Lock, Files: paths.Files, Channels: list, Settings: serviceSettings(p),
-		Setup: a.serviceSetup(p, runner), Log: screen.log, Serving: func() { newNotifier(a.getenv).send("READY=1") },
-		Host: command.Host{Runner: runner, Agents: a.resolver(p), Workspace: p.ws, Dirs: p.dirs},
+		Setup: func(id event.SessionID, provider string) (kernel.Setup, error) {
+			return p.Conversation(context.Background(), runner, id, provider)
+		}, Log: screen.log, Serving: func() { newNotifier(a.getenv).send("READY=1") },
+		Host: command.Host{Runner: runner, Agents: p.Resolver(), Workspace: p.Workspace, Dirs: p.Dirs},
 	})
 	if err != nil {
 		return err
@@ -157,47 +158,11 @@ func (a *app) reload(b *service.Bridge, screen *serviceScreen) {
 	screen.log.Info("the configuration was read again; channels and agents stay as they are")
 }
 
-func serviceSettings(p *place) service.Settings {
-	s := p.cfg.Service
-	mode := policy.Mode(p.cfg.Permissions)
-	if mode == "" {
-		mode = policy.ModeAsk
-	}
+func serviceSettings(p *project.Project) service.Settings {
+	s := p.Config.Service
 	return service.Settings{
 		Ack: s.Ack, Agents: s.Agents, Idle: s.Idle, MaxAge: s.MaxAge, Grace: s.Grace,
-		AnswerIn: p.cfg.AnswerTimeout, Permissions: mode,
-	}
-}
-
-// serviceSetup says what answers in a session.
-func (a *app) serviceSetup(p *place, runner *kernel.Runner) func(event.SessionID, string) (kernel.Setup, error) {
-	return func(id event.SessionID, provider string) (setup kernel.Setup, err error) {
-		var s kernel.Session
-		if id != "" {
-			view, err := runner.Sessions(context.Background())
-			if err != nil {
-				return setup, err
-			}
-			s, err = view.Find(context.Background(), string(id))
-			if cerr := view.Close(); err == nil {
-				err = cerr
-			}
-			// One in which nothing was said yet is not on record.
-			if err != nil && !errors.Is(err, kernel.ErrNoSession) {
-				return setup, err
-			}
-		}
-		f := runFlags{program: "perlica"}
-		if s.Provider == "" {
-			f.provider = provider
-		}
-		agent, err := a.chooseAgent(context.Background(), p, runner, f, s)
-		if err != nil {
-			return setup, err
-		}
-		t, err := a.turn(p, f, agent, s, "")
-		t.Setup.Limit = cmp.Or(t.Setup.Limit, policy.ModeAsk) // as serviceSettings has it
-		return t.Setup, err
+		AnswerIn: p.Config.AnswerTimeout, Permissions: p.Mode(),
 	}
 }
 

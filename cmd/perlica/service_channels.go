@@ -14,21 +14,22 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/local"
 )
 
 // isServed reports whether the configuration has the bridge serve a channel.
-func isServed(p *place, name string) bool {
-	served, said := p.cfg.Service.Channels[name]
+func isServed(p *project.Project, name string) bool {
+	served, said := p.Config.Service.Channels[name]
 	return served || !said && name == local.Name
 }
 
 var errNoChannel = errors.New("no channel is enabled")
 
 // servedChannels are the channels that are to be served.
-func servedChannels(p *place) (names []string, err error) {
-	for _, name := range slices.Sorted(maps.Keys(p.cfg.Service.Channels)) {
+func servedChannels(p *project.Project) (names []string, err error) {
+	for _, name := range slices.Sorted(maps.Keys(p.Config.Service.Channels)) {
 		if channels[name] == nil {
 			return nil, &exitError{2, withHint(fmt.Errorf("service.channels: there is no channel %q", name), "see 'perlica service channel list'")}
 		}
@@ -46,7 +47,7 @@ func servedChannels(p *place) (names []string, err error) {
 
 // openChannels opens the channels that are to be served. paired says who is paired, once the
 // bridge is open.
-func (a *app) openChannels(p *place, paired func(channel, contact string) bool) (list []service.Channel, done func() error, err error) {
+func (a *app) openChannels(p *project.Project, paired func(channel, contact string) bool) (list []service.Channel, done func() error, err error) {
 	done = func() error {
 		var err error
 		for _, c := range list {
@@ -134,7 +135,7 @@ func (a *app) toggleChannel(name string, on bool) error {
 	if err != nil {
 		return err
 	}
-	if err := config.SetProject(p.dirs, p.ws, "service.channels."+name, fmt.Sprint(on)); err != nil {
+	if err := config.SetProject(p.Dirs, p.Workspace, "service.channels."+name, fmt.Sprint(on)); err != nil {
 		return err
 	}
 	if err := a.say("%s: %s; a bridge that runs has to be started anew", name, map[bool]string{true: "enabled", false: "disabled"}[on]); err != nil {
@@ -170,7 +171,7 @@ func (a *app) testChannel(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if held, err := service.Holder(p.ws.Service().Lock); err == nil && held != nil {
+	if held, err := service.Holder(p.Workspace.Service().Lock); err == nil && held != nil {
 		return withHint(held, "'perlica service status' says how its channels are")
 	}
 	open, err := channels[name](a, p, nil)

@@ -12,19 +12,20 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/local"
 )
 
 // records opens what the bridge knows, without a bridge.
-func (a *app) records(ctx context.Context, f func(*service.Records, *eventlog.Reader, *place) error) error {
-	return a.reading(ctx, func(log *eventlog.Reader, p *place) error {
-		paths, err := p.ws.EnsureService()
+func (a *app) records(ctx context.Context, f func(*service.Records, *eventlog.Reader, *project.Project) error) error {
+	return a.reading(ctx, func(log *eventlog.Reader, p *project.Project) error {
+		paths, err := p.Workspace.EnsureService()
 		if err != nil {
 			return err
 		}
 		r, remove, err := openView(paths.Bridge, func(path string) (*service.Records, error) {
-			return service.OpenRecords(ctx, log, path, p.vouchers())
+			return service.OpenRecords(ctx, log, path, p.Vouchers())
 		})
 		if err != nil {
 			return err
@@ -46,7 +47,7 @@ func (a *app) serviceStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status", Annotations: reads.on(), Short: "Show how the bridge is", Args: exactly(), ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.records(cmd.Context(), func(r *service.Records, log *eventlog.Reader, p *place) error {
+			return a.records(cmd.Context(), func(r *service.Records, log *eventlog.Reader, p *project.Project) error {
 				return a.serviceStatus(cmd.Context(), r, log, p, asJSON)
 			})
 		},
@@ -55,17 +56,17 @@ func (a *app) serviceStatusCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *eventlog.Reader, p *place, asJSON bool) error {
+func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *eventlog.Reader, p *project.Project, asJSON bool) error {
 	s, err := r.Status(ctx)
 	if err != nil {
 		return err
 	}
 	rep := serviceReport{Status: s}
-	if rep.Holder, err = service.Holder(p.ws.Service().Lock); err != nil {
+	if rep.Holder, err = service.Holder(p.Workspace.Service().Lock); err != nil {
 		return err
 	}
 	rep.Running = rep.Holder != nil
-	paths, err := p.ws.Context(p.cfg.ContextID)
+	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ admin changes what stays and, with approve, answers everybody's questions.`,
 			if err != nil {
 				return err
 			}
-			if held, err := service.Holder(p.ws.Service().Lock); err == nil && held == nil {
+			if held, err := service.Holder(p.Workspace.Service().Lock); err == nil && held == nil {
 				a.note("no bridge runs here: start one with 'perlica service'")
 			}
 			a.note("send this to a channel of the bridge within five minutes:")
@@ -172,7 +173,7 @@ func (a *app) serviceContactsCommand() *cobra.Command {
 		Use: "contacts", Annotations: reads.on(), Short: "List who is paired", Args: exactly(), ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, others := []service.Contact{}, []service.Contact{}
-			err := a.records(cmd.Context(), func(r *service.Records, _ *eventlog.Reader, _ *place) error {
+			err := a.records(cmd.Context(), func(r *service.Records, _ *eventlog.Reader, _ *project.Project) error {
 				found, err := r.Contacts(cmd.Context())
 				list = append(list, found...)
 				if err == nil {
@@ -209,7 +210,7 @@ func (a *app) serviceUnpairCommand() *cobra.Command {
 		Use: "unpair CONTACT", Annotations: acts.on(), Short: "Take a contact's rights away", Example: "  perlica service unpair local:alice",
 		Args: exactly("CONTACT"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			return a.records(cmd.Context(), func(records *service.Records, _ *eventlog.Reader, p *place) (err error) {
+			return a.records(cmd.Context(), func(records *service.Records, _ *eventlog.Reader, p *project.Project) (err error) {
 				found, err := findContact(cmd.Context(), args[0], records.Contacts, records.Unconfirmed)
 				if err != nil {
 					return err
@@ -277,7 +278,7 @@ func findContact(ctx context.Context, ref string, lists ...func(context.Context)
 
 // confirmContact lets a contact count that is on record only.
 func (a *app) confirmContact(ctx context.Context, ref string) error {
-	return a.records(ctx, func(records *service.Records, _ *eventlog.Reader, _ *place) error {
+	return a.records(ctx, func(records *service.Records, _ *eventlog.Reader, _ *project.Project) error {
 		c, err := findContact(ctx, ref, records.Unconfirmed)
 		if err != nil {
 			if _, cerr := findContact(ctx, ref, records.Contacts); cerr == nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/imessage"
 	"github.com/perlica/perlica/service/local"
@@ -17,7 +18,7 @@ import (
 // prepareChannel looks whether all is there that a channel needs, and returns what opens it.
 // It contacts nobody. The error says what is missing and, as a hint, what to do. paired says
 // whose files are fetched; nil: nobody's.
-type prepareChannel func(a *app, p *place, paired func(contact string) bool) (openChannel, error)
+type prepareChannel func(a *app, p *project.Project, paired func(contact string) bool) (openChannel, error)
 
 // openChannel opens a channel for the bridge, or to try it. A channel that is an io.Closer is
 // closed behind the bridge.
@@ -31,14 +32,14 @@ var channels = map[string]prepareChannel{
 	"imessage": prepareIMessage,
 }
 
-func prepareLocal(_ *app, p *place, _ func(string) bool) (openChannel, error) {
+func prepareLocal(_ *app, p *project.Project, _ func(string) bool) (openChannel, error) {
 	return func() (service.Channel, error) {
-		return local.Listen(local.Path(p.dirs.Runtime, p.ws.Root), local.DefaultLimits())
+		return local.Listen(local.Path(p.Dirs.Runtime, p.Workspace.Root), local.DefaultLimits())
 	}, nil
 }
 
-func prepareTelegram(a *app, p *place, paired func(string) bool) (openChannel, error) {
-	s := p.cfg.Service.Telegram
+func prepareTelegram(a *app, p *project.Project, paired func(string) bool) (openChannel, error) {
+	s := p.Config.Service.Telegram
 	token, err := a.secret(p, "the bot's token", s.Token, "telegram.token",
 		"@BotFather on Telegram gives one (/newbot). Run (umask 077; mkdir -p %s && cat > %s), paste it, press Enter and Ctrl-D")
 	if err != nil {
@@ -55,8 +56,8 @@ func prepareTelegram(a *app, p *place, paired func(string) bool) (openChannel, e
 	return func() (service.Channel, error) { return c, nil }, nil
 }
 
-func prepareWebhook(a *app, p *place, paired func(string) bool) (openChannel, error) {
-	s := p.cfg.Service.Webhook
+func prepareWebhook(a *app, p *project.Project, paired func(string) bool) (openChannel, error) {
+	s := p.Config.Service.Webhook
 	secret, err := a.secret(p, "the secret of the webhook", s.Secret, "webhook.secret",
 		"make one: (umask 077; mkdir -p %s && openssl rand -hex 32 > %s)")
 	if err != nil {
@@ -64,7 +65,7 @@ func prepareWebhook(a *app, p *place, paired func(string) bool) (openChannel, er
 	}
 	if s.ReplyURL == "" {
 		return nil, withHint(errors.New("the address for the replies of the webhook: there is none"),
-			"set service.webhook.reply_url in %s", kernel.CommandLine([]string{p.dirs.ConfigFile()}))
+			"set service.webhook.reply_url in %s", kernel.CommandLine([]string{p.Dirs.ConfigFile()}))
 	}
 	opt := webhook.Options{
 		Listen: s.Listen, ReplyURL: s.ReplyURL, Secret: webhook.Secret(secret), AllowRemote: s.AllowRemote,
@@ -81,10 +82,12 @@ func prepareWebhook(a *app, p *place, paired func(string) bool) (openChannel, er
 
 // filesOf is where a channel keeps files that come: each has a folder of its own, since they are
 // named after messages, and those of two channels may have the same id.
-func filesOf(p *place, channel string) string { return filepath.Join(p.ws.Service().Files, channel) }
+func filesOf(p *project.Project, channel string) string {
+	return filepath.Join(p.Workspace.Service().Files, channel)
+}
 
-func prepareIMessage(a *app, p *place, _ func(string) bool) (openChannel, error) {
-	s := p.cfg.Service.IMessage
+func prepareIMessage(a *app, p *project.Project, _ func(string) bool) (openChannel, error) {
+	s := p.Config.Service.IMessage
 	c, err := imessage.New(imessage.Options{Command: s.Command, SMS: s.SMS, System: a.system})
 	switch {
 	case errors.Is(err, imessage.ErrSystem):
@@ -99,8 +102,8 @@ func prepareIMessage(a *app, p *place, _ func(string) bool) (openChannel, error)
 
 // secret reads a channel's secret. name is its file's where none is configured; how says how
 // to make the file, of which it is given the folder and the path.
-func (a *app) secret(p *place, what string, s config.Secret, name, how string) (string, error) {
-	v, err := s.Read(p.dirs, name, a.getenv)
+func (a *app) secret(p *project.Project, what string, s config.Secret, name, how string) (string, error) {
+	v, err := s.Read(p.Dirs, name, a.getenv)
 	var shared *config.SharedSecretError
 	switch {
 	case err == nil:
@@ -110,14 +113,14 @@ func (a *app) secret(p *place, what string, s config.Secret, name, how string) (
 	case errors.Is(err, config.ErrNoSecret) && s.Env != "":
 		return "", withHint(fmt.Errorf("%s: %w", what, err), "set it where the bridge is started")
 	case errors.Is(err, config.ErrNoSecret):
-		path := s.Path(p.dirs, name)
+		path := s.Path(p.Dirs, name)
 		return "", withHint(fmt.Errorf("%s: %w", what, err), how, kernel.CommandLine([]string{filepath.Dir(path)}), kernel.CommandLine([]string{path}))
 	}
 	return "", fmt.Errorf("%s: %w", what, err)
 }
 
 // setups says of each channel that is to be served whether all is there that it needs.
-func (a *app) setups(p *place) (list []service.Setup) {
+func (a *app) setups(p *project.Project) (list []service.Setup) {
 	names, err := servedChannels(p)
 	if errors.Is(err, errNoChannel) {
 		return nil // which is nobody's mistake unless the bridge is started

@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/project"
 )
 
 func (a *app) sessionCommand() *cobra.Command {
@@ -52,8 +53,8 @@ func sessionName(s kernel.Session, id string) string {
 // viewingSessions calls f with the view of the context's sessions and its log, both open
 // for reading.
 func (a *app) viewingSessions(ctx context.Context, f func(view *kernel.Sessions, log *eventlog.Reader) error) error {
-	return a.reading(ctx, func(log *eventlog.Reader, p *place) (err error) {
-		paths, err := p.ws.Context(p.cfg.ContextID)
+	return a.reading(ctx, func(log *eventlog.Reader, p *project.Project) (err error) {
+		paths, err := p.Workspace.Context(p.Config.ContextID)
 		if err != nil {
 			return err
 		}
@@ -80,11 +81,11 @@ func (a *app) changingSession(ctx context.Context, ref string, f func(r *kernel.
 	if err != nil {
 		return err
 	}
-	return a.writing(ctx, func(r *kernel.Runner, _ *place) error { return f(r, s) })
+	return a.writing(ctx, func(r *kernel.Runner, _ *project.Project) error { return f(r, s) })
 }
 
 // writing calls f with the context open for writing.
-func (a *app) writing(ctx context.Context, f func(r *kernel.Runner, p *place) error) error {
+func (a *app) writing(ctx context.Context, f func(r *kernel.Runner, p *project.Project) error) error {
 	p, err := a.locate(nil)
 	if err != nil {
 		return err
@@ -166,7 +167,7 @@ func (a *app) sessionNewCommand() *cobra.Command {
 					return usageErr("a session's name cannot be empty")
 				}
 			}
-			return a.writing(cmd.Context(), func(r *kernel.Runner, p *place) error {
+			return a.writing(cmd.Context(), func(r *kernel.Runner, p *project.Project) error {
 				return a.sessionNew(cmd.Context(), r, p, name, provider)
 			})
 		},
@@ -176,10 +177,10 @@ func (a *app) sessionNewCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) sessionNew(ctx context.Context, r *kernel.Runner, p *place, name, provider string) error {
-	agent, err := a.resolver(p).Default()
+func (a *app) sessionNew(ctx context.Context, r *kernel.Runner, p *project.Project, name, provider string) error {
+	agent, err := p.Resolver().Default()
 	if provider != "" {
-		agent, err = a.resolver(p).Named(provider)
+		agent, err = p.Resolver().Named(provider)
 	}
 	if err != nil {
 		return &exitError{2, err}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/streamjson"
 )
 
 // stopper turns signals, Ctrl-C at a question, a timeout and a closed pipe into the two
@@ -45,7 +46,7 @@ func (a *app) signals(ctx context.Context, timeout time.Duration) (context.Conte
 				s.stop(stopOf(sig))
 			case <-timer:
 				timer = nil
-				s.stop(kernel.Stop{By: byTimeout, Why: "--timeout " + timeout.String() + " passed"})
+				s.stop(kernel.Stop{By: streamjson.ByTimeout, Why: "--timeout " + timeout.String() + " passed"})
 			case <-ctx.Done():
 				signal.Stop(ch)
 				return
@@ -61,11 +62,11 @@ const hungUp = "the terminal was closed"
 func stopOf(sig os.Signal) kernel.Stop {
 	switch sig {
 	case os.Interrupt:
-		return kernel.Stop{By: byUser, Why: "interrupted"}
+		return kernel.Stop{By: streamjson.ByUser, Why: "interrupted"}
 	case syscall.SIGHUP:
-		return kernel.Stop{By: byTerm, Why: hungUp}
+		return kernel.Stop{By: streamjson.ByTerminated, Why: hungUp}
 	}
-	return kernel.Stop{By: byTerm, Why: "terminated"}
+	return kernel.Stop{By: streamjson.ByTerminated, Why: "terminated"}
 }
 
 // newStopper returns a stopper that no signal reaches; end ends the agent.
@@ -88,7 +89,7 @@ func (s *stopper) stop(why kernel.Stop) {
 	}
 	// Of a terminal that is closed Perlica hears in several ways: by a signal, and by whoever
 	// reads from it or writes to it. Only a person, or somebody else's signal, says it twice.
-	if why.By == byUser || why.By == byTerm && why.Why != hungUp {
+	if why.By == streamjson.ByUser || why.By == streamjson.ByTerminated && why.Why != hungUp {
 		s.end(&kernel.StoppedError{Stop: why})
 	}
 }

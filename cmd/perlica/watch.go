@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
 )
 
 func (a *app) watchCommand() *cobra.Command {
@@ -53,12 +54,12 @@ func (a *app) watch(ctx context.Context, args []string, turns int, thoughts bool
 		}
 	}()
 	surviveBrokenPipes()
-	return a.reading(ctx, func(log *eventlog.Reader, p *place) error {
+	return a.reading(ctx, func(log *eventlog.Reader, p *project.Project) error {
 		s, err := a.sessionToWatch(ctx, log, p, args)
 		if err != nil {
 			return err
 		}
-		paths, err := p.ws.Context(p.cfg.ContextID)
+		paths, err := p.Workspace.Context(p.Config.ContextID)
 		if err != nil {
 			return err
 		}
@@ -78,8 +79,8 @@ func (a *app) watch(ctx context.Context, args []string, turns int, thoughts bool
 }
 
 // sessionToWatch finds the session that is named, or the one that was used last.
-func (a *app) sessionToWatch(ctx context.Context, log *eventlog.Reader, p *place, args []string) (s kernel.Session, err error) {
-	paths, err := p.ws.Context(p.cfg.ContextID)
+func (a *app) sessionToWatch(ctx context.Context, log *eventlog.Reader, p *project.Project, args []string) (s kernel.Session, err error) {
+	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
 		return s, err
 	}
@@ -116,7 +117,7 @@ func newWatcher(ctx context.Context, a *app, thoughts bool, end context.CancelFu
 	w.asker.stop = stop
 	w.asker.answerTo = func(ctx context.Context, q interaction.Question, answer interaction.Answer) error {
 		// The log is open for writing no longer than this takes.
-		return a.writing(ctx, func(r *kernel.Runner, _ *place) error {
+		return a.writing(ctx, func(r *kernel.Runner, _ *project.Project) error {
 			if err := a.mayAnswer(r, q); err != nil {
 				return err
 			}

@@ -74,7 +74,7 @@ func (o *OpenRun) read(ctx context.Context, log *eventlog.Reader) error {
 		return err
 	}
 	o.first, o.At, o.Session, o.Input, o.Provider, o.Text = r.First, r.At, r.Session, r.Input, r.Provider, r.Received.Text
-	o.Sent, o.Lines, o.Answered, o.Pruned = r.Sent, r.Lines, r.Answered, r.Pruned
+	o.Sent, o.Lines, o.Answered, o.Pruned = r.Sent, r.Lines, r.Answered, r.Withheld
 	o.Arrived, o.Known = cmp.Or(r.Text, r.Said.String()), r.Known
 	if r.Err != nil {
 		o.Known = r.Err.Error() + "; " + r.Known

@@ -1,20 +1,26 @@
-package main
+package streamjson
 
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
 )
 
-// schemaVersion is the version of the JSON that run prints. It changes when a field
-// changes its meaning or goes, not when one is added.
-const schemaVersion = 1
+// Who stops a turn: the values of stopped.by.
+const (
+	ByUser       = "user"
+	ByTerminated = "terminated"    // a signal, or the end of the terminal
+	ByTimeout    = "timeout"       // --timeout
+	ByPipe       = "closed_pipe"   // the reader of standard output went away
+	ByOutput     = "output_failed" // standard output could not be written
+)
 
-// resultRecord is the object that ends every run's JSON.
-type resultRecord struct {
+// Result is the object that ends a run's JSON.
+type Result struct {
 	Type        string             `json:"type"`
 	Schema      int                `json:"schema"`
 	N           *int               `json:"n,omitempty"` // in stream-json
@@ -40,15 +46,16 @@ type resultRecord struct {
 	Error       *provider.Error    `json:"error"`
 }
 
-// newResultRecord says what became of a run; err is why it was not accepted, if so.
-func newResultRecord(res kernel.Result, err error) resultRecord {
-	r := resultRecord{
-		Type: "result", Schema: schemaVersion,
+// NewResult says what became of a run. err is why it was not accepted, if so, and kind what error
+// that is: "usage", provider.TypeRecord, or "perlica" for any other.
+func NewResult(res kernel.Result, err error, kind provider.ErrorType) Result {
+	r := Result{
+		Type: "result", Schema: Schema,
 		RunID: string(res.Run), InputID: string(res.Input), SessionID: string(res.Session), Provider: res.Provider,
 		Text: res.Text, StopReason: res.StopReason, Outcome: string(res.Outcome), Usage: res.Usage, Cost: res.Cost,
 		DurationMS: res.Duration.Milliseconds(), Permissions: res.Permissions, Unasked: res.Unasked,
 		Blocked: res.Blocked, Calls: res.Calls, Replayed: res.Replayed, Pruned: res.Pruned, Stopped: res.Stopped, Warnings: res.Warnings,
-		Error: res.Err,
+		IsError: err != nil || Failed(res), Error: res.Err,
 	}
 	if r.Replayed {
 		r.Calls = 0 // by this command; the record says what was called
@@ -60,18 +67,17 @@ func newResultRecord(res kernel.Result, err error) resultRecord {
 		r.Unasked = []fact.UnaskedTool{}
 	}
 	if err != nil {
-		r.Error = &provider.Error{Provider: res.Provider, Message: err.Error(), Type: "perlica"}
-		if code := runErrorCode(err); code == 2 {
-			r.Error.Type = "usage"
-		} else if code == 7 {
-			r.Error.Type = provider.TypeRecord
-		}
+		r.Error = &provider.Error{Provider: res.Provider, Message: err.Error(), Type: kind}
 		var stopped *kernel.StoppedError
 		if errors.As(err, &stopped) {
 			r.Error.Type, r.Stopped = provider.TypeStopped, &stopped.Stop
 		}
 	}
-	code := exitCode(res, false)
-	r.IsError = err != nil || code != 0 && code != 5
 	return r
+}
+
+// Failed reports whether a run has no whole answer.
+func Failed(res kernel.Result) bool {
+	return res.Outcome != kernel.OutcomeResponded || slices.Contains([]string{"refusal", "max_tokens", "max_turn_requests"}, res.StopReason) ||
+		res.Stopped != nil && slices.Contains([]string{ByUser, ByTerminated, ByTimeout, ByPipe, ByOutput}, res.Stopped.By)
 }

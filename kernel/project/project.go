@@ -1,0 +1,109 @@
+// Package project is what every front end starts from: a project's folder with its configuration,
+// its log opened for work or for reading, the agent that is to answer, how its session is set up,
+// and who may answer its questions. It decides nothing about a run, which is the kernel's, and
+// knows no command line.
+package project
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/redact"
+	"github.com/perlica/perlica/eventlog/trail"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/config"
+)
+
+// Project is a folder in which Perlica works, with the configuration that counts there.
+type Project struct {
+	Dir       string // the working directory
+	Dirs      config.Dirs
+	Workspace config.Workspace
+	Config    *config.Config
+	Environ   []string // what agents' environments are chosen from
+}
+
+// Find finds the project of a directory and loads its configuration; settings take the place of
+// what the files say. With an error the project holds what could be found.
+func Find(dir string, environ []string, settings map[string]string) (*Project, error) {
+	p := &Project{Dir: dir, Config: &config.Config{}, Environ: environ}
+	var err error
+	if p.Dirs, err = config.UserDirs(p.getenv); err != nil {
+		return p, err
+	}
+	if p.Workspace, err = config.Find(dir, p.Dirs.Home); err != nil {
+		return p, err
+	}
+	p.Config, err = config.Load(p.Workspace, p.Dirs, environ, settings)
+	return p, err
+}
+
+// getenv is os.Getenv for the project's environment.
+func (p *Project) getenv(name string) string {
+	for _, kv := range p.Environ {
+		if value, ok := strings.CutPrefix(kv, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// Vouchers are the user's own record of the standing approvals given here.
+func (p *Project) Vouchers() kernel.Vouchers { return kernel.UserVouchers(p.Dirs) }
+
+// Redactor masks what looks like a secret, and what the configuration names.
+func (p *Project) Redactor() (*redact.Redactor, error) { return redact.New(p.Config.Redact...) }
+
+// Open opens the context's log for work, making it if need be. It fails as kernel.Open does. The
+// caller must call done, which closes the Runner and the debug trail.
+func (p *Project) Open(ctx context.Context, version string) (r *kernel.Runner, done func() error, err error) {
+	opt, err := kernel.NewOptions(p.Config, p.Workspace, p.Dirs, p.Environ)
+	if err != nil {
+		return nil, nil, err
+	}
+	logs := p.Config.Logs
+	var level slog.Level
+	if level.UnmarshalText([]byte(logs.Level)) != nil {
+		level = slog.LevelInfo // the configuration has checked it
+	}
+	t := trail.Open(trail.Options{
+		Dir: opt.Paths.Logs, MaxSizeMB: logs.MaxSizeMB, MaxFiles: logs.MaxFiles, MaxTotalMB: logs.MaxTotalMB, Level: level,
+		Redactor: opt.Redactor,
+	})
+	opt.Version, opt.Trail, opt.TrailLost = version, t.Logger(), t.Lost
+	if r, err = kernel.Open(ctx, opt); err != nil {
+		return nil, nil, errors.Join(err, t.Close())
+	}
+	return r, func() error { return errors.Join(r.Close(), t.Close()) }, nil
+}
+
+// OpenReader opens the context's log read-only. Before the first run there is none, which is a
+// NoLogError. The caller must Close it.
+func (p *Project) OpenReader(ctx context.Context) (*eventlog.Reader, config.ContextPaths, error) {
+	paths, err := p.Workspace.Context(p.Config.ContextID)
+	if err != nil {
+		return nil, paths, err
+	}
+	log, err := eventlog.OpenReader(ctx, paths.EventLog)
+	if errors.Is(err, fs.ErrNotExist) {
+		path := paths.EventLog
+		if rel, err := filepath.Rel(p.Dir, path); err == nil {
+			path = rel
+		}
+		err = NoLogError{path}
+	}
+	return log, paths, err
+}
+
+// A NoLogError says that the context has no log. It is fs.ErrNotExist.
+type NoLogError struct{ Path string }
+
+func (e NoLogError) Error() string { return "there is no event log yet: " + e.Path }
+
+// Unwrap returns fs.ErrNotExist.
+func (NoLogError) Unwrap() error { return fs.ErrNotExist }

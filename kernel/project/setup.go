@@ -1,0 +1,186 @@
+package project
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/policy"
+)
+
+// Choice is what a front end was asked for; what it leaves empty the session or the configuration
+// says.
+type Choice struct {
+	Provider    string   // the agent's name in the configuration or the registry
+	Command     string   // or an agent as a command line
+	Env         []string // names of variables that the agent is given, too
+	Dir         string   // its working directory, absolute
+	Model, Mode string
+}
+
+// A GoneError says that a session's agent is neither in the configuration nor in the registry: its
+// command line was given, or it was configured once.
+type GoneError struct{ Provider string }
+
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("the session is %s's, and there is no provider of that name here", e.Provider)
+}
+
+// An OtherAgentError says that a session is another agent's than the one that was chosen.
+type OtherAgentError struct{ Session, Chosen string }
+
+func (e *OtherAgentError) Error() string {
+	return fmt.Sprintf("the session is %s's, not %s's: a session stays with its provider", e.Session, e.Chosen)
+}
+
+// Resolver finds the agents that can be used here.
+func (p *Project) Resolver() kernel.Resolver {
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	return kernel.Resolver{Config: p.Config, Self: self, LookPath: exec.LookPath}
+}
+
+// Agent finds the agent that the choice, the session or the configuration names. The errors are a
+// *kernel.AgentError, a *GoneError and an *OtherAgentError.
+func (p *Project) Agent(c Choice, s kernel.Session) (agent kernel.Agent, err error) {
+	res := p.Resolver()
+	switch {
+	case c.Command != "":
+		agent, err = res.AdHoc(c.Command)
+	case c.Provider != "":
+		agent, err = res.Named(c.Provider)
+	case s.Provider != "":
+		agent, err = res.Named(s.Provider)
+		if unknown := (*kernel.AgentError)(nil); errors.As(err, &unknown) && unknown.Unknown {
+			err = &GoneError{s.Provider}
+		}
+	default:
+		agent, err = res.Default()
+	}
+	if err == nil && s.Provider != "" && s.Provider != agent.ID {
+		err = &OtherAgentError{s.Provider, agent.ID}
+	}
+	agent.Env = append(agent.Env, c.Env...)
+	return agent, err
+}
+
+// Setup is the agent session in which the inputs of s are answered; an empty s is a new one.
+func (p *Project) Setup(c Choice, agent kernel.Agent, s kernel.Session) kernel.Setup {
+	return kernel.Setup{
+		Agent: agent, Session: s.ID, Dir: cmp.Or(c.Dir, p.Dir), Model: c.Model, Mode: cmp.Or(c.Mode, agent.Mode),
+		Servers: p.Servers(), System: p.Config.SystemPrompt, Budget: p.budget(agent.ID),
+		Home: p.Dirs.Home, Temp: TempDirs(), Limit: policy.Mode(p.Config.Permissions),
+	}
+}
+
+// Conversation is the agent session in which a conversation in the session id goes on; provider
+// names the agent of one in which nothing was said yet. A person can be asked in it.
+func (p *Project) Conversation(ctx context.Context, r *kernel.Runner, id event.SessionID, provider string) (kernel.Setup, error) {
+	var s kernel.Session
+	if id != "" {
+		view, err := r.Sessions(ctx)
+		if err != nil {
+			return kernel.Setup{}, err
+		}
+		s, err = view.Find(ctx, string(id))
+		err = errors.Join(err, view.Close())
+		if err != nil && !errors.Is(err, kernel.ErrNoSession) { // one in which nothing was said yet is not on record
+			return kernel.Setup{}, err
+		}
+	}
+	var c Choice
+	if s.Provider == "" {
+		c.Provider = provider
+	}
+	agent, err := p.Agent(c, s)
+	if err != nil {
+		return kernel.Setup{}, err
+	}
+	setup := p.Setup(c, agent, s)
+	setup.Limit = p.Mode()
+	return setup, nil
+}
+
+// Mode is the permission mode of front ends at which a person can be asked.
+func (p *Project) Mode() policy.Mode {
+	return cmp.Or(policy.Mode(p.Config.Permissions), policy.ModeAsk)
+}
+
+// Answering says who answers the agent's questions and how long they stay open. present means that
+// a person is there to be asked; wait is how long a question waits for one elsewhere.
+func (p *Project) Answering(present bool, wait time.Duration) (policy.Mode, time.Duration) {
+	mode := p.Mode()
+	if p.Config.Permissions == "" && !present && wait <= 0 {
+		mode = policy.ModeDeny
+	}
+	switch {
+	case mode == policy.ModeDeny:
+		return mode, 0
+	case wait > 0:
+		return mode, wait
+	case present:
+		return mode, p.Config.AnswerTimeout
+	}
+	return mode, 0
+}
+
+// defaultWindow is the context window assumed of an agent of which nothing is known.
+const defaultWindow = 200_000
+
+// budget is how many tokens of history a prompt may carry.
+func (p *Project) budget(agent string) int {
+	return int(float64(cmp.Or(p.Config.ContextWindows[agent], defaultWindow)) * p.Config.BudgetRatio)
+}
+
+// TempDirs are the directories for files that need not last, to which any process may write.
+func TempDirs() []string {
+	dirs := []string{os.TempDir()}
+	if os.PathSeparator == '/' && os.TempDir() != "/tmp" {
+		dirs = append(dirs, "/tmp")
+	}
+	return dirs
+}
+
+// Servers are the configured MCP servers in the protocol's form.
+func (p *Project) Servers() []acp.McpServer {
+	servers := []acp.McpServer{}
+	for _, s := range p.Config.MCPServers {
+		servers = append(servers, server(s))
+	}
+	return servers
+}
+
+func server(s config.MCPServer) acp.McpServer {
+	switch s.Type {
+	case "http":
+		return acp.McpServer{Http: &acp.McpServerHttpInline{Name: s.Name, Type: "http", Url: s.URL, Headers: headers(s.Headers)}}
+	case "sse":
+		return acp.McpServer{Sse: &acp.McpServerSseInline{Name: s.Name, Type: "sse", Url: s.URL, Headers: headers(s.Headers)}}
+	}
+	env := []acp.EnvVariable{}
+	for _, k := range slices.Sorted(maps.Keys(s.Env)) {
+		env = append(env, acp.EnvVariable{Name: k, Value: s.Env[k]})
+	}
+	return acp.McpServer{Stdio: &acp.McpServerStdio{Name: s.Name, Command: s.Command, Args: append([]string{}, s.Args...), Env: env}}
+}
+
+func headers(m map[string]string) []acp.HttpHeader {
+	list := []acp.HttpHeader{}
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, acp.HttpHeader{Name: k, Value: m[k]})
+	}
+	return list
+}

@@ -1,0 +1,125 @@
+// Package streamjson is the JSON in which results and notices leave Perlica: what
+// `perlica run --json` and `--output-format stream-json` print, and what a front end over HTTP
+// sends. It promises that a member keeps its meaning as long as Schema is the same; members and
+// types may be added.
+//
+// A Line is a notice. Its member "type" says which others it has:
+//
+//	run.started   run_id, input_id, session_id, provider, agent, mode
+//	text          text: a piece of the answer
+//	thought       text
+//	tool          update: a tool call or a change of one, as the agent wrote it
+//	plan          entries
+//	usage         usage
+//	update        update: what has no type of its own, as the agent wrote it
+//	question      id, title, options, subject, why, word, expires
+//	answer        id, answer, reason; or title, effect, by, why where a rule answered
+//	blocked       method: a request of the agent that was refused
+//	warning       subtype, detail
+//
+// Where a log is followed there are also:
+//
+//	run.received  run_id, session_id, input_id, text, attachments, source, sender, at, pruned
+//	run.stopping  run_id, by, why
+//	run.finished  result: a Result; at
+//	session.held  by, pid, since
+//	session.freed run_id: of the turn whose process is gone, if there is one
+package streamjson
+
+import (
+	"encoding/json"
+
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/provider"
+)
+
+// Schema is the version of the JSON. It changes when a member changes its meaning or goes.
+const Schema = 1
+
+// A Line is a notice as an object: see the package.
+type Line map[string]any
+
+// NewLine returns a notice as a line.
+func NewLine(n kernel.Notice) Line {
+	kind, line := members(n)
+	line["schema"], line["type"] = Schema, kind
+	return line
+}
+
+// NewEntryLine returns a notice of a followed log as a line that also has seq, session_id and,
+// where it is of a run, run_id.
+func NewEntryLine(e kernel.Entry) Line {
+	line := NewLine(e.Notice)
+	line["seq"], line["session_id"] = e.Seq, e.Refs.Session
+	if e.Refs.Run != "" {
+		line["run_id"] = e.Refs.Run
+	}
+	return line
+}
+
+// members is the type of a notice and what it has of its own.
+func members(n kernel.Notice) (kind string, line Line) {
+	switch n := n.(type) {
+	case kernel.Started:
+		return "run.started", Line{
+			"run_id": n.Run, "input_id": n.Input, "session_id": n.Session, "provider": n.Provider, "agent": n.Agent, "mode": n.Mode,
+		}
+	case kernel.Updated:
+		return update(n)
+	case kernel.Asked:
+		return "question", Line{
+			"id": n.ID, "title": n.Title, "options": n.Options, "subject": n.Subject, "why": n.Why, "word": n.Word, "expires": n.Expires,
+		}
+	case kernel.Closed:
+		line := Line{"id": n.Question.ID, "answer": n.Answer}
+		if n.Reason != "" {
+			line["reason"] = n.Reason
+		}
+		return "answer", line
+	case kernel.Decided:
+		return "answer", Line{"title": n.Title, "effect": n.Effect, "by": n.By, "why": n.Why}
+	case kernel.Blocked:
+		return "blocked", Line{"method": n.Method}
+	case kernel.Warned:
+		return "warning", Line{"subtype": n.Subtype, "detail": n.Detail}
+	}
+	return followed(n)
+}
+
+// followed is members for what only a follower is given.
+func followed(n kernel.Notice) (kind string, line Line) {
+	switch n := n.(type) {
+	case kernel.Received:
+		return "run.received", Line{
+			"run_id": n.Run, "session_id": n.Session, "input_id": n.Input.ID, "text": n.Input.Text, "attachments": n.Input.Attachments,
+			"source": n.Input.Source, "sender": n.Input.Sender, "at": n.At, "pruned": n.Pruned,
+		}
+	case kernel.Stopping:
+		return "run.stopping", Line{"run_id": n.Run, "by": n.By, "why": n.Why}
+	case kernel.Finished:
+		return "run.finished", Line{"result": NewResult(n.Result, nil, ""), "at": n.At}
+	case kernel.Held:
+		return "session.held", Line{"by": n.By, "pid": n.PID, "since": n.Since}
+	case kernel.Freed:
+		return "session.freed", Line{"run_id": n.Run}
+	}
+	return "update", Line{}
+}
+
+func update(n kernel.Updated) (kind string, line Line) {
+	switch n.Kind {
+	case provider.AgentMessageChunk:
+		if n.Text != "" {
+			return "text", Line{"text": n.Text}
+		}
+	case provider.AgentThoughtChunk:
+		return "thought", Line{"text": n.Text}
+	case provider.ToolCallStarted, provider.ToolCallUpdated:
+		return "tool", Line{"update": json.RawMessage(n.Raw)}
+	case provider.PlanChanged:
+		return "plan", Line{"entries": n.Plan}
+	case provider.UsageChanged:
+		return "usage", Line{"usage": n.Usage}
+	}
+	return "update", Line{"update": json.RawMessage(n.Raw)}
+}
