@@ -10,6 +10,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
 )
 
 // Conversation is one Perlica session with an agent that lives on between its inputs: the
@@ -22,7 +23,7 @@ type Conversation struct {
 	r       *Runner
 	setup   Setup
 	idle    time.Duration
-	lock    *fileLock
+	lock    *filelock.Lock
 	turns   queue // held by a turn, and by what must not meet one
 	created bool  // the session is new and not on record yet; guarded by turns
 	fresh   bool  // the session has no earlier turns; guarded by turns
@@ -57,7 +58,7 @@ var ErrConversationClosed = errors.New("the conversation is closed")
 // given time is ended, and continued with the next input; zero keeps it for ever. by says who
 // holds the session to those who are refused ("chat").
 //
-// It fails with a *BusyError, which is ErrBusy, if another process or conversation holds the
+// It fails with a *filelock.BusyError, which is filelock.ErrBusy, if another process or conversation holds the
 // session.
 func (r *Runner) Converse(ctx context.Context, setup Setup, idle time.Duration, by string) (*Conversation, error) {
 	c := &Conversation{r: r, setup: setup, idle: idle, turns: make(queue, 1), epoch: r.epoch.Load()}
@@ -65,11 +66,11 @@ func (r *Runner) Converse(ctx context.Context, setup Setup, idle time.Duration, 
 		c.setup.Session = newSessionID()
 		c.created, c.fresh = true, true
 	}
-	lock, err := lockSession(ctx, sessionLockPath(r.opt.Paths.Locks, string(c.setup.Session)), false)
+	lock, err := filelock.AcquireSession(ctx, filelock.Session(r.opt.Paths.Locks, string(c.setup.Session)), false)
 	if err != nil {
 		return nil, err
 	}
-	lock.sign(by, r.opt.Now())
+	lock.Sign(by, r.opt.Now())
 	if err := r.questions.Reachable(); err != nil {
 		r.opt.Trail.Warn("other processes cannot reach this one", "error", err.Error())
 	}
@@ -257,14 +258,14 @@ func (c *Conversation) isClosed() bool {
 // reservation is the id and the lock of a run that is yet to come.
 type reservation struct {
 	run  uuid.UUID
-	lock *fileLock
+	lock *filelock.Lock
 }
 
 // reserve reserves the next run's lock: a tenth of the time that a turn takes from its input to
 // its prompt. If it cannot be had the next run says so.
 func (c *Conversation) reserve() {
 	id := uuid.Must(uuid.NewV7())
-	lock, err := reserve(runLockPath(c.r.opt.Paths.Locks, id.String()))
+	lock, err := filelock.Reserve(filelock.Run(c.r.opt.Paths.Locks, id.String()))
 	if err == nil {
 		c.next = &reservation{id, lock}
 	}
@@ -420,8 +421,8 @@ func (c *Conversation) Close(ctx context.Context) error {
 		c.drop(ctx, l)
 	}
 	if c.behind.Wait(); c.next != nil {
-		c.next.lock.release()
+		c.next.lock.Release()
 	}
-	c.lock.release()
+	c.lock.Release()
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/policy"
 )
 
@@ -182,11 +183,11 @@ func TestTheSessionIsHeld(t *testing.T) {
 	c := converse(t, r, "", "", "")
 	setup := c.setup
 	_, err := r.Converse(t.Context(), setup, 0, "test")
-	var busy *BusyError
-	if !errors.As(err, &busy) || !errors.Is(err, ErrBusy) || busy.By != "test" || busy.PID == 0 {
+	var busy *filelock.BusyError
+	if !errors.As(err, &busy) || !errors.Is(err, filelock.ErrBusy) || busy.By != "test" || busy.PID == 0 {
 		t.Errorf("%v", err)
 	}
-	if _, err := r.Run(t.Context(), Turn{Input: Input{Text: "x"}, Setup: setup}); !errors.Is(err, ErrBusy) {
+	if _, err := r.Run(t.Context(), Turn{Input: Input{Text: "x"}, Setup: setup}); !errors.Is(err, filelock.ErrBusy) {
 		t.Errorf("a run: %v", err)
 	}
 	closeConversation(t, c)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/filelock"
 )
 
 // The notices that only Follow and FollowLog yield: the process that runs a turn knows these things.
@@ -35,7 +36,7 @@ type (
 		At time.Time
 	}
 	// Held says who holds the session: its agent, and the right to run turns in it.
-	Held struct{ *BusyError }
+	Held struct{ *filelock.BusyError }
 	// Freed says that no process holds the session. Where a turn was under way Run names it: its
 	// process is gone, and the next start that may spend calls records its outcome.
 	Freed struct{ Run event.RunID }
@@ -107,7 +108,7 @@ type follower struct {
 
 	head    event.Seq // up to which all is yielded
 	turns   map[event.SessionID]*followed
-	holders map[event.SessionID]*BusyError
+	holders map[event.SessionID]*filelock.BusyError
 }
 
 // followed is the newest turn of a session.
@@ -122,7 +123,7 @@ type followed struct {
 func newFollower(ctx context.Context, log *eventlog.Reader, locks string, yield func(Entry, error) bool) *follower {
 	return &follower{
 		ctx: ctx, log: log, locks: locks, yield: yield, turns: map[event.SessionID]*followed{},
-		holders: map[event.SessionID]*BusyError{},
+		holders: map[event.SessionID]*filelock.BusyError{},
 	}
 }
 
@@ -236,8 +237,8 @@ func (f *follower) recall(run event.RunID, until event.Seq) error {
 }
 
 // lookAtHolders returns who holds each session whose holder matters, nil for none.
-func (f *follower) lookAtHolders() (map[event.SessionID]*BusyError, error) {
-	holders := map[event.SessionID]*BusyError{}
+func (f *follower) lookAtHolders() (map[event.SessionID]*filelock.BusyError, error) {
+	holders := map[event.SessionID]*filelock.BusyError{}
 	if f.session != "" {
 		holders[f.session] = nil
 	}
@@ -247,25 +248,23 @@ func (f *follower) lookAtHolders() (map[event.SessionID]*BusyError, error) {
 		}
 	}
 	for id := range holders {
-		lock := sessionLockPath(f.locks, string(id))
+		lock := filelock.Session(f.locks, string(id))
 		if _, err := os.Stat(lock); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		held, err := isLocked(lock)
+		held, err := filelock.Held(lock)
 		if err != nil {
 			return nil, err
 		}
 		if held {
-			b := &BusyError{}
-			_ = errors.As(busy(lock), &b)
-			holders[id] = b
+			holders[id] = filelock.Holder(lock)
 		}
 	}
 	return holders, nil
 }
 
 // putHolders yields what is different of who holds the sessions, and whose turns are lost.
-func (f *follower) putHolders(holders map[event.SessionID]*BusyError) {
+func (f *follower) putHolders(holders map[event.SessionID]*filelock.BusyError) {
 	for _, id := range slices.Sorted(maps.Keys(holders)) {
 		now, t := holders[id], f.turns[id]
 		was, known := f.holders[id]

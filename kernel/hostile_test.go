@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
@@ -30,7 +31,7 @@ func TestLocksLieInTheirFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"x/../../Cargo", "../run-x/../Cargo", `x\..\Cargo`, "", "/", "x\x00y"} {
-		for _, path := range []string{runLockPath(r.opt.Paths.Locks, id), sessionLockPath(r.opt.Paths.Locks, id)} {
+		for _, path := range []string{filelock.Run(r.opt.Paths.Locks, id), filelock.Session(r.opt.Paths.Locks, id)} {
 			if filepath.Dir(path) != r.opt.Paths.Locks {
 				t.Errorf("%q: %s", id, path)
 			}
@@ -96,14 +97,14 @@ func TestRecoveryOfAnUnlistedRun(t *testing.T) {
 		if done, err := r.log.Prune(t.Context(), eventlog.Pruning{Until: 4}); err != nil || done.Events != 0 {
 			t.Errorf("%s: pruned with others: %+v, %v", name, done, err)
 		}
-		lock, err := acquire(runLockPath(r.opt.Paths.Locks, string(run)))
+		lock, err := filelock.Acquire(filelock.Run(r.opt.Paths.Locks, string(run)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := r.Recorded(t.Context(), "i"); !errors.Is(err, ErrInputRunning) {
 			t.Errorf("%s: while its process lives: %v", name, err)
 		}
-		lock.release()
+		lock.Release()
 		if got, err := recover(r); err != nil || len(got) != 1 || got[0].Run != run || got[0].Outcome != OutcomeUnknown {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}

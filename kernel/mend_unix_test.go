@@ -11,6 +11,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/filelock"
 )
 
 // breakLog has every write to the runner's log fail until mended is called: its file is moved
@@ -122,7 +123,7 @@ func TestTheLogIsMendedBeforeATurn(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
 	first := say(t, c, "@show pid")
-	prune, err := acquire(pruneLockPath(r.opt.Paths.Locks))
+	prune, err := filelock.Acquire(pruneLockPath(r.opt.Paths.Locks))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,7 @@ func TestTheLogIsMendedBeforeATurn(t *testing.T) {
 	if err := r.mend(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	prune.release()
+	prune.Release()
 	if err := <-ended; err == nil {
 		t.Error("the agent was prompted")
 	}

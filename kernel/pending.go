@@ -9,6 +9,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/filelock"
 )
 
 // What keeps a question from being answered.
@@ -59,7 +60,7 @@ func (r *Runner) PendingQuestions(ctx context.Context) ([]interaction.Question, 
 // it is suspended; and those of interaction.Question.Check.
 func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a interaction.Answer) error {
 	// In this order: whoever is gone now has written all it will ever write.
-	alive, err := isLocked(runLockPath(r.opt.Paths.Locks, string(q.Refs.Run)))
+	alive, err := filelock.Held(filelock.Run(r.opt.Paths.Locks, string(q.Refs.Run)))
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a i
 	if seen, err := r.awaitSeen(ctx, q.ID); seen || err != nil {
 		return err
 	}
-	alive, lerr := isLocked(runLockPath(r.opt.Paths.Locks, string(q.Refs.Run)))
+	alive, lerr := filelock.Held(filelock.Run(r.opt.Paths.Locks, string(q.Refs.Run)))
 	switch {
 	case lerr != nil:
 		return errors.Join(err, lerr)

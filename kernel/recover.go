@@ -12,6 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -43,7 +44,7 @@ func listUnfinished(ctx context.Context, log *eventlog.Reader, locks string, ids
 		if err != nil {
 			return nil, err
 		}
-		alive, err := isLocked(runLockPath(locks, string(id)))
+		alive, err := filelock.Held(filelock.Run(locks, string(id)))
 		if err != nil {
 			return nil, err
 		}
@@ -89,15 +90,15 @@ func (r *Runner) recoverRuns(ctx context.Context, ids []event.RunID, why cause) 
 	var recovered []Result
 	for _, id := range ids {
 		// Whoever holds the lock is the run itself, or is recovering it already.
-		lock, err := acquire(runLockPath(r.opt.Paths.Locks, string(id)))
-		if errors.Is(err, errLocked) {
+		lock, err := filelock.Acquire(filelock.Run(r.opt.Paths.Locks, string(id)))
+		if errors.Is(err, filelock.ErrHeld) {
 			continue
 		}
 		if err != nil {
 			return recovered, err
 		}
 		ended, err := r.recoverRun(ctx, id, why)
-		lock.release()
+		lock.Release()
 		if err != nil {
 			return recovered, err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
 )
 
 // openAlone opens a runner on a folder of its own. The caller closes it.
@@ -166,7 +167,7 @@ func TestRecoveryCountsAnswers(t *testing.T) {
 func TestRecoveryLeavesTheLivingAlone(t *testing.T) {
 	r := openRunner(t)
 	run := abandon(t, r, 4)
-	lock, err := acquire(runLockPath(r.opt.Paths.Locks, string(run)))
+	lock, err := filelock.Acquire(filelock.Run(r.opt.Paths.Locks, string(run)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +177,7 @@ func TestRecoveryLeavesTheLivingAlone(t *testing.T) {
 	if _, _, err := r.Recorded(t.Context(), "i"); err != ErrInputRunning {
 		t.Errorf("Recorded: %v", err)
 	}
-	lock.release()
+	lock.Release()
 	if got, err := r.Recover(t.Context()); err != nil || len(got) != 1 {
 		t.Errorf("recovered %v, %v", got, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -69,8 +70,8 @@ type run struct {
 	t       Turn
 	refs    event.Refs // without the agent's session
 	state   state
-	own     *fileLock // reserved, until lock has taken it; nil: it was not
-	locks   []*fileLock
+	own     *filelock.Lock // reserved, until lock has taken it; nil: it was not
+	locks   []*filelock.Lock
 	created bool // the session is new: there are no earlier turns
 	kept    bool // the agent's session lives on
 	started time.Time
@@ -97,7 +98,7 @@ func (r *Runner) accept(ctx context.Context, t *Turn) (*run, error) {
 	run := r.newRun(*t, nil)
 	run.created = created
 	err := run.unlessStopped(ctx, func(ctx context.Context) error {
-		lock, err := lockSession(ctx, sessionLockPath(r.opt.Paths.Locks, string(t.Session)), t.Wait)
+		lock, err := filelock.AcquireSession(ctx, filelock.Session(r.opt.Paths.Locks, string(t.Session)), t.Wait)
 		if err != nil {
 			return err
 		}
@@ -156,9 +157,9 @@ func (run *run) lock(ctx context.Context) error {
 	dir := run.r.opt.Paths.Locks
 	own, err := run.own, error(nil)
 	if own != nil {
-		own, err = own.take()
+		own, err = own.Take()
 	} else {
-		own, err = acquire(runLockPath(dir, string(run.refs.Run)))
+		own, err = filelock.Acquire(filelock.Run(dir, string(run.refs.Run)))
 	}
 	if err != nil {
 		return err
@@ -168,13 +169,13 @@ func (run *run) lock(ctx context.Context) error {
 }
 
 // release gives the locks up, with their files.
-func (run *run) release() { run.over((*fileLock).release) }
+func (run *run) release() { run.over((*filelock.Lock).Release) }
 
 // free is release without the removal of the files, which is for sweep. It is for locks that no
-// other run takes: see fileLock.sweep.
-func (run *run) free() { run.over((*fileLock).free) }
+// other run takes: see filelock.Lock.sweep.
+func (run *run) free() { run.over((*filelock.Lock).Free) }
 
-func (run *run) over(giveUp func(*fileLock)) {
+func (run *run) over(giveUp func(*filelock.Lock)) {
 	run.r.leave(run)
 	for _, l := range run.locks {
 		giveUp(l)
@@ -184,7 +185,7 @@ func (run *run) over(giveUp func(*fileLock)) {
 
 func (run *run) sweep() {
 	for _, l := range run.locks {
-		l.sweep()
+		l.Sweep()
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
 )
 
 // Session is a conversation, locked to one provider.
@@ -256,11 +257,11 @@ func (r *Runner) SelectSession(ctx context.Context, id event.SessionID) error {
 
 // DeleteSession takes a session off every list. Its events stay on the log.
 func (r *Runner) DeleteSession(ctx context.Context, id event.SessionID) error {
-	lock, err := lockSession(ctx, sessionLockPath(r.opt.Paths.Locks, string(id)), false)
+	lock, err := filelock.AcquireSession(ctx, filelock.Session(r.opt.Paths.Locks, string(id)), false)
 	if err != nil {
 		return err
 	}
-	defer lock.release()
+	defer lock.Release()
 	_, err = r.log.Append(ctx, event.NewFact(event.SessionDeleted, "user", event.Refs{Session: id}, struct{}{}))
 	return err
 }
@@ -290,33 +291,4 @@ func (r *Runner) checkName(ctx context.Context, name string, except event.Sessio
 		err = fmt.Errorf("%w: %s", ErrNameTaken, name)
 	}
 	return err
-}
-
-// lockPoll is how often a run that waits for a busy session looks again.
-const lockPoll = 100 * time.Millisecond
-
-// lockSession takes the lock of a session, or returns ErrBusy.
-func lockSession(ctx context.Context, path string, wait bool) (lock *fileLock, err error) {
-	err = poll(ctx, wait, func() (err error) {
-		if lock, err = acquire(path); errors.Is(err, errLocked) {
-			err = busy(path)
-		}
-		return err
-	}, ErrBusy)
-	return lock, err
-}
-
-// poll tries until the error is not busy any more; without wait it tries once.
-func poll(ctx context.Context, wait bool, try func() error, busy error) error {
-	for {
-		err := try()
-		if !wait || !errors.Is(err, busy) {
-			return err
-		}
-		select {
-		case <-time.After(lockPoll):
-		case <-ctx.Done():
-			return errors.Join(err, context.Cause(ctx))
-		}
-	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/filelock"
 )
 
 // CancelRun stops the turn of a run, of this process or another. When it returns nil the stop
@@ -20,7 +21,7 @@ func (r *Runner) CancelRun(ctx context.Context, id event.RunID, s Stop) error {
 	if err != nil {
 		return err
 	}
-	alive, err := isLocked(runLockPath(r.opt.Paths.Locks, string(id)))
+	alive, err := filelock.Held(filelock.Run(r.opt.Paths.Locks, string(id)))
 	if err != nil {
 		return err
 	}

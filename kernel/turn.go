@@ -15,7 +15,7 @@ import (
 type Turn struct {
 	Input Input
 	Setup      // a conversation has its own; see Converse
-	Wait  bool // wait for a busy session instead of ErrBusy
+	Wait  bool // wait for a busy session instead of filelock.ErrBusy
 
 	Permissions policy.Mode
 	AnswerIn    time.Duration // how long a question stays open; 0: there is nobody to ask
@@ -92,7 +92,6 @@ func (r Result) Tokens() (in, out int64, ok bool) {
 
 // What keeps a turn from being run.
 var (
-	ErrBusy         = errors.New("the session is busy with another run")
 	ErrNoSession    = errors.New("there is no such session")
 	ErrAmbiguous    = errors.New("more than one session matches")
 	ErrInputRunning = errors.New("a call for this input is under way")

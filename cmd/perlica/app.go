@@ -19,6 +19,7 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/logtrust"
 	"github.com/perlica/perlica/kernel/project"
 )
@@ -167,7 +168,7 @@ func hintOf(err error) string {
 		return "see 'perlica session list --all'"
 	case errors.Is(err, kernel.ErrPruning):
 		return "nothing was sent; --wait waits until it is done"
-	case errors.Is(err, kernel.ErrBusy):
+	case errors.Is(err, filelock.ErrBusy):
 		return "--wait waits until it is free; 'perlica watch' follows it"
 	}
 	return ""

@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/project"
 )
 
@@ -200,7 +201,7 @@ func (c *chat) enter(s kernel.Session, provider string) (err error) {
 
 // busyHint says who holds a session and how to look at it.
 func busyHint(err error, s kernel.Session) error {
-	if errors.Is(err, kernel.ErrBusy) {
+	if errors.Is(err, filelock.ErrBusy) {
 		return withHint(err, "to follow it: perlica watch %s", shortSession(s))
 	}
 	return err

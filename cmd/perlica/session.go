@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/project"
 )
 
@@ -287,9 +288,9 @@ under way is not deleted.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.changingSession(cmd.Context(), args[0], func(r *kernel.Runner, s kernel.Session) error {
 				err := r.DeleteSession(cmd.Context(), s.ID)
-				if errors.Is(err, kernel.ErrBusy) {
+				if errors.Is(err, filelock.ErrBusy) {
 					why := "a run is under way in it"
-					if busy := (*kernel.BusyError)(nil); errors.As(err, &busy) && busy.By != "" {
+					if busy := (*filelock.BusyError)(nil); errors.As(err, &busy) && busy.By != "" {
 						why = busy.Error()
 					}
 					return withHint(fmt.Errorf("%s is busy: %s", sessionName(s, string(s.ID)), why),
