@@ -40,17 +40,18 @@ var mayImport = map[string][]string{
 	"provider/descent":     {},
 	"provider/predictable": {},
 	"kernel/config":        {"policy", "eventlog/redact"},
+	"kernel/agents":        {"eventlog/redact", "provider", "kernel/config"},
 	"kernel/fact":          {"eventlog/event", "interaction", "provider"},
 	"kernel/fact/bridge":   {"eventlog/event"},
 	"kernel/filelock":      {"eventlog"},
 	"kernel/logtrust":      {"eventlog", "eventlog/event", "eventlog/evidence"},
-	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/toolcall", "provider", "kernel/config", "kernel/fact", "kernel/filelock", "kernel/logtrust"},
+	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/toolcall", "provider", "kernel/agents", "kernel/config", "kernel/fact", "kernel/filelock", "kernel/logtrust"},
 	"kernel/report":        {"eventlog", "eventlog/event", "interaction", "policy", "provider", "kernel", "kernel/fact", "kernel/fact/bridge"},
-	"kernel/project":       {"eventlog", "eventlog/event", "eventlog/redact", "eventlog/trail", "policy", "kernel", "kernel/config"},
+	"kernel/project":       {"eventlog", "eventlog/event", "eventlog/redact", "eventlog/trail", "policy", "kernel", "kernel/agents", "kernel/config"},
 	"kernel/streamjson":    {"provider", "kernel", "kernel/fact"},
-	"kernel/checkup":       {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "kernel", "kernel/config", "kernel/filelock"},
-	"kernel/command":       {"eventlog", "eventlog/event", "eventlog/evidence", "interaction", "interaction/card", "kernel", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report"},
-	"service":              {"interaction/card", "kernel", "kernel/checkup", "kernel/command", "kernel/config", "kernel/fact", "kernel/fact/bridge", "eventlog", "eventlog/event", "eventlog/trail", "interaction", "policy"},
+	"kernel/checkup":       {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "kernel", "kernel/agents", "kernel/config", "kernel/filelock"},
+	"kernel/command":       {"eventlog", "eventlog/event", "eventlog/evidence", "interaction", "interaction/card", "kernel", "kernel/checkup", "kernel/agents", "kernel/config", "kernel/fact", "kernel/report"},
+	"service":              {"interaction/card", "kernel", "kernel/checkup", "kernel/command", "kernel/agents", "kernel/config", "kernel/fact", "kernel/fact/bridge", "eventlog", "eventlog/event", "eventlog/trail", "interaction", "policy"},
 	"service/local":        {"provider/descent", "service"},
 	"service/attachment":   {},
 	"service/telegram":     {"service", "service/attachment"},
@@ -59,13 +60,13 @@ var mayImport = map[string][]string{
 	"cmd/perlica/term":     {},
 	"cmd/perlica/markdown": {"cmd/perlica/term"},
 	"cmd/perlica/editor":   {"cmd/perlica/term"},
-	"cmd/bench":            {"eventlog", "eventlog/event", "kernel", "kernel/config", "policy", "provider", "provider/predictable"},
+	"cmd/bench":            {"eventlog", "eventlog/event", "kernel", "kernel/agents", "kernel/config", "policy", "provider", "provider/predictable"},
 	"cmd/bench/bare":       {},
 
 	"service/telegram/telegramtest": {},
 	"cmd/perlica": {
 		"cmd/perlica/term", "cmd/perlica/editor", "cmd/perlica/markdown", "service", "service/local", "service/telegram", "service/webhook",
-		"service/imessage", "kernel", "kernel/checkup", "kernel/command", "kernel/config",
+		"service/imessage", "kernel", "kernel/agents", "kernel/checkup", "kernel/command", "kernel/config",
 		"kernel/fact", "kernel/filelock", "kernel/logtrust", "kernel/project", "kernel/report", "kernel/streamjson", "provider", "provider/descent", "provider/predictable", "policy", "interaction", "interaction/card", "eventlog", "eventlog/event", "eventlog/evidence",
 		"eventlog/redact", "eventlog/trail", "eventlog/witness",
 	},
@@ -75,8 +76,9 @@ var mayImport = map[string][]string{
 var mayImportInTests = map[string][]string{
 	"kernel/report": {"eventlog/evidence"},
 
-	"provider": {"provider/predictable"},
-	"kernel":   {"provider/predictable"},
+	"provider":      {"provider/predictable"},
+	"kernel":        {"provider/predictable"},
+	"kernel/agents": {"provider/predictable"},
 
 	"kernel/project": {"interaction", "kernel/streamjson", "provider/predictable"},
 	"service":        {"provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
@@ -93,7 +95,7 @@ var only = map[string][]string{
 	"net":                              {"interaction", "service/local", "service/webhook", "cmd/perlica"},                                     // of cmd/perlica see onlyName
 	"net/http":                         {"eventlog/witness", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
 	"plugin":                           {},
-	"github.com/coder/acp-go-sdk":      {"provider", "provider/predictable", "kernel", "kernel/project", "kernel/report", "cmd/perlica"}, // no payload has its types
+	"github.com/coder/acp-go-sdk":      {"provider", "provider/predictable", "kernel", "kernel/agents", "kernel/project", "kernel/report", "cmd/perlica"}, // no payload has its types
 	"github.com/spf13/cobra":           {"cmd/perlica"},
 	"github.com/chzyer/readline":       {"cmd/perlica/editor"},
 	"golang.org/x/term":                {"cmd/perlica/term"},
@@ -102,7 +104,7 @@ var only = map[string][]string{
 	"golang.org/x/mod/sumdb/tlog":      {"eventlog", "eventlog/event", "eventlog/evidence"},
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
 	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica"},
-	"mvdan.cc/sh/v3/syntax":            {"policy", "kernel"}, // of kernel see onlyName
+	"mvdan.cc/sh/v3/syntax":            {"policy", "kernel/agents"}, // of kernel/agents see onlyName
 }
 
 // onlyName is finer: of these packages, a folder uses nothing but the names listed.
@@ -110,7 +112,7 @@ var onlyName = map[string]map[string][]string{
 	"os/exec":                         {"cmd/perlica": {"LookPath", "Command"}, "kernel/project": {"LookPath"}, "service": {}}, // the user's own editor
 	"net":                             {"cmd/perlica": {"Dial"}},
 	"net/http":                        {"kernel": {"DetectContentType"}},
-	"mvdan.cc/sh/v3/syntax":           {"kernel": {"Quote", "LangBash"}},
+	"mvdan.cc/sh/v3/syntax":           {"kernel/agents": {"Quote", "LangBash"}},
 	"github.com/pelletier/go-toml/v2": {"cmd/perlica": {"Unmarshal"}},
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -51,7 +52,7 @@ func (s *agentSession) watchMode() (from, to string) {
 // mode. The caller holds mu.
 func (s *agentSession) modeChosen() bool {
 	asking := s.setup.Agent.Asking
-	return s.modes.chosen || s.setup.Mode != ModeNone && (s.setup.Mode != "" || asking.Mode != "" || asking.Option != "")
+	return s.modes.chosen || s.setup.Mode != agents.ModeNone && (s.setup.Mode != "" || asking.Mode != "" || asking.Option != "")
 }
 
 // strayModes are the changes of the mode that came after the last turn.

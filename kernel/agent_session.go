@@ -7,11 +7,11 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
@@ -19,7 +19,7 @@ import (
 
 // Setup is the agent session in which inputs are answered.
 type Setup struct {
-	Agent   Agent
+	Agent   agents.Agent
 	Session event.SessionID // empty: a new session, listed only on demand
 	Dir     string          // the agent's working directory, absolute
 	Model   string          // empty: the agent's own
@@ -76,8 +76,8 @@ type Offers struct {
 // one; the id is empty if the agent has no such option.
 func (o Offers) Models() (id string, values []string, now string) {
 	for _, opt := range o.Options {
-		if opt.Select != nil && isModelOption(opt.Select) {
-			return string(opt.Select.Id), OptionValues(opt.Select.Options), string(opt.Select.CurrentValue)
+		if opt.Select != nil && agents.IsModelOption(opt.Select) {
+			return string(opt.Select.Id), agents.OptionValues(opt.Select.Options), string(opt.Select.CurrentValue)
 		}
 	}
 	return "", nil, ""
@@ -115,8 +115,8 @@ func (s *agentSession) open(ctx context.Context, strategy string) (err error) {
 		return s.noteTimeout(err)
 	}
 	s.enterState()
-	if s.mode, s.options, err = choose(ctx, s.session, s.setup.Agent.Asking, s.setup.Mode, s.setup.Model); err != nil {
-		return s.noteTimeout(err)
+	if s.mode, s.options, err = agents.Choose(ctx, s.session, s.setup.Agent.Asking, s.setup.Mode, s.setup.Model); err != nil {
+		return offered(s.noteTimeout(err))
 	}
 	s.chooseOptions(ctx)
 	s.settle(s.mode)
@@ -135,7 +135,7 @@ func (s *agentSession) open(ctx context.Context, strategy string) (err error) {
 func (s *agentSession) chooseOptions(ctx context.Context) {
 	for _, id := range slices.Sorted(maps.Keys(s.setup.options)) {
 		value := s.setup.options[id]
-		err := checkOption(s.session, id, value)
+		err := agents.CheckOption(s.session, id, value)
 		if err == nil {
 			err = s.session.SetOption(ctx, id, value)
 		}
@@ -354,7 +354,7 @@ func (s *agentSession) beginClose() {
 	s.closing = make(chan struct{})
 	go func() { // end waits for it
 		defer close(s.closing)
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), agents.CloseTimeout)
 		defer cancel()
 		s.closeErr = s.session.Close(ctx)
 	}()
@@ -408,6 +408,3 @@ func (s *agentSession) closedFact() event.Event {
 	}
 	return event.NewFact(event.SessionClosed, "perlica", s.refs(), closed)
 }
-
-// closeTimeout is how long an agent may take to free a session that is over.
-const closeTimeout = 3 * time.Second

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/toolcall"
 	"github.com/perlica/perlica/provider"
@@ -71,7 +72,7 @@ func TestAgentsFrames(t *testing.T) {
 	asked, ran := 0, 0
 	for name, frames := range agentFrames(t) {
 		agent, _, _ := strings.Cut(strings.TrimSuffix(name, ".ndjson"), "_")
-		c := newClient(&run{r: &Runner{opt: Options{Now: time.Now}}, t: Turn{Setup: Setup{Agent: Agent{Agent: provider.Agent{ID: agent}}}}})
+		c := newClient(&run{r: &Runner{opt: Options{Now: time.Now}}, t: Turn{Setup: Setup{Agent: agents.Agent{Agent: provider.Agent{ID: agent}}}}})
 		for _, line := range frames {
 			tool, asks := toolOfFrame(line)
 			if tool == nil {

@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"errors"
+	"github.com/perlica/perlica/kernel/agents"
 	"maps"
 )
 
@@ -12,7 +13,7 @@ import (
 // offers no such thing.
 func (c *Conversation) SetMode(ctx context.Context, mode string) error {
 	return c.set(ctx, func(ctx context.Context, s *agentSession) error {
-		if err := checkMode(s.session, mode); err != nil {
+		if err := agents.CheckMode(s.session, mode); err != nil {
 			return err
 		}
 		s.expectMode(mode)
@@ -29,7 +30,7 @@ func (c *Conversation) SetMode(ctx context.Context, mode string) error {
 // SetModel makes the agent use one of its models.
 func (c *Conversation) SetModel(ctx context.Context, model string) error {
 	return c.set(ctx, func(ctx context.Context, s *agentSession) error {
-		id, err := modelOption(s.session, model)
+		id, err := agents.ModelOption(s.session, model)
 		if err != nil {
 			return err
 		}
@@ -45,7 +46,7 @@ func (c *Conversation) SetModel(ctx context.Context, model string) error {
 // SetOption sets one of the agent's config options.
 func (c *Conversation) SetOption(ctx context.Context, id, value string) error {
 	return c.set(ctx, func(ctx context.Context, s *agentSession) error {
-		if err := checkOption(s.session, id, value); err != nil {
+		if err := agents.CheckOption(s.session, id, value); err != nil {
 			return err
 		}
 		if id == s.session.ModeOption {
@@ -93,7 +94,7 @@ func (c *Conversation) set(ctx context.Context, do func(context.Context, *agentS
 		return context.Cause(ctx)
 	}
 	if err == nil {
-		err = do(ctx, l.agentSession)
+		err = offered(do(ctx, l.agentSession))
 	}
 	if err == nil {
 		l.settle("")

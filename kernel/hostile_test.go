@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/policy"
@@ -242,7 +243,7 @@ func testSetup(t *testing.T, r *Runner) Setup {
 	// Under the race detector a process sleeps for a second before it ends.
 	r.opt.Environ = append(os.Environ(), scenarioVar+"=#", "GORACE=atexit_sleep_ms=0")
 	return Setup{
-		Agent: Agent{
+		Agent: agents.Agent{
 			Agent:          provider.Agent{ID: "test", Command: []string{self, "-test.run=^TestAgentProcess$"}, Env: []string{scenarioVar, "GORACE"}},
 			ConnectTimeout: time.Minute, RequestTimeout: time.Minute,
 		},

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/agents"
 )
 
 // Input is one thing to be answered.
@@ -33,6 +34,15 @@ func (e *InputError) Unwrap() error { return e.Err }
 func isUsage(err error) bool {
 	var input *InputError
 	return errors.As(err, &input)
+}
+
+// offered makes an InputError of one that says what the agent does not offer.
+func offered(err error) error {
+	var offer *agents.OfferError
+	if errors.As(err, &offer) {
+		return &InputError{err}
+	}
+	return err
 }
 
 // An InputConflictError says that the input's id was called before with another text or other

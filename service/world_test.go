@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/predictable"
@@ -115,7 +116,7 @@ func (w *world) options(r *kernel.Runner, channels ...service.Channel) service.O
 		},
 		Setup: func(session event.SessionID, _ string) (kernel.Setup, error) {
 			return kernel.Setup{
-				Agent: kernel.Agent{
+				Agent: agents.Agent{
 					Agent:          provider.Agent{ID: "test", Command: []string{self}, Env: []string{roleVar, countVar, seedVar, dieVar, "GORACE"}},
 					ConnectTimeout: time.Minute, RequestTimeout: time.Minute,
 				},

@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/logtrust"
@@ -116,7 +117,7 @@ func (a *app) complain(err error) {
 		fmt.Fprintln(a.stderr, line)
 	}
 	var h *hinted
-	var agent *kernel.AgentError
+	var agent *agents.Error
 	hint := ""
 	switch {
 	case errors.As(err, &h):

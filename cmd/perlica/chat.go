@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/project"
@@ -72,7 +73,7 @@ type chat struct {
 	cancel context.CancelCauseFunc
 
 	session  kernel.Session
-	agent    kernel.Agent
+	agent    agents.Agent
 	conv     *kernel.Conversation
 	host     *command.Host
 	turns    int  // of this session

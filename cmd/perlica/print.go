@@ -19,6 +19,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/provider"
 )
@@ -416,7 +417,7 @@ func (p *printer) errorHint(res kernel.Result, show string) string {
 }
 
 func loginHint(id string) string {
-	if k, ok := provider.Lookup(id); ok && k.Login != "" && id != kernel.Predictable {
+	if k, ok := provider.Lookup(id); ok && k.Login != "" && id != agents.Predictable {
 		return k.Login
 	}
 	return "log in with the agent's own command, then try again"

@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
@@ -307,7 +308,7 @@ func (a *app) session(ctx context.Context, r *kernel.Runner, f runFlags) (s kern
 }
 
 // chooseAgent finds the agent that answers in a session.
-func (a *app) chooseAgent(ctx context.Context, p *project.Project, r *kernel.Runner, f runFlags, c project.Choice, s kernel.Session) (kernel.Agent, error) {
+func (a *app) chooseAgent(ctx context.Context, p *project.Project, r *kernel.Runner, f runFlags, c project.Choice, s kernel.Session) (agents.Agent, error) {
 	agent, err := p.Agent(c, s)
 	var gone *project.GoneError
 	var other *project.OtherAgentError
@@ -332,10 +333,10 @@ func goneHint(ctx context.Context, r *kernel.Runner, f runFlags, s kernel.Sessio
 	case len(command) == 0:
 		return withHint(err, "if it was begun with --agent, say --agent again")
 	case filepath.Base(command[0]) != s.Provider:
-		return withHint(err, "it was in the configuration: put it back there; its last command line was: %s", kernel.CommandLine(command))
+		return withHint(err, "it was in the configuration: put it back there; its last command line was: %s", agents.CommandLine(command))
 	}
 	return withHint(err, "it was begun with --agent; to go on with the same agent: %s",
-		kernel.CommandLine(append(strings.Fields(f.program), "-s", shortSession(s), "--agent", kernel.CommandLine(command))))
+		agents.CommandLine(append(strings.Fields(f.program), "-s", shortSession(s), "--agent", agents.CommandLine(command))))
 }
 
 // userName names who answers and who asks.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
@@ -65,7 +65,7 @@ func prepareWebhook(a *app, p *project.Project, paired func(string) bool) (openC
 	}
 	if s.ReplyURL == "" {
 		return nil, withHint(errors.New("the address for the replies of the webhook: there is none"),
-			"set service.webhook.reply_url in %s", kernel.CommandLine([]string{p.Dirs.ConfigFile()}))
+			"set service.webhook.reply_url in %s", agents.CommandLine([]string{p.Dirs.ConfigFile()}))
 	}
 	opt := webhook.Options{
 		Listen: s.Listen, ReplyURL: s.ReplyURL, Secret: webhook.Secret(secret), AllowRemote: s.AllowRemote,
@@ -109,12 +109,12 @@ func (a *app) secret(p *project.Project, what string, s config.Secret, name, how
 	case err == nil:
 		return v, nil
 	case errors.As(err, &shared):
-		return "", withHint(fmt.Errorf("%s: %w", what, err), "'chmod 600 %s'; if others may have read it, get a new one", kernel.CommandLine([]string{shared.Path}))
+		return "", withHint(fmt.Errorf("%s: %w", what, err), "'chmod 600 %s'; if others may have read it, get a new one", agents.CommandLine([]string{shared.Path}))
 	case errors.Is(err, config.ErrNoSecret) && s.Env != "":
 		return "", withHint(fmt.Errorf("%s: %w", what, err), "set it where the bridge is started")
 	case errors.Is(err, config.ErrNoSecret):
 		path := s.Path(p.Dirs, name)
-		return "", withHint(fmt.Errorf("%s: %w", what, err), how, kernel.CommandLine([]string{filepath.Dir(path)}), kernel.CommandLine([]string{path}))
+		return "", withHint(fmt.Errorf("%s: %w", what, err), how, agents.CommandLine([]string{filepath.Dir(path)}), agents.CommandLine([]string{path}))
 	}
 	return "", fmt.Errorf("%s: %w", what, err)
 }

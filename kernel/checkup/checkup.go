@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/perlica/perlica/eventlog"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/config"
 )
 
@@ -37,7 +37,7 @@ type Checkup struct {
 	Workspace config.Workspace
 	Config    *config.Config // what was valid of it
 	Broken    error          // what was wrong with finding and loading it
-	Agents    kernel.Resolver
+	Agents    agents.Resolver
 	Auditor   func() eventlog.Auditor // judges what is on the log; nil: nobody does
 	// Held says that this process has the context's log open. Whoever asks the system for its
 	// locks would then give them up: see eventlog.WriteLockHolder.

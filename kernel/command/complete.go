@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
 )
 
 // Complete returns what may stand in place of the last word of a line that begins with a
@@ -86,7 +87,7 @@ func (h *Host) arguments(ctx context.Context, name string, before []string) []st
 			if len(before) == 0 {
 				list = append(list, string(opt.Select.Id))
 			} else if len(before) == 1 && before[0] == string(opt.Select.Id) {
-				return kernel.OptionValues(opt.Select.Options)
+				return agents.OptionValues(opt.Select.Options)
 			}
 		}
 	case "allow", "deny", "choose":

@@ -10,6 +10,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/config"
 )
 
@@ -18,7 +19,7 @@ import (
 type Host struct {
 	Runner       *kernel.Runner
 	Conversation *kernel.Conversation
-	Agents       kernel.Resolver
+	Agents       agents.Resolver
 	Workspace    config.Workspace
 	Dirs         config.Dirs
 	By           string              // who gives the commands

@@ -1,4 +1,4 @@
-package kernel
+package agents
 
 import (
 	"context"
@@ -123,7 +123,7 @@ func (p *probe) talk(ctx context.Context, a Agent, opt ProbeOptions) error {
 	}
 	r.Mode = r.StartMode
 	err = p.step("select mode", func() error {
-		mode, options, err := choose(ctx, s, a.Asking, a.Mode, "")
+		mode, options, err := Choose(ctx, s, a.Asking, a.Mode, "")
 		if err == nil {
 			r.Mode, r.Selected = mode, options
 		}
@@ -137,7 +137,7 @@ func (p *probe) talk(ctx context.Context, a Agent, opt ProbeOptions) error {
 
 // close frees the session. That it fails spoils nothing.
 func (p *probe) close(ctx context.Context, s *provider.Session) {
-	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, CloseTimeout)
 	defer cancel()
 	err := p.step(acp.AgentMethodSessionClose, func() error { return s.Close(ctx) })
 	if err != nil {
