@@ -8,7 +8,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// A modeWatch finds the changes of an agent's mode that nobody asked for.
+// A modeWatch finds the changes of an agent's mode that were not asked for.
 type modeWatch struct {
 	open    bool     // the session is open and its mode was chosen
 	now     string   // the mode as it was chosen, or as the agent last reported it

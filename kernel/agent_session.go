@@ -42,17 +42,17 @@ type agentSession struct {
 	r     *Runner
 	setup Setup
 
-	conn    *provider.Conn // set by start, before anything else is called
-	session *provider.Session
-	info    acp.InitializeResponse
-	mode    string            // chosen by open
-	options map[string]string // likewise
-	how     continuation      // of earlier turns
-	fed     bool              // it was prompted: system text and transcript have been said
+	conn     *provider.Conn // set by start, before anything else is called
+	session  *provider.Session
+	info     acp.InitializeResponse
+	mode     string            // chosen by open
+	options  map[string]string // likewise
+	how      continuation      // of earlier turns
+	prompted bool              // it was prompted: system text and transcript have been said
 
-	closing    chan struct{} // closed when session/close is over; nil: it was not sent
-	closeErr   error         // what came of it, once closing is closed
-	closeNoted bool          // it is on record
+	closing       chan struct{} // closed when session/close is over; nil: it was not sent
+	closeErr      error         // what came of it, once closing is closed
+	closeRecorded bool          // it is on record
 
 	stray  sync.WaitGroup // answers to questions that belong to no turn
 	ending sync.WaitGroup // the process, if beginEnd was called
@@ -89,7 +89,7 @@ func newAgentSession(r *Runner, setup Setup, base event.Refs, turn *client) *age
 	return &agentSession{r: r, setup: setup, base: base, turn: turn}
 }
 
-// start starts the agent's process. The keys are read meanwhile, first of all: until the process
+// start starts the agent's process. The keys are read at the same time, first of all: until the process
 // runs a processor is idle.
 func (s *agentSession) start() (err error) {
 	s.r.readyKeys()
@@ -109,17 +109,17 @@ func (s *agentSession) start() (err error) {
 // open brings the agent to the point where it can be prompted.
 func (s *agentSession) open(ctx context.Context, strategy string) (err error) {
 	if s.info, err = s.conn.Initialize(ctx, s.r.opt.Version); err != nil {
-		return s.noteTimeout(err)
+		return s.recordTimeout(err)
 	}
 	if err := s.enter(ctx, strategy); err != nil {
-		return s.noteTimeout(err)
+		return s.recordTimeout(err)
 	}
 	s.enterState()
 	if s.mode, s.options, err = agents.Choose(ctx, s.session, s.setup.Agent.Asking, s.setup.Mode, s.setup.Model); err != nil {
-		return offered(s.noteTimeout(err))
+		return offered(s.recordTimeout(err))
 	}
 	s.chooseOptions(ctx)
-	s.settle(s.mode)
+	s.applyChoice(s.mode)
 	can, err := json.Marshal(s.info.AgentCapabilities)
 	if err != nil {
 		return err
@@ -184,8 +184,8 @@ func (s *agentSession) enterState() {
 	}
 }
 
-// settle takes in what was chosen; an empty mode is none.
-func (s *agentSession) settle(mode string) {
+// applyChoice takes in what was chosen; an empty mode is none.
+func (s *agentSession) applyChoice(mode string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if mode != "" {
@@ -205,7 +205,7 @@ func (s *agentSession) offers() Offers {
 	return st
 }
 
-func (s *agentSession) noteTimeout(err error) error {
+func (s *agentSession) recordTimeout(err error) error {
 	var e *provider.Error
 	if errors.As(err, &e) && e.Type == provider.TypeTimeout {
 		late := event.NewFact(event.RequestTimeout, "perlica", s.refs(), fact.RequestTimeout{Method: e.Method, After: e.Message})
@@ -267,7 +267,7 @@ func (s *agentSession) Received(f provider.Frame) error {
 // Update takes in what the agent says. What it says between turns is on record only: of a
 // session that was loaded it is all of the earlier turns.
 func (s *agentSession) Update(u provider.Update) {
-	from, to := s.noteState(u)
+	from, to := s.applyState(u)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.turn == nil {
@@ -279,9 +279,9 @@ func (s *agentSession) Update(u provider.Update) {
 	}
 }
 
-// noteState takes in what the agent says of its session, and returns a change of its mode that
-// nobody asked for and that belongs to the turn under way.
-func (s *agentSession) noteState(u provider.Update) (from, to string) {
+// applyState takes in what the agent says of its session, and returns a change of its mode that
+// was not asked for and that belongs to the turn under way.
+func (s *agentSession) applyState(u provider.Update) (from, to string) {
 	if u.Commands == nil && u.Mode == "" && u.Options == nil {
 		return "", ""
 	}
@@ -298,8 +298,8 @@ func (s *agentSession) noteState(u provider.Update) (from, to string) {
 	return s.watchMode()
 }
 
-// RequestPermission hands a question to the turn. Between turns there is nobody to judge it
-// for, and the agent is told that it was cancelled.
+// RequestPermission hands a question to the turn. Between turns there is no run to judge it
+// for, and the agent gets the answer that it was cancelled.
 func (s *agentSession) RequestPermission(p *provider.PermissionRequest) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -379,7 +379,7 @@ func (s *agentSession) end(ctx context.Context) error {
 	if late := s.strayModes(); len(late) > 0 {
 		_ = s.r.log.Record(late...) // Close of the log tells
 	}
-	if s.session != nil && !s.closeNoted {
+	if s.session != nil && !s.closeRecorded {
 		_ = s.r.log.Record(s.closedFact()) // Close of the log tells
 	}
 	return s.closeErr
@@ -393,7 +393,7 @@ func (s *agentSession) closedInTime() bool {
 	}
 	select {
 	case <-s.closing:
-		s.closeNoted = true
+		s.closeRecorded = true
 		return true
 	default:
 		return false

@@ -79,7 +79,7 @@ func TestAgentsFrames(t *testing.T) {
 				continue
 			}
 			announced := c.toolCall(tool.ID)
-			s := c.noteTool(*tool)
+			s := c.mergeTool(*tool)
 			req := startsWhere(toolcall.Read(callOf(agent, s.call), place).Request, toolcall.Read(callOf(agent, announced), place).Request)
 			if !asks {
 				s.report(agent)

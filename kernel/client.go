@@ -37,8 +37,8 @@ type client struct {
 
 	cancelled chan struct{} // closed when the turn is cancelled
 	cancel    func()        // closes it: all open questions lapse, and every later one
-	settled   chan struct{} // closed when the run ends
-	settle    func()        // closes it
+	ended     chan struct{} // closed when the run ends
+	end       func()        // closes it
 
 	mu           sync.Mutex // guards what follows; never held while something blocks
 	answer       provider.Answer
@@ -51,7 +51,7 @@ type client struct {
 	first        time.Time
 	perms        fact.Permissions
 	agreed       map[string]bool    // modes to which somebody has said yes
-	switched     []fact.UnaskedTool // changes of the mode that nobody was asked about
+	switched     []fact.UnaskedTool // changes of the mode without a question
 	unaskedTools []fact.UnaskedTool
 	blocked      int
 	warnings     []string
@@ -66,10 +66,10 @@ func newClient(run *run) *client {
 		toolOf:    map[acp.ToolCallId]*toolSeen{},
 		agreed:    map[string]bool{},
 		cancelled: make(chan struct{}),
-		settled:   make(chan struct{}),
+		ended:     make(chan struct{}),
 	}
 	c.cancel = sync.OnceFunc(func() { close(c.cancelled) })
-	c.settle = sync.OnceFunc(func() { close(c.settled) })
+	c.end = sync.OnceFunc(func() { close(c.ended) })
 	c.at.Store(&run.refs)
 	var log *eventlog.Log
 	if run.r.opt.StreamSync {
@@ -104,7 +104,7 @@ func (c *client) gone() <-chan struct{} {
 func (c *client) kill() {
 	select {
 	case <-c.ready:
-	case <-c.settled:
+	case <-c.ended:
 	}
 	select {
 	case <-c.ready:
@@ -115,7 +115,7 @@ func (c *client) kill() {
 
 // close ends the turn's part in what is shown, when all of it was.
 func (c *client) close() {
-	c.settle()
+	c.end()
 	c.show.close()
 }
 
@@ -192,7 +192,7 @@ func (c *client) Update(u provider.Update) {
 	case u.Kind == provider.AgentMessageChunk:
 		c.text.WriteString(u.Text)
 	case u.Tool != nil:
-		c.noteTool(*u.Tool).report(c.run.t.Agent.ID)
+		c.mergeTool(*u.Tool).report(c.run.t.Agent.ID)
 	case u.Usage != nil && u.Usage.Cost != nil:
 		c.cost = (*fact.Cost)(u.Usage.Cost)
 	}
@@ -294,7 +294,7 @@ func (c *client) endTurn() {
 	c.mu.Lock()
 	c.live = false
 	c.mu.Unlock()
-	c.settle()
+	c.end()
 	c.judging.Lock()
 	defer c.judging.Unlock()
 	c.open.Wait()

@@ -29,8 +29,8 @@ type Conversation struct {
 	fresh   bool  // the session has no earlier turns; guarded by turns
 	epoch   int64 // of the Runner, in which the agent was started; guarded by turns
 
-	behind sync.WaitGroup // what a turn leaves to be done when it has returned
-	next   *reservation   // of the next run, if there is one; guarded by turns, and written behind
+	after sync.WaitGroup // what a turn leaves to be done when it has returned
+	next  *reservation   // of the next run, if there is one; guarded by turns, and written behind
 
 	mu      sync.Mutex // guards what follows
 	life    *life      // the agent's, from the beginning of its start; nil: there is none
@@ -154,14 +154,14 @@ func (c *Conversation) begin() (*life, error) {
 		}
 		close(l.ready)
 		if l.err == nil && c.turns.TryLock() { // else an input has come, and lets it rest
-			c.settle(ctx, l)
+			c.afterTurn(ctx, l)
 			c.turns.Unlock()
 		}
 	}()
 	return l, nil
 }
 
-// Lost has f called when an agent ends that nobody asked to, while it had nothing to do. The
+// Lost has f called when an agent ends by itself, while it had nothing to do. The
 // next input gets another, which continues its session. f is called in a goroutine of its own,
 // and must not call the conversation's methods.
 func (c *Conversation) Lost(f func(error)) {
@@ -170,7 +170,7 @@ func (c *Conversation) Lost(f func(error)) {
 	c.lost = f
 }
 
-// watch waits for the end of an agent and buries it, unless that was done by who ended it, or
+// watch waits for the end of an agent and drops it, unless that was done by who ended it, or
 // by the turn in which it died.
 func (c *Conversation) watch(l *life) {
 	<-l.conn.Gone()
@@ -189,9 +189,9 @@ func (c *Conversation) watch(l *life) {
 	}
 }
 
-// bury drops an agent that ended while it had nothing to do, so that the next input gets
+// dropGone drops an agent that ended while it had nothing to do, so that the next input gets
 // another, which continues its session. The caller holds turns.
-func (c *Conversation) bury(ctx context.Context) {
+func (c *Conversation) dropGone(ctx context.Context) {
 	c.mu.Lock()
 	l := c.life
 	c.mu.Unlock()
@@ -224,7 +224,7 @@ func (c *Conversation) Run(ctx context.Context, t Turn) (Result, error) {
 		return Result{}, err
 	}
 	defer c.turns.Unlock()
-	if err := errors.Join(c.r.mend(ctx), c.forget(ctx)); err != nil {
+	if err := errors.Join(c.r.repair(ctx), c.forget(ctx)); err != nil {
 		return Result{}, err
 	}
 	t.Setup = c.setup
@@ -232,10 +232,10 @@ func (c *Conversation) Run(ctx context.Context, t Turn) (Result, error) {
 		if c.isClosed() {
 			return Result{}, ErrConversationClosed
 		}
-		c.behind.Wait()
+		c.after.Wait()
 		run := c.r.newRun(t, c.next)
 		c.next = nil
-		defer c.behind.Go(func() {
+		defer c.after.Go(func() {
 			run.sweep()
 			c.reserve()
 		})
@@ -275,14 +275,14 @@ func (c *Conversation) reserve() {
 func (c *Conversation) turn(ctx context.Context, run *run) (res Result, err error) {
 	run.client = newClient(run)
 	defer run.client.close()
-	run.recorded.Store(true) // whoever mends the log from here on waits for the end of the run
+	run.recorded.Store(true) // from here on repair waits for the end of the run
 	if c.epoch != c.r.epoch.Load() {
 		return Result{}, errors.New("the event log failed while the input waited; nothing was sent")
 	}
-	if subtype, err := c.r.anchorFault(); err != nil { // of the turn before: nobody waited for it
+	if subtype, err := c.r.anchorFault(); err != nil { // of the turn before, which did not wait for it
 		run.client.warn(subtype, err.Error())
 	}
-	c.bury(ctx)
+	c.dropGone(ctx)
 	l, err := c.begin()
 	if rerr := run.recordInput(); rerr != nil {
 		return Result{}, rerr
@@ -294,15 +294,15 @@ func (c *Conversation) turn(ctx context.Context, run *run) (res Result, err erro
 	if err != nil {
 		run.agent = newAgentSession(c.r, c.setup, run.refs, run.client) // of which nothing came
 		res, err = run.failEarly(ctx, err)
-		c.settle(ctx, l)
+		c.afterTurn(ctx, l)
 		return res, err
 	}
 	run.agent = l.agentSession
 	l.begin(run.client)
 	run.client.attach(l.conn)
-	res, err = run.spend(ctx, nil)
+	res, err = run.callOnce(ctx, nil)
 	l.finish()
-	c.settle(ctx, l)
+	c.afterTurn(ctx, l)
 	run.client.detach()
 	res.Warnings = run.client.takeWarnings()
 	return res, err
@@ -326,8 +326,8 @@ func (run *run) await(ctx context.Context, l *life) error {
 	}
 }
 
-// settle ends an agent that is of no more use, and lets the others rest.
-func (c *Conversation) settle(ctx context.Context, l *life) {
+// afterTurn ends an agent that is of no more use, and lets the others rest.
+func (c *Conversation) afterTurn(ctx context.Context, l *life) {
 	if l == nil {
 		return
 	}
@@ -354,7 +354,7 @@ func (c *Conversation) rest() {
 	c.turns.Lock()
 	defer c.turns.Unlock()
 	c.mu.Lock()
-	l, idle := c.life, time.Since(c.rested) >= c.idle // else an input has come meanwhile
+	l, idle := c.life, time.Since(c.rested) >= c.idle // else an input has come since
 	c.mu.Unlock()
 	if l != nil && idle {
 		c.drop(context.Background(), l)
@@ -420,7 +420,7 @@ func (c *Conversation) Close(ctx context.Context) error {
 		}
 		c.drop(ctx, l)
 	}
-	if c.behind.Wait(); c.next != nil {
+	if c.after.Wait(); c.next != nil {
 		c.next.lock.Release()
 	}
 	c.lock.Release()

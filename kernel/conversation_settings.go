@@ -22,7 +22,7 @@ func (c *Conversation) SetMode(ctx context.Context, mode string) error {
 		}
 		c.setup.Mode = mode
 		c.keep(s.session.ModeOption, "")
-		s.settle(mode)
+		s.applyChoice(mode)
 		return nil
 	})
 }
@@ -79,10 +79,10 @@ func (c *Conversation) set(ctx context.Context, do func(context.Context, *agentS
 		return err
 	}
 	defer c.turns.Unlock()
-	if err := errors.Join(c.r.mend(ctx), c.forget(ctx)); err != nil {
+	if err := errors.Join(c.r.repair(ctx), c.forget(ctx)); err != nil {
 		return err
 	}
-	c.bury(ctx)
+	c.dropGone(ctx)
 	l, err := c.begin()
 	if err != nil {
 		return err
@@ -97,8 +97,8 @@ func (c *Conversation) set(ctx context.Context, do func(context.Context, *agentS
 		err = offered(do(ctx, l.agentSession))
 	}
 	if err == nil {
-		l.settle("")
+		l.applyChoice("")
 	}
-	c.settle(ctx, l)
+	c.afterTurn(ctx, l)
 	return err
 }

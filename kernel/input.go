@@ -30,7 +30,7 @@ type InputError struct{ Err error }
 func (e *InputError) Error() string { return e.Err.Error() }
 func (e *InputError) Unwrap() error { return e.Err }
 
-// isUsage reports whether err is the fault of whoever asked, not of the agent.
+// isUsage reports whether err is the caller's fault, not the agent's.
 func isUsage(err error) bool {
 	var input *InputError
 	return errors.As(err, &input)

@@ -10,7 +10,7 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 )
 
-// What keeps payloads from being pruned, and a run from starting meanwhile.
+// What keeps payloads from being pruned, and a run from starting while they are.
 var (
 	ErrUnderWay = errors.New("a run is under way")
 	ErrPruning  = errors.New("payloads are being removed from the log")
@@ -19,7 +19,7 @@ var (
 // Prune empties the payloads that p covers, here and in the views beside the log, which come
 // back without them. See eventlog.Log.Prune. It fails with ErrUnderWay while a run of the
 // context lives: rewriting the file takes as long as it takes, and a run whose log does not
-// answer is ended. A run that starts meanwhile is refused with ErrPruning, or waits.
+// answer is ended. A run that starts during that time is refused with ErrPruning, or waits.
 func (r *Runner) Prune(ctx context.Context, p eventlog.Pruning) (done eventlog.Removal, err error) {
 	lock, err := filelock.Acquire(pruneLockPath(r.opt.Paths.Locks))
 	if errors.Is(err, filelock.ErrHeld) {

@@ -242,7 +242,7 @@ func TestAnIdleConversationIsInNobodysWay(t *testing.T) {
 	c := converse(t, r, "", "", "")
 	for range 3 {
 		res := say(t, c, "hello")
-		c.behind.Wait()
+		c.after.Wait()
 		if c.next == nil {
 			t.Fatal("no lock is reserved")
 		}

@@ -89,7 +89,7 @@ func (r *Runner) RecoverUnlisted(ctx context.Context) ([]Result, error) {
 func (r *Runner) recoverRuns(ctx context.Context, ids []event.RunID, why cause) ([]Result, error) {
 	var recovered []Result
 	for _, id := range ids {
-		// Whoever holds the lock is the run itself, or is recovering it already.
+		// The holder of the lock is the run itself, or is recovering it already.
 		lock, err := filelock.Acquire(filelock.Run(r.opt.Paths.Locks, string(id)))
 		if errors.Is(err, filelock.ErrHeld) {
 			continue
@@ -115,7 +115,7 @@ func (r *Runner) recoverRuns(ctx context.Context, ids []event.RunID, why cause) 
 }
 
 // resolveRest resolves the questions of a run that were answered, or lapsed, but not resolved.
-// Whether the agent was told is known only where that is on record: else its process died with
+// Whether the agent got the answer is known only where that is on record: else its process died with
 // the answer in hand.
 func (r *Runner) resolveRest(ctx context.Context, id event.RunID) error {
 	ends := map[event.InteractionID]event.Event{} // the last of each
@@ -157,7 +157,7 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 	if !left.Intended {
 		return false, nil
 	}
-	if err := r.resolveRest(ctx, id); err != nil { // before others are buried, which takes a moment to be seen
+	if err := r.resolveRest(ctx, id); err != nil { // before others are closed, which takes a moment to be seen
 		return false, err
 	}
 	questions, err := interaction.Pending(ctx, &r.log.Reader, []event.RunID{id})

@@ -56,7 +56,7 @@ func (r *Runner) recordedResult(ctx context.Context, intent event.Event) (Result
 		return res, err
 	}
 	// Recover has ended what is listed as open and whose process is gone. If this is neither
-	// alive nor listed, nobody else would ever end it.
+	// alive nor listed, nothing else would ever end it.
 	ended, err := r.recoverRuns(ctx, []event.RunID{intent.Run}, died)
 	switch {
 	case err != nil:

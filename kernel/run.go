@@ -31,7 +31,7 @@ const cancelGrace = 15 * time.Second
 // the Result, and on the log. When ctx is cancelled the agent is ended; the outcome is on
 // record all the same.
 func (r *Runner) Run(ctx context.Context, t Turn) (Result, error) {
-	if err := r.mend(ctx); err != nil {
+	if err := r.repair(ctx); err != nil {
 		return Result{}, err
 	}
 	return r.once(ctx, &t, func() (Result, error) {
@@ -79,13 +79,13 @@ type run struct {
 	recorded atomic.Bool   // something of it is on record
 	released chan struct{} // closed when it is over
 
-	agent   *agentSession
-	client  *client
-	call    *provider.Call
-	asked   provider.Prompt // set by intend
-	stopped *Stop
-	noted   bool      // stopped is on record
-	told    chan Stop // capacity 1: another process stops the turn; it is on record
+	agent        *agentSession
+	client       *client
+	call         *provider.Call
+	asked        provider.Prompt // set by intend
+	stopped      *Stop
+	stopRecorded bool      // stopped is on record
+	remoteStop   chan Stop // capacity 1: another process stops the turn; it is on record
 }
 
 // accept takes the locks of a run: its session's, so that it runs alone there, and its
@@ -137,8 +137,8 @@ func (r *Runner) newRun(t Turn, reserved *reservation) *run {
 	}
 	id := reserved.run
 	run := &run{
-		own:  reserved.lock,
-		told: make(chan Stop, 1), released: make(chan struct{}),
+		own:        reserved.lock,
+		remoteStop: make(chan Stop, 1), released: make(chan struct{}),
 		r: r, t: t, state: state{phase: Accepted}, started: r.opt.Now(),
 		call: provider.NewCall(id.String()),
 		refs: event.Refs{
@@ -196,7 +196,7 @@ func (run *run) do(ctx context.Context) (res Result, err error) {
 	defer run.client.close()
 	defer func() { // behind the end of the agent
 		if err == nil {
-			run.noteAnchor()
+			run.warnOfAnchor()
 			res.Warnings = run.client.takeWarnings()
 		}
 	}()
@@ -222,20 +222,20 @@ func (run *run) do(ctx context.Context) (res Result, err error) {
 		err = run.agent.open(opening, strategyFresh)
 		done()
 	}
-	return run.spend(ctx, err)
+	return run.callOnce(ctx, err)
 }
 
-// spend makes the call, unless err, or a stop, says that it cannot be made.
-func (run *run) spend(ctx context.Context, err error) (Result, error) {
-	stopped := run.heed()
+// callOnce makes the call, unless err, or a stop, says that it cannot be made.
+func (run *run) callOnce(ctx context.Context, err error) (Result, error) {
+	stopped := run.checkStop()
 	if err == nil { // a stop that came with the last answer
 		err = stopped
 	}
 	if err == nil {
 		err = run.intend(ctx)
 	}
-	if err == nil { // one that came meanwhile: a disk may take its time
-		err = run.heed()
+	if err == nil { // one that came while the disk was written
+		err = run.checkStop()
 	}
 	if err == nil {
 		err = context.Cause(ctx)
@@ -246,12 +246,12 @@ func (run *run) spend(ctx context.Context, err error) (Result, error) {
 	return run.prompt(ctx), nil
 }
 
-// heed returns an error if the turn was stopped: no call may follow.
-func (run *run) heed() error {
+// checkStop returns an error if the turn was stopped: no call may follow.
+func (run *run) checkStop() error {
 	if run.stopped == nil {
 		select {
-		case s := <-run.told:
-			run.stopped, run.noted = &s, true
+		case s := <-run.remoteStop:
+			run.stopped, run.stopRecorded = &s, true
 		case s := <-run.t.Stop:
 			run.stopped = &s
 		default:
@@ -271,7 +271,7 @@ func (run *run) endAgent(ctx context.Context) {
 }
 
 // recordInput records that the input was accepted. Nothing waits for it; where the agent has
-// yet to start it is written meanwhile, else with the intent.
+// yet to start it is written at the same time, else with the intent.
 func (run *run) recordInput() error {
 	run.recorded.Store(true)
 	var events []event.Event
@@ -301,8 +301,8 @@ func (run *run) untilStopped(ctx context.Context) (_ context.Context, done func(
 		case s := <-run.t.Stop:
 			run.stopped = &s
 			cancel(errStopped(s))
-		case s := <-run.told:
-			run.stopped, run.noted = &s, true
+		case s := <-run.remoteStop:
+			run.stopped, run.stopRecorded = &s, true
 			cancel(errStopped(s))
 		case <-ctx.Done():
 		}
@@ -362,7 +362,7 @@ func (run *run) prompt(ctx context.Context) Result {
 	if err := run.state.advance(event.RequestSent); err != nil {
 		panic(err) // intend has just succeeded
 	}
-	run.agent.fed = true
+	run.agent.prompted = true
 	turn := run.agent.session.Prompt(run.call, run.asked)
 	var grace <-chan time.Time
 	var answered <-chan struct{} // from when the prompt is written: Answer waits for that, and a stop must not
@@ -389,7 +389,7 @@ func (run *run) prompt(ctx context.Context) Result {
 				continue
 			}
 			run.cancelTurn()
-		case s := <-run.told:
+		case s := <-run.remoteStop:
 			if run.stopped == nil && run.state.advance(event.CancelRequested) == nil {
 				run.stopped = &s
 				grace = time.After(cancelGrace)

@@ -26,7 +26,7 @@ type Options struct {
 	Context    string // the context's name
 	KeyDir     string // folder of the keys that sign checkpoints; empty: none is signed
 	Runtime    string // folder for sockets; empty: no other process can answer
-	Version    string // of Perlica, told to agents
+	Version    string // of Perlica, for agents
 	Rules      []policy.Rule
 	Own        []string         // Perlica's own folders, which no agent may write to
 	Vouchers   Vouchers         // says which standing approvals were given here
@@ -44,7 +44,7 @@ type Options struct {
 	FreeSpace func(dir string) (uint64, error)
 }
 
-// Runner is one context of one workspace, open for work: the only thing that spends
+// Runner is one context of one workspace, open for work: the only thing that makes
 // calls. Its methods may be called from several goroutines. The caller must Close it.
 type Runner struct {
 	log       *eventlog.Log
@@ -53,7 +53,7 @@ type Runner struct {
 	opt       Options
 	keys      *evidence.Keys // nil: checkpoints are not signed
 	readying  sync.WaitGroup // of keys
-	mending   sync.Mutex     // held while a log that failed is opened again
+	repairing sync.Mutex     // held while a log that failed is opened again
 	epoch     atomic.Int64   // how often that was tried
 	looks     sync.RWMutex   // held while the log is looked at
 
@@ -68,7 +68,7 @@ type Runner struct {
 // process and for those who cannot reach it; the others do not wait for it.
 const lookEvery = time.Second
 
-// How long a line may wait to be written where nobody waits for it. With stream_sync what
+// How long a line may wait to be written where no caller waits for it. With stream_sync what
 // is shown is waited for, and what is not is the agent's set-up, and that the prompt was about to
 // leave, which is worth knowing after a crash; without, this is how far the log may be behind
 // what was shown.
@@ -215,7 +215,7 @@ func (r *Runner) remember(ctx context.Context, a policy.Approval, by string, ref
 	return nil
 }
 
-// readyKeys reads the key for checkpoints, or makes it, meanwhile: the commit that ends the run
+// readyKeys reads the key for checkpoints, or makes it, in the background: the commit that ends the run
 // should not wait for it, as the first use of a key takes a millisecond.
 func (r *Runner) readyKeys() {
 	if r.keys != nil {

@@ -163,7 +163,7 @@ func (s *Sessions) Find(ctx context.Context, ref string) (Session, error) {
 	return found[0], nil
 }
 
-// Latest returns the session that was used last, or ErrNoSession. One that nobody named and in
+// Latest returns the session that was used last, or ErrNoSession. One without a name and in
 // which nothing was said is none to go on with.
 func (s *Sessions) Latest(ctx context.Context) (Session, error) {
 	return s.one(ctx, selectSessions+`

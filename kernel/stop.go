@@ -60,7 +60,7 @@ func (r *Runner) lookForStops() {
 			continue
 		}
 		select {
-		case run.told <- s:
+		case run.remoteStop <- s:
 		default: // it knows
 		}
 	}

@@ -18,7 +18,7 @@ type Turn struct {
 	Wait  bool // wait for a busy session instead of filelock.ErrBusy
 
 	Permissions policy.Mode
-	AnswerIn    time.Duration // how long a question stays open; 0: there is nobody to ask
+	AnswerIn    time.Duration // how long a question stays open; 0: there is no person to ask
 
 	// Stop ends the turn: the agent is asked to cancel and the run waits for its answer.
 	// To end the agent as well, cancel the context of Run; a StoppedError as its cause says

@@ -16,7 +16,7 @@ import (
 )
 
 // Vouchers says what was decided here: standing approvals, and contacts that were paired. A log
-// can come with a cloned repository, and with it decisions that nobody here made: a yes counts
+// can come with a cloned repository, and with it decisions that were not made here: a yes counts
 // only if its hash is in a file of the user's own. Losing the file loses them, never the other
 // way round.
 type Vouchers struct{ path string }

@@ -158,7 +158,7 @@ func (n *storyteller) outcome(at time.Time, o report.StepOutcome) {
 		return
 	}
 	if o.Outcome == kernel.OutcomeResponded {
-		if !o.Told && o.Text != "" {
+		if !o.Shown && o.Text != "" {
 			n.line(at, n.s.Cyan("the answer:"))
 			n.block(o.Text, false)
 		}
@@ -183,7 +183,7 @@ func (n *storyteller) outcome(at time.Time, o report.StepOutcome) {
 	if o.Known != "" {
 		n.line(time.Time{}, "  "+oneLine(o.Known))
 	}
-	if !o.Told && o.Text != "" {
+	if !o.Shown && o.Text != "" {
 		n.line(time.Time{}, n.s.Cyan("  what had arrived:"))
 		n.block(o.Text, false)
 	}

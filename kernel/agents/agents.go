@@ -1,7 +1,7 @@
 // Package agents is which agents there are: found by the configuration and the registry, listed,
 // probed without a prompt, and put into a mode and a model.
 //
-// It promises that nothing here spends a call or is recorded. It decides nothing about what an
+// It promises that nothing here makes a call or is recorded. It decides nothing about what an
 // agent may do.
 package agents
 
@@ -26,7 +26,7 @@ type Agent struct {
 	ConnectTimeout time.Duration
 	RequestTimeout time.Duration
 	MaxLine        int // bytes
-	// Why says how it was chosen, where nobody named it.
+	// Why says how it was chosen, where it was not named.
 	Why string
 }
 

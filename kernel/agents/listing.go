@@ -104,7 +104,7 @@ func (r Resolver) Describe(id string) (Listing, error) {
 }
 
 // Warnings returns what is accepted in the configuration and cannot work, a line each:
-// providers that nobody knows how to start.
+// providers without a command.
 func (r Resolver) Warnings() []string {
 	var lines []string
 	for _, id := range sortedIDs(r.Config) {

@@ -38,8 +38,8 @@ type Checkup struct {
 	Config    *config.Config // what was valid of it
 	Broken    error          // what was wrong with finding and loading it
 	Agents    agents.Resolver
-	Auditor   func() eventlog.Auditor // judges what is on the log; nil: nobody does
-	// Held says that this process has the context's log open. Whoever asks the system for its
+	Auditor   func() eventlog.Auditor // judges what is on the log; nil: it is not judged
+	// Held says that this process has the context's log open. A process that asks the system for its
 	// locks would then give them up: see eventlog.WriteLockHolder.
 	Held bool
 }

@@ -26,9 +26,9 @@ type Host struct {
 	Where        string              // from where: "chat", "phone"
 	Origin       *interaction.Origin // the process that gives them; nil: they come over a channel
 
-	// May says whether whoever gives the commands has a right. Nil: all of them.
+	// May says whether the user has a right. Nil: all of them.
 	May func(Need) bool
-	// Only is the one session that, with its questions and runs, is the business of whoever gives
+	// Only is the one session that, with its questions and runs, is the business of the user who gives
 	// the commands. Empty: all are.
 	Only event.SessionID
 	// Named says that an answer must name its question: there the only one that waits may be
@@ -62,7 +62,7 @@ type Output struct {
 	Path     string
 }
 
-// ErrRight says that whoever gave a command may not.
+// ErrRight says that the user may not give a command.
 var ErrRight = errors.New("you may not do that here")
 
 // A UsageError says how a command is used.
@@ -72,7 +72,7 @@ func (e *UsageError) Error() string {
 	return strings.TrimSpace("use it as /" + e.Command.Name + " " + e.Command.Args)
 }
 
-// Do carries out a command that Parse found. The error is for whoever gave it: it says what is
+// Do carries out a command that Parse found. The error is for the user: it says what is
 // wrong and, where that is not plain, what to do.
 func (h *Host) Do(ctx context.Context, l Line) (Output, error) {
 	c, ok := lookup(l.Name)

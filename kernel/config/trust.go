@@ -103,7 +103,7 @@ func Trusted(dirs Dirs, ws Workspace, digest string) (bool, error) {
 	return string(data) == trustLine(ws, digest), nil
 }
 
-// replaceFile puts a whole file in the place of another: whoever reads sees the old
+// replaceFile puts a whole file in the place of another: a reader sees the old
 // one or the new one, also after a crash.
 func replaceFile(path string, data []byte, mode fs.FileMode) (err error) {
 	dir := filepath.Dir(path)

@@ -35,7 +35,7 @@ type Requested struct {
 	// Strategy is that of the agent session that is prompted; it was not recorded at first.
 	Strategy string `json:"strategy,omitempty"`
 	// Input is the digest of the input's own text and attachments, by which the same input is
-	// told from another one under its id; it was not recorded at first.
+	// distinguished from another one under its id; it was not recorded at first.
 	Input string `json:"input_sha256,omitempty"`
 }
 

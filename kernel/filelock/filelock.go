@@ -2,7 +2,7 @@
 // each session, locked as long as its process lives.
 //
 // It promises that a lock is lost with the process that held it, and at no other time; who looks
-// whether a lock is held keeps nobody from taking it. It starts nothing and waits only where asked.
+// whether a lock is held does not keep others from taking it. It starts nothing and waits only where asked.
 package filelock
 
 import (
@@ -28,7 +28,7 @@ var ErrHeld = errors.New("locked")
 // Lock is held until Release is called or the process dies.
 type Lock struct{ f *flock.Flock }
 
-// Whoever looks whether a lock is held holds a share of it for a moment. acquire tries again
+// A process that looks whether a lock is held holds a share of it for a moment. Acquire tries again
 // as often and as long as that may take.
 const (
 	lookers   = 100
@@ -66,14 +66,14 @@ func Acquire(path string) (*Lock, error) {
 	}
 }
 
-// lockFile is the file of a lock, to be opened for writing: that a holder has died is told to
-// whoever watches the folder as the end of writing, and that somebody has looked is not.
+// lockFile is the file of a lock, to be opened for writing: that a holder has died reaches
+// those who watch the folder as the end of writing; that a process has looked does not.
 func lockFile(path string) *flock.Flock {
 	return flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDWR))
 }
 
 // Reserve makes the file of a lock ahead of its use: Take is cheaper than Acquire then. Until it
-// is taken the lock counts as free, because a share of it keeps nobody from looking.
+// is taken the lock counts as free, because a share of it does not keep others from looking.
 func Reserve(path string) (*Lock, error) {
 	if err := eventlog.CheckPlace(path); err != nil {
 		return nil, err
@@ -122,9 +122,9 @@ func (l *Lock) Release() {
 // Free gives up the lock at once. Its file is for Sweep to remove: that takes longer than the rest.
 func (l *Lock) Free() { _ = l.f.Close() }
 
-// Sweep removes the file of a lock that was given up, unless somebody has taken it meanwhile. Only
+// Sweep removes the file of a lock that was given up, unless another process has taken it since. Only
 // one may sweep at a path: another, who shares the lock, could remove what a third has made there
-// since. Who looks is not told that the lock is held.
+// since. To a process that looks the lock counts as free.
 func (l *Lock) Sweep() { removeIfFree(flock.New(l.f.Path(), flock.SetFlag(os.O_RDONLY))) }
 
 func removeIfFree(f *flock.Flock) {
@@ -138,7 +138,7 @@ func removeIfFree(f *flock.Flock) {
 }
 
 // Held reports whether a process holds the lock at path. It neither makes nor removes
-// the file, and does not keep the lock from whoever asks for it a moment later.
+// the file, and does not keep the lock from a process that asks for it a moment later.
 func Held(path string) (bool, error) {
 	if err := eventlog.CheckPlace(path); err != nil {
 		return false, err
@@ -186,7 +186,7 @@ func Count(dir string) (held, left int, err error) {
 		}
 	}
 	if held == 0 {
-		left += sessions // whoever held them has gone
+		left += sessions // their holders have gone
 	}
 	return held, left, nil
 }

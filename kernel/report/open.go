@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 )
 
-// OpenRun is a run that has no outcome, or one that is unknown and that nobody has judged.
+// OpenRun is a run that has no outcome, or one that is unknown and not judged yet.
 type OpenRun struct {
 	Run       event.RunID     `json:"run_id"`
 	Session   event.SessionID `json:"session_id"`

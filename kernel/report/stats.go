@@ -51,7 +51,7 @@ type Numbers struct {
 // Answers are how many questions somebody or something answered.
 type Answers struct {
 	Kind string `json:"kind"` // person, rule, mode, standing, tier, nobody
-	Who  string `json:"who"`  // the person's name; why nobody did; empty for the others
+	Who  string `json:"who"`  // the person's name; why there was no answer; empty for the others
 	N    int    `json:"n"`
 }
 
@@ -81,7 +81,7 @@ func ReadStats(ctx context.Context, log *eventlog.Reader, q StatsQuery) (Stats, 
 		}
 		c.add(e)
 	}
-	if err := c.spend(ctx, log); err != nil {
+	if err := c.addCosts(ctx, log); err != nil {
 		return Stats{}, err
 	}
 	return c.stats(), nil
@@ -183,15 +183,15 @@ func (r *counted) answered() (list []Answers) {
 	return list
 }
 
-// spend tells the runs what they cost.
-func (c *counter) spend(ctx context.Context, log *eventlog.Reader) error {
+// addCosts adds to the runs what they cost.
+func (c *counter) addCosts(ctx context.Context, log *eventlog.Reader) error {
 	var costs Costs
 	older := event.Query{Before: c.q.Since}
 	if c.q.Since.IsZero() {
 		older.Before = time.Unix(0, 0) // all was looked at
 	}
 	for _, said := range c.reports {
-		amount, err := costs.spent(ctx, log, said.refs, said.cost, older)
+		amount, err := costs.cost(ctx, log, said.refs, said.cost, older)
 		if err != nil {
 			return err
 		}

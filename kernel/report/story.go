@@ -61,7 +61,7 @@ type (
 	// StepOutcome is the outcome of the run.
 	StepOutcome struct {
 		kernel.Result      // its Cost is that of the run
-		Told          bool // the text was told by the steps before
+		Shown         bool // the text is that of the steps before
 		First         time.Duration
 		Known         string // of an unknown outcome
 	}
@@ -87,7 +87,7 @@ func (StepNote) step()    {}
 func Story(ctx context.Context, log *eventlog.Reader, run event.RunID, q event.Query) iter.Seq2[Step, error] {
 	q.Run = run
 	return func(yield func(Step, error) bool) {
-		n := narrator{yield: yield, spent: spentIn(ctx, log), run: kernel.Record{Result: kernel.Result{Run: run}}, tools: map[acp.ToolCallId]fact.ToolSeen{}}
+		n := narrator{yield: yield, cost: costIn(ctx, log), run: kernel.Record{Result: kernel.Result{Run: run}}, tools: map[acp.ToolCallId]fact.ToolSeen{}}
 		for e, err := range log.Events(ctx, q) {
 			if err != nil {
 				yield(Step{}, err)
@@ -104,7 +104,7 @@ func Story(ctx context.Context, log *eventlog.Reader, run event.RunID, q event.Q
 // narrator turns events into steps.
 type narrator struct {
 	yield   func(Step, error) bool
-	spent   func(event.Event, fact.Cost) (float64, error)
+	cost    func(event.Event, fact.Cost) (float64, error)
 	run     kernel.Record
 	said    strings.Builder // what is being said; pieces of it may follow
 	thought bool            // whether that is a thought
@@ -113,7 +113,7 @@ type narrator struct {
 	tools   map[acp.ToolCallId]fact.ToolSeen
 }
 
-// flush tells what has been said so far; it is false if nobody listens any more.
+// flush tells what has been said so far; it is false if the caller's loop has ended.
 func (n *narrator) flush() bool {
 	if n.said.Len() == 0 {
 		return true
@@ -139,7 +139,7 @@ func (n *narrator) tell(e event.Event) bool {
 	}
 	if o, ok := what.(StepOutcome); ok && o.Cost != nil {
 		cost := *o.Cost
-		if cost.Amount, err = n.spent(e, cost); err != nil {
+		if cost.Amount, err = n.cost(e, cost); err != nil {
 			n.yield(Step{}, err)
 			return false
 		}
@@ -184,13 +184,13 @@ var noteWords = map[event.Type]string{
 // Words introduce the text of a note.
 func (n StepNote) Words() string { return cmp.Or(noteWords[n.Type], string(n.Type)) }
 
-// badNews are the facts that nobody should overlook.
+// badNews are the facts that must not be overlooked.
 var badNews = map[event.Type]bool{
 	event.PolicyUnasked: true, event.ReplyFailed: true, event.RequestTimeout: true,
 	event.LineMalformed: true, event.LineOversized: true, event.ToolBlocked: true,
 }
 
-// fact returns what a fact tells, or nil if that is told elsewhere.
+// fact returns what a fact tells, or nil if another fact tells it.
 func (n *narrator) fact(e event.Event) StepKind {
 	q := n.run.Question(e.Interaction)
 	switch {
@@ -203,7 +203,7 @@ func (n *narrator) fact(e event.Event) StepKind {
 	case e.Type.Outcome():
 		o := StepOutcome{Result: n.run.Result, First: n.run.FirstUpdate, Known: n.run.Known}
 		o.Pruned = e.Payload == nil
-		o.Told = strings.TrimSpace(n.spoken.String()) == strings.TrimSpace(o.Text)
+		o.Shown = strings.TrimSpace(n.spoken.String()) == strings.TrimSpace(o.Text)
 		return o
 	case e.Payload == nil:
 	case e.Type == event.InteractionRequested:
@@ -215,7 +215,7 @@ func (n *narrator) fact(e event.Event) StepKind {
 			return nil
 		}
 	case e.Type == event.ToolResult, e.Type == event.InteractionResolved:
-		return nil // tool.blocked and acp.reply.* have told it
+		return nil // tool.blocked and acp.reply.* tell it
 	}
 	return note(e)
 }

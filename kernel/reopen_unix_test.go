@@ -145,7 +145,7 @@ func TestTheLogIsMendedBeforeATurn(t *testing.T) {
 		t.Error("the log lives")
 	}
 	mended()
-	if err := r.mend(t.Context()); err != nil {
+	if err := r.repair(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	prune.Release()
