@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"slices"
+
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -71,4 +73,56 @@ func (s *agentSession) strayModes() (events []event.Event) {
 // modeTool stands for a change of the mode among the tools that ran.
 func modeTool(to string) fact.ToolSeen {
 	return fact.ToolSeen{Title: "mode " + to, Kind: string(acp.ToolKindSwitchMode), Status: string(acp.ToolCallStatusCompleted)}
+}
+
+// Offers is what an agent offers in its session, and what is chosen.
+type Offers struct {
+	Mode     string // the present one
+	Modes    []acp.SessionMode
+	Options  []acp.SessionConfigOption
+	Commands []acp.AvailableCommand
+}
+
+// enterState takes in what the agent offers.
+func (s *agentSession) enterState() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.session.Modes; m != nil {
+		s.state.Mode, s.state.Modes = string(m.CurrentModeId), m.AvailableModes
+	}
+	if s.state.Options == nil {
+		s.state.Options = s.session.Options
+	}
+}
+
+// applyChoice takes in what was chosen; an empty mode is none.
+func (s *agentSession) applyChoice(mode string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if mode != "" {
+		s.state.Mode = mode
+	}
+	s.state.Options = s.session.Options
+	s.modes.now, s.modes.expect, s.modes.open = s.presentMode(), "", true
+}
+
+// offers returns what the agent offers now.
+func (s *agentSession) offers() Offers {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	st := s.state
+	st.Mode = s.presentMode()
+	st.Modes, st.Options, st.Commands = slices.Clone(st.Modes), slices.Clone(st.Options), slices.Clone(st.Commands)
+	return st
+}
+
+// Models returns the id of the option by which a model is chosen, its values and the present
+// one; the id is empty if the agent has no such option.
+func (o Offers) Models() (id string, values []string, now string) {
+	for _, opt := range o.Options {
+		if opt.Select != nil && agents.IsModelOption(opt.Select) {
+			return string(opt.Select.Id), agents.OptionValues(opt.Select.Options), string(opt.Select.CurrentValue)
+		}
+	}
+	return "", nil, ""
 }

@@ -64,25 +64,6 @@ type agentSession struct {
 	modes modeWatch
 }
 
-// Offers is what an agent offers in its session, and what is chosen.
-type Offers struct {
-	Mode     string // the present one
-	Modes    []acp.SessionMode
-	Options  []acp.SessionConfigOption
-	Commands []acp.AvailableCommand
-}
-
-// Models returns the id of the option by which a model is chosen, its values and the present
-// one; the id is empty if the agent has no such option.
-func (o Offers) Models() (id string, values []string, now string) {
-	for _, opt := range o.Options {
-		if opt.Select != nil && agents.IsModelOption(opt.Select) {
-			return string(opt.Select.Id), agents.OptionValues(opt.Select.Options), string(opt.Select.CurrentValue)
-		}
-	}
-	return "", nil, ""
-}
-
 // newAgentSession returns the session whose events carry base, or, while there is one, what
 // the turn says.
 func newAgentSession(r *Runner, setup Setup, base event.Refs, turn *client) *agentSession {
@@ -172,39 +153,6 @@ func (s *agentSession) setConversation(id string) {
 	}
 }
 
-// enterState takes in what the agent offers.
-func (s *agentSession) enterState() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if m := s.session.Modes; m != nil {
-		s.state.Mode, s.state.Modes = string(m.CurrentModeId), m.AvailableModes
-	}
-	if s.state.Options == nil {
-		s.state.Options = s.session.Options
-	}
-}
-
-// applyChoice takes in what was chosen; an empty mode is none.
-func (s *agentSession) applyChoice(mode string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if mode != "" {
-		s.state.Mode = mode
-	}
-	s.state.Options = s.session.Options
-	s.modes.now, s.modes.expect, s.modes.open = s.presentMode(), "", true
-}
-
-// offers returns what the agent offers now.
-func (s *agentSession) offers() Offers {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	st := s.state
-	st.Mode = s.presentMode()
-	st.Modes, st.Options, st.Commands = slices.Clone(st.Modes), slices.Clone(st.Options), slices.Clone(st.Commands)
-	return st
-}
-
 func (s *agentSession) recordTimeout(err error) error {
 	var e *provider.Error
 	if errors.As(err, &e) && e.Type == provider.TypeTimeout {
@@ -238,6 +186,11 @@ func (s *agentSession) finish() {
 func (s *agentSession) refs() event.Refs {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	return s.refsNow()
+}
+
+// refsNow is refs for a caller that holds mu.
+func (s *agentSession) refsNow() event.Refs {
 	if s.turn != nil {
 		return s.turn.refs()
 	}
@@ -248,10 +201,7 @@ func (s *agentSession) refs() event.Refs {
 func (s *agentSession) Sent(f provider.Frame) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.turn != nil {
-		return s.turn.Sent(f)
-	}
-	return s.r.log.Record(sentEvent(f, s.base))
+	return s.r.log.Record(sentEvent(f, s.refsNow()))
 }
 
 // Received records a line that has come.
@@ -259,9 +209,9 @@ func (s *agentSession) Received(f provider.Frame) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.turn != nil {
-		return s.turn.Received(f)
+		s.turn.received(f)
 	}
-	return s.r.log.Record(s.r.receivedEvent(f, s.base))
+	return s.r.log.Record(s.r.receivedEvent(f, s.refsNow()))
 }
 
 // Update takes in what the agent says. What it says between turns is on record only: of a
@@ -313,16 +263,15 @@ func (s *agentSession) RequestPermission(p *provider.PermissionRequest) {
 	})
 }
 
-// Blocked records a request that was refused.
+// Blocked records a request that was refused. An error kills the log, and with it the agent at
+// its next line.
 func (s *agentSession) Blocked(b provider.BlockedRequest) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	_ = s.r.log.Record(blockedEvents(b, s.refsNow())...)
 	if s.turn != nil {
-		s.turn.Blocked(b)
-		return
+		s.turn.refused(b)
 	}
-	// An error kills the log, and with it the agent at its next line.
-	_ = s.r.log.Record(blockedEvents(b, s.base)...)
 }
 
 // Warning tells of a line that could not be acted upon.
@@ -330,7 +279,7 @@ func (s *agentSession) Warning(w provider.Warning) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.turn != nil {
-		s.turn.Warning(w)
+		s.turn.warn(w.Subtype, w.Detail)
 		return
 	}
 	s.r.opt.Trail.Warn(w.Subtype, "session", string(s.setup.Session), "detail", w.Detail)

@@ -129,7 +129,7 @@ func inventOne(t *testing.T, name, agent string, call provider.ToolCall, place p
 	}
 }
 
-// unreadable says what nobody can read in a request, or "".
+// unreadable says what cannot be read in a request, or "".
 func unreadable(req policy.Request) string {
 	for _, f := range req.Fields {
 		if f.Role == policy.Unread {

@@ -132,11 +132,6 @@ var sentTypes = map[provider.Kind]event.Type{
 	provider.Request: event.RequestSent, provider.Notification: event.NotificationSent, provider.Response: event.ResponseSent,
 }
 
-// Sent records a line that is about to be written.
-func (c *client) Sent(f provider.Frame) error {
-	return c.run.r.log.Record(sentEvent(f, c.refs()))
-}
-
 func sentEvent(f provider.Frame, refs event.Refs) event.Event {
 	return event.Event{Type: sentTypes[f.Kind], Class: event.Frame, Actor: "perlica", Refs: refs, Payload: f.Line}
 }
@@ -146,14 +141,13 @@ var receivedTypes = map[provider.Kind]event.Type{
 	provider.Response: event.ResponseReceived, provider.Malformed: event.LineMalformed,
 }
 
-// Received records a line that has come.
-func (c *client) Received(f provider.Frame) error {
+// received takes in that a line has come.
+func (c *client) received(f provider.Frame) {
 	select {
 	case c.active <- struct{}{}:
 	default:
 	}
 	c.answered = f.Kind == provider.Response
-	return c.run.r.log.Record(c.run.r.receivedEvent(f, c.refs()))
 }
 
 func (r *Runner) receivedEvent(f provider.Frame, refs event.Refs) event.Event {
@@ -208,13 +202,11 @@ func (c *client) Drained() {
 	}
 }
 
-// Blocked records a request that was refused.
-func (c *client) Blocked(b provider.BlockedRequest) {
+// refused takes in a request that was refused.
+func (c *client) refused(b provider.BlockedRequest) {
 	c.mu.Lock()
 	c.blocked++
 	c.mu.Unlock()
-	// An error kills the log, and with it the run at its next step.
-	_ = c.run.r.log.Record(blockedEvents(b, c.refs())...)
 	c.show.add(Blocked{Method: b.Method})
 }
 
@@ -228,9 +220,7 @@ func blockedEvents(b provider.BlockedRequest, refs event.Refs) []event.Event {
 // maxWarnings is how many warnings a run keeps; an agent may give cause for thousands.
 const maxWarnings = 20
 
-// Warning tells of a line that could not be acted upon.
-func (c *client) Warning(w provider.Warning) { c.warn(w.Subtype, w.Detail) }
-
+// warn adds a warning to the result and shows it.
 func (c *client) warn(subtype, detail string) {
 	c.mu.Lock()
 	n := len(c.warnings)

@@ -153,7 +153,7 @@ func TestADeadLogIsWhatIsTold(t *testing.T) {
 }
 
 // TestRecoveryOfARunThatJustEnded: it was open when it was listed, and had its outcome when
-// its lock was free. Nobody is told that its outcome is unknown.
+// its lock was free. It is not said that its outcome is unknown.
 func TestRecoveryOfARunThatJustEnded(t *testing.T) {
 	r := openRunner(t)
 	run := abandon(t, r, 4)

@@ -32,7 +32,7 @@ func TestPendingQuestions(t *testing.T) {
 	append1(t, r,
 		intentFact(runA), intentFact(runB),
 		questionFact(runA, "open-0001", time.Hour),
-		questionFact(runA, "nobody-02", -time.Second), // nobody was to be asked
+		questionFact(runA, "nobody-02", -time.Second), // there was no person to ask
 		questionFact(runA, "lapsed-03", time.Hour),
 		questionFact(runB, "orphan-04", time.Hour), // its process is gone
 		questionFact(runA, "open-0005", time.Hour),

@@ -39,7 +39,7 @@ func turns(t *testing.T, r *Runner, runs ...string) {
 	}
 }
 
-// TestPruneAndRunsExcludeEachOther: whoever comes second is refused, or waits.
+// TestPruneAndRunsExcludeEachOther: the second is refused, or waits.
 func TestPruneAndRunsExcludeEachOther(t *testing.T) {
 	r := pruneRunner(t)
 	turns(t, r, "a")
@@ -89,7 +89,7 @@ func TestPruneAndRunsExcludeEachOther(t *testing.T) {
 	}
 }
 
-// TestAStopWhileItWaitsForPrune: whoever waits until payloads are removed does not wait any longer
+// TestAStopWhileItWaitsForPrune: a run that waits until payloads are removed does not wait any longer
 // when it is stopped, and nothing of it is on record.
 func TestAStopWhileItWaitsForPrune(t *testing.T) {
 	r := openRunner(t)
@@ -117,7 +117,7 @@ func TestAStopWhileItWaitsForPrune(t *testing.T) {
 		}
 		lock.Release()
 	case <-time.After(10 * time.Second):
-		t.Error("the stop is not heeded")
+		t.Error("the stop does not count")
 		lock.Release()
 		<-ended
 	}

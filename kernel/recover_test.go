@@ -136,11 +136,11 @@ func TestRecoveryCountsAnswers(t *testing.T) {
 		event.NewFact(event.InteractionAnswered, "user", ask("q2"), interaction.Answer{Option: "n"}),
 		event.NewFact(event.InteractionLapsed, "perlica", ask("q3"), interaction.Resolution{Reason: interaction.TimeUp}),
 		event.NewFact(event.PolicyDecided, "policy", refs, fact.PolicyDecided{Effect: "allow"}))
-	ask("q4") // nobody will answer: the run died
-	told := ask("q5")
+	ask("q4") // without an answer: the run died
+	answered := ask("q5")
 	append1(t, r,
-		event.NewFact(event.InteractionAnswered, "user", told, interaction.Answer{Option: "y"}),
-		event.NewFact(event.ReplySent, "perlica", told, fact.ReplySent{Outcome: "selected", Option: "y"}))
+		event.NewFact(event.InteractionAnswered, "user", answered, interaction.Answer{Option: "y"}),
+		event.NewFact(event.ReplySent, "perlica", answered, fact.ReplySent{Outcome: "selected", Option: "y"}))
 	got, err := r.Recover(t.Context())
 	if want := (fact.Permissions{Asked: 6, Allowed: 3, Denied: 1, Unanswered: 1}); err != nil || len(got) != 1 || got[0].Permissions != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)

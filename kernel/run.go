@@ -112,20 +112,6 @@ func (r *Runner) accept(ctx context.Context, t *Turn) (*run, error) {
 	return run, nil
 }
 
-// unlessStopped takes locks of a run. Where it waits for them it does so until it is stopped.
-func (run *run) unlessStopped(ctx context.Context, lock func(context.Context) error) error {
-	if !run.t.Wait {
-		return lock(ctx)
-	}
-	ctx, done := run.untilStopped(ctx)
-	err := lock(ctx)
-	done()
-	if err != nil && run.stopped != nil {
-		err = &StoppedError{*run.stopped}
-	}
-	return err
-}
-
 func newSessionID() event.SessionID {
 	return event.SessionID(uuid.Must(uuid.NewV7()).String())
 }
@@ -246,21 +232,6 @@ func (run *run) callOnce(ctx context.Context, err error) (Result, error) {
 	return run.prompt(ctx), nil
 }
 
-// checkStop returns an error if the turn was stopped: no call may follow.
-func (run *run) checkStop() error {
-	if run.stopped == nil {
-		select {
-		case s := <-run.remoteStop:
-			run.stopped, run.stopRecorded = &s, true
-		case s := <-run.t.Stop:
-			run.stopped = &s
-		default:
-			return nil
-		}
-	}
-	return errStopped(*run.stopped)
-}
-
 // endAgent frees the agent's session and ends the process. What fails here spoils
 // nothing: the outcome is on disk.
 func (run *run) endAgent(ctx context.Context) {
@@ -285,35 +256,6 @@ func (run *run) recordInput() error {
 	}))
 	return run.r.log.Record(events...)
 }
-
-// untilStopped is ctx, cancelled as well when the turn is stopped; run.stopped then says so.
-// It may be read when done, which must be called, has returned.
-func (run *run) untilStopped(ctx context.Context) (_ context.Context, done func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if run.stopped != nil {
-			cancel(errStopped(*run.stopped))
-			return
-		}
-		select {
-		case s := <-run.t.Stop:
-			run.stopped = &s
-			cancel(errStopped(s))
-		case s := <-run.remoteStop:
-			run.stopped, run.stopRecorded = &s, true
-			cancel(errStopped(s))
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() {
-		cancel(nil)
-		<-ended
-	}
-}
-
-func errStopped(s Stop) error { return errors.New("stopped before the prompt was sent: " + s.Why) }
 
 // intend puts the intent on disk. After it the input counts as called.
 func (run *run) intend(ctx context.Context) error {
@@ -412,19 +354,4 @@ func (run *run) prompt(ctx context.Context) Result {
 			run.agent.conn.Kill()
 		}
 	}
-}
-
-// cancelTurn asks the agent to cancel, and closes its questions. The stop is on record.
-func (run *run) cancelTurn() {
-	run.client.cancel()
-	// A deaf agent must not keep us from ending it; the end of the connection ends this.
-	run.client.asking.Go(func() { _ = run.agent.session.Cancel() })
-}
-
-func (run *run) recordStop(ctx context.Context, s Stop) error {
-	if err := run.state.advance(event.CancelRequested); err != nil {
-		return err
-	}
-	_, err := run.r.log.Append(context.WithoutCancel(ctx), event.NewFact(event.CancelRequested, s.By, run.client.refs(), s))
-	return err
 }

@@ -117,7 +117,7 @@ func TestProbeGoesOnWithoutAClosedSession(t *testing.T) {
 	}
 }
 
-// TestProbeRefusesWhatIsAskedTooEarly: nobody is there to say yes.
+// TestProbeRefusesWhatIsAskedTooEarly: there is no person to say yes.
 func TestProbeRefusesWhatIsAskedTooEarly(t *testing.T) {
 	r := probeTest(t, "[session/close]\n@read /etc/passwd\n", nil)
 	if r.Err != nil || len(r.Warnings) == 0 || !strings.Contains(strings.Join(r.Warnings, "\n"), "fs/read_text_file, which was refused") {

@@ -65,7 +65,7 @@ func TestLockSurvivesItsFilesRemoval(t *testing.T) {
 }
 
 // TestReservedLock: a lock that is reserved counts as free for those who look, is taken beside
-// them, and is whoever's who was first if its file was removed.
+// them, and belongs to the process that was first if its file was removed.
 func TestReservedLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.lock")
 	r, err := Reserve(path)
@@ -118,7 +118,7 @@ func TestReservedLock(t *testing.T) {
 }
 
 // TestSweepLeavesWhatIsHeld: a file that was given up is removed, one that somebody has taken, or
-// put in its place, is not. Whoever holds a lock whose file is gone does not hold it for others.
+// put in its place, is not. A process that holds a lock whose file is gone does not hold it for others.
 func TestSweepLeavesWhatIsHeld(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.lock")
 	take := func() *Lock {
