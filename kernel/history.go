@@ -83,7 +83,7 @@ func (r *Runner) history(ctx context.Context, s event.SessionID, before event.Ru
 func (r *Runner) answered(ctx context.Context, s event.SessionID) (n int, err error) {
 	view, err := r.Sessions(ctx)
 	if err == nil {
-		n, err = view.answered(ctx, s)
+		n, err = view.Answered(ctx, s)
 		err = errors.Join(err, view.Close())
 	}
 	if err == nil && n > 0 { // else the session was taken off the lists

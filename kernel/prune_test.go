@@ -12,6 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/sessions"
 )
 
 // pruneRunner is a runner whose log may lose payloads, which Verify does not know of here.
@@ -132,7 +133,7 @@ func TestPruneTakesTheViewsAlong(t *testing.T) {
 	r := pruneRunner(t)
 	append1(t, r, newSessionFact("s", fact.SessionCreated{Name: "kept", Provider: "p"}))
 	turns(t, r, "a", "b")
-	list := func() Session {
+	list := func() sessions.Session {
 		t.Helper()
 		view, err := r.Sessions(t.Context())
 		if err != nil {

@@ -92,8 +92,6 @@ func (r Result) Tokens() (in, out int64, ok bool) {
 
 // What keeps a turn from being run.
 var (
-	ErrNoSession    = errors.New("there is no such session")
-	ErrAmbiguous    = errors.New("more than one session matches")
 	ErrInputRunning = errors.New("a call for this input is under way")
 )
 

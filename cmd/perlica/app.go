@@ -23,6 +23,7 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/logtrust"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/sessions"
 )
 
 // app is one invocation: the standard streams and the environment, and what all commands
@@ -165,7 +166,7 @@ func hintOf(err error) string {
 		return "make the folder writable, or run in another one; 'perlica doctor' says more"
 	case errors.Is(err, evidence.ErrKey):
 		return "'perlica doctor' says what is wrong with the key and what to do"
-	case errors.Is(err, kernel.ErrNoSession):
+	case errors.Is(err, sessions.ErrNoSession):
 		return "see 'perlica session list --all'"
 	case errors.Is(err, kernel.ErrPruning):
 		return "nothing was sent; --wait waits until it is done"

@@ -20,6 +20,7 @@ import (
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/sessions"
 )
 
 // chatFlags are the flags of the chat: those of run that make sense there.
@@ -72,7 +73,7 @@ type chat struct {
 	ctx    context.Context // ends when the chat has to leave
 	cancel context.CancelCauseFunc
 
-	session  kernel.Session
+	session  sessions.Session
 	agent    agents.Agent
 	conv     *kernel.Conversation
 	host     *command.Host
@@ -161,7 +162,7 @@ func (c *chat) run() error {
 }
 
 // enter begins a conversation in a session; an empty one is new, with the given provider.
-func (c *chat) enter(s kernel.Session, provider string) (err error) {
+func (c *chat) enter(s sessions.Session, provider string) (err error) {
 	f := c.f.runFlags
 	if provider != "" {
 		f.provider, f.agent = provider, ""
@@ -201,7 +202,7 @@ func (c *chat) enter(s kernel.Session, provider string) (err error) {
 }
 
 // busyHint says who holds a session and how to look at it.
-func busyHint(err error, s kernel.Session) error {
+func busyHint(err error, s sessions.Session) error {
 	if errors.Is(err, filelock.ErrBusy) {
 		return withHint(err, "to follow it: perlica watch %s", shortSession(s))
 	}
@@ -209,7 +210,7 @@ func busyHint(err error, s kernel.Session) error {
 }
 
 // greet says where the person is.
-func (c *chat) greet(s kernel.Session) {
+func (c *chat) greet(s sessions.Session) {
 	if c.agent.Why != "" {
 		c.note("using " + c.agent.ID + ": " + c.agent.Why)
 	}
@@ -231,7 +232,7 @@ func (c *chat) greet(s kernel.Session) {
 }
 
 // shortSession names a session among the others.
-func shortSession(s kernel.Session) string {
+func shortSession(s sessions.Session) string {
 	if s.Name != "" {
 		return s.Name
 	}
@@ -383,7 +384,7 @@ func (c *chat) historyFile() editor.History {
 }
 
 // sessionOf reads what is on record about a session.
-func (c *chat) sessionOf(id event.SessionID) (s kernel.Session, err error) {
+func (c *chat) sessionOf(id event.SessionID) (s sessions.Session, err error) {
 	view, err := c.r.Sessions(c.ctx)
 	if err != nil {
 		return s, err

@@ -6,6 +6,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/provider"
 )
@@ -59,7 +60,7 @@ func runErrorCode(err error) int {
 	switch {
 	case errors.As(err, &exit):
 		return exit.code
-	case errors.Is(err, kernel.ErrNoSession), errors.Is(err, kernel.ErrAmbiguous), errors.Is(err, filelock.ErrBusy), errors.Is(err, kernel.ErrInputRunning),
+	case errors.Is(err, sessions.ErrNoSession), errors.Is(err, sessions.ErrAmbiguous), errors.Is(err, filelock.ErrBusy), errors.Is(err, kernel.ErrInputRunning),
 		errors.Is(err, kernel.ErrPruning):
 		return 4
 	case errors.As(err, &log), errors.As(err, &write), errors.Is(err, eventlog.ErrClosed), errors.Is(err, eventlog.ErrCorrupt):

@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/policy"
 )
 
@@ -172,7 +173,7 @@ func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags
 		req.Paths = append(req.Paths, path)
 	}
 	if f.session != "" {
-		err := a.viewingSessions(ctx, func(view *kernel.Sessions, _ *eventlog.Reader) error {
+		err := a.viewingSessions(ctx, func(view *sessions.View, _ *eventlog.Reader) error {
 			s, err := view.Find(ctx, f.session)
 			req.Session = string(s.ID)
 			if req.Provider == "" {

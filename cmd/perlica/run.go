@@ -19,6 +19,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
@@ -288,18 +289,18 @@ func (f runFlags) input(a *app, text string) kernel.Input {
 }
 
 // session finds the session that -s or -c names; without either it is a new one.
-func (a *app) session(ctx context.Context, r *kernel.Runner, f runFlags) (s kernel.Session, err error) {
+func (a *app) session(ctx context.Context, r *kernel.Runner, f runFlags) (s sessions.Session, err error) {
 	if f.session == "" && !f.cont {
-		return kernel.Session{}, nil
+		return sessions.Session{}, nil
 	}
 	view, err := r.Sessions(ctx)
 	if err != nil {
-		return kernel.Session{}, &logError{err}
+		return sessions.Session{}, &logError{err}
 	}
 	defer func() { err = errors.Join(err, view.Close()) }()
 	if f.cont {
 		s, err := view.Latest(ctx)
-		if errors.Is(err, kernel.ErrNoSession) {
+		if errors.Is(err, sessions.ErrNoSession) {
 			err = withHint(fmt.Errorf("%w: nothing was run here yet", err), "leave out -c for a first session, or choose another log with --context")
 		}
 		return s, err
@@ -308,7 +309,7 @@ func (a *app) session(ctx context.Context, r *kernel.Runner, f runFlags) (s kern
 }
 
 // chooseAgent finds the agent that answers in a session.
-func (a *app) chooseAgent(ctx context.Context, p *project.Project, r *kernel.Runner, f runFlags, c project.Choice, s kernel.Session) (agents.Agent, error) {
+func (a *app) chooseAgent(ctx context.Context, p *project.Project, r *kernel.Runner, f runFlags, c project.Choice, s sessions.Session) (agents.Agent, error) {
 	agent, err := p.Agent(c, s)
 	var gone *project.GoneError
 	var other *project.OtherAgentError
@@ -325,7 +326,7 @@ func (a *app) chooseAgent(ctx context.Context, p *project.Project, r *kernel.Run
 
 // goneHint says how to go on with a session whose agent no configuration knows: it was
 // named with --agent. The record has its command line; only a person may start it again.
-func goneHint(ctx context.Context, r *kernel.Runner, f runFlags, s kernel.Session, err error) error {
+func goneHint(ctx context.Context, r *kernel.Runner, f runFlags, s sessions.Session, err error) error {
 	command, rerr := r.AgentCommand(ctx, s.ID)
 	switch {
 	case rerr != nil:

@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/sessions"
 )
 
 func (a *app) sessionCommand() *cobra.Command {
@@ -30,7 +31,7 @@ without -s or -c makes a session of its own, which is listed with --all only.`,
 // completeSessions gives shells the sessions that are listed.
 func (a *app) completeSessions(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	err := a.viewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *eventlog.Reader) error {
+	err := a.viewingSessions(cmd.Context(), func(view *sessions.View, _ *eventlog.Reader) error {
 		list, err := view.List(cmd.Context(), false)
 		for _, s := range list {
 			names = append(names, sessionName(s, string(s.ID))+"\t"+oneLine(s.Title))
@@ -44,7 +45,7 @@ func (a *app) completeSessions(cmd *cobra.Command, _ []string, _ string) ([]stri
 }
 
 // sessionName is a session's name, or else the given part of its id.
-func sessionName(s kernel.Session, id string) string {
+func sessionName(s sessions.Session, id string) string {
 	if s.Name != "" {
 		return s.Name
 	}
@@ -53,14 +54,14 @@ func sessionName(s kernel.Session, id string) string {
 
 // viewingSessions calls f with the view of the context's sessions and its log, both open
 // for reading.
-func (a *app) viewingSessions(ctx context.Context, f func(view *kernel.Sessions, log *eventlog.Reader) error) error {
+func (a *app) viewingSessions(ctx context.Context, f func(view *sessions.View, log *eventlog.Reader) error) error {
 	return a.reading(ctx, func(log *eventlog.Reader, p *project.Project) (err error) {
 		paths, err := p.Workspace.Context(p.Config.ContextID)
 		if err != nil {
 			return err
 		}
-		view, remove, err := openView(paths.Sessions, func(path string) (*kernel.Sessions, error) {
-			return kernel.OpenSessions(ctx, log, path)
+		view, remove, err := openView(paths.Sessions, func(path string) (*sessions.View, error) {
+			return sessions.Open(ctx, log, path)
 		})
 		if err != nil {
 			return err
@@ -73,9 +74,9 @@ func (a *app) viewingSessions(ctx context.Context, f func(view *kernel.Sessions,
 
 // changingSession finds a session and calls f with the context open for writing. A
 // context without a log is not made for that.
-func (a *app) changingSession(ctx context.Context, ref string, f func(r *kernel.Runner, s kernel.Session) error) error {
-	var s kernel.Session
-	err := a.viewingSessions(ctx, func(view *kernel.Sessions, _ *eventlog.Reader) (err error) {
+func (a *app) changingSession(ctx context.Context, ref string, f func(r *kernel.Runner, s sessions.Session) error) error {
+	var s sessions.Session
+	err := a.viewingSessions(ctx, func(view *sessions.View, _ *eventlog.Reader) (err error) {
 		s, err = view.Find(ctx, ref)
 		return err
 	})
@@ -110,8 +111,8 @@ a run made for itself are listed with --all.`,
   perlica session list --all --json | jq -r '.[].id'`,
 		Args: exactly(), ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var list []kernel.Session
-			err := a.viewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *eventlog.Reader) (err error) {
+			var list []sessions.Session
+			err := a.viewingSessions(cmd.Context(), func(view *sessions.View, _ *eventlog.Reader) (err error) {
 				list, err = view.List(cmd.Context(), all)
 				return err
 			})
@@ -119,7 +120,7 @@ a run made for itself are listed with --all.`,
 				return err
 			}
 			if asJSON {
-				return a.printJSON(append([]kernel.Session{}, list...))
+				return a.printJSON(append([]sessions.Session{}, list...))
 			}
 			return a.printSessions(list, all)
 		},
@@ -129,7 +130,7 @@ a run made for itself are listed with --all.`,
 	return cmd
 }
 
-func (a *app) printSessions(list []kernel.Session, all bool) error {
+func (a *app) printSessions(list []sessions.Session, all bool) error {
 	if len(list) == 0 {
 		hint := "perlica session new NAME makes one"
 		if !all {
@@ -206,7 +207,7 @@ func (a *app) sessionUseCommand() *cobra.Command {
 		Example: `  perlica session use refactoring`,
 		Args:    exactly("REF"), ValidArgsFunction: completeFirst(a.completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changingSession(cmd.Context(), args[0], func(r *kernel.Runner, s kernel.Session) error {
+			return a.changingSession(cmd.Context(), args[0], func(r *kernel.Runner, s sessions.Session) error {
 				if err := r.SelectSession(cmd.Context(), s.ID); err != nil {
 					return err
 				}
@@ -217,7 +218,7 @@ func (a *app) sessionUseCommand() *cobra.Command {
 }
 
 // describeSession names a session so that it can be told from others.
-func describeSession(s kernel.Session) string {
+func describeSession(s sessions.Session) string {
 	if s.Name == "" {
 		return string(s.ID)
 	}
@@ -233,7 +234,7 @@ func (a *app) sessionCurrentCommand() *cobra.Command {
 code 1 if there is none.`,
 		Args: exactly(), ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.viewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *eventlog.Reader) error {
+			return a.viewingSessions(cmd.Context(), func(view *sessions.View, _ *eventlog.Reader) error {
 				s, err := current(cmd.Context(), view)
 				if err != nil {
 					return err
@@ -249,9 +250,9 @@ code 1 if there is none.`,
 	return cmd
 }
 
-func current(ctx context.Context, view *kernel.Sessions) (kernel.Session, error) {
+func current(ctx context.Context, view *sessions.View) (sessions.Session, error) {
 	s, err := view.Current(ctx)
-	if errors.Is(err, kernel.ErrNoSession) {
+	if errors.Is(err, sessions.ErrNoSession) {
 		err = withHint(errors.New("no session is selected"), "'perlica session use REF' selects one, 'perlica session new' makes one")
 	}
 	return s, err
@@ -266,7 +267,7 @@ without --all from then on.`,
 		Example: `  perlica session rename 1a2b3c4d refactoring`,
 		Args:    exactly("REF", "NAME"), ValidArgsFunction: completeFirst(a.completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changingSession(cmd.Context(), args[0], func(r *kernel.Runner, s kernel.Session) error {
+			return a.changingSession(cmd.Context(), args[0], func(r *kernel.Runner, s sessions.Session) error {
 				if err := r.RenameSession(cmd.Context(), s.ID, args[1]); err != nil {
 					return err
 				}
@@ -286,7 +287,7 @@ stays on the log, and 'perlica log show ID' still shows it. A session in which a
 under way is not deleted.`,
 		Args: exactly("REF"), ValidArgsFunction: completeFirst(a.completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changingSession(cmd.Context(), args[0], func(r *kernel.Runner, s kernel.Session) error {
+			return a.changingSession(cmd.Context(), args[0], func(r *kernel.Runner, s sessions.Session) error {
 				err := r.DeleteSession(cmd.Context(), s.ID)
 				if errors.Is(err, filelock.ErrBusy) {
 					why := "a run is under way in it"

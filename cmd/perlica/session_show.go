@@ -15,11 +15,12 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/report"
+	"github.com/perlica/perlica/kernel/sessions"
 )
 
 // shownSession is a session and its turns, as session show prints them.
 type shownSession struct {
-	kernel.Session
+	sessions.Session
 	TurnList []report.Turn `json:"turn_list"`
 }
 
@@ -37,7 +38,7 @@ Without REF it is the current one; -n says how many turns, --json has all of the
   perlica session show refactoring --json | jq -r '.turn_list[].answer'`,
 		Args: between(0, "REF"), ValidArgsFunction: completeFirst(a.completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.viewingSessions(cmd.Context(), func(view *kernel.Sessions, log *eventlog.Reader) error {
+			return a.viewingSessions(cmd.Context(), func(view *sessions.View, log *eventlog.Reader) error {
 				s, err := a.sessionToShow(cmd.Context(), view, args)
 				if err != nil {
 					return err
@@ -83,7 +84,7 @@ func (a *app) sessionExportCommand() *cobra.Command {
   perlica session export refactoring --format html -o refactoring.html`,
 		Args: between(0, "REF"), ValidArgsFunction: completeFirst(a.completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := a.viewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *eventlog.Reader) (err error) {
+			err := a.viewingSessions(cmd.Context(), func(view *sessions.View, _ *eventlog.Reader) (err error) {
 				if len(args) > 0 && args[0] != "" {
 					f.session = args[0]
 					return nil
@@ -102,14 +103,14 @@ func (a *app) sessionExportCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) sessionToShow(ctx context.Context, view *kernel.Sessions, args []string) (kernel.Session, error) {
+func (a *app) sessionToShow(ctx context.Context, view *sessions.View, args []string) (sessions.Session, error) {
 	if len(args) == 0 {
 		return current(ctx, view)
 	}
 	return view.Find(ctx, args[0])
 }
 
-func writeSession(out io.Writer, s term.Styles, x kernel.Session, turns []report.Turn) error {
+func writeSession(out io.Writer, s term.Styles, x sessions.Session, turns []report.Turn) error {
 	w := bufio.NewWriter(out)
 	fact := func(name, value string) {
 		if value != "" {

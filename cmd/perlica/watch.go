@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/sessions"
 )
 
 func (a *app) watchCommand() *cobra.Command {
@@ -79,13 +80,13 @@ func (a *app) watch(ctx context.Context, args []string, turns int, thoughts bool
 }
 
 // sessionToWatch finds the session that is named, or the one that was used last.
-func (a *app) sessionToWatch(ctx context.Context, log *eventlog.Reader, p *project.Project, args []string) (s kernel.Session, err error) {
+func (a *app) sessionToWatch(ctx context.Context, log *eventlog.Reader, p *project.Project, args []string) (s sessions.Session, err error) {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
 		return s, err
 	}
-	view, remove, err := openView(paths.Sessions, func(path string) (*kernel.Sessions, error) {
-		return kernel.OpenSessions(ctx, log, path)
+	view, remove, err := openView(paths.Sessions, func(path string) (*sessions.View, error) {
+		return sessions.Open(ctx, log, path)
 	})
 	if err != nil {
 		return s, err

@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/policy"
 )
 
@@ -56,7 +57,7 @@ func (p *Project) Resolver() agents.Resolver {
 
 // Agent finds the agent that the choice, the session or the configuration names. The errors are a
 // *agents.Error, a *GoneError and an *OtherAgentError.
-func (p *Project) Agent(c Choice, s kernel.Session) (agent agents.Agent, err error) {
+func (p *Project) Agent(c Choice, s sessions.Session) (agent agents.Agent, err error) {
 	res := p.Resolver()
 	switch {
 	case c.Command != "":
@@ -79,7 +80,7 @@ func (p *Project) Agent(c Choice, s kernel.Session) (agent agents.Agent, err err
 }
 
 // Setup is the agent session in which the inputs of s are answered; an empty s is a new one.
-func (p *Project) Setup(c Choice, agent agents.Agent, s kernel.Session) kernel.Setup {
+func (p *Project) Setup(c Choice, agent agents.Agent, s sessions.Session) kernel.Setup {
 	return kernel.Setup{
 		Agent: agent, Session: s.ID, Dir: cmp.Or(c.Dir, p.Dir), Model: c.Model, Mode: cmp.Or(c.Mode, agent.Mode),
 		Servers: p.Servers(), System: p.Config.SystemPrompt, Budget: p.budget(agent.ID),
@@ -90,7 +91,7 @@ func (p *Project) Setup(c Choice, agent agents.Agent, s kernel.Session) kernel.S
 // Conversation is the agent session in which a conversation in the session id goes on; provider
 // names the agent of one in which nothing was said yet. A person can be asked in it.
 func (p *Project) Conversation(ctx context.Context, r *kernel.Runner, id event.SessionID, provider string) (kernel.Setup, error) {
-	var s kernel.Session
+	var s sessions.Session
 	if id != "" {
 		view, err := r.Sessions(ctx)
 		if err != nil {
@@ -98,7 +99,7 @@ func (p *Project) Conversation(ctx context.Context, r *kernel.Runner, id event.S
 		}
 		s, err = view.Find(ctx, string(id))
 		err = errors.Join(err, view.Close())
-		if err != nil && !errors.Is(err, kernel.ErrNoSession) { // one in which nothing was said yet is not on record
+		if err != nil && !errors.Is(err, sessions.ErrNoSession) { // one in which nothing was said yet is not on record
 			return kernel.Setup{}, err
 		}
 	}
