@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/eventlog/redact"
+	"github.com/perlica/perlica/kernel/approvals"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/logtrust"
 )
@@ -46,6 +47,6 @@ func OwnFolders(ws config.Workspace, dirs config.Dirs) []string {
 }
 
 // UserVouchers are the user's own record of the standing approvals given here.
-func UserVouchers(dirs config.Dirs) Vouchers {
-	return NewVouchers(filepath.Join(dirs.State, "approvals"))
+func UserVouchers(dirs config.Dirs) approvals.Vouchers {
+	return approvals.NewVouchers(filepath.Join(dirs.State, "approvals"))
 }

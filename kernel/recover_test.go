@@ -11,6 +11,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/approvals"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
@@ -27,7 +28,7 @@ func openAlone(t *testing.T) *Runner {
 	if err := os.Mkdir(paths.Locks, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Open(t.Context(), Options{Paths: paths, Context: "default", Vouchers: NewVouchers(filepath.Join(dir, "vouchers"))})
+	r, err := Open(t.Context(), Options{Paths: paths, Context: "default", Vouchers: approvals.NewVouchers(filepath.Join(dir, "vouchers"))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/approvals"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/logtrust"
 	"github.com/perlica/perlica/policy"
@@ -28,15 +29,15 @@ type Options struct {
 	Runtime    string // folder for sockets; empty: no other process can answer
 	Version    string // of Perlica, for agents
 	Rules      []policy.Rule
-	Own        []string         // Perlica's own folders, which no agent may write to
-	Vouchers   Vouchers         // says which standing approvals were given here
-	Known      logtrust.Store   // says which logs may be used; its Keys are those in KeyDir
-	StreamSync bool             // what an agent says is on disk before it is shown
-	Environ    []string         // what agents' environments are chosen from
-	Redactor   *redact.Redactor // what is masked in what agents say of errors; nil: what looks like a secret
-	RedactLog  bool             // the Redactor masks every payload before it is hashed
-	Trail      *slog.Logger     // the debug trail; nil: none
-	TrailLost  func() int64     // how many of its lines were lost; nil: none
+	Own        []string           // Perlica's own folders, which no agent may write to
+	Vouchers   approvals.Vouchers // says which standing approvals were given here
+	Known      logtrust.Store     // says which logs may be used; its Keys are those in KeyDir
+	StreamSync bool               // what an agent says is on disk before it is shown
+	Environ    []string           // what agents' environments are chosen from
+	Redactor   *redact.Redactor   // what is masked in what agents say of errors; nil: what looks like a secret
+	RedactLog  bool               // the Redactor masks every payload before it is hashed
+	Trail      *slog.Logger       // the debug trail; nil: none
+	TrailLost  func() int64       // how many of its lines were lost; nil: none
 	Now        func() time.Time
 
 	// FreeSpace says how many bytes may still be written where a folder lies; nil asks the
@@ -171,7 +172,7 @@ func (r *Runner) Log() *eventlog.Log { return r.log }
 func (r *Runner) Questions() *interaction.Coordinator { return r.questions }
 
 // Vouchers say what was decided here, whatever the log says.
-func (r *Runner) Vouchers() Vouchers { return r.opt.Vouchers }
+func (r *Runner) Vouchers() approvals.Vouchers { return r.opt.Vouchers }
 
 // Approvals returns the standing approvals that count here.
 func (r *Runner) Approvals(ctx context.Context) ([]policy.Approval, error) {

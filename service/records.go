@@ -9,7 +9,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/approvals"
 	"github.com/perlica/perlica/kernel/fact/bridge"
 )
 
@@ -18,12 +18,12 @@ import (
 type Records struct {
 	view     *eventlog.View
 	place    string // where the log lies
-	vouchers kernel.Vouchers
+	vouchers approvals.Vouchers
 }
 
 // OpenRecords opens the view in the file at path and brings it up to date. vouchers say which of its
 // contacts were paired by this user: no others count. The caller must Close it, before the log.
-func OpenRecords(ctx context.Context, r *eventlog.Reader, path string, vouchers kernel.Vouchers) (*Records, error) {
+func OpenRecords(ctx context.Context, r *eventlog.Reader, path string, vouchers approvals.Vouchers) (*Records, error) {
 	v, err := eventlog.OpenView(ctx, r, path, view)
 	if err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/approvals"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/predictable"
@@ -101,7 +102,7 @@ func (w *world) openRunner(ctx context.Context) (*kernel.Runner, error) {
 		Paths: config.ContextPaths{
 			Dir: w.dir, EventLog: w.path("eventlog.db"), Sessions: w.path("sessions.db"), Approvals: w.path("approvals.db"), Locks: w.path("locks"),
 		},
-		Context: "default", Vouchers: kernel.NewVouchers(w.path("vouchers")), Runtime: w.path("run"),
+		Context: "default", Vouchers: approvals.NewVouchers(w.path("vouchers")), Runtime: w.path("run"),
 		Environ: append(os.Environ(), roleVar+"=agent", countVar+"="+w.path("prompts"), "GORACE=atexit_sleep_ms=0"),
 	})
 }

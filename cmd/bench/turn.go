@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/approvals"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
@@ -33,7 +34,7 @@ func runner(dir string, streamSync bool) (*kernel.Runner, string, error) {
 	}
 	r, err := kernel.Open(context.Background(), kernel.Options{
 		Paths: paths, Context: "default", Version: "bench", StreamSync: streamSync, Environ: os.Environ(),
-		Vouchers: kernel.NewVouchers(filepath.Join(dir, "approvals")), KeyDir: filepath.Join(dir, "keys"),
+		Vouchers: approvals.NewVouchers(filepath.Join(dir, "approvals")), KeyDir: filepath.Join(dir, "keys"),
 	})
 	return r, dir, err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/eventlog/trail"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/approvals"
 	"github.com/perlica/perlica/kernel/config"
 )
 
@@ -54,7 +55,7 @@ func (p *Project) getenv(name string) string {
 }
 
 // Vouchers are the user's own record of the standing approvals given here.
-func (p *Project) Vouchers() kernel.Vouchers { return kernel.UserVouchers(p.Dirs) }
+func (p *Project) Vouchers() approvals.Vouchers { return kernel.UserVouchers(p.Dirs) }
 
 // Redactor masks what looks like a secret, and what the configuration names.
 func (p *Project) Redactor() (*redact.Redactor, error) { return redact.New(p.Config.Redact...) }

@@ -1,4 +1,8 @@
-package kernel
+// Package approvals says which decisions were made by this user here.
+//
+// It promises that a decision that came with a log counts for nothing until the user's own state
+// vouches for it. It decides nothing.
+package approvals
 
 import (
 	"bufio"
@@ -28,7 +32,7 @@ func NewVouchers(path string) Vouchers { return Vouchers{path} }
 func (Vouchers) hash(decision any) string {
 	b, err := json.Marshal(decision)
 	if err != nil {
-		panic(fmt.Sprintf("kernel: voucher: %v", err)) // plain fields
+		panic(fmt.Sprintf("approvals: voucher: %v", err)) // plain fields
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
