@@ -14,7 +14,7 @@ import (
 var update = flag.Bool("update", false, "write docs/api.txt")
 
 // public are the packages that other programs may build on.
-var public = []string{"kernel", "kernel/command", "kernel/config", "kernel/fact", "kernel/project", "kernel/report", "kernel/streamjson", "provider", "policy", "interaction", "eventlog", "eventlog/evidence"}
+var public = []string{"kernel", "kernel/command", "kernel/config", "kernel/agents", "kernel/approvals", "kernel/fact", "kernel/fact/bridge", "kernel/filelock", "kernel/sessions", "kernel/project", "kernel/report", "kernel/streamjson", "provider", "policy", "interaction", "eventlog", "eventlog/evidence"}
 
 // TestAPI keeps docs/api.txt, the list of exported names, true, so that growth shows in
 // every diff.
