@@ -52,14 +52,19 @@ var mayImport = map[string][]string{
 	"provider/predictable": {},
 	"kernel/config":        {"eventlog/durable", "policy", "eventlog/redact"},
 	"kernel/fact":          {"eventlog/event", "interaction", "provider"},
-	"kernel/logtrust":      {"eventlog", "eventlog/event", "eventlog/evidence"},
-	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/shell", "policy/standing", "policy/toolcall", "provider", "provider/registry", "kernel/config", "kernel/fact", "kernel/logtrust"},
-	"kernel/report":        {"eventlog", "eventlog/event", "interaction", "policy", "provider", "kernel", "kernel/fact"},
-	"kernel/project":       {"kernel/logtrust", "eventlog", "eventlog/event", "eventlog/redact", "eventlog/trail", "policy", "kernel", "kernel/config"},
+	"kernel/fact/bridge":   {"eventlog/event"},
+	"kernel/agents":        {"eventlog/redact", "kernel/config", "provider", "provider/registry"},
+	"kernel/sessions":      {"eventlog/event", "eventlog/store", "eventlog/view", "kernel/fact"},
+	"kernel/approvals":     {"policy"},
+	"kernel/filelock":      {"eventlog/folder", "eventlog"},
+	"kernel/logtrust":      {"eventlog/store", "eventlog/verify", "eventlog", "eventlog/event", "eventlog/evidence"},
+	"kernel":               {"eventlog/folder", "eventlog/store", "eventlog/view", "kernel/agents", "kernel/approvals", "kernel/filelock", "kernel/sessions", "eventlog", "eventlog/event", "eventlog/evidence", "eventlog/redact", "interaction", "policy", "policy/shell", "policy/standing", "policy/toolcall", "provider", "provider/registry", "kernel/config", "kernel/fact", "kernel/logtrust"},
+	"kernel/report":        {"eventlog/store", "eventlog/verify", "eventlog/view", "kernel/fact/bridge", "eventlog", "eventlog/event", "interaction", "policy", "provider", "kernel", "kernel/fact"},
+	"kernel/project":       {"eventlog/store", "kernel/agents", "kernel/approvals", "kernel/sessions", "kernel/logtrust", "eventlog", "eventlog/event", "eventlog/redact", "eventlog/trail", "policy", "kernel", "kernel/config"},
 	"kernel/streamjson":    {"provider", "kernel", "kernel/fact"},
-	"kernel/checkup":       {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "provider/process", "kernel", "kernel/config"},
-	"kernel/command":       {"eventlog", "eventlog/event", "eventlog/evidence", "interaction", "interaction/card", "kernel", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report"},
-	"service":              {"service/channel", "interaction/card", "kernel", "kernel/checkup", "kernel/command", "kernel/config", "kernel/fact", "eventlog", "eventlog/event", "eventlog/trail", "interaction", "policy"},
+	"kernel/checkup":       {"eventlog/anchor", "eventlog/fault", "eventlog/folder", "eventlog/store", "eventlog/verify", "eventlog/view", "kernel/agents", "kernel/filelock", "eventlog", "eventlog/event", "eventlog/evidence", "eventlog/trail", "interaction", "provider", "provider/process", "kernel", "kernel/config"},
+	"kernel/command":       {"eventlog/store", "eventlog/verify", "kernel/agents", "kernel/sessions", "eventlog", "eventlog/event", "eventlog/evidence", "interaction", "interaction/card", "kernel", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report"},
+	"service":              {"eventlog/folder", "eventlog/store", "eventlog/view", "kernel/approvals", "kernel/fact/bridge", "service/channel", "interaction/card", "kernel", "kernel/checkup", "kernel/command", "kernel/config", "kernel/fact", "eventlog", "eventlog/event", "eventlog/trail", "interaction", "policy"},
 	"service/channel":      {},
 	"service/local":        {"provider/descent", "service/channel"},
 	"service/attachment":   {"eventlog/durable"},
@@ -70,7 +75,7 @@ var mayImport = map[string][]string{
 	"cmd/perlica/builtin":  {"provider/predictable"},
 	"cmd/perlica/markdown": {"cmd/perlica/term"},
 	"cmd/perlica/editor":   {"cmd/perlica/term"},
-	"cmd/bench":            {"eventlog", "eventlog/event", "kernel", "kernel/config", "policy", "provider", "provider/predictable"},
+	"cmd/bench":            {"eventlog", "eventlog/event", "kernel", "kernel/agents", "kernel/config", "policy", "provider", "provider/predictable", "kernel/approvals"},
 	"cmd/bench/bare":       {},
 
 	"service/telegram/telegramtest": {},
@@ -78,14 +83,21 @@ var mayImport = map[string][]string{
 
 // mayImportInTests is what tests need beside that.
 var mayImportInTests = map[string][]string{
-	"kernel/report":     {"eventlog/evidence"},
+	"kernel/agents":     {"kernel/config", "provider", "provider/predictable"},
+	"kernel/logtrust":   {"eventlog/store"},
+	"kernel/checkup":    {"kernel/agents"},
+	"eventlog/view":     {"eventlog"},
+	"eventlog/store":    {"eventlog"},
+	"eventlog":          {"eventlog/export", "eventlog/verify", "eventlog/view"},
+	"cmd/perlica/cli":   {"eventlog/view"},
+	"kernel/report":     {"eventlog/store", "eventlog/verify", "eventlog/evidence"},
 	"provider":          {"provider/predictable"},
 	"provider/registry": {"provider/process"},
-	"kernel":            {"provider/predictable", "kernel/project"},
-	"kernel/project":    {"interaction", "kernel/streamjson", "provider/predictable"},
-	"service":           {"provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
+	"kernel":            {"eventlog/fault", "eventlog/store", "eventlog/verify", "kernel/agents", "kernel/approvals", "kernel/filelock", "kernel/sessions", "provider/predictable", "kernel/project"},
+	"kernel/project":    {"kernel/sessions", "interaction", "kernel/streamjson", "provider/predictable"},
+	"service":           {"eventlog/store", "eventlog/verify", "kernel/agents", "kernel/approvals", "provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
 	"service/telegram":  {"service/telegram/telegramtest"},
-	"cmd/perlica":       {"policy/shell", "eventlog", "eventlog/event", "eventlog/evidence", "interaction", "kernel", "kernel/command", "kernel/report", "kernel/streamjson", "policy", "provider/registry", "service/telegram/telegramtest", "service/webhook"},
+	"cmd/perlica":       {"eventlog/anchor", "eventlog/store", "eventlog/verify", "policy/shell", "eventlog", "eventlog/event", "eventlog/evidence", "interaction", "kernel", "kernel/command", "kernel/report", "kernel/streamjson", "policy", "provider/registry", "service/telegram/telegramtest", "service/webhook"},
 }
 
 // only lists who may import what is not ours: who starts processes, listens to signals,
@@ -104,7 +116,7 @@ var only = map[string][]string{
 	"golang.org/x/mod/sumdb/tlog":      {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/tree", "eventlog/store", "eventlog/export", "eventlog/verify"},
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
 	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica/config"},
-	"mvdan.cc/sh/v3/syntax":            {"policy/shell", "kernel"},
+	"mvdan.cc/sh/v3/syntax":            {"kernel/agents", "policy/shell", "kernel"},
 }
 
 // onlyName is finer: of these packages, a folder uses nothing but the names listed.
@@ -112,7 +124,7 @@ var onlyName = map[string]map[string][]string{
 	"os/exec":                         {"cmd/perlica/chat": {"LookPath", "Command"}, "kernel/project": {"LookPath"}, "service": {}}, // the user's own editor
 	"net":                             {"cmd/perlica/service": {"Dial"}},
 	"net/http":                        {"kernel": {"DetectContentType"}},
-	"mvdan.cc/sh/v3/syntax":           {"kernel": {"Quote", "LangBash"}},
+	"mvdan.cc/sh/v3/syntax":           {"kernel/agents", "kernel": {"Quote", "LangBash"}},
 	"github.com/pelletier/go-toml/v2": {"cmd/perlica/config": {"Unmarshal"}},
 }
 

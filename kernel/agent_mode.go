@@ -1,13 +1,16 @@
 package kernel
 
 import (
+	"slices"
+
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// A modeWatch finds the changes of an agent's mode that nobody asked for.
+// A modeWatch finds the changes of an agent's mode that were not asked for.
 type modeWatch struct {
 	open    bool     // the session is open and its mode was chosen
 	now     string   // the mode as it was chosen, or as the agent last reported it
@@ -51,7 +54,7 @@ func (s *agentSession) watchMode() (from, to string) {
 // mode. The caller holds mu.
 func (s *agentSession) modeChosen() bool {
 	asking := s.setup.Agent.Asking
-	return s.modes.chosen || s.setup.Mode != ModeNone && (s.setup.Mode != "" || asking.Mode != "" || asking.Option != "")
+	return s.modes.chosen || s.setup.Mode != agents.ModeNone && (s.setup.Mode != "" || asking.Mode != "" || asking.Option != "")
 }
 
 // strayModes are the changes of the mode that came after the last turn.
@@ -70,4 +73,56 @@ func (s *agentSession) strayModes() (events []event.Event) {
 // modeTool stands for a change of the mode among the tools that ran.
 func modeTool(to string) fact.ToolSeen {
 	return fact.ToolSeen{Title: "mode " + to, Kind: string(acp.ToolKindSwitchMode), Status: string(acp.ToolCallStatusCompleted)}
+}
+
+// Offers is what an agent offers in its session, and what is chosen.
+type Offers struct {
+	Mode     string // the present one
+	Modes    []acp.SessionMode
+	Options  []acp.SessionConfigOption
+	Commands []acp.AvailableCommand
+}
+
+// enterState takes in what the agent offers.
+func (s *agentSession) enterState() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.session.Modes; m != nil {
+		s.state.Mode, s.state.Modes = string(m.CurrentModeId), m.AvailableModes
+	}
+	if s.state.Options == nil {
+		s.state.Options = s.session.Options
+	}
+}
+
+// applyChoice takes in what was chosen; an empty mode is none.
+func (s *agentSession) applyChoice(mode string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if mode != "" {
+		s.state.Mode = mode
+	}
+	s.state.Options = s.session.Options
+	s.modes.now, s.modes.expect, s.modes.open = s.presentMode(), "", true
+}
+
+// offers returns what the agent offers now.
+func (s *agentSession) offers() Offers {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	st := s.state
+	st.Mode = s.presentMode()
+	st.Modes, st.Options, st.Commands = slices.Clone(st.Modes), slices.Clone(st.Options), slices.Clone(st.Commands)
+	return st
+}
+
+// Models returns the id of the option by which a model is chosen, its values and the present
+// one; the id is empty if the agent has no such option.
+func (o Offers) Models() (id string, values []string, now string) {
+	for _, opt := range o.Options {
+		if opt.Select != nil && agents.IsModelOption(opt.Select) {
+			return string(opt.Select.Id), agents.OptionValues(opt.Select.Options), string(opt.Select.CurrentValue)
+		}
+	}
+	return "", nil, ""
 }

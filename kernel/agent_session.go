@@ -2,15 +2,16 @@ package kernel
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
@@ -18,7 +19,7 @@ import (
 
 // Setup is the agent session in which inputs are answered.
 type Setup struct {
-	Agent   Agent
+	Agent   agents.Agent
 	Session event.SessionID // empty: a new session, listed only on demand
 	Dir     string          // the agent's working directory, absolute
 	Model   string          // empty: the agent's own
@@ -41,17 +42,17 @@ type agentSession struct {
 	r     *Runner
 	setup Setup
 
-	conn    *provider.Conn // set by start, before anything else is called
-	session *provider.Session
-	info    acp.InitializeResponse
-	mode    string            // chosen by open
-	options map[string]string // likewise
-	how     continuation      // of earlier turns
-	fed     bool              // it was prompted: system text and transcript have been said
+	conn     *provider.Conn // set by start, before anything else is called
+	session  *provider.Session
+	info     acp.InitializeResponse
+	mode     string            // chosen by open
+	options  map[string]string // likewise
+	how      continuation      // of earlier turns
+	prompted bool              // it was prompted: system text and transcript have been said
 
-	closing    chan struct{} // closed when session/close is over; nil: it was not sent
-	closeErr   error         // what came of it, once closing is closed
-	closeNoted bool          // it is on record
+	closing       chan struct{} // closed when session/close is over; nil: it was not sent
+	closeErr      error         // what came of it, once closing is closed
+	closeRecorded bool          // it is on record
 
 	stray  sync.WaitGroup // answers to questions that belong to no turn
 	ending sync.WaitGroup // the process, if beginEnd was called
@@ -63,32 +64,13 @@ type agentSession struct {
 	modes modeWatch
 }
 
-// Offers is what an agent offers in its session, and what is chosen.
-type Offers struct {
-	Mode     string // the present one
-	Modes    []acp.SessionMode
-	Options  []acp.SessionConfigOption
-	Commands []acp.AvailableCommand
-}
-
-// Models returns the id of the option by which a model is chosen, its values and the present
-// one; the id is empty if the agent has no such option.
-func (o Offers) Models() (id string, values []string, now string) {
-	for _, opt := range o.Options {
-		if opt.Select != nil && isModelOption(opt.Select) {
-			return string(opt.Select.Id), OptionValues(opt.Select.Options), string(opt.Select.CurrentValue)
-		}
-	}
-	return "", nil, ""
-}
-
 // newAgentSession returns the session whose events carry base, or, while there is one, what
 // the turn says.
 func newAgentSession(r *Runner, setup Setup, base event.Refs, turn *client) *agentSession {
 	return &agentSession{r: r, setup: setup, base: base, turn: turn}
 }
 
-// start starts the agent's process. The keys are read meanwhile, first of all: until the process
+// start starts the agent's process. The keys are read at the same time, first of all: until the process
 // runs a processor is idle.
 func (s *agentSession) start() (err error) {
 	s.r.readyKeys()
@@ -108,19 +90,23 @@ func (s *agentSession) start() (err error) {
 // open brings the agent to the point where it can be prompted.
 func (s *agentSession) open(ctx context.Context, strategy string) (err error) {
 	if s.info, err = s.conn.Initialize(ctx, s.r.opt.Version); err != nil {
-		return s.noteTimeout(err)
+		return s.recordTimeout(err)
 	}
 	if err := s.enter(ctx, strategy); err != nil {
-		return s.noteTimeout(err)
+		return s.recordTimeout(err)
 	}
 	s.enterState()
-	if s.mode, s.options, err = choose(ctx, s.session, s.setup.Agent.Asking, s.setup.Mode, s.setup.Model); err != nil {
-		return s.noteTimeout(err)
+	if s.mode, s.options, err = agents.Choose(ctx, s.session, s.setup.Agent.Asking, s.setup.Mode, s.setup.Model); err != nil {
+		return offered(s.recordTimeout(err))
 	}
 	s.chooseOptions(ctx)
-	s.settle(s.mode)
+	s.applyChoice(s.mode)
+	can, err := json.Marshal(s.info.AgentCapabilities)
+	if err != nil {
+		return err
+	}
 	return s.r.log.Record(event.NewFact(event.SessionStarted, "perlica", s.refs(), fact.SessionStarted{
-		Strategy: strategy, Continued: string(s.how), Agent: s.info.AgentInfo, Capabilities: s.info.AgentCapabilities,
+		Strategy: strategy, Continued: string(s.how), Agent: (*fact.AgentName)(s.info.AgentInfo), Capabilities: can,
 		Mode: s.mode, Options: s.options,
 	}))
 }
@@ -130,7 +116,7 @@ func (s *agentSession) open(ctx context.Context, strategy string) (err error) {
 func (s *agentSession) chooseOptions(ctx context.Context) {
 	for _, id := range slices.Sorted(maps.Keys(s.setup.options)) {
 		value := s.setup.options[id]
-		err := checkOption(s.session, id, value)
+		err := agents.CheckOption(s.session, id, value)
 		if err == nil {
 			err = s.session.SetOption(ctx, id, value)
 		}
@@ -167,40 +153,7 @@ func (s *agentSession) setConversation(id string) {
 	}
 }
 
-// enterState takes in what the agent offers.
-func (s *agentSession) enterState() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if m := s.session.Modes; m != nil {
-		s.state.Mode, s.state.Modes = string(m.CurrentModeId), m.AvailableModes
-	}
-	if s.state.Options == nil {
-		s.state.Options = s.session.Options
-	}
-}
-
-// settle takes in what was chosen; an empty mode is none.
-func (s *agentSession) settle(mode string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if mode != "" {
-		s.state.Mode = mode
-	}
-	s.state.Options = s.session.Options
-	s.modes.now, s.modes.expect, s.modes.open = s.presentMode(), "", true
-}
-
-// offers returns what the agent offers now.
-func (s *agentSession) offers() Offers {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	st := s.state
-	st.Mode = s.presentMode()
-	st.Modes, st.Options, st.Commands = slices.Clone(st.Modes), slices.Clone(st.Options), slices.Clone(st.Commands)
-	return st
-}
-
-func (s *agentSession) noteTimeout(err error) error {
+func (s *agentSession) recordTimeout(err error) error {
 	var e *provider.Error
 	if errors.As(err, &e) && e.Type == provider.TypeTimeout {
 		late := event.NewFact(event.RequestTimeout, "perlica", s.refs(), fact.RequestTimeout{Method: e.Method, After: e.Message})
@@ -233,6 +186,11 @@ func (s *agentSession) finish() {
 func (s *agentSession) refs() event.Refs {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	return s.refsNow()
+}
+
+// refsNow is refs for a caller that holds mu.
+func (s *agentSession) refsNow() event.Refs {
 	if s.turn != nil {
 		return s.turn.refs()
 	}
@@ -243,10 +201,7 @@ func (s *agentSession) refs() event.Refs {
 func (s *agentSession) Sent(f provider.Frame) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.turn != nil {
-		return s.turn.Sent(f)
-	}
-	return s.r.log.Record(sentEvent(f, s.base))
+	return s.r.log.Record(sentEvent(f, s.refsNow()))
 }
 
 // Received records a line that has come.
@@ -254,15 +209,15 @@ func (s *agentSession) Received(f provider.Frame) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.turn != nil {
-		return s.turn.Received(f)
+		s.turn.received(f)
 	}
-	return s.r.log.Record(s.r.receivedEvent(f, s.base))
+	return s.r.log.Record(s.r.receivedEvent(f, s.refsNow()))
 }
 
 // Update takes in what the agent says. What it says between turns is on record only: of a
 // session that was loaded it is all of the earlier turns.
 func (s *agentSession) Update(u provider.Update) {
-	from, to := s.noteState(u)
+	from, to := s.applyState(u)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.turn == nil {
@@ -274,9 +229,9 @@ func (s *agentSession) Update(u provider.Update) {
 	}
 }
 
-// noteState takes in what the agent says of its session, and returns a change of its mode that
-// nobody asked for and that belongs to the turn under way.
-func (s *agentSession) noteState(u provider.Update) (from, to string) {
+// applyState takes in what the agent says of its session, and returns a change of its mode that
+// was not asked for and that belongs to the turn under way.
+func (s *agentSession) applyState(u provider.Update) (from, to string) {
 	if u.Commands == nil && u.Mode == "" && u.Options == nil {
 		return "", ""
 	}
@@ -293,8 +248,8 @@ func (s *agentSession) noteState(u provider.Update) (from, to string) {
 	return s.watchMode()
 }
 
-// RequestPermission hands a question to the turn. Between turns there is nobody to judge it
-// for, and the agent is told that it was cancelled.
+// RequestPermission hands a question to the turn. Between turns there is no run to judge it
+// for, and the agent gets the answer that it was cancelled.
 func (s *agentSession) RequestPermission(p *provider.PermissionRequest) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -308,16 +263,15 @@ func (s *agentSession) RequestPermission(p *provider.PermissionRequest) {
 	})
 }
 
-// Blocked records a request that was refused.
+// Blocked records a request that was refused. An error kills the log, and with it the agent at
+// its next line.
 func (s *agentSession) Blocked(b provider.BlockedRequest) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	_ = s.r.log.Record(blockedEvents(b, s.refsNow())...)
 	if s.turn != nil {
-		s.turn.Blocked(b)
-		return
+		s.turn.refused(b)
 	}
-	// An error kills the log, and with it the agent at its next line.
-	_ = s.r.log.Record(blockedEvents(b, s.base)...)
 }
 
 // Warning tells of a line that could not be acted upon.
@@ -325,7 +279,7 @@ func (s *agentSession) Warning(w provider.Warning) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.turn != nil {
-		s.turn.Warning(w)
+		s.turn.warn(w.Subtype, w.Detail)
 		return
 	}
 	s.r.opt.Trail.Warn(w.Subtype, "session", string(s.setup.Session), "detail", w.Detail)
@@ -349,7 +303,7 @@ func (s *agentSession) beginClose() {
 	s.closing = make(chan struct{})
 	go func() { // end waits for it
 		defer close(s.closing)
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), agents.CloseTimeout)
 		defer cancel()
 		s.closeErr = s.session.Close(ctx)
 	}()
@@ -374,7 +328,7 @@ func (s *agentSession) end(ctx context.Context) error {
 	if late := s.strayModes(); len(late) > 0 {
 		_ = s.r.log.Record(late...) // Close of the log tells
 	}
-	if s.session != nil && !s.closeNoted {
+	if s.session != nil && !s.closeRecorded {
 		_ = s.r.log.Record(s.closedFact()) // Close of the log tells
 	}
 	return s.closeErr
@@ -388,7 +342,7 @@ func (s *agentSession) closedInTime() bool {
 	}
 	select {
 	case <-s.closing:
-		s.closeNoted = true
+		s.closeRecorded = true
 		return true
 	default:
 		return false
@@ -403,6 +357,3 @@ func (s *agentSession) closedFact() event.Event {
 	}
 	return event.NewFact(event.SessionClosed, "perlica", s.refs(), closed)
 }
-
-// closeTimeout is how long an agent may take to free a session that is over.
-const closeTimeout = 3 * time.Second

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
 	"github.com/perlica/perlica/policy/toolcall"
@@ -72,14 +73,14 @@ func TestAgentsFrames(t *testing.T) {
 	asked, ran := 0, 0
 	for name, frames := range agentFrames(t) {
 		agent, _, _ := strings.Cut(strings.TrimSuffix(name, ".ndjson"), "_")
-		c := newClient(&run{r: &Runner{opt: Options{Now: time.Now}}, t: Turn{Setup: Setup{Agent: Agent{Agent: provider.Agent{ID: agent}}}}})
+		c := newClient(&run{r: &Runner{opt: Options{Now: time.Now}}, t: Turn{Setup: Setup{Agent: agents.Agent{Agent: provider.Agent{ID: agent}}}}})
 		for _, line := range frames {
 			tool, asks := toolOfFrame(line)
 			if tool == nil {
 				continue
 			}
 			announced := c.toolCall(tool.ID)
-			s := c.noteTool(*tool)
+			s := c.mergeTool(*tool)
 			a := asking{PermissionRequest: &provider.PermissionRequest{Tool: s.call}, place: place}
 			a.dirs = startsWhere(c.reading(a).Request, c.read(announced, nil, place).Request)
 			req := c.reading(a).Request
@@ -131,7 +132,7 @@ func inventOne(t *testing.T, name, agent string, call provider.ToolCall, place s
 	}
 }
 
-// unreadable says what nobody can read in a request, or "".
+// unreadable says what cannot be read in a request, or "".
 func unreadable(req policy.Request) string {
 	for _, f := range req.Fields {
 		if f.Role == policy.Unread {

@@ -7,9 +7,9 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// noteAnchor warns where the checkpoint of the run is not signed, or not in the anchor. It was
+// warnOfAnchor warns where the checkpoint of the run is not signed, or not in the anchor. It was
 // written while the agent was ended; the outcome is on disk in any case.
-func (run *run) noteAnchor() {
+func (run *run) warnOfAnchor() {
 	if subtype, err := run.r.anchorFault(); err != nil {
 		run.client.warnLate(subtype, err.Error())
 	}

@@ -37,8 +37,8 @@ type client struct {
 
 	cancelled chan struct{} // closed when the turn is cancelled
 	cancel    func()        // closes it: all open questions lapse, and every later one
-	settled   chan struct{} // closed when the run ends
-	settle    func()        // closes it
+	ended     chan struct{} // closed when the run ends
+	end       func()        // closes it
 
 	mu           sync.Mutex // guards what follows; never held while something blocks
 	answer       provider.Answer
@@ -46,12 +46,12 @@ type client struct {
 	text         strings.Builder
 	tools        []*toolSeen // in the order in which they were first heard of
 	toolOf       map[acp.ToolCallId]*toolSeen
-	cost         *acp.Cost
+	cost         *fact.Cost
 	started      time.Time
 	first        time.Time
 	perms        fact.Permissions
 	agreed       map[string]bool    // modes to which somebody has said yes
-	switched     []fact.UnaskedTool // changes of the mode that nobody was asked about
+	switched     []fact.UnaskedTool // changes of the mode without a question
 	unaskedTools []fact.UnaskedTool
 	blocked      int
 	warnings     []string
@@ -66,10 +66,10 @@ func newClient(run *run) *client {
 		toolOf:    map[acp.ToolCallId]*toolSeen{},
 		agreed:    map[string]bool{},
 		cancelled: make(chan struct{}),
-		settled:   make(chan struct{}),
+		ended:     make(chan struct{}),
 	}
 	c.cancel = sync.OnceFunc(func() { close(c.cancelled) })
-	c.settle = sync.OnceFunc(func() { close(c.settled) })
+	c.end = sync.OnceFunc(func() { close(c.ended) })
 	c.at.Store(&run.refs)
 	var log *eventlog.Log
 	if run.r.opt.StreamSync {
@@ -104,7 +104,7 @@ func (c *client) gone() <-chan struct{} {
 func (c *client) kill() {
 	select {
 	case <-c.ready:
-	case <-c.settled:
+	case <-c.ended:
 	}
 	select {
 	case <-c.ready:
@@ -115,7 +115,7 @@ func (c *client) kill() {
 
 // close ends the turn's part in what is shown, when all of it was.
 func (c *client) close() {
-	c.settle()
+	c.end()
 	c.show.close()
 }
 
@@ -132,11 +132,6 @@ var sentTypes = map[provider.Kind]event.Type{
 	provider.Request: event.RequestSent, provider.Notification: event.NotificationSent, provider.Response: event.ResponseSent,
 }
 
-// Sent records a line that is about to be written.
-func (c *client) Sent(f provider.Frame) error {
-	return c.run.r.log.Record(sentEvent(f, c.refs()))
-}
-
 func sentEvent(f provider.Frame, refs event.Refs) event.Event {
 	return event.Event{Type: sentTypes[f.Kind], Class: event.Frame, Actor: "perlica", Refs: refs, Payload: f.Line}
 }
@@ -146,14 +141,13 @@ var receivedTypes = map[provider.Kind]event.Type{
 	provider.Response: event.ResponseReceived, provider.Malformed: event.LineMalformed,
 }
 
-// Received records a line that has come.
-func (c *client) Received(f provider.Frame) error {
+// received takes in that a line has come.
+func (c *client) received(f provider.Frame) {
 	select {
 	case c.active <- struct{}{}:
 	default:
 	}
 	c.answered = f.Kind == provider.Response
-	return c.run.r.log.Record(c.run.r.receivedEvent(f, c.refs()))
 }
 
 func (r *Runner) receivedEvent(f provider.Frame, refs event.Refs) event.Event {
@@ -192,9 +186,9 @@ func (c *client) Update(u provider.Update) {
 	case u.Kind == provider.AgentMessageChunk:
 		c.text.WriteString(u.Text)
 	case u.Tool != nil:
-		c.noteTool(*u.Tool).report(c.run.t.Agent.ID)
+		c.mergeTool(*u.Tool).report(c.run.t.Agent.ID)
 	case u.Usage != nil && u.Usage.Cost != nil:
-		c.cost = u.Usage.Cost
+		c.cost = (*fact.Cost)(u.Usage.Cost)
 	}
 	c.mu.Unlock()
 	c.show.hold(Updated{u})
@@ -208,13 +202,11 @@ func (c *client) Drained() {
 	}
 }
 
-// Blocked records a request that was refused.
-func (c *client) Blocked(b provider.BlockedRequest) {
+// refused takes in a request that was refused.
+func (c *client) refused(b provider.BlockedRequest) {
 	c.mu.Lock()
 	c.blocked++
 	c.mu.Unlock()
-	// An error kills the log, and with it the run at its next step.
-	_ = c.run.r.log.Record(blockedEvents(b, c.refs())...)
 	c.show.add(Blocked{Method: b.Method})
 }
 
@@ -228,9 +220,7 @@ func blockedEvents(b provider.BlockedRequest, refs event.Refs) []event.Event {
 // maxWarnings is how many warnings a run keeps; an agent may give cause for thousands.
 const maxWarnings = 20
 
-// Warning tells of a line that could not be acted upon.
-func (c *client) Warning(w provider.Warning) { c.warn(w.Subtype, w.Detail) }
-
+// warn adds a warning to the result and shows it.
 func (c *client) warn(subtype, detail string) {
 	c.mu.Lock()
 	n := len(c.warnings)
@@ -294,7 +284,7 @@ func (c *client) endTurn() {
 	c.mu.Lock()
 	c.live = false
 	c.mu.Unlock()
-	c.settle()
+	c.end()
 	c.judging.Lock()
 	defer c.judging.Unlock()
 	c.open.Wait()

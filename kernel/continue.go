@@ -20,7 +20,7 @@ type continuation string
 const (
 	continuedAnew   continuation = ""       // by a transcript ahead of the first text, if there are any
 	continuedResume continuation = "resume" // session/resume: the agent has them
-	continuedLoad   continuation = "load"   // session/load: the agent told them again, which is on record
+	continuedLoad   continuation = "load"   // session/load: the agent repeated them, which is on record
 )
 
 // native reports whether the agent itself knows the earlier turns.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
 )
 
 // Conversation is one Perlica session with an agent that lives on between its inputs: the
@@ -22,14 +23,14 @@ type Conversation struct {
 	r       *Runner
 	setup   Setup
 	idle    time.Duration
-	lock    *fileLock
+	lock    *filelock.Lock
 	turns   queue // held by a turn, and by what must not meet one
 	created bool  // the session is new and not on record yet; guarded by turns
 	fresh   bool  // the session has no earlier turns; guarded by turns
 	epoch   int64 // of the Runner, in which the agent was started; guarded by turns
 
-	behind sync.WaitGroup // what a turn leaves to be done when it has returned
-	next   *reservation   // of the next run, if there is one; guarded by turns, and written behind
+	after sync.WaitGroup // what a turn leaves to be done when it has returned
+	next  *reservation   // of the next run, if there is one; guarded by turns, and written behind
 
 	mu      sync.Mutex // guards what follows
 	life    *life      // the agent's, from the beginning of its start; nil: there is none
@@ -41,14 +42,6 @@ type Conversation struct {
 	watches sync.WaitGroup // one for each agent that has opened its session
 }
 
-// life is an agent session from the beginning of its start.
-type life struct {
-	*agentSession
-	cancel context.CancelFunc // gives the start up
-	ready  chan struct{}      // closed when err is set
-	err    error              // why it could not be opened
-}
-
 // ErrConversationClosed says that the conversation was closed.
 var ErrConversationClosed = errors.New("the conversation is closed")
 
@@ -57,7 +50,7 @@ var ErrConversationClosed = errors.New("the conversation is closed")
 // given time is ended, and continued with the next input; zero keeps it for ever. by says who
 // holds the session to those who are refused ("chat").
 //
-// It fails with a *BusyError, which is ErrBusy, if another process or conversation holds the
+// It fails with a *filelock.BusyError, which is filelock.ErrBusy, if another process or conversation holds the
 // session.
 func (r *Runner) Converse(ctx context.Context, setup Setup, idle time.Duration, by string) (*Conversation, error) {
 	c := &Conversation{r: r, setup: setup, idle: idle, turns: make(queue, 1), epoch: r.epoch.Load()}
@@ -65,11 +58,11 @@ func (r *Runner) Converse(ctx context.Context, setup Setup, idle time.Duration, 
 		c.setup.Session = newSessionID()
 		c.created, c.fresh = true, true
 	}
-	lock, err := lockSession(ctx, sessionLockPath(r.opt.Paths.Locks, string(c.setup.Session)), false)
+	lock, err := filelock.AcquireSession(ctx, filelock.Session(r.opt.Paths.Locks, string(c.setup.Session)), false)
 	if err != nil {
 		return nil, err
 	}
-	lock.sign(by, r.opt.Now())
+	lock.Sign(by, r.opt.Now())
 	if err := r.questions.Reachable(); err != nil {
 		r.opt.Trail.Warn("other processes cannot reach this one", "error", err.Error())
 	}
@@ -120,92 +113,6 @@ func (c *Conversation) Offers() (o Offers, continued string, ok bool) {
 	return l.offers(), string(l.how), true
 }
 
-// begin makes sure that there is an agent, or that one is being started. The caller holds
-// turns.
-func (c *Conversation) begin() (*life, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil, ErrConversationClosed
-	}
-	if c.resting != nil {
-		c.resting.Stop()
-	}
-	if c.life != nil {
-		return c.life, nil
-	}
-	if err := c.record(); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	l := &life{
-		agentSession: newAgentSession(c.r, c.setup, event.Refs{Session: c.setup.Session}, nil),
-		cancel:       cancel,
-		ready:        make(chan struct{}),
-	}
-	c.life = l
-	go func() { // drop waits for ready
-		if l.err = l.start(); l.err == nil {
-			l.err = l.open(ctx, strategyKeep)
-		}
-		if l.err == nil {
-			c.watches.Go(func() { c.watch(l) }) // before ready: Close waits for both
-		}
-		close(l.ready)
-		if l.err == nil && c.turns.TryLock() { // else an input has come, and lets it rest
-			c.settle(ctx, l)
-			c.turns.Unlock()
-		}
-	}()
-	return l, nil
-}
-
-// Lost has f called when an agent ends that nobody asked to, while it had nothing to do. The
-// next input gets another, which continues its session. f is called in a goroutine of its own,
-// and must not call the conversation's methods.
-func (c *Conversation) Lost(f func(error)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lost = f
-}
-
-// watch waits for the end of an agent and buries it, unless that was done by who ended it, or
-// by the turn in which it died.
-func (c *Conversation) watch(l *life) {
-	<-l.conn.Gone()
-	c.turns.Lock()
-	defer c.turns.Unlock()
-	c.mu.Lock()
-	mine, lost := c.life == l, c.lost
-	c.mu.Unlock()
-	if !mine {
-		return
-	}
-	why := l.conn.Err()
-	c.drop(context.Background(), l)
-	if lost != nil {
-		lost(why)
-	}
-}
-
-// bury drops an agent that ended while it had nothing to do, so that the next input gets
-// another, which continues its session. The caller holds turns.
-func (c *Conversation) bury(ctx context.Context) {
-	c.mu.Lock()
-	l := c.life
-	c.mu.Unlock()
-	if l == nil {
-		return
-	}
-	select {
-	case <-l.ready:
-		if l.err == nil && l.conn.Err() != nil {
-			c.drop(ctx, l)
-		}
-	default: // it is being started
-	}
-}
-
 // record puts a new session on record before anything else of it.
 func (c *Conversation) record() error {
 	if !c.created {
@@ -223,7 +130,7 @@ func (c *Conversation) Run(ctx context.Context, t Turn) (Result, error) {
 		return Result{}, err
 	}
 	defer c.turns.Unlock()
-	if err := errors.Join(c.r.mend(ctx), c.forget(ctx)); err != nil {
+	if err := errors.Join(c.r.repair(ctx), c.forget(ctx)); err != nil {
 		return Result{}, err
 	}
 	t.Setup = c.setup
@@ -231,10 +138,10 @@ func (c *Conversation) Run(ctx context.Context, t Turn) (Result, error) {
 		if c.isClosed() {
 			return Result{}, ErrConversationClosed
 		}
-		c.behind.Wait()
+		c.after.Wait()
 		run := c.r.newRun(t, c.next)
 		c.next = nil
-		defer c.behind.Go(func() {
+		defer c.after.Go(func() {
 			run.sweep()
 			c.reserve()
 		})
@@ -257,14 +164,14 @@ func (c *Conversation) isClosed() bool {
 // reservation is the id and the lock of a run that is yet to come.
 type reservation struct {
 	run  uuid.UUID
-	lock *fileLock
+	lock *filelock.Lock
 }
 
 // reserve reserves the next run's lock: a tenth of the time that a turn takes from its input to
 // its prompt. If it cannot be had the next run says so.
 func (c *Conversation) reserve() {
 	id := uuid.Must(uuid.NewV7())
-	lock, err := reserve(runLockPath(c.r.opt.Paths.Locks, id.String()))
+	lock, err := filelock.Reserve(filelock.Run(c.r.opt.Paths.Locks, id.String()))
 	if err == nil {
 		c.next = &reservation{id, lock}
 	}
@@ -274,14 +181,14 @@ func (c *Conversation) reserve() {
 func (c *Conversation) turn(ctx context.Context, run *run) (res Result, err error) {
 	run.client = newClient(run)
 	defer run.client.close()
-	run.recorded.Store(true) // whoever mends the log from here on waits for the end of the run
+	run.recorded.Store(true) // from here on repair waits for the end of the run
 	if c.epoch != c.r.epoch.Load() {
 		return Result{}, errors.New("the event log failed while the input waited; nothing was sent")
 	}
-	if subtype, err := c.r.anchorFault(); err != nil { // of the turn before: nobody waited for it
+	if subtype, err := c.r.anchorFault(); err != nil { // of the turn before, which did not wait for it
 		run.client.warn(subtype, err.Error())
 	}
-	c.bury(ctx)
+	c.dropGone(ctx)
 	l, err := c.begin()
 	if rerr := run.recordInput(); rerr != nil {
 		return Result{}, rerr
@@ -293,15 +200,15 @@ func (c *Conversation) turn(ctx context.Context, run *run) (res Result, err erro
 	if err != nil {
 		run.agent = newAgentSession(c.r, c.setup, run.refs, run.client) // of which nothing came
 		res, err = run.failEarly(ctx, err)
-		c.settle(ctx, l)
+		c.afterTurn(ctx, l)
 		return res, err
 	}
 	run.agent = l.agentSession
 	l.begin(run.client)
 	run.client.attach(l.conn)
-	res, err = run.spend(ctx, nil)
+	res, err = run.callOnce(ctx, nil)
 	l.finish()
-	c.settle(ctx, l)
+	c.afterTurn(ctx, l)
 	run.client.detach()
 	res.Warnings = run.client.takeWarnings()
 	return res, err
@@ -322,75 +229,6 @@ func (run *run) await(ctx context.Context, l *life) error {
 		return l.err
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	}
-}
-
-// settle ends an agent that is of no more use, and lets the others rest.
-func (c *Conversation) settle(ctx context.Context, l *life) {
-	if l == nil {
-		return
-	}
-	select {
-	case <-l.ready:
-	default:
-		return // it is still being started
-	}
-	if l.err != nil || l.conn.Err() != nil {
-		c.drop(ctx, l)
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.idle > 0 && !c.closed {
-		c.rested = time.Now()
-		c.resting = time.AfterFunc(c.idle, c.rest)
-	}
-}
-
-// rest ends an agent that has had nothing to do. Its session is not closed: it will be
-// continued.
-func (c *Conversation) rest() {
-	c.turns.Lock()
-	defer c.turns.Unlock()
-	c.mu.Lock()
-	l, idle := c.life, time.Since(c.rested) >= c.idle // else an input has come meanwhile
-	c.mu.Unlock()
-	if l != nil && idle {
-		c.drop(context.Background(), l)
-	}
-}
-
-// Rest ends the agent now, unless a turn is under way, and reports whether there is none left.
-// Its session is not closed: it is continued with the next input.
-func (c *Conversation) Rest() bool {
-	if !c.turns.TryLock() {
-		return false
-	}
-	defer c.turns.Unlock()
-	c.mu.Lock()
-	l := c.life
-	c.mu.Unlock()
-	if l != nil {
-		c.drop(context.Background(), l)
-	}
-	return true
-}
-
-// drop ends an agent, once. The caller holds turns.
-func (c *Conversation) drop(ctx context.Context, l *life) {
-	c.mu.Lock()
-	mine := c.life == l
-	if mine {
-		c.life = nil
-	}
-	c.mu.Unlock()
-	if !mine {
-		return
-	}
-	l.cancel()
-	<-l.ready
-	if l.conn != nil {
-		_ = l.end(ctx) // what failed is on record, and spoils nothing
 	}
 }
 
@@ -419,9 +257,9 @@ func (c *Conversation) Close(ctx context.Context) error {
 		}
 		c.drop(ctx, l)
 	}
-	if c.behind.Wait(); c.next != nil {
-		c.next.lock.release()
+	if c.after.Wait(); c.next != nil {
+		c.next.lock.Release()
 	}
-	c.lock.release()
+	c.lock.Release()
 	return nil
 }

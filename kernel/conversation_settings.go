@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"errors"
+	"github.com/perlica/perlica/kernel/agents"
 	"maps"
 )
 
@@ -12,7 +13,7 @@ import (
 // offers no such thing.
 func (c *Conversation) SetMode(ctx context.Context, mode string) error {
 	return c.set(ctx, func(ctx context.Context, s *agentSession) error {
-		if err := checkMode(s.session, mode); err != nil {
+		if err := agents.CheckMode(s.session, mode); err != nil {
 			return err
 		}
 		s.expectMode(mode)
@@ -21,7 +22,7 @@ func (c *Conversation) SetMode(ctx context.Context, mode string) error {
 		}
 		c.setup.Mode = mode
 		c.keep(s.session.ModeOption, "")
-		s.settle(mode)
+		s.applyChoice(mode)
 		return nil
 	})
 }
@@ -29,7 +30,7 @@ func (c *Conversation) SetMode(ctx context.Context, mode string) error {
 // SetModel makes the agent use one of its models.
 func (c *Conversation) SetModel(ctx context.Context, model string) error {
 	return c.set(ctx, func(ctx context.Context, s *agentSession) error {
-		id, err := modelOption(s.session, model)
+		id, err := agents.ModelOption(s.session, model)
 		if err != nil {
 			return err
 		}
@@ -45,7 +46,7 @@ func (c *Conversation) SetModel(ctx context.Context, model string) error {
 // SetOption sets one of the agent's config options.
 func (c *Conversation) SetOption(ctx context.Context, id, value string) error {
 	return c.set(ctx, func(ctx context.Context, s *agentSession) error {
-		if err := checkOption(s.session, id, value); err != nil {
+		if err := agents.CheckOption(s.session, id, value); err != nil {
 			return err
 		}
 		if id == s.session.ModeOption {
@@ -78,10 +79,10 @@ func (c *Conversation) set(ctx context.Context, do func(context.Context, *agentS
 		return err
 	}
 	defer c.turns.Unlock()
-	if err := errors.Join(c.r.mend(ctx), c.forget(ctx)); err != nil {
+	if err := errors.Join(c.r.repair(ctx), c.forget(ctx)); err != nil {
 		return err
 	}
-	c.bury(ctx)
+	c.dropGone(ctx)
 	l, err := c.begin()
 	if err != nil {
 		return err
@@ -93,11 +94,11 @@ func (c *Conversation) set(ctx context.Context, do func(context.Context, *agentS
 		return context.Cause(ctx)
 	}
 	if err == nil {
-		err = do(ctx, l.agentSession)
+		err = offered(do(ctx, l.agentSession))
 	}
 	if err == nil {
-		l.settle("")
+		l.applyChoice("")
 	}
-	c.settle(ctx, l)
+	c.afterTurn(ctx, l)
 	return err
 }

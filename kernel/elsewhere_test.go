@@ -86,7 +86,7 @@ func blind(r *Runner) {
 	}
 }
 
-// TestAnswerFromElsewhere: whoever is woken need not look, and an answer whose giver was killed
+// TestAnswerFromElsewhere: a process that is woken need not look, and an answer whose giver was killed
 // before it could wake the asker is seen, too.
 func TestAnswerFromElsewhere(t *testing.T) {
 	for name, tc := range map[string]struct {

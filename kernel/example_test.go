@@ -11,6 +11,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
@@ -75,15 +76,15 @@ func check(err error) {
 }
 
 // exampleWorld is a home, a project and an agent for the example: this test's own binary, which
-// does what its prompt says. A program takes kernel.Resolver{…}.Default or Named instead.
-func exampleWorld() (home, dir string, environ []string, agent kernel.Agent) {
+// does what its prompt says. A program takes agents.Resolver{…}.Default or Named instead.
+func exampleWorld() (home, dir string, environ []string, agent agents.Agent) {
 	home, err := os.MkdirTemp("", "perlica-example")
 	check(err)
 	dir = filepath.Join(home, "project")
 	check(os.Mkdir(dir, 0o700))
 	self, err := os.Executable()
 	check(err)
-	return home, dir, append(os.Environ(), "PERLICA_HOME="+home, "KERNEL_TEST_SCENARIO=#"), kernel.Agent{Agent: provider.Agent{
+	return home, dir, append(os.Environ(), "PERLICA_HOME="+home, "KERNEL_TEST_SCENARIO=#"), agents.Agent{Agent: provider.Agent{
 		ID: "example", Command: []string{self, "-test.run=^TestAgentProcess$"}, Env: []string{"KERNEL_TEST_SCENARIO"},
 	}}
 }

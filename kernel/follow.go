@@ -12,7 +12,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
-	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/filelock"
 )
 
 // The notices that only Follow and FollowLog yield: the process that runs a turn knows these things.
@@ -36,7 +36,7 @@ type (
 		At time.Time
 	}
 	// Held says who holds the session: its agent, and the right to run turns in it.
-	Held struct{ *BusyError }
+	Held struct{ *filelock.BusyError }
 	// Freed says that no process holds the session. Where a turn was under way Run names it: its
 	// process is gone, and the next start that may make calls records its outcome.
 	Freed struct{ Run event.RunID }
@@ -106,15 +106,14 @@ type follower struct {
 	gone    bool // the caller's loop has ended
 	muted   bool // events are read for what came before
 
-	head      event.Seq // up to which all is yielded
-	turns     map[event.SessionID]*followed
-	holders   map[event.SessionID]*BusyError
-	questions map[event.InteractionID]interaction.Question
+	head    event.Seq // up to which all is yielded
+	turns   map[event.SessionID]*followed
+	holders map[event.SessionID]*filelock.BusyError
 }
 
 // followed is the newest turn of a session.
 type followed struct {
-	res      Result
+	*Record
 	prompted bool // what the agent says belongs to it
 	over     bool // Finished is yielded
 	lost     bool // Freed is yielded: its process is gone
@@ -124,7 +123,7 @@ type followed struct {
 func newFollower(ctx context.Context, log *store.Reader, locks string, yield func(Entry, error) bool) *follower {
 	return &follower{
 		ctx: ctx, log: log, locks: locks, yield: yield, turns: map[event.SessionID]*followed{},
-		holders: map[event.SessionID]*BusyError{}, questions: map[event.InteractionID]interaction.Question{},
+		holders: map[event.SessionID]*filelock.BusyError{},
 	}
 }
 
@@ -238,8 +237,8 @@ func (f *follower) recall(run event.RunID, until event.Seq) error {
 }
 
 // lookAtHolders returns who holds each session whose holder matters, nil for none.
-func (f *follower) lookAtHolders() (map[event.SessionID]*BusyError, error) {
-	holders := map[event.SessionID]*BusyError{}
+func (f *follower) lookAtHolders() (map[event.SessionID]*filelock.BusyError, error) {
+	holders := map[event.SessionID]*filelock.BusyError{}
 	if f.session != "" {
 		holders[f.session] = nil
 	}
@@ -249,25 +248,23 @@ func (f *follower) lookAtHolders() (map[event.SessionID]*BusyError, error) {
 		}
 	}
 	for id := range holders {
-		lock := sessionLockPath(f.locks, string(id))
+		lock := filelock.Session(f.locks, string(id))
 		if _, err := os.Stat(lock); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		held, err := isLocked(lock)
+		held, err := filelock.Held(lock)
 		if err != nil {
 			return nil, err
 		}
 		if held {
-			b := &BusyError{}
-			_ = errors.As(busy(lock), &b)
-			holders[id] = b
+			holders[id] = filelock.Holder(lock)
 		}
 	}
 	return holders, nil
 }
 
 // putHolders yields what is different of who holds the sessions, and whose turns are lost.
-func (f *follower) putHolders(holders map[event.SessionID]*BusyError) {
+func (f *follower) putHolders(holders map[event.SessionID]*filelock.BusyError) {
 	for _, id := range slices.Sorted(maps.Keys(holders)) {
 		now, t := holders[id], f.turns[id]
 		was, known := f.holders[id]
@@ -283,7 +280,7 @@ func (f *follower) putHolders(holders map[event.SessionID]*BusyError) {
 			e.Notice = Held{now}
 		case under:
 			t.lost = true
-			e.Notice = Freed{Run: t.res.Run}
+			e.Notice = Freed{Run: t.Run}
 		default:
 			e.Notice = Freed{}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/policy"
 )
 
@@ -176,11 +177,11 @@ func TestFollowTheQuietlyKilled(t *testing.T) {
 	t.Parallel()
 	r := openRunner(t)
 	append1(t, r, newSessionFact("s", fact.SessionCreated{Provider: "p"}))
-	lock, err := acquire(sessionLockPath(r.opt.Paths.Locks, "s"))
+	lock, err := filelock.Acquire(filelock.Session(r.opt.Paths.Locks, "s"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	lock.sign("test", time.Now())
+	lock.Sign("test", time.Now())
 	w := watch(t, r, "s", 1)
 	w.expect("held by test")
 	select {
@@ -188,9 +189,7 @@ func TestFollowTheQuietlyKilled(t *testing.T) {
 		t.Fatalf("told %q", got)
 	case <-time.After(3 * time.Second): // what is told at first is told because it is looked for
 	}
-	if err := lock.f.Close(); err != nil { // as the end of a process does
-		t.Fatal(err)
-	}
+	lock.Free() // as the end of a process does
 	w.expect("freed")
 }
 
@@ -264,7 +263,7 @@ func TestALookIsNoHolder(t *testing.T) {
 	for range 4 {
 		go func() {
 			for ctx.Err() == nil {
-				if _, err := isLocked(path); err != nil {
+				if _, err := filelock.Held(path); err != nil {
 					t.Error(err)
 					return
 				}
@@ -272,13 +271,13 @@ func TestALookIsNoHolder(t *testing.T) {
 		}()
 	}
 	for range 500 {
-		l, err := acquire(path)
+		l, err := filelock.Acquire(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := acquire(path); err == nil {
+		if _, err := filelock.Acquire(path); err == nil {
 			t.Fatal("a lock was taken twice")
 		}
-		l.release()
+		l.Release()
 	}
 }

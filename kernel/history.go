@@ -23,7 +23,7 @@ type history struct {
 }
 
 // history reads the answered turns of a session that precede the run, newest first, until
-// the budget of tokens is spent. The rest is counted, not read: what is left out is said,
+// the budget of tokens is used up. The rest is counted, not read: what is left out is said,
 // and the cut is the same for the same log. A turn whose text was pruned is left out, too.
 func (r *Runner) history(ctx context.Context, s event.SessionID, before event.RunID, budget int) (history, error) {
 	var h history
@@ -83,7 +83,7 @@ func (r *Runner) history(ctx context.Context, s event.SessionID, before event.Ru
 func (r *Runner) answered(ctx context.Context, s event.SessionID) (n int, err error) {
 	view, err := r.Sessions(ctx)
 	if err == nil {
-		n, err = view.answered(ctx, s)
+		n, err = view.Answered(ctx, s)
 		err = errors.Join(err, view.Close())
 	}
 	if err == nil && n > 0 { // else the session was taken off the lists

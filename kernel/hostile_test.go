@@ -17,7 +17,9 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
@@ -31,7 +33,7 @@ func TestLocksLieInTheirFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"x/../../Cargo", "../run-x/../Cargo", `x\..\Cargo`, "", "/", "x\x00y"} {
-		for _, path := range []string{runLockPath(r.opt.Paths.Locks, id), sessionLockPath(r.opt.Paths.Locks, id)} {
+		for _, path := range []string{filelock.Run(r.opt.Paths.Locks, id), filelock.Session(r.opt.Paths.Locks, id)} {
 			if filepath.Dir(path) != r.opt.Paths.Locks {
 				t.Errorf("%q: %s", id, path)
 			}
@@ -97,14 +99,14 @@ func TestRecoveryOfAnUnlistedRun(t *testing.T) {
 		if done, err := r.log.Prune(t.Context(), event.Pruning{Until: 4}); err != nil || done.Events != 0 {
 			t.Errorf("%s: pruned with others: %+v, %v", name, done, err)
 		}
-		lock, err := acquire(runLockPath(r.opt.Paths.Locks, string(run)))
+		lock, err := filelock.Acquire(filelock.Run(r.opt.Paths.Locks, string(run)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := r.Recorded(t.Context(), "i"); !errors.Is(err, ErrInputRunning) {
 			t.Errorf("%s: while its process lives: %v", name, err)
 		}
-		lock.release()
+		lock.Release()
 		if got, err := recover(r); err != nil || len(got) != 1 || got[0].Run != run || got[0].Outcome != OutcomeUnknown {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
@@ -152,7 +154,7 @@ func TestADeadLogIsWhatIsTold(t *testing.T) {
 }
 
 // TestRecoveryOfARunThatJustEnded: it was open when it was listed, and had its outcome when
-// its lock was free. Nobody is told that its outcome is unknown.
+// its lock was free. It is not said that its outcome is unknown.
 func TestRecoveryOfARunThatJustEnded(t *testing.T) {
 	r := openRunner(t)
 	run := abandon(t, r, 4)
@@ -242,7 +244,7 @@ func testSetup(t *testing.T, r *Runner) Setup {
 	// Under the race detector a process sleeps for a second before it ends.
 	r.opt.Environ = append(os.Environ(), scenarioVar+"=#", "GORACE=atexit_sleep_ms=0")
 	return Setup{
-		Agent: Agent{
+		Agent: agents.Agent{
 			Agent:          provider.Agent{ID: "test", Command: []string{self, "-test.run=^TestAgentProcess$"}, Env: []string{scenarioVar, "GORACE"}},
 			ConnectTimeout: time.Minute, RequestTimeout: time.Minute,
 		},
@@ -377,7 +379,7 @@ func TestManyTools(t *testing.T) {
 	for range 4 { // the machine may stand still, but not each time
 		began := time.Now()
 		for i := range 100_000 {
-			c.noteTool(provider.ToolCall{ID: acp.ToolCallId(fmt.Sprint("tool-", i))})
+			c.mergeTool(provider.ToolCall{ID: acp.ToolCallId(fmt.Sprint("tool-", i))})
 		}
 		best = min(best, time.Since(began))
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/agents"
 )
 
 // Input is one thing to be answered.
@@ -29,10 +30,19 @@ type InputError struct{ Err error }
 func (e *InputError) Error() string { return e.Err.Error() }
 func (e *InputError) Unwrap() error { return e.Err }
 
-// isUsage reports whether err is the fault of whoever asked, not of the agent.
+// isUsage reports whether err is the caller's fault, not the agent's.
 func isUsage(err error) bool {
 	var input *InputError
 	return errors.As(err, &input)
+}
+
+// offered makes an InputError of one that says what the agent does not offer.
+func offered(err error) error {
+	var offer *agents.OfferError
+	if errors.As(err, &offer) {
+		return &InputError{err}
+	}
+	return err
 }
 
 // An InputConflictError says that the input's id was called before with another text or other

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
 )
 
 // recordInput writes a answered turn of an input whose digest is that of in.
@@ -49,11 +50,11 @@ func TestSameIDAnotherInput(t *testing.T) {
 		recordInput(t, r, in, true)
 	}
 	recordInput(t, r, Input{ID: "running", Text: "hello"}, false)
-	lock, err := acquire(runLockPath(r.opt.Paths.Locks, "run of running"))
+	lock, err := filelock.Acquire(filelock.Run(r.opt.Paths.Locks, "run of running"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lock.release()
+	defer lock.Release()
 	for _, in := range called {
 		if res, ok, err := r.replay(t.Context(), in); err != nil || !ok || res.Text != "answer" || len(res.Warnings) > 0 {
 			t.Errorf("%+v: %+v, %t, %v", in, res, ok, err)

@@ -5,7 +5,7 @@
 // answer and a cancellation are on disk before they take effect; that every intent gets
 // exactly one outcome; and that what an agent says is on disk before anybody is shown
 // it. It refuses to retry, to guess what became of a call, and to say yes by itself. It
-// prints nothing: whoever calls it shows what it is told through a function.
+// prints nothing: the caller shows what it gets through a function.
 //
 // The one idea is the order of every effect: change the state, append the event, act,
 // append what came of it. The act may be lost, its trace never is. Recovery is the same

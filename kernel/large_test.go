@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/approvals"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/fact"
 )
@@ -62,7 +63,7 @@ func BenchmarkLargeSession(b *testing.B) {
 	}
 	_, err := os.Stat(paths.EventLog)
 	made := err == nil
-	r, err := Open(b.Context(), Options{Paths: paths, Context: "default", Vouchers: NewVouchers(filepath.Join(dir, "vouchers"))})
+	r, err := Open(b.Context(), Options{Paths: paths, Context: "default", Vouchers: approvals.NewVouchers(filepath.Join(dir, "vouchers"))})
 	if err != nil {
 		b.Fatal(err)
 	}

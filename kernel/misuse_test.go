@@ -64,7 +64,7 @@ func TestAConversationMisused(t *testing.T) {
 	if all, _ := sent(t, r, "session/prompt"); all != 5 {
 		t.Errorf("%d prompts, want 5", all)
 	}
-	c.behind.Wait()
+	c.after.Wait()
 	if left, err := filepath.Glob(filepath.Join(r.opt.Paths.Locks, "*.lock")); len(left) > 0 || err != nil {
 		t.Errorf("left: %q, %v", left, err)
 	}

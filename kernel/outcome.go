@@ -28,7 +28,7 @@ func (run *run) failEarly(ctx context.Context, err error) (Result, error) {
 	if !errors.As(err, &e) {
 		e = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeStopped, Message: err.Error()}
 	}
-	if run.stopped != nil && !run.noted {
+	if run.stopped != nil && !run.stopRecorded {
 		if serr := run.recordStop(ctx, *run.stopped); serr != nil {
 			return Result{}, serr
 		}
@@ -38,7 +38,7 @@ func (run *run) failEarly(ctx context.Context, err error) (Result, error) {
 
 // finish turns what Prompt returned into an outcome.
 func (run *run) finish(a provider.Answer, err error) Result {
-	run.settle()
+	run.awaitLastWords()
 	var e *provider.Error
 	outcome := event.Responded
 	if err != nil {
@@ -64,8 +64,8 @@ func (run *run) finish(a provider.Answer, err error) Result {
 	return res
 }
 
-// settle waits for the last words of the turn.
-func (run *run) settle() {
+// awaitLastWords waits for the last words of the turn.
+func (run *run) awaitLastWords() {
 	if run.kept {
 		if !run.t.Agent.Orderly {
 			run.client.drain(nil)

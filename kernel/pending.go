@@ -9,6 +9,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/filelock"
 )
 
 // What keeps a question from being answered.
@@ -40,7 +41,7 @@ func PendingQuestions(ctx context.Context, log *store.Reader, locks string) ([]i
 	}
 	var open []interaction.Question
 	for _, q := range all {
-		if q.Expires.After(q.Asked) { // else nobody was to be asked, and it is about to lapse
+		if q.Expires.After(q.Asked) { // else there was no person to ask, and it is about to lapse
 			open = append(open, q)
 		}
 	}
@@ -54,12 +55,12 @@ func (r *Runner) PendingQuestions(ctx context.Context) ([]interaction.Question, 
 
 // AnswerQuestion answers a question of another process. With a nil error the answer is on
 // disk, it counts, and the process that asked has seen it. The other errors are a
-// *interaction.TakenError, which says who was first; ErrRunGone, if nobody waits for an
+// *interaction.TakenError, which says who was first; ErrRunGone, if no process waits for an
 // answer; ErrNotWoken, if the answer counts but the process that asked does not look, because
 // it is suspended; and those of interaction.Question.Check.
 func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a interaction.Answer) error {
-	// In this order: whoever is gone now has written all it will ever write.
-	alive, err := isLocked(runLockPath(r.opt.Paths.Locks, string(q.Refs.Run)))
+	// In this order: a process that is gone by now has written all it will ever write.
+	alive, err := filelock.Held(filelock.Run(r.opt.Paths.Locks, string(q.Refs.Run)))
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a i
 		return err
 	}
 	if closed == nil && !alive {
-		// An answer that nobody acts upon would look like one that counted.
+		// An answer without a process to act upon it would look like one that counted.
 		return fmt.Errorf("%w: run %s ended without an outcome", ErrRunGone, q.Refs.Run)
 	}
 	err = r.questions.Answer(ctx, q.ID, a)
@@ -84,7 +85,7 @@ func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a i
 	if seen, err := r.awaitSeen(ctx, q.ID); seen || err != nil {
 		return err
 	}
-	alive, lerr := isLocked(runLockPath(r.opt.Paths.Locks, string(q.Refs.Run)))
+	alive, lerr := filelock.Held(filelock.Run(r.opt.Paths.Locks, string(q.Refs.Run)))
 	switch {
 	case lerr != nil:
 		return errors.Join(err, lerr)

@@ -7,6 +7,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
 )
 
 func questionFact(run, id string, open time.Duration) event.Event {
@@ -24,14 +25,14 @@ func intentFact(run string) event.Event {
 func TestPendingQuestions(t *testing.T) {
 	const runA, runB = "0199aaaa-0000-7000-8000-00000000c003", "0199bbbb-0000-7000-8000-00000000d004"
 	r := openRunner(t)
-	lock, err := acquire(runLockPath(r.opt.Paths.Locks, runA))
+	lock, err := filelock.Acquire(filelock.Run(r.opt.Paths.Locks, runA))
 	if err != nil {
 		t.Fatal(err)
 	}
 	append1(t, r,
 		intentFact(runA), intentFact(runB),
 		questionFact(runA, "open-0001", time.Hour),
-		questionFact(runA, "nobody-02", -time.Second), // nobody was to be asked
+		questionFact(runA, "nobody-02", -time.Second), // there was no person to ask
 		questionFact(runA, "lapsed-03", time.Hour),
 		questionFact(runB, "orphan-04", time.Hour), // its process is gone
 		questionFact(runA, "open-0005", time.Hour),
@@ -51,7 +52,7 @@ func TestPendingQuestions(t *testing.T) {
 	if got := pending(); len(got) != 2 || got[0] != "open-0001" || got[1] != "open-0005" {
 		t.Errorf("pending: %v", got)
 	}
-	lock.release()
+	lock.Release()
 	if got := pending(); len(got) != 0 {
 		t.Errorf("pending after the process has gone: %v", got)
 	}

@@ -45,7 +45,7 @@ func (c *client) judge(p *provider.PermissionRequest) {
 	c.mu.Lock()
 	c.perms.Asked++
 	announced := c.toolCall(p.Tool.ID)
-	tool := c.noteTool(p.Tool)
+	tool := c.mergeTool(p.Tool)
 	tool.asked = true
 	p.Tool = tool.call
 	live := c.live
@@ -107,7 +107,7 @@ func unambiguous(options []acp.PermissionOption) []acp.PermissionOption {
 }
 
 // needsPerson reports whether a decision leaves the answer to a person. A refused command
-// does, where there is one to type the word; and so does a mode that means nobody: the
+// does, where there is one to type the word; and so does a mode that answers no: the
 // question then goes on record as unanswered.
 func (c *client) needsPerson(d policy.Decision) bool {
 	if d.Effect == policy.Deny {
@@ -158,7 +158,7 @@ func (c *client) decided(a asking, req policy.Request, d policy.Decision, asOf e
 func (c *client) count(a asking, yes bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.noteTool(provider.ToolCall{ID: a.Tool.ID})
+	s := c.mergeTool(provider.ToolCall{ID: a.Tool.ID})
 	if !yes {
 		c.perms.Denied++
 		s.refused = true
@@ -239,7 +239,7 @@ func (c *client) await(t *interaction.Ticket, a asking) {
 	}
 	res := interaction.Resolution{Reason: lapsed}
 	if answer != nil {
-		if res.Option, err = c.obey(ctx, t, *answer, a); err != nil {
+		if res.Option, err = c.applyAnswer(ctx, t, *answer, a); err != nil {
 			c.kill()
 			return
 		}
@@ -259,7 +259,7 @@ func (c *client) await(t *interaction.Ticket, a asking) {
 	_ = c.run.r.questions.Resolve(t, res) // the log's end is the run's
 }
 
-// wait returns "" when the question has been answered, else why nobody will.
+// wait returns "" when the question has been answered, else why it will not be.
 func (c *client) wait(t *interaction.Ticket, p *provider.PermissionRequest) interaction.Reason {
 	if c.isCancelled() {
 		return interaction.Cancelled
@@ -278,7 +278,7 @@ func (c *client) wait(t *interaction.Ticket, p *provider.PermissionRequest) inte
 		return interaction.Withdrawn
 	case <-c.gone():
 		return interaction.AgentGone
-	case <-c.settled:
+	case <-c.ended:
 		return interaction.RunEnded
 	case <-timer.C:
 		return interaction.TimeUp
@@ -294,8 +294,8 @@ func (c *client) isCancelled() bool {
 	}
 }
 
-// obey carries out a person's answer and returns the agent's option that says it.
-func (c *client) obey(ctx context.Context, t *interaction.Ticket, said interaction.Answer, a asking) (string, error) {
+// applyAnswer carries out a person's answer and returns the agent's option that says it.
+func (c *client) applyAnswer(ctx context.Context, t *interaction.Ticket, said interaction.Answer, a asking) (string, error) {
 	i := slices.IndexFunc(t.Options, func(o interaction.Option) bool { return o.ID == said.Option })
 	if i < 0 {
 		// The coordinator lets nothing else through, but others write this log, too.
@@ -328,7 +328,7 @@ func (c *client) obey(ctx context.Context, t *interaction.Ticket, said interacti
 	return once.ID, nil
 }
 
-// unanswered takes in that nobody said anything. For the agent that is no. It counts if it
+// unanswered takes in that there was no answer. For the agent that is no. It counts if it
 // was for want of anybody, not if the agent or its turn ended first.
 func (c *client) unanswered(p *provider.PermissionRequest, why interaction.Reason) {
 	c.mu.Lock()
@@ -336,7 +336,7 @@ func (c *client) unanswered(p *provider.PermissionRequest, why interaction.Reaso
 	if why == interaction.Nobody || why == interaction.TimeUp {
 		c.perms.Unanswered++
 	}
-	c.noteTool(provider.ToolCall{ID: p.Tool.ID}).refused = true
+	c.mergeTool(provider.ToolCall{ID: p.Tool.ID}).refused = true
 }
 
 // reply sends an option, or cancelled if there is none, and records that it has left.

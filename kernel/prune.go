@@ -9,9 +9,10 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/view"
+	"github.com/perlica/perlica/kernel/filelock"
 )
 
-// What keeps payloads from being pruned, and a run from starting meanwhile.
+// What keeps payloads from being pruned, and a run from starting while they are.
 var (
 	ErrUnderWay = errors.New("a run is under way")
 	ErrPruning  = errors.New("payloads are being removed from the log")
@@ -20,16 +21,16 @@ var (
 // Prune empties the payloads that p covers, here and in the views beside the log, which come
 // back without them. See eventlog.Log.Prune. It fails with ErrUnderWay while a run of the
 // context lives: rewriting the file takes as long as it takes, and a run whose log does not
-// answer is ended. A run that starts meanwhile is refused with ErrPruning, or waits.
+// answer is ended. A run that starts during that time is refused with ErrPruning, or waits.
 func (r *Runner) Prune(ctx context.Context, p event.Pruning) (done eventlog.Removal, err error) {
-	lock, err := acquire(pruneLockPath(r.opt.Paths.Locks))
-	if errors.Is(err, errLocked) {
+	lock, err := filelock.Acquire(pruneLockPath(r.opt.Paths.Locks))
+	if errors.Is(err, filelock.ErrHeld) {
 		return done, ErrPruning
 	}
 	if err != nil {
 		return done, err
 	}
-	defer lock.release()
+	defer lock.Release()
 	// Behind the lock: a run takes its own before it looks at this one.
 	if err := noRun(r.opt.Paths.Locks); err != nil {
 		return done, err
@@ -53,7 +54,7 @@ func noRun(locks string) error {
 		return err
 	}
 	for _, path := range files {
-		alive, err := isLocked(path)
+		alive, err := filelock.Held(path)
 		if err != nil {
 			return err
 		}
@@ -82,14 +83,14 @@ func (r *Runner) removeViews() error {
 }
 
 // IsPruning reports whether a process removes payloads of the log that has its locks in dir.
-func IsPruning(dir string) (bool, error) { return isLocked(pruneLockPath(dir)) }
+func IsPruning(dir string) (bool, error) { return filelock.Held(pruneLockPath(dir)) }
 
 func pruneLockPath(dir string) string { return filepath.Join(dir, "prune.lock") }
 
 // waitForPrune returns when no payloads are being removed; without wait it is ErrPruning that
 // some are. The run's own lock is held already, so that none is removed from here on.
 func waitForPrune(ctx context.Context, locks string, wait bool) error {
-	return poll(ctx, wait, func() error {
+	return filelock.Poll(ctx, wait, func() error {
 		pruning, err := IsPruning(locks)
 		if pruning {
 			err = ErrPruning

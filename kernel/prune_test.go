@@ -10,6 +10,8 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/sessions"
 )
 
 // pruneRunner is a runner whose log may lose payloads, which Verify does not know of here.
@@ -37,7 +39,7 @@ func turns(t *testing.T, r *Runner, runs ...string) {
 	}
 }
 
-// TestPruneAndRunsExcludeEachOther: whoever comes second is refused, or waits.
+// TestPruneAndRunsExcludeEachOther: the second is refused, or waits.
 func TestPruneAndRunsExcludeEachOther(t *testing.T) {
 	r := pruneRunner(t)
 	turns(t, r, "a")
@@ -52,7 +54,7 @@ func TestPruneAndRunsExcludeEachOther(t *testing.T) {
 	}
 	run.release()
 
-	lock, err := acquire(pruneLockPath(r.opt.Paths.Locks))
+	lock, err := filelock.Acquire(pruneLockPath(r.opt.Paths.Locks))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,9 +78,9 @@ func TestPruneAndRunsExcludeEachOther(t *testing.T) {
 	select {
 	case err := <-accepted:
 		t.Fatalf("it did not wait: %v", err)
-	case <-time.After(3 * lockPoll / 2): // it has looked twice
+	case <-time.After(3 * filelock.PollEvery / 2): // it has looked twice
 	}
-	lock.release()
+	lock.Release()
 	if err := <-accepted; err != nil {
 		t.Error(err)
 	}
@@ -87,12 +89,12 @@ func TestPruneAndRunsExcludeEachOther(t *testing.T) {
 	}
 }
 
-// TestAStopWhileItWaitsForPrune: whoever waits until payloads are removed does not wait any longer
+// TestAStopWhileItWaitsForPrune: a run that waits until payloads are removed does not wait any longer
 // when it is stopped, and nothing of it is on record.
 func TestAStopWhileItWaitsForPrune(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
-	lock, err := acquire(pruneLockPath(r.opt.Paths.Locks))
+	lock, err := filelock.Acquire(pruneLockPath(r.opt.Paths.Locks))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +106,7 @@ func TestAStopWhileItWaitsForPrune(t *testing.T) {
 	select {
 	case err := <-ended:
 		t.Fatalf("it did not wait: %v", err)
-	case <-time.After(lockPoll / 2):
+	case <-time.After(filelock.PollEvery / 2):
 	}
 	stop <- Stop{By: "user", Why: "enough"}
 	select {
@@ -113,10 +115,10 @@ func TestAStopWhileItWaitsForPrune(t *testing.T) {
 		if !errors.As(err, &stopped) || stopped.Stop.Why != "enough" {
 			t.Errorf("it ended with %v", err)
 		}
-		lock.release()
+		lock.Release()
 	case <-time.After(10 * time.Second):
-		t.Error("the stop is not heeded")
-		lock.release()
+		t.Error("the stop does not count")
+		lock.Release()
 		<-ended
 	}
 	if n, err := r.log.Count(t.Context(), event.Query{Types: []event.Type{event.MessageReceived}}); err != nil || n > 0 {
@@ -130,7 +132,7 @@ func TestPruneTakesTheViewsAlong(t *testing.T) {
 	r := pruneRunner(t)
 	append1(t, r, newSessionFact("s", fact.SessionCreated{Name: "kept", Provider: "p"}))
 	turns(t, r, "a", "b")
-	list := func() Session {
+	list := func() sessions.Session {
 		t.Helper()
 		view, err := r.Sessions(t.Context())
 		if err != nil {
@@ -202,14 +204,14 @@ func TestResolve(t *testing.T) {
 		return r.Resolve(t.Context(), id, fact.Resolved{Sent: true, Note: "n", By: "alice"})
 	}
 
-	lock, err := acquire(runLockPath(r.opt.Paths.Locks, string(run)))
+	lock, err := filelock.Acquire(filelock.Run(r.opt.Paths.Locks, string(run)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := judge(run); !errors.Is(err, ErrUnderWay) {
 		t.Errorf("of a living run: %v", err)
 	}
-	lock.release()
+	lock.Release()
 	for id, want := range map[event.RunID]error{run: ErrNoOutcome, "fine": ErrOutcomeKnown, "early": ErrNoCall} {
 		if err := judge(id); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", id, err, want)
@@ -231,4 +233,28 @@ func TestResolve(t *testing.T) {
 
 func inputOnly(run string) event.Event {
 	return event.NewFact(event.MessageReceived, "user", event.Refs{Run: event.RunID(run)}, fact.MessageReceived{Text: "x"})
+}
+
+// TestAnIdleConversationIsInNobodysWay: between its turns a conversation has no run, so payloads
+// can be pruned, and nothing is left of its locks in the end.
+func TestAnIdleConversationIsInNobodysWay(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", "", "")
+	for range 3 {
+		res := say(t, c, "hello")
+		c.after.Wait()
+		if c.next == nil {
+			t.Fatal("no lock is reserved")
+		}
+		if _, err := r.Prune(t.Context(), event.Pruning{Run: res.Run, By: "test"}); err != nil {
+			t.Errorf("pruning beside an idle conversation: %v", err)
+		}
+		if held, _, err := filelock.Count(r.opt.Paths.Locks); held != 0 || err != nil {
+			t.Errorf("%d locks of runs are held, %v", held, err)
+		}
+	}
+	closeConversation(t, c)
+	if left, err := filepath.Glob(filepath.Join(r.opt.Paths.Locks, "*.lock")); len(left) > 0 || err != nil {
+		t.Errorf("left: %q, %v", left, err)
+	}
 }

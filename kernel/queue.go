@@ -18,7 +18,7 @@ func (q queue) TryLock() bool {
 	}
 }
 
-// wait is Lock until ctx is done or somebody stops it. Whoever need not wait is not asked: what
+// wait is Lock until ctx is done or stop says so. Without a wait, stop is not looked at: what
 // comes of a stop is then for the turn to say.
 func (q queue) wait(ctx context.Context, stop <-chan Stop) error {
 	if q.TryLock() {

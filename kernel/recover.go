@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -44,7 +45,7 @@ func listUnfinished(ctx context.Context, log *store.Reader, locks string, ids []
 		if err != nil {
 			return nil, err
 		}
-		alive, err := isLocked(runLockPath(locks, string(id)))
+		alive, err := filelock.Held(filelock.Run(locks, string(id)))
 		if err != nil {
 			return nil, err
 		}
@@ -89,16 +90,16 @@ func (r *Runner) RecoverUnlisted(ctx context.Context) ([]Result, error) {
 func (r *Runner) recoverRuns(ctx context.Context, ids []event.RunID, why cause) ([]Result, error) {
 	var recovered []Result
 	for _, id := range ids {
-		// Whoever holds the lock is the run itself, or is recovering it already.
-		lock, err := acquire(runLockPath(r.opt.Paths.Locks, string(id)))
-		if errors.Is(err, errLocked) {
+		// The holder of the lock is the run itself, or is recovering it already.
+		lock, err := filelock.Acquire(filelock.Run(r.opt.Paths.Locks, string(id)))
+		if errors.Is(err, filelock.ErrHeld) {
 			continue
 		}
 		if err != nil {
 			return recovered, err
 		}
 		ended, err := r.recoverRun(ctx, id, why)
-		lock.release()
+		lock.Release()
 		if err != nil {
 			return recovered, err
 		}
@@ -115,7 +116,7 @@ func (r *Runner) recoverRuns(ctx context.Context, ids []event.RunID, why cause) 
 }
 
 // resolveRest resolves the questions of a run that were answered, or lapsed, but not resolved.
-// Whether the agent was told is known only where that is on record: else its process died with
+// Whether the agent got the answer is known only where that is on record: else its process died with
 // the answer in hand.
 func (r *Runner) resolveRest(ctx context.Context, id event.RunID) error {
 	ends := map[event.InteractionID]event.Event{} // the last of each
@@ -150,14 +151,14 @@ func (r *Runner) resolveRest(ctx context.Context, id event.RunID) error {
 // outcome: it ended in order after it was found open; or if it has no intent: then there is
 // nothing to be known about.
 func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (ended bool, err error) {
-	left, err := ReadTraces(ctx, &r.log.Reader, id)
+	left, err := ReadRecord(ctx, &r.log.Reader, id, event.Query{})
 	if err != nil {
 		return false, err
 	}
-	if !left.intended {
+	if !left.Intended {
 		return false, nil
 	}
-	if err := r.resolveRest(ctx, id); err != nil { // before others are buried, which takes a moment to be seen
+	if err := r.resolveRest(ctx, id); err != nil { // before others are closed, which takes a moment to be seen
 		return false, err
 	}
 	questions, err := interaction.Pending(ctx, &r.log.Reader, []event.RunID{id})
@@ -170,14 +171,14 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 		}
 	}
 	e := &provider.Error{
-		Provider: left.provider, Type: provider.TypeGone, Subtype: why.subtype, Method: acp.AgentMethodSessionPrompt,
+		Provider: left.Provider, Type: provider.TypeGone, Subtype: why.subtype, Method: acp.AgentMethodSessionPrompt,
 		Message: why.message,
 	}
 	_, err = r.log.Append(ctx,
-		event.NewFact(event.OutcomeUnknown, "perlica", left.refs, fact.Failed{
-			Error: e, Text: left.Text, NoticedBy: "recovery", Known: left.Known(),
+		event.NewFact(event.OutcomeUnknown, "perlica", left.Refs, fact.Failed{
+			Error: e, Text: left.Said.String(), NoticedBy: "recovery", Known: left.Progress(),
 		}),
-		event.NewFact(event.CallEnforced, "perlica", left.refs, fact.Enforced{Calls: 1, Blocked: left.blocked, Permissions: left.perms}))
+		event.NewFact(event.CallEnforced, "perlica", left.Refs, fact.Enforced{Calls: 1, Blocked: len(left.Refused), Permissions: left.Counted()}))
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) {
 		return false, nil

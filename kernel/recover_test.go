@@ -11,8 +11,10 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/approvals"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
 )
 
 // openAlone opens a runner on a folder of its own. The caller closes it.
@@ -26,7 +28,7 @@ func openAlone(t *testing.T) *Runner {
 	if err := os.Mkdir(paths.Locks, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Open(t.Context(), Options{Paths: paths, Context: "default", Vouchers: NewVouchers(filepath.Join(dir, "vouchers"))})
+	r, err := Open(t.Context(), Options{Paths: paths, Context: "default", Vouchers: approvals.NewVouchers(filepath.Join(dir, "vouchers"))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,11 +137,11 @@ func TestRecoveryCountsAnswers(t *testing.T) {
 		event.NewFact(event.InteractionAnswered, "user", ask("q2"), interaction.Answer{Option: "n"}),
 		event.NewFact(event.InteractionLapsed, "perlica", ask("q3"), interaction.Resolution{Reason: interaction.TimeUp}),
 		event.NewFact(event.PolicyDecided, "policy", refs, fact.PolicyDecided{Effect: "allow"}))
-	ask("q4") // nobody will answer: the run died
-	told := ask("q5")
+	ask("q4") // without an answer: the run died
+	answered := ask("q5")
 	append1(t, r,
-		event.NewFact(event.InteractionAnswered, "user", told, interaction.Answer{Option: "y"}),
-		event.NewFact(event.ReplySent, "perlica", told, fact.ReplySent{Outcome: "selected", Option: "y"}))
+		event.NewFact(event.InteractionAnswered, "user", answered, interaction.Answer{Option: "y"}),
+		event.NewFact(event.ReplySent, "perlica", answered, fact.ReplySent{Outcome: "selected", Option: "y"}))
 	got, err := r.Recover(t.Context())
 	if want := (fact.Permissions{Asked: 6, Allowed: 3, Denied: 1, Unanswered: 1}); err != nil || len(got) != 1 || got[0].Permissions != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
@@ -166,7 +168,7 @@ func TestRecoveryCountsAnswers(t *testing.T) {
 func TestRecoveryLeavesTheLivingAlone(t *testing.T) {
 	r := openRunner(t)
 	run := abandon(t, r, 4)
-	lock, err := acquire(runLockPath(r.opt.Paths.Locks, string(run)))
+	lock, err := filelock.Acquire(filelock.Run(r.opt.Paths.Locks, string(run)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +178,7 @@ func TestRecoveryLeavesTheLivingAlone(t *testing.T) {
 	if _, _, err := r.Recorded(t.Context(), "i"); err != ErrInputRunning {
 		t.Errorf("Recorded: %v", err)
 	}
-	lock.release()
+	lock.Release()
 	if got, err := r.Recover(t.Context()); err != nil || len(got) != 1 {
 		t.Errorf("recovered %v, %v", got, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
 )
 
 // What keeps a run from being resolved.
@@ -41,7 +42,7 @@ func (r *Runner) Resolve(ctx context.Context, run event.RunID, f fact.Resolved) 
 
 // unresolvable says why a run without an outcome cannot be resolved.
 func (r *Runner) unresolvable(ctx context.Context, run event.RunID) error {
-	alive, err := isLocked(runLockPath(r.opt.Paths.Locks, string(run)))
+	alive, err := filelock.Held(filelock.Run(r.opt.Paths.Locks, string(run)))
 	if err != nil {
 		return err
 	}

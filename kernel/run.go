@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -30,7 +31,7 @@ const cancelGrace = 15 * time.Second
 // the Result, and on the log. When ctx is cancelled the agent is ended; the outcome is on
 // record all the same.
 func (r *Runner) Run(ctx context.Context, t Turn) (Result, error) {
-	if err := r.mend(ctx); err != nil {
+	if err := r.repair(ctx); err != nil {
 		return Result{}, err
 	}
 	return r.once(ctx, &t, func() (Result, error) {
@@ -69,8 +70,8 @@ type run struct {
 	t       Turn
 	refs    event.Refs // without the agent's session
 	state   state
-	own     *fileLock // reserved, until lock has taken it; nil: it was not
-	locks   []*fileLock
+	own     *filelock.Lock // reserved, until lock has taken it; nil: it was not
+	locks   []*filelock.Lock
 	created bool // the session is new: there are no earlier turns
 	kept    bool // the agent's session lives on
 	started time.Time
@@ -78,13 +79,13 @@ type run struct {
 	recorded atomic.Bool   // something of it is on record
 	released chan struct{} // closed when it is over
 
-	agent   *agentSession
-	client  *client
-	call    *provider.Call
-	asked   provider.Prompt // set by intend
-	stopped *Stop
-	noted   bool      // stopped is on record
-	told    chan Stop // capacity 1: another process stops the turn; it is on record
+	agent        *agentSession
+	client       *client
+	call         *provider.Call
+	asked        provider.Prompt // set by intend
+	stopped      *Stop
+	stopRecorded bool      // stopped is on record
+	remoteStop   chan Stop // capacity 1: another process stops the turn; it is on record
 }
 
 // accept takes the locks of a run: its session's, so that it runs alone there, and its
@@ -97,7 +98,7 @@ func (r *Runner) accept(ctx context.Context, t *Turn) (*run, error) {
 	run := r.newRun(*t, nil)
 	run.created = created
 	err := run.unlessStopped(ctx, func(ctx context.Context) error {
-		lock, err := lockSession(ctx, sessionLockPath(r.opt.Paths.Locks, string(t.Session)), t.Wait)
+		lock, err := filelock.AcquireSession(ctx, filelock.Session(r.opt.Paths.Locks, string(t.Session)), t.Wait)
 		if err != nil {
 			return err
 		}
@@ -111,20 +112,6 @@ func (r *Runner) accept(ctx context.Context, t *Turn) (*run, error) {
 	return run, nil
 }
 
-// unlessStopped takes locks of a run. Where it waits for them it does so until it is stopped.
-func (run *run) unlessStopped(ctx context.Context, lock func(context.Context) error) error {
-	if !run.t.Wait {
-		return lock(ctx)
-	}
-	ctx, done := run.untilStopped(ctx)
-	err := lock(ctx)
-	done()
-	if err != nil && run.stopped != nil {
-		err = &StoppedError{*run.stopped}
-	}
-	return err
-}
-
 func newSessionID() event.SessionID {
 	return event.SessionID(uuid.Must(uuid.NewV7()).String())
 }
@@ -136,8 +123,8 @@ func (r *Runner) newRun(t Turn, reserved *reservation) *run {
 	}
 	id := reserved.run
 	run := &run{
-		own:  reserved.lock,
-		told: make(chan Stop, 1), released: make(chan struct{}),
+		own:        reserved.lock,
+		remoteStop: make(chan Stop, 1), released: make(chan struct{}),
 		r: r, t: t, state: state{phase: Accepted}, started: r.opt.Now(),
 		call: provider.NewCall(id.String()),
 		refs: event.Refs{
@@ -156,9 +143,9 @@ func (run *run) lock(ctx context.Context) error {
 	dir := run.r.opt.Paths.Locks
 	own, err := run.own, error(nil)
 	if own != nil {
-		own, err = own.take()
+		own, err = own.Take()
 	} else {
-		own, err = acquire(runLockPath(dir, string(run.refs.Run)))
+		own, err = filelock.Acquire(filelock.Run(dir, string(run.refs.Run)))
 	}
 	if err != nil {
 		return err
@@ -168,13 +155,13 @@ func (run *run) lock(ctx context.Context) error {
 }
 
 // release gives the locks up, with their files.
-func (run *run) release() { run.over((*fileLock).release) }
+func (run *run) release() { run.over((*filelock.Lock).Release) }
 
 // free is release without the removal of the files, which is for sweep. It is for locks that no
-// other run takes: see fileLock.sweep.
-func (run *run) free() { run.over((*fileLock).free) }
+// other run takes: see filelock.Lock.sweep.
+func (run *run) free() { run.over((*filelock.Lock).Free) }
 
-func (run *run) over(giveUp func(*fileLock)) {
+func (run *run) over(giveUp func(*filelock.Lock)) {
 	run.r.leave(run)
 	for _, l := range run.locks {
 		giveUp(l)
@@ -184,7 +171,7 @@ func (run *run) over(giveUp func(*fileLock)) {
 
 func (run *run) sweep() {
 	for _, l := range run.locks {
-		l.sweep()
+		l.Sweep()
 	}
 }
 
@@ -195,7 +182,7 @@ func (run *run) do(ctx context.Context) (res Result, err error) {
 	defer run.client.close()
 	defer func() { // behind the end of the agent
 		if err == nil {
-			run.noteAnchor()
+			run.warnOfAnchor()
 			res.Warnings = run.client.takeWarnings()
 		}
 	}()
@@ -221,20 +208,20 @@ func (run *run) do(ctx context.Context) (res Result, err error) {
 		err = run.agent.open(opening, strategyFresh)
 		done()
 	}
-	return run.spend(ctx, err)
+	return run.callOnce(ctx, err)
 }
 
-// spend makes the call, unless err, or a stop, says that it cannot be made.
-func (run *run) spend(ctx context.Context, err error) (Result, error) {
-	stopped := run.heed()
+// callOnce makes the call, unless err, or a stop, says that it cannot be made.
+func (run *run) callOnce(ctx context.Context, err error) (Result, error) {
+	stopped := run.checkStop()
 	if err == nil { // a stop that came with the last answer
 		err = stopped
 	}
 	if err == nil {
 		err = run.intend(ctx)
 	}
-	if err == nil { // one that came meanwhile: a disk may take its time
-		err = run.heed()
+	if err == nil { // one that came while the disk was written
+		err = run.checkStop()
 	}
 	if err == nil {
 		err = context.Cause(ctx)
@@ -243,21 +230,6 @@ func (run *run) spend(ctx context.Context, err error) (Result, error) {
 		return run.failEarly(ctx, err)
 	}
 	return run.prompt(ctx), nil
-}
-
-// heed returns an error if the turn was stopped: no call may follow.
-func (run *run) heed() error {
-	if run.stopped == nil {
-		select {
-		case s := <-run.told:
-			run.stopped, run.noted = &s, true
-		case s := <-run.t.Stop:
-			run.stopped = &s
-		default:
-			return nil
-		}
-	}
-	return errStopped(*run.stopped)
 }
 
 // endAgent frees the agent's session and ends the process. What fails here spoils
@@ -270,7 +242,7 @@ func (run *run) endAgent(ctx context.Context) {
 }
 
 // recordInput records that the input was accepted. Nothing waits for it; where the agent has
-// yet to start it is written meanwhile, else with the intent.
+// yet to start it is written at the same time, else with the intent.
 func (run *run) recordInput() error {
 	run.recorded.Store(true)
 	var events []event.Event
@@ -284,35 +256,6 @@ func (run *run) recordInput() error {
 	}))
 	return run.r.log.Record(events...)
 }
-
-// untilStopped is ctx, cancelled as well when the turn is stopped; run.stopped then says so.
-// It may be read when done, which must be called, has returned.
-func (run *run) untilStopped(ctx context.Context) (_ context.Context, done func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if run.stopped != nil {
-			cancel(errStopped(*run.stopped))
-			return
-		}
-		select {
-		case s := <-run.t.Stop:
-			run.stopped = &s
-			cancel(errStopped(s))
-		case s := <-run.told:
-			run.stopped, run.noted = &s, true
-			cancel(errStopped(s))
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() {
-		cancel(nil)
-		<-ended
-	}
-}
-
-func errStopped(s Stop) error { return errors.New("stopped before the prompt was sent: " + s.Why) }
 
 // intend puts the intent on disk. After it the input counts as called.
 func (run *run) intend(ctx context.Context) error {
@@ -361,7 +304,7 @@ func (run *run) prompt(ctx context.Context) Result {
 	if err := run.state.advance(event.RequestSent); err != nil {
 		panic(err) // intend has just succeeded
 	}
-	run.agent.fed = true
+	run.agent.prompted = true
 	turn := run.agent.session.Prompt(run.call, run.asked)
 	var grace <-chan time.Time
 	var answered <-chan struct{} // from when the prompt is written: Answer waits for that, and a stop must not
@@ -388,7 +331,7 @@ func (run *run) prompt(ctx context.Context) Result {
 				continue
 			}
 			run.cancelTurn()
-		case s := <-run.told:
+		case s := <-run.remoteStop:
 			if run.stopped == nil && run.state.advance(event.CancelRequested) == nil {
 				run.stopped = &s
 				grace = time.After(cancelGrace)
@@ -411,19 +354,4 @@ func (run *run) prompt(ctx context.Context) Result {
 			run.agent.conn.Kill()
 		}
 	}
-}
-
-// cancelTurn asks the agent to cancel, and closes its questions. The stop is on record.
-func (run *run) cancelTurn() {
-	run.client.cancel()
-	// A deaf agent must not keep us from ending it; the end of the connection ends this.
-	run.client.asking.Go(func() { _ = run.agent.session.Cancel() })
-}
-
-func (run *run) recordStop(ctx context.Context, s Stop) error {
-	if err := run.state.advance(event.CancelRequested); err != nil {
-		return err
-	}
-	_, err := run.r.log.Append(context.WithoutCancel(ctx), event.NewFact(event.CancelRequested, s.By, run.client.refs(), s))
-	return err
 }

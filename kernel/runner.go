@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/approvals"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/logtrust"
 	"github.com/perlica/perlica/policy"
@@ -28,17 +29,17 @@ type Options struct {
 	Context    string // the context's name
 	KeyDir     string // folder of the keys that sign checkpoints; empty: none is signed
 	Runtime    string // folder for sockets; empty: no other process can answer
-	Version    string // of Perlica, told to agents
+	Version    string // of Perlica, for agents
 	Rules      []policy.Rule
-	Own        []string         // Perlica's own folders, which no agent may write to
-	Vouchers   Vouchers         // says which standing approvals were given here
-	Known      logtrust.Store   // says which logs may be used; its Keys are those in KeyDir
-	StreamSync bool             // what an agent says is on disk before it is shown
-	Environ    []string         // what agents' environments are chosen from
-	Redactor   *redact.Redactor // what is masked in what agents say of errors; nil: what looks like a secret
-	RedactLog  bool             // the Redactor masks every payload before it is hashed
-	Trail      *slog.Logger     // the debug trail; nil: none
-	TrailLost  func() int64     // how many of its lines were lost; nil: none
+	Own        []string           // Perlica's own folders, which no agent may write to
+	Vouchers   approvals.Vouchers // says which standing approvals were given here
+	Known      logtrust.Store     // says which logs may be used; its Keys are those in KeyDir
+	StreamSync bool               // what an agent says is on disk before it is shown
+	Environ    []string           // what agents' environments are chosen from
+	Redactor   *redact.Redactor   // what is masked in what agents say of errors; nil: what looks like a secret
+	RedactLog  bool               // the Redactor masks every payload before it is hashed
+	Trail      *slog.Logger       // the debug trail; nil: none
+	TrailLost  func() int64       // how many of its lines were lost; nil: none
 	Now        func() time.Time
 
 	// FreeSpace says how many bytes may still be written where a folder lies; nil asks the
@@ -46,7 +47,7 @@ type Options struct {
 	FreeSpace func(dir string) (uint64, error)
 }
 
-// Runner is one context of one workspace, open for work: the only thing that spends
+// Runner is one context of one workspace, open for work: the only thing that makes
 // calls. Its methods may be called from several goroutines. The caller must Close it.
 type Runner struct {
 	log       *eventlog.Log
@@ -55,7 +56,7 @@ type Runner struct {
 	opt       Options
 	keys      *evidence.Keys // nil: checkpoints are not signed
 	readying  sync.WaitGroup // of keys
-	mending   sync.Mutex     // held while a log that failed is opened again
+	repairing sync.Mutex     // held while a log that failed is opened again
 	epoch     atomic.Int64   // how often that was tried
 	looks     sync.RWMutex   // held while the log is looked at
 
@@ -70,7 +71,7 @@ type Runner struct {
 // process and for those who cannot reach it; the others do not wait for it.
 const lookEvery = time.Second
 
-// How long a line may wait to be written where nobody waits for it. With stream_sync what
+// How long a line may wait to be written where no caller waits for it. With stream_sync what
 // is shown is waited for, and what is not is the agent's set-up, and that the prompt was about to
 // leave, which is worth knowing after a crash; without, this is how far the log may be behind
 // what was shown.
@@ -173,7 +174,7 @@ func (r *Runner) Log() *eventlog.Log { return r.log }
 func (r *Runner) Questions() *interaction.Coordinator { return r.questions }
 
 // Vouchers say what was decided here, whatever the log says.
-func (r *Runner) Vouchers() Vouchers { return r.opt.Vouchers }
+func (r *Runner) Vouchers() approvals.Vouchers { return r.opt.Vouchers }
 
 // Approvals returns the standing approvals that count here.
 func (r *Runner) Approvals(ctx context.Context) ([]policy.Approval, error) {
@@ -217,7 +218,7 @@ func (r *Runner) remember(ctx context.Context, a policy.Approval, by string, ref
 	return nil
 }
 
-// readyKeys reads the key for checkpoints, or makes it, meanwhile: the commit that ends the run
+// readyKeys reads the key for checkpoints, or makes it, in the background: the commit that ends the run
 // should not wait for it, as the first use of a key takes a millisecond.
 func (r *Runner) readyKeys() {
 	if r.keys != nil {

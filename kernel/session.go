@@ -2,229 +2,20 @@ package kernel
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
-	"github.com/perlica/perlica/eventlog/view"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/sessions"
 )
-
-// Session is a conversation, locked to one provider.
-type Session struct {
-	ID        event.SessionID `json:"id"`
-	Name      string          `json:"name"`
-	Provider  string          `json:"provider"`
-	Ephemeral bool            `json:"ephemeral"` // lists only on demand
-	Title     string          `json:"title"`     // the beginning of its first input
-	Turns     int             `json:"turns"`
-	Created   time.Time       `json:"created"`
-	Used      time.Time       `json:"used"` // when it last took an input
-	Current   bool            `json:"current"`
-}
 
 func newSessionFact(id event.SessionID, f fact.SessionCreated) event.Event {
 	return event.NewFact(event.SessionCreated, "user", event.Refs{Session: id}, f)
-}
-
-// Sessions is the view of the sessions. Delete its file and it comes back from the log.
-type Sessions struct{ view *view.View }
-
-var sessions = view.Projection{
-	Name:    "sessions",
-	Version: 3,
-	Schema: `
-		CREATE TABLE sessions (
-			id        TEXT    PRIMARY KEY,
-			name      TEXT    NOT NULL,
-			provider  TEXT    NOT NULL,
-			ephemeral INTEGER NOT NULL,
-			title     TEXT    NOT NULL DEFAULT '',
-			turns     INTEGER NOT NULL DEFAULT 0,
-			answered  INTEGER NOT NULL DEFAULT 0, -- of the turns
-			created   INTEGER NOT NULL, -- nanoseconds since the Unix epoch, as is used
-			used      INTEGER NOT NULL,
-			seq       INTEGER NOT NULL  -- of the last fact about it
-		) STRICT;
-		CREATE TABLE current (id TEXT NOT NULL) STRICT`,
-	Types:    event.For(event.Sessions),
-	Withheld: true, // that there was a turn is known when its text is not
-	Apply:    applySession,
-}
-
-// applySession passes over what it cannot decode, as it does over what was withheld: a fact
-// of a later version must not keep a session from being found.
-func applySession(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
-	exec := func(query string, args ...any) error {
-		_, err := tx.ExecContext(ctx, query, args...)
-		return err
-	}
-	id, at, seq := string(e.Session), e.Time.UnixNano(), int64(e.Seq)
-	switch e.Type {
-	case event.SessionCreated:
-		f, err := fact.Decode[fact.SessionCreated](e)
-		if err != nil {
-			return nil
-		}
-		return exec(`
-			INSERT INTO sessions (id, name, provider, ephemeral, created, used, seq)
-			VALUES (?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT DO NOTHING`, id, f.Name, f.Provider, f.Ephemeral, at, at, seq)
-	case event.SessionRenamed:
-		f, err := fact.Decode[fact.SessionRenamed](e)
-		if err != nil {
-			return nil
-		}
-		return exec(`UPDATE sessions SET name = ?, ephemeral = 0, seq = ? WHERE id = ?`, f.Name, seq, id)
-	case event.SessionSelected:
-		return errors.Join(exec(`DELETE FROM current`), exec(`INSERT INTO current (id) VALUES (?)`, id))
-	case event.SessionDeleted:
-		return errors.Join(exec(`DELETE FROM current WHERE id = ?`, id), exec(`DELETE FROM sessions WHERE id = ?`, id))
-	case event.MessageReceived:
-		m, err := fact.Decode[fact.MessageReceived](e)
-		if err != nil && e.Payload != nil {
-			return nil
-		}
-		return exec(`
-			UPDATE sessions
-			SET title = CASE title WHEN '' THEN ? ELSE title END, turns = turns + 1, used = ?, seq = ?
-			WHERE id = ?`, title(m.Text), at, seq, id)
-	case event.Responded:
-		return exec(`UPDATE sessions SET answered = answered + 1 WHERE id = ?`, id)
-	}
-	return nil
-}
-
-// title is the first line of a text that is not empty, at most 80 runes of it.
-func title(text string) string {
-	for line := range strings.SplitSeq(text, "\n") {
-		if line = strings.TrimSpace(line); line != "" {
-			r := []rune(line)
-			if len(r) > 80 {
-				return string(r[:79]) + "…"
-			}
-			return line
-		}
-	}
-	return ""
-}
-
-// OpenSessions opens the view in the file at path and brings it up to date. The caller
-// must Close it, before the log.
-func OpenSessions(ctx context.Context, r *store.Reader, path string) (*Sessions, error) {
-	v, err := view.Open(ctx, r, path, sessions)
-	if err != nil {
-		return nil, err
-	}
-	return &Sessions{view: v}, nil
-}
-
-// Close releases the view's file.
-func (s *Sessions) Close() error { return s.view.Close() }
-
-const selectSessions = `
-	SELECT s.id, s.name, s.provider, s.ephemeral, s.title, s.turns, s.created, s.used, c.id IS NOT NULL
-	FROM sessions AS s
-	LEFT JOIN current AS c ON c.id = s.id`
-
-// List returns the sessions, the last used first; the ephemeral ones only with all.
-func (s *Sessions) List(ctx context.Context, all bool) ([]Session, error) {
-	return s.query(ctx, selectSessions+`
-		WHERE ? OR NOT s.ephemeral
-		ORDER BY s.used DESC, s.seq DESC`, all)
-}
-
-// Find returns the session with this id, this name, this unique beginning or end of an id, or of
-// its last eight characters, or ErrNoSession or ErrAmbiguous.
-func (s *Sessions) Find(ctx context.Context, ref string) (Session, error) {
-	found, err := s.query(ctx, selectSessions+`
-		WHERE s.id = ?1 OR s.name = ?1
-		ORDER BY s.used DESC`, ref)
-	if err == nil && len(found) == 0 && len(ref) >= 4 {
-		found, err = s.query(ctx, selectSessions+`
-			WHERE substr(s.id, 1, length(?1)) = ?1 OR substr(s.id, -length(?1)) = ?1 OR substr(s.id, -8, length(?1)) = ?1
-			ORDER BY s.used DESC`, ref)
-	}
-	switch {
-	case err != nil:
-		return Session{}, err
-	case len(found) == 0:
-		return Session{}, fmt.Errorf("%w: %s", ErrNoSession, ref)
-	case len(found) > 1:
-		return Session{}, fmt.Errorf("%w: %s", ErrAmbiguous, ref)
-	}
-	return found[0], nil
-}
-
-// Latest returns the session that was used last, or ErrNoSession. One that nobody named and in
-// which nothing was said is none to go on with.
-func (s *Sessions) Latest(ctx context.Context) (Session, error) {
-	return s.one(ctx, selectSessions+`
-		WHERE NOT s.ephemeral OR s.turns > 0
-		ORDER BY s.used DESC, s.seq DESC
-		LIMIT 1`)
-}
-
-// Current returns the session that was selected, or ErrNoSession.
-func (s *Sessions) Current(ctx context.Context) (Session, error) {
-	return s.one(ctx, selectSessions+`
-		WHERE c.id IS NOT NULL
-		LIMIT 1`)
-}
-
-func (s *Sessions) one(ctx context.Context, query string, args ...any) (Session, error) {
-	found, err := s.query(ctx, query, args...)
-	if err == nil && len(found) == 0 {
-		err = ErrNoSession
-	}
-	if err != nil {
-		return Session{}, err
-	}
-	return found[0], nil
-}
-
-func (s *Sessions) query(ctx context.Context, query string, args ...any) ([]Session, error) {
-	if err := s.view.CatchUp(ctx); err != nil {
-		return nil, err
-	}
-	rows, err := s.view.DB().QueryxContext(ctx, query, args...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err below tells
-	var list []Session
-	for rows.Next() {
-		var x Session
-		var created, used int64
-		if err := rows.Scan(&x.ID, &x.Name, &x.Provider, &x.Ephemeral, &x.Title, &x.Turns, &created, &used, &x.Current); err != nil {
-			return nil, err
-		}
-		x.Created, x.Used = time.Unix(0, created), time.Unix(0, used)
-		list = append(list, x)
-	}
-	return list, rows.Err()
-}
-
-// answered counts the answered turns of a session; of one that is on no list there are none.
-func (s *Sessions) answered(ctx context.Context, id event.SessionID) (n int, err error) {
-	if err := s.view.CatchUp(ctx); err != nil {
-		return 0, err
-	}
-	err = s.view.DB().GetContext(ctx, &n, `SELECT answered FROM sessions WHERE id = ?`, string(id))
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
-	return n, err
 }
 
 // CreateSession makes a session and returns its id. Names are unique among the living.
@@ -257,18 +48,18 @@ func (r *Runner) SelectSession(ctx context.Context, id event.SessionID) error {
 
 // DeleteSession takes a session off every list. Its events stay on the log.
 func (r *Runner) DeleteSession(ctx context.Context, id event.SessionID) error {
-	lock, err := lockSession(ctx, sessionLockPath(r.opt.Paths.Locks, string(id)), false)
+	lock, err := filelock.AcquireSession(ctx, filelock.Session(r.opt.Paths.Locks, string(id)), false)
 	if err != nil {
 		return err
 	}
-	defer lock.release()
+	defer lock.Release()
 	_, err = r.log.Append(ctx, event.NewFact(event.SessionDeleted, "user", event.Refs{Session: id}, struct{}{}))
 	return err
 }
 
 // Sessions opens the view of this context's sessions. The caller must Close it.
-func (r *Runner) Sessions(ctx context.Context) (*Sessions, error) {
-	return OpenSessions(ctx, &r.log.Reader, r.opt.Paths.Sessions)
+func (r *Runner) Sessions(ctx context.Context) (*sessions.View, error) {
+	return sessions.Open(ctx, &r.log.Reader, r.opt.Paths.Sessions)
 }
 
 // ErrNameTaken says that another session has the name.
@@ -286,38 +77,9 @@ func (r *Runner) checkName(ctx context.Context, name string, except event.Sessio
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	found, err := s.query(ctx, selectSessions+` WHERE s.name = ? AND s.id <> ?`, name, string(except))
+	found, err := s.Named(ctx, name, except)
 	if err == nil && len(found) > 0 {
 		err = fmt.Errorf("%w: %s", ErrNameTaken, name)
 	}
 	return err
-}
-
-// lockPoll is how often a run that waits for a busy session looks again.
-const lockPoll = 100 * time.Millisecond
-
-// lockSession takes the lock of a session, or returns ErrBusy.
-func lockSession(ctx context.Context, path string, wait bool) (lock *fileLock, err error) {
-	err = poll(ctx, wait, func() (err error) {
-		if lock, err = acquire(path); errors.Is(err, errLocked) {
-			err = busy(path)
-		}
-		return err
-	}, ErrBusy)
-	return lock, err
-}
-
-// poll tries until the error is not busy any more; without wait it tries once.
-func poll(ctx context.Context, wait bool, try func() error, busy error) error {
-	for {
-		err := try()
-		if !wait || !errors.Is(err, busy) {
-			return err
-		}
-		select {
-		case <-time.After(lockPoll):
-		case <-ctx.Done():
-			return errors.Join(err, context.Cause(ctx))
-		}
-	}
 }

@@ -22,7 +22,7 @@ type (
 	}
 	// Updated is something that the agent said.
 	Updated struct{ provider.Update }
-	// Asked is a question for a person. It is closed at once where nobody can answer.
+	// Asked is a question for a person. It is closed at once where there is no person to answer.
 	Asked struct {
 		interaction.Question
 		Answerable bool
@@ -51,7 +51,7 @@ func (Decided) notice() {}
 func (Blocked) notice() {}
 func (Warned) notice()  {}
 
-// The queue of what is to be shown blocks whoever adds to it beyond these limits; that
+// The queue of what is to be shown blocks the caller that adds to it beyond these limits; that
 // slows the agent down through its pipe.
 const (
 	showQueue = 4096

@@ -70,12 +70,12 @@ func TestNothingIsShownThatCouldNotBeSynced(t *testing.T) {
 	s.add(Updated{})
 	s.close()
 	if failed == nil || !errors.Is(log.Close(), failed) {
-		t.Errorf("told of %v", failed)
+		t.Errorf("reported: %v", failed)
 	}
 }
 
 // TestTheAnswerComesBeforeItsConsequence: how a question ended is shown before what the agent,
-// who has been told, makes of it.
+// who has been called, makes of it.
 func TestTheAnswerComesBeforeItsConsequence(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -139,7 +139,7 @@ func TestHeldNotices(t *testing.T) {
 	s.flush() // of nothing
 	go func() {
 		defer close(held)
-		for i := range 2 * showQueue { // more than the queue takes, and nobody flushes
+		for i := range 2 * showQueue { // more than the queue takes, without a flush
 			s.hold(Warned{Detail: strconv.Itoa(i)})
 		}
 	}()

@@ -9,7 +9,7 @@ import (
 const LowSpace = 100 << 20
 
 // warnOfSpace says that the disk will soon be full, while there is time to do something. What
-// cannot be told is not: the log says when it cannot be written.
+// cannot be measured is not: the log says when it cannot be written.
 func (run *run) warnOfSpace() {
 	dir := run.r.opt.Paths.Dir
 	if free, err := run.r.opt.FreeSpace(dir); err == nil && free < LowSpace {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestLowSpace: whoever asks is told while there is time, once for each run.
+// TestLowSpace: there is a warning while there is time, once for each run.
 func TestLowSpace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		free uint64
@@ -32,16 +32,16 @@ func TestLowSpace(t *testing.T) {
 				shown++
 			}
 		}
-		told := func(res Result) (n int) {
+		warnings := func(res Result) (n int) {
 			return len(slices.DeleteFunc(res.Warnings, func(w string) bool { return !strings.HasPrefix(w, "disk_low: only ") }))
 		}
 		res, err := hostileTurn(t, r, "hello", func(t *Turn) { t.Show = show })
-		if err != nil || res.Outcome != OutcomeResponded || shown != tc.warn || told(res) != tc.warn {
+		if err != nil || res.Outcome != OutcomeResponded || shown != tc.warn || warnings(res) != tc.warn {
 			t.Errorf("%s: shown %d times, %+v, %v", name, shown, res, err)
 		}
 		c := converse(t, r, "", "", "")
 		for range 2 {
-			if res := say(t, c, "hello"); told(res) != tc.warn {
+			if res := say(t, c, "hello"); warnings(res) != tc.warn {
 				t.Errorf("%s: in a conversation: %+v", name, res)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/filelock"
 )
 
 // CancelRun stops the turn of a run, of this process or another. When it returns nil the stop
@@ -20,7 +21,7 @@ func (r *Runner) CancelRun(ctx context.Context, id event.RunID, s Stop) error {
 	if err != nil {
 		return err
 	}
-	alive, err := isLocked(runLockPath(r.opt.Paths.Locks, string(id)))
+	alive, err := filelock.Held(filelock.Run(r.opt.Paths.Locks, string(id)))
 	if err != nil {
 		return err
 	}
@@ -59,8 +60,81 @@ func (r *Runner) lookForStops() {
 			continue
 		}
 		select {
-		case run.told <- s:
+		case run.remoteStop <- s:
 		default: // it knows
 		}
 	}
+}
+
+// checkStop returns an error if the turn was stopped: no call may follow.
+func (run *run) checkStop() error {
+	if run.stopped == nil {
+		select {
+		case s := <-run.remoteStop:
+			run.stopped, run.stopRecorded = &s, true
+		case s := <-run.t.Stop:
+			run.stopped = &s
+		default:
+			return nil
+		}
+	}
+	return errStopped(*run.stopped)
+}
+
+// untilStopped is ctx, cancelled as well when the turn is stopped; run.stopped then says so.
+// It may be read when done, which must be called, has returned.
+func (run *run) untilStopped(ctx context.Context) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if run.stopped != nil {
+			cancel(errStopped(*run.stopped))
+			return
+		}
+		select {
+		case s := <-run.t.Stop:
+			run.stopped = &s
+			cancel(errStopped(s))
+		case s := <-run.remoteStop:
+			run.stopped, run.stopRecorded = &s, true
+			cancel(errStopped(s))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		cancel(nil)
+		<-ended
+	}
+}
+
+func errStopped(s Stop) error { return errors.New("stopped before the prompt was sent: " + s.Why) }
+
+// cancelTurn asks the agent to cancel, and closes its questions. The stop is on record.
+func (run *run) cancelTurn() {
+	run.client.cancel()
+	// A deaf agent must not keep us from ending it; the end of the connection ends this.
+	run.client.asking.Go(func() { _ = run.agent.session.Cancel() })
+}
+
+func (run *run) recordStop(ctx context.Context, s Stop) error {
+	if err := run.state.advance(event.CancelRequested); err != nil {
+		return err
+	}
+	_, err := run.r.log.Append(context.WithoutCancel(ctx), event.NewFact(event.CancelRequested, s.By, run.client.refs(), s))
+	return err
+}
+
+// unlessStopped takes locks of a run. Where it waits for them it does so until it is stopped.
+func (run *run) unlessStopped(ctx context.Context, lock func(context.Context) error) error {
+	if !run.t.Wait {
+		return lock(ctx)
+	}
+	ctx, done := run.untilStopped(ctx)
+	err := lock(ctx)
+	done()
+	if err != nil && run.stopped != nil {
+		err = &StoppedError{*run.stopped}
+	}
+	return err
 }

@@ -32,8 +32,8 @@ type toolSeen struct {
 // maxForms is how many forms of one tool call are compared with what was approved.
 const maxForms = 1000
 
-// noteTool merges what is reported of a tool call. The caller holds mu.
-func (c *client) noteTool(t provider.ToolCall) *toolSeen {
+// mergeTool merges what is reported of a tool call. The caller holds mu.
+func (c *client) mergeTool(t provider.ToolCall) *toolSeen {
 	s := c.toolOf[t.ID]
 	if s == nil {
 		s = &toolSeen{ToolSeen: fact.ToolSeen{ID: string(t.ID)}}
@@ -230,7 +230,7 @@ func freedBy(always []interaction.Question, req policy.Request) event.Interactio
 	return ""
 }
 
-// switchedMode takes in that the agent has changed its mode by itself. Nobody was asked, unless
+// switchedMode takes in that the agent has changed its mode by itself. There was no question, unless
 // an answer of this turn was a yes to that mode.
 func (c *client) switchedMode(from, to string, chosen bool) {
 	c.mu.Lock()

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/coder/acp-go-sdk"
-
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
@@ -17,10 +15,10 @@ import (
 type Turn struct {
 	Input Input
 	Setup      // a conversation has its own; see Converse
-	Wait  bool // wait for a busy session instead of ErrBusy
+	Wait  bool // wait for a busy session instead of filelock.ErrBusy
 
 	Permissions policy.Mode
-	AnswerIn    time.Duration // how long a question stays open; 0: there is nobody to ask
+	AnswerIn    time.Duration // how long a question stays open; 0: there is no person to ask
 
 	// Stop ends the turn: the agent is asked to cancel and the run waits for its answer.
 	// To end the agent as well, cancel the context of Run; a StoppedError as its cause says
@@ -57,7 +55,7 @@ type Result struct {
 	Text        string // all message text of the turn, in wire order
 	StopReason  string // as the agent wrote it
 	Usage       json.RawMessage
-	Cost        *acp.Cost
+	Cost        *fact.Cost
 	Duration    time.Duration
 	Permissions fact.Permissions
 	Unasked     []fact.UnaskedTool
@@ -94,9 +92,6 @@ func (r Result) Tokens() (in, out int64, ok bool) {
 
 // What keeps a turn from being run.
 var (
-	ErrBusy         = errors.New("the session is busy with another run")
-	ErrNoSession    = errors.New("there is no such session")
-	ErrAmbiguous    = errors.New("more than one session matches")
 	ErrInputRunning = errors.New("a call for this input is under way")
 )
 

@@ -66,7 +66,7 @@ func TestAStopThatIsThereAlready(t *testing.T) {
 }
 
 // TestAStopDuringTheIntent: a stop, or the end of the context, that comes while the intent is
-// written is heeded, and what the next input is told is what this one was not.
+// written counts, and what the next input repeats is what this one was not.
 func TestAStopDuringTheIntent(t *testing.T) {
 	for name, end := range map[string]func(chan<- Stop, context.CancelCauseFunc){
 		"stopped": func(stop chan<- Stop, _ context.CancelCauseFunc) { stop <- Stop{By: "user", Why: "too early"} },

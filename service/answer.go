@@ -11,6 +11,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/kernel/fact/bridge"
 	"github.com/perlica/perlica/service/channel"
 )
 
@@ -19,12 +20,12 @@ import (
 type reading struct {
 	b    *Bridge
 	ch   channel.Channel
-	who  contactFact
+	who  bridge.Peer
 	m    channel.Inbound
 	open []*asked
 }
 
-func (b *Bridge) reading(ch channel.Channel, who contactFact, m channel.Inbound) *reading {
+func (b *Bridge) reading(ch channel.Channel, who bridge.Peer, m channel.Inbound) *reading {
 	return &reading{b, ch, who, m, b.openTo(who)}
 }
 
@@ -42,7 +43,7 @@ const (
 
 // answer finds out whether the message answers a question. It sets f.Kind only if it does, or if
 // it was meant to and cannot. Free text chooses nothing.
-func (r *reading) answer(ctx context.Context, f *receivedFact) error {
+func (r *reading) answer(ctx context.Context, f *bridge.Received) error {
 	if r.m.Button != "" {
 		r.landed(ctx)
 		r.pressed(f)
@@ -69,7 +70,7 @@ func (r *reading) answer(ctx context.Context, f *receivedFact) error {
 // take puts into f what a text chooses of a question, if it chooses anything. named says that the
 // message leaves no doubt which question is meant: a yes to one that takes a word needs that, and
 // so does a yes for good.
-func (r *reading) take(a *asked, text string, named bool, f *receivedFact) {
+func (r *reading) take(a *asked, text string, named bool, f *bridge.Received) {
 	c, err := command.ReadChoice(a.Question, text)
 	if err != nil {
 		return
@@ -77,7 +78,7 @@ func (r *reading) take(a *asked, text string, named bool, f *receivedFact) {
 	r.choose(a, c, named, f)
 }
 
-func (r *reading) choose(a *asked, c command.Choice, named bool, f *receivedFact) {
+func (r *reading) choose(a *asked, c command.Choice, named bool, f *bridge.Received) {
 	how := fmt.Sprintf("`#%s`, the option's number", shortID(a.ID))
 	if a.Word != "" && c.Option.Allows() {
 		how += fmt.Sprintf(" and `%s`", a.Word)
@@ -95,7 +96,7 @@ func (r *reading) choose(a *asked, c command.Choice, named bool, f *receivedFact
 
 // pressed reads a button. It counts in the chat of its card, and, where the channel says on which
 // message it was, on that card only.
-func (r *reading) pressed(f *receivedFact) {
+func (r *reading) pressed(f *bridge.Received) {
 	f.Kind, f.Word = kindRefused, notHere
 	id, n, _ := strings.Cut(strings.TrimPrefix(r.m.Button, buttonPrefix), ":")
 	var a *asked
@@ -126,7 +127,7 @@ func (r *reading) pressed(f *receivedFact) {
 }
 
 // replied reads a message that answers another one. What answers a card names its question.
-func (r *reading) replied(ctx context.Context, text string, f *receivedFact) error {
+func (r *reading) replied(ctx context.Context, text string, f *bridge.Received) error {
 	if a, c := r.card(r.m.ReplyTo); a != nil {
 		choice, err := command.ReadChoice(a.Question, text)
 		switch {
@@ -153,7 +154,7 @@ func (r *reading) replied(ctx context.Context, text string, f *receivedFact) err
 }
 
 // named reads "#id answer".
-func (r *reading) named(id, text string, f *receivedFact) {
+func (r *reading) named(id, text string, f *bridge.Received) {
 	var found []*asked
 	for _, a := range r.open {
 		if strings.HasSuffix(string(a.ID), strings.ToLower(id)) {

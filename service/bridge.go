@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/kernel/fact/bridge"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/service/channel"
 )
@@ -70,8 +71,8 @@ type Bridge struct {
 
 	mu             sync.Mutex // guards what follows; never held during I/O
 	settings       Settings
-	desk           map[contactFact]*desk
-	lane           map[contactFact]*lane
+	desk           map[bridge.Peer]*desk
+	lane           map[bridge.Peer]*lane
 	asked          map[event.InteractionID]*asked
 	faults         map[string]fault // of channels
 	lastErrors     []string
@@ -108,7 +109,7 @@ func Open(ctx context.Context, opt Options) (*Bridge, error) {
 	b := &Bridge{
 		opt: opt, channels: map[string]channel.Channel{}, records: records, lock: held, settings: opt.Settings,
 		slots: make(chan struct{}, opt.Settings.Agents),
-		desk:  map[contactFact]*desk{}, lane: map[contactFact]*lane{}, asked: map[event.InteractionID]*asked{},
+		desk:  map[bridge.Peer]*desk{}, lane: map[bridge.Peer]*lane{}, asked: map[event.InteractionID]*asked{},
 		faults: map[string]fault{},
 	}
 	for _, c := range opt.Channels {
@@ -189,7 +190,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	b.drain(give)
 	b.flush(mute)
 	if err == nil {
-		_, err = b.log().Append(context.WithoutCancel(ctx), event.NewFact(event.ServiceStopped, "perlica", event.Refs{}, stoppedFact{"stopped in order"}))
+		_, err = b.log().Append(context.WithoutCancel(ctx), event.NewFact(event.ServiceStopped, "perlica", event.Refs{}, bridge.Stopped{Why: "stopped in order"}))
 	}
 	return err
 }
@@ -200,7 +201,7 @@ func (b *Bridge) start(ctx context.Context) error {
 	for _, c := range b.opt.Channels {
 		names = append(names, c.Name())
 	}
-	f := startedFact{os.Getpid(), b.opt.Version, names}
+	f := bridge.Started{PID: os.Getpid(), Version: b.opt.Version, Channels: names}
 	if _, err := b.log().Append(ctx, event.NewFact(event.ServiceStarted, "perlica", event.Refs{}, f)); err != nil {
 		return err
 	}
@@ -239,7 +240,7 @@ func (b *Bridge) start(ctx context.Context) error {
 		if b.channels[m.Channel] == nil {
 			continue
 		}
-		b.deskOf(m.contactFact).take(m)
+		b.deskOf(m.Peer).take(m)
 	}
 	return nil
 }

@@ -15,14 +15,15 @@ import (
 	layout "github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/kernel/fact/bridge"
 	"github.com/perlica/perlica/service/channel"
 )
 
 // asked is a question of one of the bridge's runs that waits for an answer.
 type asked struct {
 	interaction.Question
-	owner contactFact           // whose run asks
-	cards map[contactFact]*card // does not change
+	owner bridge.Peer           // whose run asks
+	cards map[bridge.Peer]*card // does not change
 }
 
 // inChat returns a card of the question that was put into a chat, or nil.
@@ -118,7 +119,7 @@ func (b *Bridge) ask(d *desk, q interaction.Question) {
 		b.fail(err)
 		return
 	}
-	a := &asked{q, d.key, map[contactFact]*card{}}
+	a := &asked{q, d.key, map[bridge.Peer]*card{}}
 	var events []event.Event
 	for _, c := range contacts {
 		own := c.key() == d.key
@@ -134,19 +135,19 @@ func (b *Bridge) ask(d *desk, q interaction.Question) {
 		card := &card{chat: chat, sent: map[string]string{}}
 		a.cards[c.key()] = card
 		for i, text := range parts {
-			f := queuedFact{contactFact: c.key(), Chat: chat, Kind: outCard, Text: text, Question: q.ID}
+			f := bridge.Queued{Peer: c.key(), Chat: chat, Kind: outCard, Text: text, Question: q.ID}
 			if i == len(parts)-1 && ch.Limits().Buttons {
 				f.Buttons = buttons(q)
 			}
 			e := b.queueEvent(d.input(), f)
 			events = append(events, e)
-			var made queuedFact
+			var made bridge.Queued
 			_ = e.Decode(&made) // as it was encoded
 			card.parts = append(card.parts, made.ID)
 		}
 	}
 	if a.cards[d.key] == nil {
-		events = append(events, b.queueEvent(d.input(), queuedFact{contactFact: d.key, Chat: d.chat(), Kind: outNotice,
+		events = append(events, b.queueEvent(d.input(), bridge.Queued{Peer: d.key, Chat: d.chat(), Kind: outNotice,
 			Text: b.render(d.key.Channel, "The agent asks something that you may not answer: it waits for somebody who may, or for `perlica pending`.")}))
 	}
 	b.mu.Lock()
@@ -183,11 +184,11 @@ const buttonPrefix = "q:"
 // buttonWidth is how many columns of an option a button shows; the card has all of it.
 const buttonWidth = 40
 
-func buttons(q interaction.Question) (list []channel.Button) {
+func buttons(q interaction.Question) (list []bridge.Button) {
 	for i, o := range q.Options {
 		data := fmt.Sprintf("%s%s:%d", buttonPrefix, q.ID, i+1)
 		if len(data) <= 64 { // else it is answered by its number
-			list = append(list, channel.Button{Label: layout.Label(o, buttonWidth), Data: data})
+			list = append(list, bridge.Button{Label: layout.Label(o, buttonWidth), Data: data})
 		}
 	}
 	return list
@@ -197,8 +198,8 @@ func buttons(q interaction.Question) (list []channel.Button) {
 func (b *Bridge) leaves(q *queued) (lands func(id string, sent bool)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if a := b.asked[q.Question]; a != nil && q.Kind == outCard && a.cards[q.contactFact] != nil {
-		return a.cards[q.contactFact].leaves(q.ID)
+	if a := b.asked[q.Question]; a != nil && q.Kind == outCard && a.cards[q.Peer] != nil {
+		return a.cards[q.Peer].leaves(q.ID)
 	}
 	return func(string, bool) {}
 }
@@ -212,7 +213,7 @@ func (b *Bridge) mayAnswer(c Contact, id event.InteractionID) bool {
 }
 
 // openTo returns the questions that were put to a contact and wait.
-func (b *Bridge) openTo(who contactFact) (list []*asked) {
+func (b *Bridge) openTo(who bridge.Peer) (list []*asked) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, a := range b.asked {
@@ -259,13 +260,13 @@ func closedHow(q interaction.Question, end *interaction.TakenError) string {
 }
 
 func cardClosed(id event.InteractionID, how string) event.Event {
-	return event.NewFact(event.CardClosed, "perlica", event.Refs{Interaction: id}, cardFact{how})
+	return event.NewFact(event.CardClosed, "perlica", event.Refs{Interaction: id}, bridge.CardClosed{How: how})
 }
 
 // closing edits a card where the platform can, and else sends a note.
-func (b *Bridge) closing(who contactFact, chat, target string, q interaction.Question, how string) event.Event {
+func (b *Bridge) closing(who bridge.Peer, chat, target string, q interaction.Question, how string) event.Event {
 	text := fmt.Sprintf("**%s** `#%s`\n\n%s", literal(cmp.Or(q.Title, "use a tool")), shortID(q.ID), literal(how))
-	f := queuedFact{contactFact: who, Chat: chat, Kind: outNotice, Text: b.cut(who.Channel, text)[0], Question: q.ID}
+	f := bridge.Queued{Peer: who, Chat: chat, Kind: outNotice, Text: b.cut(who.Channel, text)[0], Question: q.ID}
 	if _, ok := b.channels[who.Channel].(channel.Editor); ok {
 		f.Kind, f.Target = outEdit, target
 	}
@@ -279,13 +280,13 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 		return err
 	}
 	seen := map[event.InteractionID]bool{}
-	told := map[contactFact]map[event.InteractionID]bool{}
+	told := map[bridge.Peer]map[event.InteractionID]bool{}
 	var events []event.Event
 	for i := len(cards) - 1; i >= 0; i-- { // the last part has the options
 		k := cards[i]
 		if k.state != "sent" {
 			events = append(events, event.NewFact(event.SendFailed, "perlica", event.Refs{Interaction: k.Question},
-				sendFact{ID: k.ID, Error: "the question is closed", Final: true}))
+				bridge.Send{ID: k.ID, Error: "the question is closed", Final: true}))
 		}
 		q, err := interaction.Find(ctx, &b.log().Reader, k.Question)
 		if err != nil && !errors.Is(err, interaction.ErrUnknownQuestion) {
@@ -302,16 +303,16 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 			seen[k.Question] = true
 			events = append(events, cardClosed(k.Question, how))
 		}
-		if told[k.contactFact] == nil {
-			told[k.contactFact] = map[event.InteractionID]bool{}
+		if told[k.Peer] == nil {
+			told[k.Peer] = map[event.InteractionID]bool{}
 		}
-		if k.state == "queued" || b.channels[k.Channel] == nil || told[k.contactFact][k.Question] {
+		if k.state == "queued" || b.channels[k.Channel] == nil || told[k.Peer][k.Question] {
 			continue
 		}
-		told[k.contactFact][k.Question] = true
-		e := b.closing(k.contactFact, k.Chat, k.ID, q, how)
+		told[k.Peer][k.Question] = true
+		e := b.closing(k.Peer, k.Chat, k.ID, q, how)
 		if k.state != "sent" { // whether there is a card to edit is not known
-			f := queuedFact{}
+			f := bridge.Queued{}
 			_ = e.Decode(&f) // as it was encoded
 			f.Kind, f.Target = outNotice, ""
 			e = b.queueEvent("", f)

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/fact/bridge"
 )
 
 // Contact is a person on a channel who may use the bridge.
@@ -20,7 +21,7 @@ type Contact struct {
 	Paired  time.Time       `json:"paired"`
 	Session event.SessionID `json:"session"` // in which it talks; empty: in none yet
 
-	fact pairedFact // as it is vouched for
+	fact bridge.Paired // as it is vouched for
 }
 
 // longestName is how much of a name is shown, in characters.
@@ -63,10 +64,10 @@ func (c Contact) Label() string {
 	return c.Name + " (" + c.Channel + ":" + c.ID + ")"
 }
 
-func (c Contact) key() contactFact { return contactFact{c.Channel, c.ID} }
+func (c Contact) key() bridge.Peer { return bridge.Peer{Channel: c.Channel, Contact: c.ID} }
 
 // Right is something that a contact may do.
-type Right string
+type Right = bridge.Right
 
 // The rights.
 const (

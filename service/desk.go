@@ -8,13 +8,14 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact/bridge"
 )
 
 // desk is where the messages of one contact are worked off: what is to be called, in order;
 // and, ahead of that, answers and what only looks.
 type desk struct {
 	b   *Bridge
-	key contactFact
+	key bridge.Peer
 
 	wake   chan struct{} // capacity 1: queue changed
 	urgent chan struct{} // capacity 1: first changed
@@ -32,7 +33,7 @@ type desk struct {
 }
 
 // deskOf returns the desk of a contact, and has it work.
-func (b *Bridge) deskOf(who contactFact) *desk {
+func (b *Bridge) deskOf(who bridge.Peer) *desk {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d := b.desk[who]
@@ -100,9 +101,9 @@ func (d *desk) do(m received) {
 	case err != nil:
 		d.b.fail(err)
 	case !paired: // it was taken away in the meantime; no one else gets an answer
-		d.finish(m, event.Refs{}, finishedFact{endRefused, "the contact is not paired any more"}, "")
+		d.finish(m, event.Refs{}, bridge.Finished{How: endRefused, Detail: "the contact is not paired any more"}, "")
 	case m.Kind == kindRefused:
-		d.finish(m, event.Refs{}, finishedFact{How: endRefused}, m.Word)
+		d.finish(m, event.Refs{}, bridge.Finished{How: endRefused}, m.Word)
 	case m.Kind == kindAnswer:
 		d.answer(c, m)
 	case m.Kind == kindCommand:
@@ -117,7 +118,7 @@ func (d *desk) do(m received) {
 const mostParts = 20
 
 // finish records what became of a message together with what its sender is told.
-func (d *desk) finish(m received, refs event.Refs, f finishedFact, text string, more ...queuedFact) {
+func (d *desk) finish(m received, refs event.Refs, f bridge.Finished, text string, more ...bridge.Queued) {
 	refs.Input = m.input
 	events := []event.Event{event.NewFact(event.BridgeFinished, "perlica", refs, f)}
 	kind := outNotice
@@ -130,7 +131,7 @@ func (d *desk) finish(m received, refs event.Refs, f finishedFact, text string, 
 			parts = append(parts[:mostParts-1], parts[len(parts)-1])
 		}
 		for i, part := range parts {
-			q := queuedFact{contactFact: d.key, Chat: m.Chat, Kind: kind, Text: part}
+			q := bridge.Queued{Peer: d.key, Chat: m.Chat, Kind: kind, Text: part}
 			if i == 0 {
 				q.ReplyTo = m.Message
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/fact/bridge"
 	"github.com/perlica/perlica/service/channel"
 )
 
@@ -30,7 +31,7 @@ func (b *Bridge) cut(name, text string) []string {
 const maxBackoff = 5 * time.Minute
 
 // queueEvent is the event that a message is to be sent. It gets an id, which is also its key.
-func (b *Bridge) queueEvent(input event.InputID, f queuedFact) event.Event {
+func (b *Bridge) queueEvent(input event.InputID, f bridge.Queued) event.Event {
 	if f.ID == "" {
 		f.ID = uuid.Must(uuid.NewV7()).String()
 	}
@@ -51,16 +52,16 @@ func (b *Bridge) commit(ctx context.Context, events ...event.Event) error {
 		switch e.Type {
 		case event.BridgeQueued:
 			q := &queued{input: e.Input, state: "queued"}
-			if err := e.Decode(&q.queuedFact); err != nil {
+			if err := e.Decode(&q.Queued); err != nil {
 				return err
 			}
 			b.send(q)
 		case event.BridgeReceived:
 			m := received{input: e.Input}
-			if err := e.Decode(&m.receivedFact); err != nil {
+			if err := e.Decode(&m.Received); err != nil {
 				return err
 			}
-			b.deskOf(m.contactFact).take(m)
+			b.deskOf(m.Peer).take(m)
 		}
 	}
 	return nil
@@ -77,10 +78,10 @@ type lane struct {
 
 func (b *Bridge) send(q *queued) {
 	b.mu.Lock()
-	l := b.lane[q.contactFact]
+	l := b.lane[q.Peer]
 	if l == nil {
 		l = &lane{b: b, wake: make(chan struct{}, 1)}
-		b.lane[q.contactFact] = l
+		b.lane[q.Peer] = l
 		b.lanes.Go(l.run)
 	}
 	b.mu.Unlock()
@@ -174,11 +175,11 @@ func (b *Bridge) try(ctx context.Context, ch channel.Channel, q *queued) (decide
 		}
 		return false, false, err
 	} else if !paired {
-		return true, b.record(q, event.SendFailed, sendFact{ID: q.ID, Error: "the contact is not paired any more", Final: true}) == nil, nil
+		return true, b.record(q, event.SendFailed, bridge.Send{ID: q.ID, Error: "the contact is not paired any more", Final: true}) == nil, nil
 	}
 	q.attempts++
 	// After a crash between this event and the next, whether it was sent is not known.
-	if err := b.record(q, event.SendStarted, sendFact{ID: q.ID, Attempt: q.attempts}); err != nil {
+	if err := b.record(q, event.SendStarted, bridge.Send{ID: q.ID, Attempt: q.attempts}); err != nil {
 		return false, false, err
 	}
 	lands := b.leaves(q)
@@ -188,12 +189,12 @@ func (b *Bridge) try(ctx context.Context, ch channel.Channel, q *queued) (decide
 	switch {
 	case err == nil:
 		q.platform = id
-		return true, b.record(q, event.BridgeSent, sendFact{ID: q.ID, Platform: id}) == nil, nil
+		return true, b.record(q, event.BridgeSent, bridge.Send{ID: q.ID, Platform: id}) == nil, nil
 	case errors.As(err, &rejected):
 		b.warn("the platform refuses a message", "channel", q.Channel, "error", err.Error())
-		return true, b.record(q, event.SendFailed, sendFact{ID: q.ID, Error: err.Error(), Final: true}) == nil, nil
+		return true, b.record(q, event.SendFailed, bridge.Send{ID: q.ID, Error: err.Error(), Final: true}) == nil, nil
 	case errors.Is(err, channel.ErrNotSent):
-		return false, b.record(q, event.SendFailed, sendFact{ID: q.ID, Error: err.Error()}) == nil, err
+		return false, b.record(q, event.SendFailed, bridge.Send{ID: q.ID, Error: err.Error()}) == nil, err
 	case ctx.Err() != nil:
 		return false, false, err // the record says that it may have been sent
 	}
@@ -204,17 +205,17 @@ func (b *Bridge) try(ctx context.Context, ch channel.Channel, q *queued) (decide
 // undecided records that a message may have been sent. done: it is given up, because it is better
 // lost than sent twice.
 func (b *Bridge) undecided(_ context.Context, ch channel.Channel, q *queued, why error) (done, ok bool) {
-	f := sendFact{ID: q.ID, Error: why.Error(), Unknown: true}
+	f := bridge.Send{ID: q.ID, Error: why.Error(), Unknown: true}
 	if ch.Limits().Dedupes || q.Kind == outEdit { // once more changes nothing
 		f.Unknown = false
-	} else if q.Kind.once() {
+	} else if once(q.Kind) {
 		f.Final = true
 	}
 	q.repeated = q.repeated || f.Unknown && !f.Final
 	return f.Final, b.record(q, event.SendFailed, f) == nil
 }
 
-func (b *Bridge) record(q *queued, t event.Type, f sendFact) error {
+func (b *Bridge) record(q *queued, t event.Type, f bridge.Send) error {
 	_, err := b.log().Append(context.Background(), event.NewFact(t, "perlica", event.Refs{Input: q.input, Interaction: q.Question}, f))
 	if err != nil {
 		b.fail(err)
@@ -224,7 +225,10 @@ func (b *Bridge) record(q *queued, t event.Type, f sendFact) error {
 
 // attempt sends a message, or edits one.
 func (b *Bridge) attempt(ctx context.Context, ch channel.Channel, q *queued) (id string, err error) {
-	m := channel.Outbound{Chat: q.Chat, Text: q.Text, Buttons: q.Buttons, ReplyTo: q.ReplyTo, Key: q.ID}
+	m := channel.Outbound{Chat: q.Chat, Text: q.Text, ReplyTo: q.ReplyTo, Key: q.ID}
+	for _, button := range q.Buttons {
+		m.Buttons = append(m.Buttons, channel.Button(button))
+	}
 	if q.repeated && q.Kind != outEdit {
 		m.Text = channel.RepeatedMark + m.Text
 	}

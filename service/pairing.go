@@ -16,6 +16,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/fact/bridge"
 	"github.com/perlica/perlica/service/channel"
 )
 
@@ -34,7 +35,7 @@ func OpenPairing(ctx context.Context, log *eventlog.Log, rights Rights, by strin
 		return "", err
 	}
 	code = fmt.Sprintf("%06d", n)
-	f := pairingFact{ID: uuid.Must(uuid.NewV7()).String(), Salt: make([]byte, 16), Rights: rights, Expires: now.Add(PairingTime), By: by}
+	f := bridge.Pairing{ID: uuid.Must(uuid.NewV7()).String(), Salt: make([]byte, 16), Rights: rights, Expires: now.Add(PairingTime), By: by}
 	if _, err := rand.Read(f.Salt); err != nil {
 		return "", err
 	}
@@ -85,7 +86,7 @@ func (r *Records) openPairing(ctx context.Context, now time.Time) (p pairing, ok
 }
 
 // mayTry reports whether a sender has waited long enough since its last guess.
-func (r *Records) mayTry(ctx context.Context, who contactFact, now time.Time) (bool, error) {
+func (r *Records) mayTry(ctx context.Context, who bridge.Peer, now time.Time) (bool, error) {
 	var attempts int
 	var last int64
 	err := r.view.DB().QueryRowxContext(ctx, `
@@ -103,7 +104,7 @@ func (r *Records) mayTry(ctx context.Context, who contactFact, now time.Time) (b
 // stranger takes in what somebody says who is not paired: the code, or nothing. No one else
 // gets an answer. The caller appends the events.
 func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound) ([]event.Event, error) {
-	who, now := contactFact{channel, m.Contact}, b.opt.Now()
+	who, now := bridge.Peer{Channel: channel, Contact: m.Contact}, b.opt.Now()
 	code := strings.Join(strings.Fields(m.Text), "") // it is shown in two groups
 	p, open, err := b.records.openPairing(ctx, now)
 	if err != nil || !open || m.Quoted || !isCode(code) {
@@ -113,13 +114,13 @@ func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound
 		return b.ignore(who, now), err
 	}
 	// The attempt is counted before it is judged: a crash between gives no one another one.
-	if _, err := b.log().Append(ctx, event.NewFact(event.PairingAttempted, "user", event.Refs{}, attemptFact{p.id, who})); err != nil {
+	if _, err := b.log().Append(ctx, event.NewFact(event.PairingAttempted, "user", event.Refs{}, bridge.Attempt{Pairing: p.id, Peer: who})); err != nil {
 		return nil, err
 	}
 	if subtle.ConstantTimeCompare(hashCode(p.salt, code), p.hash) != 1 {
 		return nil, nil
 	}
-	paired := pairedFact{who, m.Chat, tidy(m.Name), p.rights, p.id, m.ID}
+	paired := bridge.Paired{Peer: who, Chat: m.Chat, Name: tidy(m.Name), Rights: p.rights, Pairing: p.id, Message: m.ID}
 	// If we die behind this it vouches for nothing that is on record.
 	if err := b.records.vouchers.Add(voucher{b.records.place, paired}); err != nil {
 		b.warn("nobody can be paired: the user's own state cannot be written", "error", err.Error())
@@ -128,7 +129,7 @@ func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound
 	b.info("paired", "contact", who.Channel+":"+who.Contact, "name", paired.Name, "rights", p.rights.text())
 	return []event.Event{
 		event.NewFact(event.ContactPaired, "user", event.Refs{}, paired),
-		b.queueEvent("", queuedFact{contactFact: who, Chat: m.Chat, Kind: outNotice,
+		b.queueEvent("", bridge.Queued{Peer: who, Chat: m.Chat, Kind: outNotice,
 			Text: b.render(channel, "You are paired. Write to the agent; `/help` says what else can be said here.")}),
 	}, nil
 }
@@ -140,7 +141,7 @@ const (
 )
 
 // ignore records that a stranger was ignored, unless there were too many of late.
-func (b *Bridge) ignore(who contactFact, now time.Time) []event.Event {
+func (b *Bridge) ignore(who bridge.Peer, now time.Time) []event.Event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now.Sub(b.strangersSince) >= strangerWindow {
@@ -151,7 +152,7 @@ func (b *Bridge) ignore(who contactFact, now time.Time) []event.Event {
 		return nil
 	}
 	b.strangersTold++
-	f := strangerFact{who, b.strangersLeft}
+	f := bridge.Stranger{Peer: who, Since: b.strangersLeft}
 	b.strangersLeft = 0
 	return []event.Event{event.NewFact(event.StrangerIgnored, "user", event.Refs{}, f)}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact/bridge"
 	"github.com/perlica/perlica/service/channel"
 )
 
@@ -72,10 +73,10 @@ func (s *status) keep(ctx context.Context, e channel.Editor) {
 
 func (s *status) make() {
 	b := s.d.b
-	event := b.queueEvent(s.m.input, queuedFact{
-		contactFact: s.d.key, Chat: s.m.Chat, Kind: outStatus, Text: b.cut(s.d.key.Channel, "⏳ "+s.text())[0],
+	event := b.queueEvent(s.m.input, bridge.Queued{
+		Peer: s.d.key, Chat: s.m.Chat, Kind: outStatus, Text: b.cut(s.d.key.Channel, "⏳ "+s.text())[0],
 	})
-	var made queuedFact
+	var made bridge.Queued
 	_ = event.Decode(&made) // as it was encoded
 	s.id = made.ID
 	_ = b.commit(b.hard, event) // it ends the bridge

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact/bridge"
 	"github.com/perlica/perlica/service/channel"
 )
 
@@ -75,7 +76,7 @@ func (b *Bridge) ill(ctx context.Context, name string, err error) {
 	b.mu.Unlock()
 	if !known {
 		b.warn("the channel cannot be read", "channel", name, "error", err.Error())
-		_ = b.commit(ctx, event.NewFact(event.ChannelFailed, "perlica", event.Refs{}, channelFact{name, err.Error()})) // it ends the bridge
+		_ = b.commit(ctx, event.NewFact(event.ChannelFailed, "perlica", event.Refs{}, bridge.Channel{Channel: name, Error: err.Error()})) // it ends the bridge
 	}
 }
 
@@ -86,7 +87,7 @@ func (b *Bridge) healthy(ctx context.Context, name string) {
 	b.mu.Unlock()
 	if ill {
 		b.info("the channel can be read again", "channel", name)
-		_ = b.commit(ctx, event.NewFact(event.ChannelRestored, "perlica", event.Refs{}, channelFact{Channel: name})) // likewise
+		_ = b.commit(ctx, event.NewFact(event.ChannelRestored, "perlica", event.Refs{}, bridge.Channel{Channel: name})) // likewise
 	}
 }
 
@@ -102,14 +103,14 @@ func (b *Bridge) receive(ctx context.Context, ch channel.Channel, messages []cha
 			}
 		}
 		if i == len(messages)-1 && next != cursor {
-			events = append(events, event.NewFact(event.CursorMoved, "perlica", event.Refs{}, cursorFact{ch.Name(), next}))
+			events = append(events, event.NewFact(event.CursorMoved, "perlica", event.Refs{}, bridge.Cursor{Channel: ch.Name(), Cursor: next}))
 		}
 		if err := b.commit(ctx, events...); err != nil {
 			return err
 		}
 	}
 	if len(messages) == 0 && next != cursor {
-		return b.commit(ctx, event.NewFact(event.CursorMoved, "perlica", event.Refs{}, cursorFact{ch.Name(), next}))
+		return b.commit(ctx, event.NewFact(event.CursorMoved, "perlica", event.Refs{}, bridge.Cursor{Channel: ch.Name(), Cursor: next}))
 	}
 	return nil
 }
@@ -133,7 +134,7 @@ func (b *Bridge) judge(ctx context.Context, ch channel.Channel, m channel.Inboun
 	if !paired {
 		return b.stranger(ctx, name, m)
 	}
-	f := receivedFact{contactFact: c.key(), Chat: m.Chat, Name: m.Name, Message: m.ID, Text: m.Text, Sent: m.Sent, Digest: b.digest(m)}
+	f := bridge.Received{Peer: c.key(), Chat: m.Chat, Name: m.Name, Message: m.ID, Text: m.Text, Sent: m.Sent, Digest: b.digest(m)}
 	for _, file := range m.Files {
 		f.Files = append(f.Files, file.Path)
 	}
@@ -150,13 +151,13 @@ func (b *Bridge) judge(ctx context.Context, ch channel.Channel, m channel.Inboun
 		return events, nil
 	}
 	if ack := b.set().Ack; ack != "" {
-		events = append(events, b.queueEvent(input, queuedFact{
-			ID: "ack:" + string(input), contactFact: c.key(), Chat: m.Chat, Kind: outAck, Text: b.render(name, ack), ReplyTo: m.ID,
+		events = append(events, b.queueEvent(input, bridge.Queued{
+			ID: "ack:" + string(input), Peer: c.key(), Chat: m.Chat, Kind: outAck, Text: b.render(name, ack), ReplyTo: m.ID,
 		}))
 	}
 	if n := len(b.openTo(c.key())); n > 0 {
-		events = append(events, b.queueEvent(input, queuedFact{
-			contactFact: c.key(), Chat: m.Chat, Kind: outNotice, Text: b.render(name, hint(n)), ReplyTo: m.ID,
+		events = append(events, b.queueEvent(input, bridge.Queued{
+			Peer: c.key(), Chat: m.Chat, Kind: outNotice, Text: b.render(name, hint(n)), ReplyTo: m.ID,
 		}))
 	}
 	return events, nil

@@ -10,7 +10,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/view"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/approvals"
+	"github.com/perlica/perlica/kernel/fact/bridge"
 )
 
 // Records is what the bridge knows, read from its view. Its methods may be called from several
@@ -18,12 +19,12 @@ import (
 type Records struct {
 	view     *view.View
 	place    string // where the log lies
-	vouchers kernel.Vouchers
+	vouchers approvals.Vouchers
 }
 
 // OpenRecords opens the view in the file at path and brings it up to date. vouchers say which of its
 // contacts were paired by this user: no others count. The caller must Close it, before the log.
-func OpenRecords(ctx context.Context, r *store.Reader, path string, vouchers kernel.Vouchers) (*Records, error) {
+func OpenRecords(ctx context.Context, r *store.Reader, path string, vouchers approvals.Vouchers) (*Records, error) {
 	v, err := view.Open(ctx, r, path, projection)
 	if err != nil {
 		return nil, err
@@ -61,7 +62,7 @@ func (r *Records) counting(ctx context.Context, vouched bool, where string, args
 	var list []Contact
 	for rows.Next() {
 		var c Contact
-		var f pairedFact
+		var f bridge.Paired
 		var rights string
 		var paired int64
 		if err := rows.Scan(&f.Channel, &f.Contact, &f.Chat, &f.Name, &rights, &paired, &c.Session, &f.Pairing, &f.Message); err != nil {
@@ -135,7 +136,7 @@ func (r *Records) cardOf(ctx context.Context, channel, chat, platform string) (e
 
 // received is a message that waits.
 type received struct {
-	receivedFact
+	bridge.Received
 	input event.InputID
 	seq   event.Seq
 }
@@ -156,7 +157,7 @@ func (r *Records) waiting(ctx context.Context) (list []received, err error) {
 		if err := rows.Scan(&m.input, &m.seq, &fact); err != nil {
 			return nil, err
 		}
-		if json.Unmarshal([]byte(fact), &m.receivedFact) == nil { // else its text was removed from the log
+		if json.Unmarshal([]byte(fact), &m.Received) == nil { // else its text was removed from the log
 			list = append(list, m)
 		}
 	}
@@ -165,7 +166,7 @@ func (r *Records) waiting(ctx context.Context) (list []received, err error) {
 
 // queued is a message that is to be sent.
 type queued struct {
-	queuedFact
+	bridge.Queued
 	input    event.InputID
 	state    string
 	attempts int
@@ -211,7 +212,7 @@ func (r *Records) outbox(ctx context.Context, query string, args ...any) (list [
 		if err := rows.Scan(&fact, &q.input, &q.state, &q.attempts, &q.repeated, &q.platform); err != nil {
 			return nil, err
 		}
-		if err := json.Unmarshal([]byte(fact), &q.queuedFact); err != nil {
+		if err := json.Unmarshal([]byte(fact), &q.Queued); err != nil {
 			return nil, err
 		}
 		list = append(list, q)

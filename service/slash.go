@@ -10,6 +10,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/kernel/fact/bridge"
 	"github.com/perlica/perlica/service/channel"
 )
 
@@ -22,7 +23,7 @@ func isImmediate(text string) bool {
 }
 
 // classify finds out what a message is: an answer, a command, or an input.
-func (b *Bridge) classify(ctx context.Context, ch channel.Channel, c Contact, m channel.Inbound, f *receivedFact) error {
+func (b *Bridge) classify(ctx context.Context, ch channel.Channel, c Contact, m channel.Inbound, f *bridge.Received) error {
 	if m.Quoted {
 		f.Kind = kindInput
 		return nil
@@ -55,7 +56,7 @@ func (b *Bridge) classify(ctx context.Context, ch channel.Channel, c Contact, m 
 }
 
 // agentCommands are the slash commands of the contact's agent, as far as it runs.
-func (b *Bridge) agentCommands(who contactFact) (names []string) {
+func (b *Bridge) agentCommands(who bridge.Peer) (names []string) {
 	b.mu.Lock()
 	d := b.desk[who]
 	b.mu.Unlock()
@@ -89,7 +90,7 @@ func (d *desk) command(c Contact, m received) {
 	if strings.TrimSpace(text) == "" {
 		text = "Done."
 	}
-	d.finish(m, event.Refs{}, finishedFact{How: how}, text)
+	d.finish(m, event.Refs{}, bridge.Finished{How: how}, text)
 }
 
 func (d *desk) obey(ctx context.Context, c Contact, m received) (string, error) {

@@ -10,13 +10,14 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/fact/bridge"
 )
 
 // turn answers one input with at most one call, whatever was called before: its id tells.
 func (d *desk) turn(c Contact, m received) {
 	b := d.b
 	if !c.Rights.Has(Ask) {
-		d.finish(m, event.Refs{}, finishedFact{How: endRefused}, "You may not send inputs to the agent here.")
+		d.finish(m, event.Refs{}, bridge.Finished{How: endRefused}, "You may not send inputs to the agent here.")
 		return
 	}
 	select {
@@ -31,7 +32,7 @@ func (d *desk) turn(c Contact, m received) {
 	conv, err := d.conversation(b.hard, c)
 	if err != nil {
 		if b.log().Err() == nil {
-			d.finish(m, event.Refs{}, finishedFact{endFailed, err.Error()}, notSent(err))
+			d.finish(m, event.Refs{}, bridge.Finished{How: endFailed, Detail: err.Error()}, notSent(err))
 		}
 		return
 	}
@@ -54,10 +55,10 @@ func (d *desk) turn(c Contact, m received) {
 	case errors.As(err, &stopped) && b.turning.Err() != nil:
 		// Nothing was sent; the next start answers it.
 	case errors.Is(err, kernel.ErrInputRunning):
-		d.finish(m, event.Refs{}, finishedFact{endUnknown, err.Error()},
+		d.finish(m, event.Refs{}, bridge.Finished{How: endUnknown, Detail: err.Error()},
 			"⚠️ Another process calls the agent with this very message. What becomes of it is on its record; it is not called again here.")
 	default:
-		d.finish(m, event.Refs{}, finishedFact{endFailed, err.Error()}, notSent(err))
+		d.finish(m, event.Refs{}, bridge.Finished{How: endFailed, Detail: err.Error()}, notSent(err))
 	}
 }
 
@@ -92,17 +93,17 @@ func (d *desk) tell(m received, res kernel.Result) {
 		if note := ended(res); note != "" {
 			text = strings.TrimRight(text, "\n") + "\n\n" + note
 		}
-		d.finish(m, refs, finishedFact{How: endAnswered}, text, d.file(m, res)...)
+		d.finish(m, refs, bridge.Finished{How: endAnswered}, text, d.file(m, res)...)
 	case kernel.OutcomeProviderError:
 		if res.Stopped != nil && res.Calls == 0 { // before anything was sent: that is no failure
-			d.finish(m, refs, finishedFact{endFailed, res.Err.Error()}, ended(res))
+			d.finish(m, refs, bridge.Finished{How: endFailed, Detail: res.Err.Error()}, ended(res))
 			return
 		}
-		d.finish(m, refs, finishedFact{endFailed, res.Err.Error()},
+		d.finish(m, refs, bridge.Finished{How: endFailed, Detail: res.Err.Error()},
 			"⚠️ The agent failed: "+res.Err.Error()+partial(res)+"\n\nNothing is retried. Send the message again if you want to.")
 	default:
 		known := d.known(res)
-		d.finish(m, refs, finishedFact{endUnknown, known}, "⚠️ What became of this message is not known, and it will not be sent again: "+
+		d.finish(m, refs, bridge.Finished{How: endUnknown, Detail: known}, "⚠️ What became of this message is not known, and it will not be sent again: "+
 			known+partial(res)+"\n\nDecide yourself whether to send it anew. The record of it: `/log show "+shortRun(res.Run)+"`")
 	}
 }
@@ -154,7 +155,7 @@ func (d *desk) known(res kernel.Result) string {
 }
 
 // file is the whole answer as a file, where it is long and the platform takes files.
-func (d *desk) file(m received, res kernel.Result) []queuedFact {
+func (d *desk) file(m received, res kernel.Result) []bridge.Queued {
 	limits := d.b.channels[d.key.Channel]
 	if limits == nil || !limits.Limits().Files || res.Pruned {
 		return nil
@@ -166,7 +167,7 @@ func (d *desk) file(m received, res kernel.Result) []queuedFact {
 	case parts > mostParts:
 		text = "The whole answer as a file. Only its beginning and its end are above."
 	}
-	return []queuedFact{{contactFact: d.key, Chat: m.Chat, Kind: outReply, Text: text, File: "answer.md"}}
+	return []bridge.Queued{{Peer: d.key, Chat: m.Chat, Kind: outReply, Text: text, File: "answer.md"}}
 }
 
 // answer gives the answer that a message was understood as.
@@ -181,10 +182,10 @@ func (d *desk) answer(c Contact, m received) {
 	}
 	switch {
 	case err == nil: // closing the card says it
-		d.finish(m, event.Refs{Interaction: m.Question}, finishedFact{How: endDone}, "")
+		d.finish(m, event.Refs{Interaction: m.Question}, bridge.Finished{How: endDone}, "")
 	case d.b.log().Err() != nil:
 		d.b.fail(err)
 	default:
-		d.finish(m, event.Refs{Interaction: m.Question}, finishedFact{endRefused, err.Error()}, "The answer does not count: "+err.Error())
+		d.finish(m, event.Refs{Interaction: m.Question}, bridge.Finished{How: endRefused, Detail: err.Error()}, "The answer does not count: "+err.Error())
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/view"
+	"github.com/perlica/perlica/kernel/fact/bridge"
 )
 
 // projection is service_bridge.db: what the bridge knows, as tables.
@@ -128,7 +129,7 @@ func apply(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	case event.BridgeQueued, event.SendStarted, event.BridgeSent, event.SendFailed:
 		return a.outbox()
 	case event.CardClosed:
-		var f cardFact
+		var f bridge.CardClosed
 		if !a.decode(&f) || f.How == "" {
 			f.How = "closed"
 		}
@@ -143,8 +144,8 @@ func (a applier) bridge() error {
 	const set = `
 		INSERT INTO bridge (id, running, pid, channels, at, why) VALUES (1, ?, ?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET running = excluded.running, pid = excluded.pid, channels = excluded.channels, at = excluded.at, why = excluded.why`
-	var f startedFact
-	var s stoppedFact
+	var f bridge.Started
+	var s bridge.Stopped
 	if a.e.Type == event.ServiceStarted && a.decode(&f) {
 		list, _ := json.Marshal(f.Channels) // strings
 		return a.exec(set, 1, f.PID, string(list), a.e.Time.UnixNano(), "")
@@ -157,7 +158,7 @@ func (a applier) bridge() error {
 
 func (a applier) channel() error {
 	if a.e.Type == event.CursorMoved {
-		var f cursorFact
+		var f bridge.Cursor
 		if !a.decode(&f) {
 			return nil
 		}
@@ -165,7 +166,7 @@ func (a applier) channel() error {
 			INSERT INTO channels (name, cursor) VALUES (?, ?)
 			ON CONFLICT DO UPDATE SET cursor = excluded.cursor`, f.Channel, f.Cursor)
 	}
-	var f channelFact
+	var f bridge.Channel
 	if !a.decode(&f) {
 		return nil
 	}
@@ -177,7 +178,7 @@ func (a applier) channel() error {
 func (a applier) pairing() error {
 	switch a.e.Type {
 	case event.PairingOpened:
-		var f pairingFact
+		var f bridge.Pairing
 		if !a.decode(&f) {
 			return nil
 		}
@@ -185,9 +186,9 @@ func (a applier) pairing() error {
 			return err
 		}
 		return a.exec(`INSERT INTO pairing (id, salt, hash, rights, expires) VALUES (?, ?, ?, ?, ?)`,
-			f.ID, f.Salt, f.Hash, string(f.Rights.text()), f.Expires.UnixNano())
+			f.ID, f.Salt, f.Hash, string(Rights(f.Rights).text()), f.Expires.UnixNano())
 	case event.PairingAttempted:
-		var f attemptFact
+		var f bridge.Attempt
 		if !a.decode(&f) {
 			return nil
 		}
@@ -198,7 +199,7 @@ func (a applier) pairing() error {
 			INSERT INTO strangers (channel, contact, attempts, last) VALUES (?, ?, 1, ?)
 			ON CONFLICT DO UPDATE SET attempts = attempts + 1, last = excluded.last`, f.Channel, f.Contact, a.e.Time.UnixNano())
 	}
-	var f strangerFact
+	var f bridge.Stranger
 	if !a.decode(&f) {
 		return nil
 	}
@@ -210,7 +211,7 @@ func (a applier) pairing() error {
 func (a applier) contact() error {
 	switch a.e.Type {
 	case event.ContactPaired:
-		var f pairedFact
+		var f bridge.Paired
 		if !a.decode(&f) {
 			return nil
 		}
@@ -238,15 +239,15 @@ func (a applier) contact() error {
 			INSERT INTO contacts (channel, contact, chat, name, rights, paired, pairing, message) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT DO UPDATE SET chat = excluded.chat, name = excluded.name, rights = excluded.rights, paired = excluded.paired,
 				pairing = excluded.pairing, message = excluded.message, session = ''`,
-			f.Channel, f.Contact, f.Chat, f.Name, f.Rights.text(), a.e.Time.UnixNano(), f.Pairing, f.Message)
+			f.Channel, f.Contact, f.Chat, f.Name, Rights(f.Rights).text(), a.e.Time.UnixNano(), f.Pairing, f.Message)
 	case event.ContactUnpaired:
-		var f unpairedFact
+		var f bridge.Unpaired
 		if !a.decode(&f) {
 			return nil
 		}
 		return a.exec(`DELETE FROM contacts WHERE channel = ? AND contact = ?`, f.Channel, f.Contact)
 	}
-	var f contactFact
+	var f bridge.Peer
 	if !a.decode(&f) {
 		return nil
 	}
@@ -255,13 +256,13 @@ func (a applier) contact() error {
 
 func (a applier) inbox() error {
 	if a.e.Type == event.BridgeFinished {
-		f := finishedFact{}
+		f := bridge.Finished{}
 		if !a.decode(&f) || f.How == "" {
 			f.How = "pruned"
 		}
 		return a.exec(`UPDATE inbox SET finished = ?, run = ? WHERE input = ? AND finished = ''`, string(f.How), string(a.e.Run), string(a.e.Input))
 	}
-	var f receivedFact
+	var f bridge.Received
 	_ = a.decode(&f) // its id is in the header: it is never received again
 	return a.exec(`
 		INSERT INTO inbox (input, seq, received, fact, channel, contact) VALUES (?, ?, ?, ?, ?, ?)
@@ -270,7 +271,7 @@ func (a applier) inbox() error {
 
 func (a applier) outbox() error {
 	if a.e.Type == event.BridgeQueued {
-		var f queuedFact
+		var f bridge.Queued
 		if !a.decode(&f) {
 			return nil
 		}
@@ -283,7 +284,7 @@ func (a applier) outbox() error {
 			INSERT INTO outbox (id, seq, fact, input, channel, contact, kind, question, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'queued')
 			ON CONFLICT DO NOTHING`, f.ID, int64(a.e.Seq), string(a.e.Payload), string(a.e.Input), f.Channel, f.Contact, string(f.Kind), string(f.Question))
 	}
-	var f sendFact
+	var f bridge.Send
 	if !a.decode(&f) {
 		return nil
 	}

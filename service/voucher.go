@@ -11,13 +11,14 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel/fact/bridge"
 )
 
 // voucher is what this user's own state says of a contact: it was paired here, with these rights,
 // for the log at this place. A log that is copied elsewhere brings no contacts along.
 type voucher struct {
 	Log string `json:"log"`
-	pairedFact
+	bridge.Paired
 }
 
 func placeOf(r *store.Reader) string {
@@ -62,6 +63,6 @@ func (r *Records) Unpair(ctx context.Context, log *eventlog.Log, c Contact, by s
 	if err := r.vouchers.Revoke(voucher{r.place, c.fact}); err != nil {
 		return err
 	}
-	_, err := log.Append(ctx, event.NewFact(event.ContactUnpaired, "user", event.Refs{}, unpairedFact{c.key(), by}))
+	_, err := log.Append(ctx, event.NewFact(event.ContactUnpaired, "user", event.Refs{}, bridge.Unpaired{Peer: c.key(), By: by}))
 	return err
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/approvals"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/predictable"
@@ -101,7 +103,7 @@ func (w *world) openRunner(ctx context.Context) (*kernel.Runner, error) {
 		Paths: config.ContextPaths{
 			Dir: w.dir, EventLog: w.path("eventlog.db"), Sessions: w.path("sessions.db"), Approvals: w.path("approvals.db"), Locks: w.path("locks"),
 		},
-		Context: "default", Vouchers: kernel.NewVouchers(w.path("vouchers")), Runtime: w.path("run"),
+		Context: "default", Vouchers: approvals.NewVouchers(w.path("vouchers")), Runtime: w.path("run"),
 		Environ: append(os.Environ(), roleVar+"=agent", countVar+"="+w.path("prompts"), "GORACE=atexit_sleep_ms=0"),
 	})
 }
@@ -116,7 +118,7 @@ func (w *world) options(r *kernel.Runner, channels ...channel.Channel) service.O
 		},
 		Setup: func(session event.SessionID, _ string) (kernel.Setup, error) {
 			return kernel.Setup{
-				Agent: kernel.Agent{
+				Agent: agents.Agent{
 					Agent:          provider.Agent{ID: "test", Command: []string{self}, Env: []string{roleVar, countVar, seedVar, dieVar, "GORACE"}},
 					ConnectTimeout: time.Minute, RequestTimeout: time.Minute,
 				},

@@ -15,6 +15,8 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/approvals"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
@@ -32,7 +34,7 @@ func runner(dir string, streamSync bool) (*kernel.Runner, string, error) {
 	}
 	r, err := kernel.Open(context.Background(), kernel.Options{
 		Paths: paths, Context: "default", Version: "bench", StreamSync: streamSync, Environ: os.Environ(),
-		Vouchers: kernel.NewVouchers(filepath.Join(dir, "approvals")), KeyDir: filepath.Join(dir, "keys"),
+		Vouchers: approvals.NewVouchers(filepath.Join(dir, "approvals")), KeyDir: filepath.Join(dir, "keys"),
 	})
 	return r, dir, err
 }
@@ -45,7 +47,7 @@ func turn(r *kernel.Runner, dir, text string, show func(kernel.Notice)) (kernel.
 	}
 	res, err := r.Run(context.Background(), kernel.Turn{
 		Input:       kernel.Input{Text: text, Source: "bench", Sender: "bench"},
-		Setup:       kernel.Setup{Agent: kernel.Agent{Agent: provider.Agent{ID: "bench", Command: []string{self, "agent"}}}, Dir: dir},
+		Setup:       kernel.Setup{Agent: agents.Agent{Agent: provider.Agent{ID: "bench", Command: []string{self, "agent"}}}, Dir: dir},
 		Permissions: policy.ModeDeny,
 		Show:        show,
 	})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
@@ -45,7 +46,7 @@ func warmTurns(dir string, streamSync bool) error {
 	if err != nil {
 		return err
 	}
-	agent := kernel.Agent{Agent: provider.Agent{ID: "bench", Command: []string{self, "predictable"}, Orderly: true}}
+	agent := agents.Agent{Agent: provider.Agent{ID: "bench", Command: []string{self, "predictable"}, Orderly: true}}
 	c, err := r.Converse(context.Background(), kernel.Setup{Agent: agent, Dir: project}, 0, "bench")
 	if err != nil {
 		return err

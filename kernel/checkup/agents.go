@@ -7,13 +7,13 @@ import (
 
 	"github.com/dustin/go-humanize/english"
 
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/provider/process"
 )
 
 func (e *examination) defaultAgent() {
 	a, err := e.Agents.Default()
-	var missing *kernel.AgentError
+	var missing *agents.Error
 	switch {
 	case errors.As(err, &missing):
 		e.fail(missing.Hint, "%v", err)
@@ -30,7 +30,7 @@ func (e *examination) defaultAgent() {
 		e.ok("%s, as the configuration says", a.ID)
 		return
 	}
-	if a.ID == kernel.Predictable {
+	if a.ID == agents.Predictable {
 		e.warn("'perlica provider list' says how to install one", "%s: %s", a.ID, a.Why)
 		return
 	}
@@ -42,9 +42,9 @@ func (e *examination) agents() {
 	var installed []string
 	for _, l := range e.Agents.List() {
 		switch {
-		case l.State == kernel.Installed && l.ID != kernel.Predictable:
+		case l.State == agents.Installed && l.ID != agents.Predictable:
 			installed = append(installed, l.ID)
-		case l.State == kernel.Missing && l.Configured:
+		case l.State == agents.Missing && l.Configured:
 			e.warn(l.Hint(), "%s is configured and cannot be used: %s", l.ID, l.Why)
 		}
 	}

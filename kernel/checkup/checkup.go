@@ -8,7 +8,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/verify"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/config"
 )
 
@@ -38,9 +38,9 @@ type Checkup struct {
 	Workspace config.Workspace
 	Config    *config.Config // what was valid of it
 	Broken    error          // what was wrong with finding and loading it
-	Agents    kernel.Resolver
-	Auditor   func() verify.Auditor // judges what is on the log; nil: nobody does
-	// Held says that this process has the context's log open. Whoever asks the system for its
+	Agents    agents.Resolver
+	Auditor   func() verify.Auditor // judges what is on the log; nil: it is not judged
+	// Held says that this process has the context's log open. A process that asks the system for its
 	// locks would then give them up: see store.WriteLockHolder.
 	Held bool
 }

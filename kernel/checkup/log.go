@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/eventlog/view"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/filelock"
 )
 
 // What is looked through in full has limits, so that a doctor has time for everybody.
@@ -300,7 +301,7 @@ func (e *examination) leftoverLocks() {
 	if !e.usable {
 		return
 	}
-	held, left, err := kernel.CountLocks(e.paths.Locks)
+	held, left, err := filelock.Count(e.paths.Locks)
 	if err != nil {
 		e.fail("no run can start without its lock; a log needs a disk with working locks", "%v", err)
 		return

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/sessions"
 )
 
 // Complete returns what may stand in place of the last word of a line that begins with a
@@ -86,7 +87,7 @@ func (h *Host) arguments(ctx context.Context, name string, before []string) []st
 			if len(before) == 0 {
 				list = append(list, string(opt.Select.Id))
 			} else if len(before) == 1 && before[0] == string(opt.Select.Id) {
-				return kernel.OptionValues(opt.Select.Options)
+				return agents.OptionValues(opt.Select.Options)
 			}
 		}
 	case "allow", "deny", "choose":
@@ -99,7 +100,7 @@ func (h *Host) arguments(ctx context.Context, name string, before []string) []st
 }
 
 func (h *Host) sessionNames(ctx context.Context) (names []string) {
-	_ = h.view(ctx, func(v *kernel.Sessions) error { // likewise
+	_ = h.view(ctx, func(v *sessions.View) error { // likewise
 		sessions, err := v.List(ctx, true)
 		for _, s := range sessions {
 			if s.Name != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/config"
 )
 
@@ -18,16 +19,16 @@ import (
 type Host struct {
 	Runner       *kernel.Runner
 	Conversation *kernel.Conversation
-	Agents       kernel.Resolver
+	Agents       agents.Resolver
 	Workspace    config.Workspace
 	Dirs         config.Dirs
 	By           string              // who gives the commands
 	Where        string              // from where: "chat", "phone"
 	Origin       *interaction.Origin // the process that gives them; nil: they come over a channel
 
-	// May says whether whoever gives the commands has a right. Nil: all of them.
+	// May says whether the user has a right. Nil: all of them.
 	May func(Need) bool
-	// Only is the one session that, with its questions and runs, is the business of whoever gives
+	// Only is the one session that, with its questions and runs, is the business of the user who gives
 	// the commands. Empty: all are.
 	Only event.SessionID
 	// Named says that an answer must name its question: there the only one that waits may be
@@ -61,7 +62,7 @@ type Output struct {
 	Path     string
 }
 
-// ErrRight says that whoever gave a command may not.
+// ErrRight says that the user may not give a command.
 var ErrRight = errors.New("you may not do that here")
 
 // A UsageError says how a command is used.
@@ -71,7 +72,7 @@ func (e *UsageError) Error() string {
 	return strings.TrimSpace("use it as /" + e.Command.Name + " " + e.Command.Args)
 }
 
-// Do carries out a command that Parse found. The error is for whoever gave it: it says what is
+// Do carries out a command that Parse found. The error is for the user: it says what is
 // wrong and, where that is not plain, what to do.
 func (h *Host) Do(ctx context.Context, l Line) (Output, error) {
 	c, ok := lookup(l.Name)

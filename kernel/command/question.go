@@ -21,7 +21,7 @@ func (h *Host) open(ctx context.Context) ([]interaction.Question, error) {
 	return slices.DeleteFunc(open, func(q interaction.Question) bool { return !h.concerns(q.Refs.Session) }), err
 }
 
-// concerns reports whether what happens in a session is the business of whoever gives the
+// concerns reports whether what happens in a session is the business of the user who gives the
 // commands.
 func (h *Host) concerns(session event.SessionID) bool { return h.Only == "" || h.Only == session }
 
@@ -191,7 +191,7 @@ func without(text, word string) (string, bool) {
 	return rest, ok && word != ""
 }
 
-// GivesUp says what a yes for good gives up, of which nobody has confirmed that it is meant.
+// GivesUp says what a yes for good gives up, which is not confirmed to be meant.
 func GivesUp(q interaction.Question, o interaction.Option) string {
 	return fmt.Sprintf("Nothing was answered. %q is a yes for good: it would let %s do what it takes that to cover and never ask again, and Perlica cannot limit it.",
 		strings.Join(strings.Fields(o.Label), " "), cmp.Or(q.Subject.Provider, "the agent"))

@@ -77,24 +77,29 @@ func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
 	var took time.Duration
 	cost := map[string]float64{}
 	var costs report.Costs
+	runs := map[event.RunID]*kernel.Record{}
 	types := []event.Type{event.Responded, event.ProviderError, event.OutcomeUnknown, event.CallEnforced}
 	for e, err := range h.Runner.Log().Events(ctx, event.Query{Session: h.Conversation.Session(), Types: types}) {
 		if err != nil {
 			return Output{}, err
 		}
-		var res kernel.Result
-		if e.Type.Outcome() {
+		r := runs[e.Run]
+		if r == nil {
+			r = &kernel.Record{}
+			runs[e.Run] = r
+		}
+		if err := r.Apply(e); err == nil && e.Type.Outcome() && r.Cost != nil {
+			cost[r.Cost.Currency] += costs.Add(e.Conversation, *r.Cost)
+		}
+		r.Text = ""
+	}
+	for _, r := range runs {
+		if r.Outcome != "" {
 			n++
 		}
-		if e.Payload == nil || res.Apply(e) != nil {
-			continue // pruned, or a later version's
-		}
-		calls, took = calls+res.Calls, took+res.Duration
-		if i, o, ok := res.Tokens(); ok {
+		calls, took = calls+r.Calls, took+r.Duration
+		if i, o, ok := r.Tokens(); ok {
 			in, out = in+i, out+o
-		}
-		if c := res.Cost; c != nil {
-			cost[c.Currency] += costs.Add(e.Conversation, *c)
 		}
 	}
 	text := fmt.Sprintf("%s, %s, %s", turns(n), count(calls, "call"), took.Round(time.Second))

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/report"
+	"github.com/perlica/perlica/kernel/sessions"
 )
 
 func (h *Host) session(ctx context.Context, args []string) (Output, error) {
@@ -27,7 +27,7 @@ func (h *Host) session(ctx context.Context, args []string) (Output, error) {
 }
 
 // view opens the list of sessions for a moment.
-func (h *Host) view(ctx context.Context, do func(*kernel.Sessions) error) (err error) {
+func (h *Host) view(ctx context.Context, do func(*sessions.View) error) (err error) {
 	v, err := h.Runner.Sessions(ctx)
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func (h *Host) sessionList(ctx context.Context, args []string) (Output, error) {
 		return Output{}, errUsage
 	}
 	var b strings.Builder
-	err := h.view(ctx, func(v *kernel.Sessions) error {
+	err := h.view(ctx, func(v *sessions.View) error {
 		sessions, err := v.List(ctx, all)
 		for _, s := range sessions {
 			if !h.concerns(s.ID) {
@@ -64,7 +64,7 @@ func (h *Host) sessionList(ctx context.Context, args []string) (Output, error) {
 }
 
 // about says what a session is, beside its name.
-func about(s kernel.Session) string {
+func about(s sessions.Session) string {
 	return strings.TrimSuffix(fmt.Sprintf("%s, %s, %s", s.Provider, turns(s.Turns), s.Title), ", ")
 }
 
@@ -93,11 +93,11 @@ func (h *Host) sessionUse(ctx context.Context, args []string) (Output, error) {
 	return Output{Effect: Switch, Session: s.ID, Provider: s.Provider}, err
 }
 
-func (h *Host) findSession(ctx context.Context, args []string) (s kernel.Session, err error) {
+func (h *Host) findSession(ctx context.Context, args []string) (s sessions.Session, err error) {
 	if len(args) == 0 {
 		return s, errUsage
 	}
-	err = h.view(ctx, func(v *kernel.Sessions) error {
+	err = h.view(ctx, func(v *sessions.View) error {
 		s, err = v.Find(ctx, strings.Join(args, " "))
 		return err
 	})
@@ -141,10 +141,10 @@ func (h *Host) sessionCurrent(ctx context.Context, args []string) (Output, error
 		return Output{}, errUsage
 	}
 	id := h.Conversation.Session()
-	s := kernel.Session{ID: id, Provider: h.Conversation.Provider()}
-	err := h.view(ctx, func(v *kernel.Sessions) (err error) {
+	s := sessions.Session{ID: id, Provider: h.Conversation.Provider()}
+	err := h.view(ctx, func(v *sessions.View) (err error) {
 		found, err := v.Find(ctx, string(id))
-		if errors.Is(err, kernel.ErrNoSession) { // nothing was said in it yet
+		if errors.Is(err, sessions.ErrNoSession) { // nothing was said in it yet
 			return nil
 		}
 		s = found
@@ -190,7 +190,7 @@ func (h *Host) save(ctx context.Context, args []string) (Output, error) {
 	id := h.Conversation.Session()
 	name := strings.Join(args, " ")
 	if name == "" {
-		err := h.view(ctx, func(v *kernel.Sessions) error {
+		err := h.view(ctx, func(v *sessions.View) error {
 			s, err := v.Find(ctx, string(id))
 			name = s.Name
 			if name == "" {
@@ -198,7 +198,7 @@ func (h *Host) save(ctx context.Context, args []string) (Output, error) {
 			}
 			return err
 		})
-		if err != nil && !errors.Is(err, kernel.ErrNoSession) {
+		if err != nil && !errors.Is(err, sessions.ErrNoSession) {
 			return Output{}, err
 		}
 		if name == "" {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -102,7 +102,7 @@ func (h *Host) option(ctx context.Context, args []string) (Output, error) {
 	for _, opt := range o.Options {
 		switch {
 		case opt.Select != nil:
-			values := kernel.OptionValues(opt.Select.Options)
+			values := agents.OptionValues(opt.Select.Options)
 			for i, v := range values {
 				if v == string(opt.Select.CurrentValue) {
 					values[i] += " (now)"

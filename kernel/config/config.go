@@ -138,7 +138,7 @@ func (c *Config) Provider(id string) Provider {
 	return defaultProvider(id)
 }
 
-// defaultProvider is a provider nobody has configured.
+// defaultProvider is a provider that is not configured.
 func defaultProvider(id string) Provider {
 	p := Provider{ID: id}
 	for i := range table {

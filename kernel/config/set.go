@@ -7,7 +7,7 @@ import (
 
 // SetProject is Set for the project's own file. A project that was trusted stays so: what
 // is trusted is the file that was trusted before with this one key changed, and nothing
-// that somebody else changed meanwhile. So is a file that was not there.
+// that another process changed since it was read. So is a file that was not there.
 func SetProject(dirs Dirs, ws Workspace, key, value string) error {
 	before, problems := readProject(ws)
 	if len(problems) > 0 {

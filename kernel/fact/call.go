@@ -3,8 +3,6 @@ package fact
 import (
 	"encoding/json"
 
-	"github.com/coder/acp-go-sdk"
-
 	"github.com/perlica/perlica/provider"
 )
 
@@ -37,7 +35,7 @@ type Requested struct {
 	// Strategy is that of the agent session that is prompted; it was not recorded at first.
 	Strategy string `json:"strategy,omitempty"`
 	// Input is the digest of the input's own text and attachments, by which the same input is
-	// told from another one under its id; it was not recorded at first.
+	// distinguished from another one under its id; it was not recorded at first.
 	Input string `json:"input_sha256,omitempty"`
 }
 
@@ -47,10 +45,16 @@ type Responded struct {
 	Text       string          `json:"text"`
 	StopReason string          `json:"stop_reason"`
 	Usage      json.RawMessage `json:"usage,omitempty"`
-	Cost       *acp.Cost       `json:"cost,omitempty"`
+	Cost       *Cost           `json:"cost,omitempty"`
 	DurationMS int64           `json:"duration_ms"`
 	FirstMS    int64           `json:"first_update_ms"`
 	Tools      []ToolSeen      `json:"tool_calls"`
+}
+
+// Cost is what an agent's session has cost so far, as the agent says, in Responded.
+type Cost struct {
+	Amount   float64 `json:"amount"`
+	Currency string  `json:"currency"` // ISO 4217
 }
 
 // Failed is the payload of llm.provider_error and, with what is known, of

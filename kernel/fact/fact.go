@@ -7,7 +7,7 @@
 // approvals are those of packages interaction and policy, that of run.cancel_requested is
 // kernel.Stop; a frame's payload is the line itself.
 //
-// The one idea: a run is told by its facts alone. What is not in one of these structs, a
+// The one idea: a run follows from its facts alone. What is not in one of these structs, a
 // later start does not know.
 package fact
 

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/coder/acp-go-sdk"
-
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/provider"
@@ -26,7 +24,7 @@ func TestNamesStay(t *testing.T) {
 		{Requested{"p", []string{"a"}, "d", 5, 1, "keep", "i"},
 			`{"provider":"p","agent":["a"],"prompt_sha256":"d","prompt_bytes":5,"llm_call_index":1,"strategy":"keep","input_sha256":"i"}`},
 		{Requested{}, `{"provider":"","agent":null,"prompt_sha256":"","prompt_bytes":0,"llm_call_index":0}`},
-		{Responded{"p", "t", "end_turn", json.RawMessage(`{}`), &acp.Cost{Amount: 1, Currency: "EUR"}, 2, 3, []ToolSeen{tool}},
+		{Responded{"p", "t", "end_turn", json.RawMessage(`{}`), &Cost{Amount: 1, Currency: "EUR"}, 2, 3, []ToolSeen{tool}},
 			`{"provider":"p","text":"t","stop_reason":"end_turn","usage":{},"cost":{"amount":1,"currency":"EUR"},"duration_ms":2,"first_update_ms":3,"tool_calls":[` + seen + `]}`},
 		{Responded{}, `{"provider":"","text":"","stop_reason":"","duration_ms":0,"first_update_ms":0,"tool_calls":null}`},
 		{Failed{nil, 1, "t", []ToolSeen{tool}, "run", "k"},

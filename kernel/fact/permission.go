@@ -14,7 +14,7 @@ type PolicyDecided struct {
 	Option   string `json:"option,omitempty"`
 }
 
-// ReplySent is the payload of acp.reply.sent and acp.reply.failed: what the agent was told.
+// ReplySent is the payload of acp.reply.sent and acp.reply.failed: what the agent was answered.
 type ReplySent struct {
 	RequestID string `json:"request_id"`
 	Outcome   string `json:"outcome"` // selected, cancelled

@@ -1,6 +1,6 @@
 package fact
 
-import "github.com/coder/acp-go-sdk"
+import "encoding/json"
 
 // SessionCreated is the payload of session.created: a conversation, locked to one provider.
 type SessionCreated struct {
@@ -17,12 +17,20 @@ type SessionRenamed struct {
 
 // SessionStarted is the payload of acp.session.started: the agent's own session.
 type SessionStarted struct {
-	Strategy     string                `json:"strategy"`
-	Continued    string                `json:"continued,omitempty"` // "resume", "load": the agent knows the earlier turns
-	Agent        *acp.Implementation   `json:"agent,omitempty"`
-	Capabilities acp.AgentCapabilities `json:"capabilities"`
-	Mode         string                `json:"mode,omitempty"`
-	Options      map[string]string     `json:"options,omitempty"` // config options that were set
+	Strategy     string            `json:"strategy"`
+	Continued    string            `json:"continued,omitempty"` // "resume", "load": the agent knows the earlier turns
+	Agent        *AgentName        `json:"agent,omitempty"`
+	Capabilities json.RawMessage   `json:"capabilities"` // the agent's, as the protocol has them
+	Mode         string            `json:"mode,omitempty"`
+	Options      map[string]string `json:"options,omitempty"` // config options that were set
+}
+
+// AgentName is what an agent calls itself, in SessionStarted.
+type AgentName struct {
+	Meta    map[string]any `json:"_meta,omitempty"`
+	Name    string         `json:"name"`
+	Title   *string        `json:"title,omitempty"`
+	Version string         `json:"version"`
 }
 
 // SessionClosed is the payload of acp.session.closed.

@@ -15,13 +15,13 @@ type ToolSeen struct {
 }
 
 // UnaskedTool is the payload of policy.unasked_tool: a tool that may have changed something
-// ran although nobody was asked, or did something else than was allowed, or the agent changed
+// ran without a question, or did something else than was allowed, or the agent changed
 // its mode by itself.
 type UnaskedTool struct {
 	ToolSeen
 	Why string `json:"why"`
 	// FreedBy is the question that a person answered with the agent's own yes for good, if
-	// that is why nobody was asked.
+	// that is why there was no question.
 	FreedBy event.InteractionID `json:"freed_by,omitempty"`
 }
 
@@ -33,7 +33,7 @@ type ToolBlocked struct {
 	Params    json.RawMessage `json:"params,omitempty"`
 }
 
-// ToolResult is the payload of tool.result: what the agent was told instead.
+// ToolResult is the payload of tool.result: what the agent was answered instead.
 type ToolResult struct {
 	OK        bool   `json:"ok"`
 	Method    string `json:"method"`

@@ -19,6 +19,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/provider/predictable"
 )
@@ -58,8 +59,8 @@ func frontEnd(p *project.Project, r *kernel.Runner) http.Handler {
 		}
 	})
 	mux.HandleFunc("POST /inputs", func(w http.ResponseWriter, req *http.Request) {
-		agent, err := p.Agent(project.Choice{Provider: req.FormValue("provider")}, kernel.Session{})
-		turn := kernel.Turn{Setup: p.Setup(project.Choice{}, agent, kernel.Session{})}
+		agent, err := p.Agent(project.Choice{Provider: req.FormValue("provider")}, sessions.Session{})
+		turn := kernel.Turn{Setup: p.Setup(project.Choice{}, agent, sessions.Session{})}
 		turn.Input = kernel.Input{ID: event.InputID(req.FormValue("id")), Text: req.FormValue("text"), Source: "http", Sender: "me"}
 		turn.Permissions, turn.AnswerIn = p.Answering(true, 0)
 		var res kernel.Result

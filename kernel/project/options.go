@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/approvals"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/logtrust"
 )
@@ -39,6 +40,6 @@ func (p *Project) OwnFolders() []string {
 }
 
 // Vouchers are the user's own record of the standing approvals given here.
-func (p *Project) Vouchers() kernel.Vouchers {
-	return kernel.NewVouchers(filepath.Join(p.Dirs.State, "approvals"))
+func (p *Project) Vouchers() approvals.Vouchers {
+	return approvals.NewVouchers(filepath.Join(p.Dirs.State, "approvals"))
 }

@@ -15,7 +15,9 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/policy"
 )
 
@@ -45,17 +47,17 @@ func (e *OtherAgentError) Error() string {
 }
 
 // Resolver finds the agents that can be used here.
-func (p *Project) Resolver() kernel.Resolver {
+func (p *Project) Resolver() agents.Resolver {
 	self, err := os.Executable()
 	if err != nil {
 		self = os.Args[0]
 	}
-	return kernel.Resolver{Config: p.Config, Self: self, LookPath: exec.LookPath}
+	return agents.Resolver{Config: p.Config, Self: self, LookPath: exec.LookPath}
 }
 
 // Agent finds the agent that the choice, the session or the configuration names. The errors are a
-// *kernel.AgentError, a *GoneError and an *OtherAgentError.
-func (p *Project) Agent(c Choice, s kernel.Session) (agent kernel.Agent, err error) {
+// *agents.Error, a *GoneError and an *OtherAgentError.
+func (p *Project) Agent(c Choice, s sessions.Session) (agent agents.Agent, err error) {
 	res := p.Resolver()
 	switch {
 	case c.Command != "":
@@ -64,7 +66,7 @@ func (p *Project) Agent(c Choice, s kernel.Session) (agent kernel.Agent, err err
 		agent, err = res.Named(c.Provider)
 	case s.Provider != "":
 		agent, err = res.Named(s.Provider)
-		if unknown := (*kernel.AgentError)(nil); errors.As(err, &unknown) && unknown.Unknown {
+		if unknown := (*agents.Error)(nil); errors.As(err, &unknown) && unknown.Unknown {
 			err = &GoneError{s.Provider}
 		}
 	default:
@@ -78,7 +80,7 @@ func (p *Project) Agent(c Choice, s kernel.Session) (agent kernel.Agent, err err
 }
 
 // Setup is the agent session in which the inputs of s are answered; an empty s is a new one.
-func (p *Project) Setup(c Choice, agent kernel.Agent, s kernel.Session) kernel.Setup {
+func (p *Project) Setup(c Choice, agent agents.Agent, s sessions.Session) kernel.Setup {
 	return kernel.Setup{
 		Agent: agent, Session: s.ID, Dir: cmp.Or(c.Dir, p.Dir), Model: c.Model, Mode: cmp.Or(c.Mode, agent.Mode),
 		Servers: p.Servers(), System: p.Config.SystemPrompt, Budget: p.budget(agent.ID),
@@ -89,7 +91,7 @@ func (p *Project) Setup(c Choice, agent kernel.Agent, s kernel.Session) kernel.S
 // Conversation is the agent session in which a conversation in the session id goes on; provider
 // names the agent of one in which nothing was said yet. A person can be asked in it.
 func (p *Project) Conversation(ctx context.Context, r *kernel.Runner, id event.SessionID, provider string) (kernel.Setup, error) {
-	var s kernel.Session
+	var s sessions.Session
 	if id != "" {
 		view, err := r.Sessions(ctx)
 		if err != nil {
@@ -97,7 +99,7 @@ func (p *Project) Conversation(ctx context.Context, r *kernel.Runner, id event.S
 		}
 		s, err = view.Find(ctx, string(id))
 		err = errors.Join(err, view.Close())
-		if err != nil && !errors.Is(err, kernel.ErrNoSession) { // one in which nothing was said yet is not on record
+		if err != nil && !errors.Is(err, sessions.ErrNoSession) { // one in which nothing was said yet is not on record
 			return kernel.Setup{}, err
 		}
 	}

@@ -304,7 +304,7 @@ func (a *Audit) resolved(e *event.Event) {
 	q.resolved = e.Seq
 }
 
-// replied looks at what the agent was told. The reply to a question follows its end; one that
+// replied looks at what the agent was answered. The reply to a question follows its end; one that
 // belongs to no question follows what a rule decided.
 func (a *Audit) replied(e *event.Event, r *auditedRun) {
 	if e.Interaction != "" {

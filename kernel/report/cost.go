@@ -3,8 +3,6 @@ package report
 import (
 	"context"
 
-	"github.com/coder/acp-go-sdk"
-
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/fact"
@@ -22,9 +20,9 @@ type bill struct {
 	currency string
 }
 
-// Add takes the next report from the agent's session and returns what was spent since the one
+// Add takes the next report from the agent's session and returns what the session has cost since the one
 // before it.
-func (c *Costs) Add(session event.ConversationID, cost acp.Cost) float64 {
+func (c *Costs) Add(session event.ConversationID, cost fact.Cost) float64 {
 	if c.last == nil {
 		c.last = map[bill]float64{}
 	}
@@ -37,14 +35,14 @@ func (c *Costs) Add(session event.ConversationID, cost acp.Cost) float64 {
 	return cost.Amount - before
 }
 
-// spent is Add for the first report that is looked at of its session, too: what the session had
+// cost is Add for the first report that is looked at of its session, too: what the session had
 // reported before is on the log, among what older selects.
-func (c *Costs) spent(ctx context.Context, log *store.Reader, refs event.Refs, cost acp.Cost, older event.Query) (float64, error) {
+func (c *Costs) cost(ctx context.Context, log *store.Reader, refs event.Refs, cost fact.Cost, older event.Query) (float64, error) {
 	if _, known := c.last[bill{refs.Conversation, cost.Currency}]; known || refs.Conversation == "" {
 		return c.Add(refs.Conversation, cost), nil
 	}
 	older.Session, older.Types, older.Newest = refs.Session, []event.Type{event.Responded}, true
-	older.Limit = 32 // whoever reports costs does so turn by turn
+	older.Limit = 32 // an agent that reports costs does so turn by turn
 	for e, err := range log.Events(ctx, older) {
 		if err != nil {
 			return 0, err
@@ -60,9 +58,9 @@ func (c *Costs) spent(ctx context.Context, log *store.Reader, refs event.Refs, c
 	return c.Add(refs.Conversation, cost), nil
 }
 
-// spentIn returns what tells from the outcome of a run, and what it reported, what the run cost.
-func spentIn(ctx context.Context, log *store.Reader) func(event.Event, acp.Cost) (float64, error) {
-	return func(e event.Event, cost acp.Cost) (float64, error) {
-		return new(Costs).spent(ctx, log, e.Refs, cost, event.Query{Until: e.Seq - 1})
+// costIn returns what tells from the outcome of a run, and what it reported, what the run cost.
+func costIn(ctx context.Context, log *store.Reader) func(event.Event, fact.Cost) (float64, error) {
+	return func(e event.Event, cost fact.Cost) (float64, error) {
+		return new(Costs).cost(ctx, log, e.Refs, cost, event.Query{Until: e.Seq - 1})
 	}
 }

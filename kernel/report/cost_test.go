@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coder/acp-go-sdk"
-
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
@@ -46,7 +44,7 @@ func TestWhatARunCosts(t *testing.T) {
 		refs := event.Refs{Session: "s", Conversation: turn.agent, Run: event.RunID(turn.run), Input: event.InputID(turn.run)}
 		answer := fact.Responded{}
 		if !turn.silent {
-			answer.Cost = &acp.Cost{Amount: turn.soFar, Currency: cmp.Or(turn.currency, "USD")}
+			answer.Cost = &fact.Cost{Amount: turn.soFar, Currency: cmp.Or(turn.currency, "USD")}
 		}
 		if _, err := log.Append(t.Context(),
 			event.NewFact(event.MessageReceived, "user", refs, fact.MessageReceived{Provider: "p"}),

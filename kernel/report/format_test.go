@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coder/acp-go-sdk"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog"
@@ -112,7 +111,7 @@ func storyEvents() []event.Event {
 		{Type: event.LineMalformed, Class: event.Frame, Actor: "agent", Refs: r, Payload: []byte("plain text")},
 		event.NewFact(event.Responded, "agent", r, fact.Responded{
 			Provider: "claude", Text: "All 删除 done", StopReason: "end_turn", Usage: json.RawMessage(`{"inputTokens":1200,"outputTokens":34}`),
-			Cost: &acp.Cost{Amount: 0.0125, Currency: "USD"}, DurationMS: 3500, FirstMS: 500,
+			Cost: &fact.Cost{Amount: 0.0125, Currency: "USD"}, DurationMS: 3500, FirstMS: 500,
 		}),
 	}
 }

@@ -109,7 +109,7 @@ func (p *pageWriter) run(ctx context.Context, input event.Event) error {
 	r.fact("session", string(input.Session))
 	r.fact("input", string(input.Input))
 	p.page.run(r.pageRun)
-	return p.page.w.Flush() // whoever reads it may have gone
+	return p.page.w.Flush() // the reader may have gone
 }
 
 // pageStory makes a run's story a part of the page.
@@ -304,7 +304,7 @@ func (r *pageStory) outcome(at time.Time, o StepOutcome) {
 		}
 		s.Class, s.Head, s.Note = "outcome bad", words(string(o.Outcome))+": "+why, o.Known
 	}
-	if !o.Told {
+	if !o.Shown {
 		s.Body = r.block(o.Text)
 	}
 	r.add(at, s)

@@ -9,10 +9,9 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/kernel/fact"
 )
 
-// OpenRun is a run that has no outcome, or one that is unknown and that nobody has judged.
+// OpenRun is a run that has no outcome, or one that is unknown and not judged yet.
 type OpenRun struct {
 	Run       event.RunID     `json:"run_id"`
 	Session   event.SessionID `json:"session_id"`
@@ -70,51 +69,20 @@ func OpenRuns(ctx context.Context, log *store.Reader, locks string) ([]OpenRun, 
 
 // read adds what the run left on the log.
 func (o *OpenRun) read(ctx context.Context, log *store.Reader) error {
-	for e, err := range log.Events(ctx, event.Query{Run: o.Run, Class: event.Fact}) {
-		if err != nil {
-			return err
-		}
-		if o.first == 0 {
-			o.first = e.Seq
-		}
-		o.apply(e)
-	}
-	t, err := kernel.ReadTraces(ctx, log, o.Run)
+	r, err := kernel.ReadRecord(ctx, log, o.Run, event.Query{})
 	if err != nil {
 		return err
 	}
-	o.Sent, o.Lines, o.Answered, o.Pruned = t.Sent, t.Lines, t.Answered, t.Pruned
-	o.Arrived = cmp.Or(o.Arrived, t.Text)
-	o.Known = cmp.Or(o.Known, t.Known())
+	o.first, o.At, o.Session, o.Input, o.Provider, o.Text = r.First, r.At, r.Session, r.Input, r.Provider, r.Received.Text
+	o.Sent, o.Lines, o.Answered, o.Pruned = r.Sent, r.Lines, r.Answered, r.Withheld
+	o.Arrived, o.Known = cmp.Or(r.Text, r.Said.String()), r.Known
+	if r.Err != nil {
+		o.Known = r.Err.Error() + "; " + r.Known
+	}
+	o.Known = cmp.Or(o.Known, r.Progress())
 	o.Questions = []string{}
-	for _, q := range t.Questions {
+	for _, q := range r.Questions {
 		o.Questions = append(o.Questions, q.Title)
 	}
 	return nil
-}
-
-// apply adds what a fact says; one that cannot be read says nothing.
-func (o *OpenRun) apply(e event.Event) {
-	switch e.Type {
-	case event.MessageReceived:
-		o.At, o.Session, o.Input = e.Time, e.Session, e.Input
-		if m, err := fact.Decode[fact.MessageReceived](e); err == nil {
-			o.Text, o.Provider = m.Text, m.Provider
-		}
-	case event.Requested: // there is no input on a log that was cut
-		o.Session, o.Input = e.Session, e.Input
-		if o.At.IsZero() {
-			o.At = e.Time
-		}
-		if p, err := fact.Decode[fact.Requested](e); err == nil {
-			o.Provider = cmp.Or(o.Provider, p.Provider)
-		}
-	case event.OutcomeUnknown:
-		if f, err := fact.Decode[fact.Failed](e); err == nil {
-			o.Arrived, o.Known = f.Text, f.Known
-			if f.Error != nil {
-				o.Known = f.Error.Error() + "; " + f.Known
-			}
-		}
-	}
 }

@@ -309,7 +309,7 @@ func (t *tracer) outcome(step Step, w StepOutcome) {
 	s.Attributes.text("error.type", kind)
 }
 
-// note keeps what nobody should overlook, and who decided, as events of the run's span.
+// note keeps what must not be overlooked, and who decided, as events of the run's span.
 func (t *tracer) note(step Step, w StepNote) {
 	if w.Type.Outcome() { // without its payload
 		t.spans[0].End = nanos(step.At)

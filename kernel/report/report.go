@@ -6,6 +6,6 @@
 // refuses to write to the log, to decide and to print. What it returns may hold whatever an
 // agent wrote, fit for no terminal; what it writes in a form is fit for that form.
 //
-// The one idea: nothing that is told here is stored anywhere but in the events. The index of
+// The one idea: nothing that is reported is stored anywhere but in the events. The index of
 // the search is a view of them.
 package report

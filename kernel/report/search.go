@@ -24,7 +24,7 @@ type Search struct {
 }
 
 // OpenSearch opens the index in the file at path and applies what the log has since gained,
-// which is all of it the first time; progress, unless it is nil, is told how far that is. The
+// which is all of it the first time; progress, unless it is nil, is called with how far that is. The
 // caller must Close it, before the log.
 func OpenSearch(ctx context.Context, log *store.Reader, path string, progress func(event.Seq)) (*Search, error) {
 	x := &indexer{progress: progress}

@@ -174,12 +174,12 @@ func TestSearchCatchesUp(t *testing.T) {
 	log := logWith(t)
 	path := filepath.Join(t.TempDir(), "search.db")
 	all := slices.Concat(storyEvents(), failedEvents())
-	var told []event.Seq
+	var progress []event.Seq
 	for _, e := range all {
 		if _, err := log.Append(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
-		s, err := OpenSearch(t.Context(), &log.Reader, path, func(at event.Seq) { told = append(told, at) })
+		s, err := OpenSearch(t.Context(), &log.Reader, path, func(at event.Seq) { progress = append(progress, at) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,8 +187,8 @@ func TestSearchCatchesUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !slices.IsSorted(told) || len(slices.Compact(told)) != len(told) || len(told) == 0 {
-		t.Errorf("told %v", told)
+	if !slices.IsSorted(progress) || len(slices.Compact(progress)) != len(progress) || len(progress) == 0 {
+		t.Errorf("progress %v", progress)
 	}
 	piecemeal, err := OpenSearch(t.Context(), &log.Reader, path, nil)
 	if err != nil {

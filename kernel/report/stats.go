@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coder/acp-go-sdk"
-
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
@@ -53,7 +51,7 @@ type Numbers struct {
 // Answers are how many questions somebody or something answered.
 type Answers struct {
 	Kind string `json:"kind"` // person, rule, mode, standing, tier, nobody
-	Who  string `json:"who"`  // the person's name; why nobody did; empty for the others
+	Who  string `json:"who"`  // the person's name; why there was no answer; empty for the others
 	N    int    `json:"n"`
 }
 
@@ -67,7 +65,7 @@ type StatsQuery struct {
 // ReadStats counts. It reads facts only. Of a fact whose payload is withheld its type is
 // counted.
 func ReadStats(ctx context.Context, log *store.Reader, q StatsQuery) (Stats, error) {
-	c := counter{q: q, runs: map[event.RunID]*runNumbers{}, providers: map[event.SessionID]string{}, answers: map[Answers]int{}}
+	c := counter{q: q, runs: map[event.RunID]*counted{}, providers: map[event.SessionID]string{}, answers: map[Answers]int{}}
 	for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.SessionCreated}}) {
 		if err != nil {
 			return Stats{}, err
@@ -77,171 +75,128 @@ func ReadStats(ctx context.Context, log *store.Reader, q StatsQuery) (Stats, err
 		}
 	}
 	// What begins before Before may end behind it.
-	for e, err := range log.Events(ctx, event.Query{Class: event.Fact, Types: counted, Since: q.Since}) {
+	for e, err := range log.Events(ctx, event.Query{Class: event.Fact, Types: numbered, Since: q.Since}) {
 		if err != nil {
 			return Stats{}, err
 		}
 		c.add(e)
 	}
-	if err := c.spend(ctx, log); err != nil {
+	if err := c.addCosts(ctx, log); err != nil {
 		return Stats{}, err
 	}
 	return c.stats(), nil
 }
 
-// counted are the facts that say something in numbers.
-var counted = []event.Type{
+// numbered are the facts that say something in numbers.
+var numbered = []event.Type{
 	event.MessageReceived, event.Requested, event.Responded, event.ProviderError, event.OutcomeUnknown,
 	event.CallEnforced, event.ToolBlocked, event.PolicyUnasked, event.PolicyDecided,
 	event.InteractionRequested, event.InteractionAnswered, event.InteractionLapsed,
 }
 
-// runNumbers are those of one run; its Runs, Calls and outcomes are 0 or 1.
-type runNumbers struct {
-	Numbers
-	day      string
-	provider string
-	answers  []Answers
-	withheld int
-	options  map[event.InteractionID][]interaction.Option
-}
-
 // costReport is what an agent's session had cost when a run ended.
 type costReport struct {
 	refs event.Refs
-	cost acp.Cost
+	cost fact.Cost
 }
 
 type counter struct {
 	q         StatsQuery
-	runs      map[event.RunID]*runNumbers
-	order     []*runNumbers
+	runs      map[event.RunID]*counted
+	order     []*counted
 	providers map[event.SessionID]string
 	answers   map[Answers]int
 	reports   []costReport // in order, also of runs that are not counted
 }
 
+// counted is a run that is counted, without its texts.
+type counted struct {
+	kernel.Record
+	costs    map[string]float64
+	withheld int
+}
+
 func (c *counter) add(e event.Event) {
-	if e.Type == event.Responded {
-		if a, err := fact.Decode[fact.Responded](e); err == nil && a.Cost != nil {
-			c.reports = append(c.reports, costReport{e.Refs, *a.Cost})
-		}
-	}
 	r := c.runs[e.Run]
-	if r == nil {
-		begins := e.Type == event.MessageReceived
-		if !begins || !c.q.Before.IsZero() && !e.Time.Before(c.q.Before) {
-			return // of a run that began before Since, or behind Before
-		}
-		r = &runNumbers{
-			Numbers: Numbers{Runs: 1}, day: e.Time.In(c.q.Zone).Format(time.DateOnly), provider: c.providers[e.Session],
-			options: map[event.InteractionID][]interaction.Option{},
-		}
+	begins := e.Type == event.MessageReceived && (c.q.Before.IsZero() || e.Time.Before(c.q.Before))
+	if r == nil && begins {
+		r = &counted{}
 		c.runs[e.Run] = r
 		c.order = append(c.order, r)
+	}
+	if r == nil { // of a run that began before Since, or after Before: what it cost tells what others did
+		r = &counted{}
+	}
+	_ = r.Apply(e) // what cannot be read is counted by its type
+	if e.Type == event.Responded && r.Cost != nil {
+		c.reports = append(c.reports, costReport{e.Refs, *r.Cost})
 	}
 	if e.Payload == nil {
 		r.withheld++
 	}
-	r.apply(e)
+	r.Text, r.Received.Text = "", ""
+	if e.Type == event.InteractionRequested {
+		r.Questions[len(r.Questions)-1].Subject = interaction.Subject{}
+	}
 }
 
-// apply adds what a fact says; what cannot be read is counted by its type.
-func (r *runNumbers) apply(e event.Event) {
-	switch e.Type {
-	case event.MessageReceived:
-		if m, err := fact.Decode[fact.MessageReceived](e); err == nil {
-			r.provider = cmp.Or(m.Provider, r.provider)
+// numbers are those of the run; its Runs, Calls and outcomes are 0 or 1.
+func (r *counted) numbers() Numbers {
+	p := r.Counted()
+	n := Numbers{
+		Runs: 1, Calls: r.Calls, Asked: p.Asked, Allowed: p.Allowed, Denied: p.Denied,
+		Blocked: len(r.Refused), Unasked: r.Unreadable + len(r.Unasked) - r.Freed(), Costs: r.costs,
+	}
+	for _, q := range r.Questions {
+		if !q.Closed.IsZero() && q.Answer == nil {
+			n.Unanswered++
 		}
-	case event.Responded:
-		r.Responded, r.Calls = 1, 1
-		if a, err := fact.Decode[fact.Responded](e); err == nil {
-			r.spent(a)
-		}
-	case event.ProviderError:
-		r.Failed = 1
-	case event.OutcomeUnknown:
-		r.Unknown, r.Calls = 1, 1
-	case event.CallEnforced:
-		if n, err := fact.Decode[fact.Enforced](e); err == nil {
-			r.Calls = n.Calls
-		}
-	case event.ToolBlocked:
-		r.Blocked++
-	case event.PolicyUnasked:
-		if u, err := fact.Decode[fact.UnaskedTool](e); err != nil || u.FreedBy == "" {
-			r.Unasked++
-		}
+	}
+	n.TokensIn, n.TokensOut, _ = r.Tokens()
+	switch r.Outcome {
+	case kernel.OutcomeResponded:
+		n.Responded = 1
+	case kernel.OutcomeProviderError:
+		n.Failed = 1
+	case kernel.OutcomeUnknown:
+		n.Unknown = 1
 	default:
-		r.question(e)
+		n.NoOutcome = 1
 	}
+	return n
 }
 
-func (r *runNumbers) spent(a fact.Responded) {
-	in, out, _ := kernel.Result{Usage: a.Usage}.Tokens()
-	r.TokensIn, r.TokensOut = in, out
-}
-
-// question counts questions and who answered them.
-func (r *runNumbers) question(e event.Event) {
-	switch e.Type {
-	case event.InteractionRequested:
-		r.Asked++
-		if q, err := fact.Decode[interaction.Question](e); err == nil {
-			r.options[e.Interaction] = q.Options
-		}
-	case event.InteractionAnswered:
-		a, err := fact.Decode[interaction.Answer](e)
-		r.answers = append(r.answers, Answers{Kind: "person", Who: nameOf(a.By, err)})
-		for _, o := range r.options[e.Interaction] {
-			if err == nil && o.ID == a.Option {
-				r.decided(o.Allows())
-			}
-		}
-	case event.InteractionLapsed:
-		l, err := fact.Decode[interaction.Resolution](e)
-		r.answers = append(r.answers, Answers{Kind: "nobody", Who: nameOf(words(string(l.Reason)), err)})
-		r.Unanswered++
-	case event.PolicyDecided:
-		r.Asked++
-		d, err := fact.Decode[fact.PolicyDecided](e)
-		r.answers = append(r.answers, Answers{Kind: nameOf(d.By, err)})
-		if err == nil {
-			r.decided(d.Effect == "allow")
+// answered says who or what answered the run's questions.
+func (r *counted) answered() (list []Answers) {
+	const withheld = "withheld"
+	for _, q := range r.Questions {
+		switch {
+		case q.Answer != nil:
+			list = append(list, Answers{Kind: "person", Who: cmp.Or(q.Answer.By, withheld)})
+		case !q.Closed.IsZero():
+			list = append(list, Answers{Kind: "nobody", Who: cmp.Or(words(string(q.Reason)), withheld)})
 		}
 	}
-}
-
-// nameOf is a name, unless the payload with it is gone.
-func nameOf(name string, err error) string {
-	if err != nil {
-		return "withheld"
+	for _, d := range r.Decisions {
+		list = append(list, Answers{Kind: cmp.Or(d.By, withheld)})
 	}
-	return name
+	return list
 }
 
-func (r *runNumbers) decided(yes bool) {
-	if yes {
-		r.Allowed++
-	} else {
-		r.Denied++
-	}
-}
-
-// spend tells the runs what they cost.
-func (c *counter) spend(ctx context.Context, log *store.Reader) error {
+// addCosts adds to the runs what they cost.
+func (c *counter) addCosts(ctx context.Context, log *store.Reader) error {
 	var costs Costs
 	older := event.Query{Before: c.q.Since}
 	if c.q.Since.IsZero() {
 		older.Before = time.Unix(0, 0) // all was looked at
 	}
 	for _, said := range c.reports {
-		amount, err := costs.spent(ctx, log, said.refs, said.cost, older)
+		amount, err := costs.cost(ctx, log, said.refs, said.cost, older)
 		if err != nil {
 			return err
 		}
 		if r := c.runs[said.refs.Run]; r != nil {
-			r.Costs = map[string]float64{said.cost.Currency: amount}
+			r.costs = map[string]float64{said.cost.Currency: amount}
 		}
 	}
 	return nil
@@ -252,18 +207,19 @@ func (c *counter) stats() Stats {
 	s := Stats{Groups: []Group{}, Answers: []Answers{}}
 	groups := map[[2]string]*Group{}
 	for _, r := range c.order {
-		if c.q.Provider != "" && r.provider != c.q.Provider {
+		provider := cmp.Or(r.Provider, c.providers[r.Session]) // the session's, where the run's own facts were pruned
+		if c.q.Provider != "" && provider != c.q.Provider {
 			continue
 		}
-		r.NoOutcome = 1 - r.Responded - r.Failed - r.Unknown
-		key := [2]string{r.day, r.provider}
+		n, day := r.numbers(), r.At.In(c.q.Zone).Format(time.DateOnly)
+		key := [2]string{day, provider}
 		if groups[key] == nil {
-			groups[key] = &Group{Day: r.day, Provider: r.provider}
+			groups[key] = &Group{Day: day, Provider: provider}
 		}
-		groups[key].add(r.Numbers)
-		s.Total.add(r.Numbers)
+		groups[key].add(n)
+		s.Total.add(n)
 		s.Withheld += r.withheld
-		for _, a := range r.answers {
+		for _, a := range r.answered() {
 			c.answers[a]++
 		}
 	}

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coder/acp-go-sdk"
-
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
@@ -54,7 +52,7 @@ func statsLog(t *testing.T) *eventlog.Log {
 	put(event.ToolBlocked, "1", fact.ToolBlocked{})
 	now = now.Add(2 * time.Hour) // its end is on the next day
 	put(event.Responded, "1", fact.Responded{
-		Usage: json.RawMessage(`{"inputTokens":10,"outputTokens":20}`), Cost: &acp.Cost{Amount: 0.5, Currency: "EUR"},
+		Usage: json.RawMessage(`{"inputTokens":10,"outputTokens":20}`), Cost: &fact.Cost{Amount: 0.5, Currency: "EUR"},
 	})
 	put(event.CallEnforced, "1", fact.Enforced{Calls: 1})
 	put(event.MessageReceived, "2", fact.MessageReceived{Provider: "claude"})

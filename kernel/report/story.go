@@ -61,7 +61,7 @@ type (
 	// StepOutcome is the outcome of the run.
 	StepOutcome struct {
 		kernel.Result      // its Cost is that of the run
-		Told          bool // the text was told by the steps before
+		Shown         bool // the text is that of the steps before
 		First         time.Duration
 		Known         string // of an unknown outcome
 	}
@@ -87,7 +87,7 @@ func (StepNote) step()    {}
 func Story(ctx context.Context, log *store.Reader, run event.RunID, q event.Query) iter.Seq2[Step, error] {
 	q.Run = run
 	return func(yield func(Step, error) bool) {
-		n := narrator{yield: yield, spent: spentIn(ctx, log), questions: map[event.InteractionID]interaction.Question{}, tools: map[acp.ToolCallId]fact.ToolSeen{}}
+		n := narrator{yield: yield, cost: costIn(ctx, log), run: kernel.Record{Result: kernel.Result{Run: run}}, tools: map[acp.ToolCallId]fact.ToolSeen{}}
 		for e, err := range log.Events(ctx, q) {
 			if err != nil {
 				yield(Step{}, err)
@@ -103,17 +103,17 @@ func Story(ctx context.Context, log *store.Reader, run event.RunID, q event.Quer
 
 // narrator turns events into steps.
 type narrator struct {
-	yield     func(Step, error) bool
-	spent     func(event.Event, acp.Cost) (float64, error)
-	said      strings.Builder // what is being said; pieces of it may follow
-	thought   bool            // whether that is a thought
-	saidAt    Step
-	spoken    strings.Builder // all messages so far
-	questions map[event.InteractionID]interaction.Question
-	tools     map[acp.ToolCallId]fact.ToolSeen
+	yield   func(Step, error) bool
+	cost    func(event.Event, fact.Cost) (float64, error)
+	run     kernel.Record
+	said    strings.Builder // what is being said; pieces of it may follow
+	thought bool            // whether that is a thought
+	saidAt  Step
+	spoken  strings.Builder // all messages so far
+	tools   map[acp.ToolCallId]fact.ToolSeen
 }
 
-// flush tells what has been said so far; it is false if nobody listens any more.
+// flush tells what has been said so far; it is false if the caller's loop has ended.
 func (n *narrator) flush() bool {
 	if n.said.Len() == 0 {
 		return true
@@ -129,16 +129,17 @@ func (n *narrator) put(e event.Event, what StepKind) bool {
 }
 
 func (n *narrator) tell(e event.Event) bool {
+	err := n.run.Apply(e)
 	if e.Class == event.Frame && e.Type != event.LineMalformed {
-		return n.frame(e)
+		return n.update(e, n.run.Update)
 	}
-	what, err := n.fact(e)
+	what := n.fact(e)
 	if err != nil {
 		what = note(e)
 	}
 	if o, ok := what.(StepOutcome); ok && o.Cost != nil {
 		cost := *o.Cost
-		if cost.Amount, err = n.spent(e, cost); err != nil {
+		if cost.Amount, err = n.cost(e, cost); err != nil {
 			n.yield(Step{}, err)
 			return false
 		}
@@ -183,87 +184,40 @@ var noteWords = map[event.Type]string{
 // Words introduce the text of a note.
 func (n StepNote) Words() string { return cmp.Or(noteWords[n.Type], string(n.Type)) }
 
-// badNews are the facts that nobody should overlook.
+// badNews are the facts that must not be overlooked.
 var badNews = map[event.Type]bool{
 	event.PolicyUnasked: true, event.ReplyFailed: true, event.RequestTimeout: true,
 	event.LineMalformed: true, event.LineOversized: true, event.ToolBlocked: true,
 }
 
-// fact returns what a fact tells, or nil if that is told elsewhere.
-func (n *narrator) fact(e event.Event) (StepKind, error) {
-	if e.Payload == nil {
-		return n.withheld(e)
-	}
-	switch e.Type {
-	case event.MessageReceived:
-		m, err := fact.Decode[fact.MessageReceived](e)
-		return StepInput{
-			Run: e.Run, Session: e.Session, Input: e.Input, Text: m.Text, Attachments: m.Attachments,
-			Source: m.Source, Sender: m.Sender, Dir: m.Dir, Provider: m.Provider,
-		}, err
-	case event.InteractionRequested:
-		q, err := fact.Decode[interaction.Question](e)
-		q.ID, q.Refs, q.Asked, q.Writer = e.Interaction, e.Refs, e.Time, e.Writer
-		n.questions[q.ID] = q
-		return StepAsked{q}, err
-	case event.InteractionAnswered:
-		a, err := fact.Decode[interaction.Answer](e)
-		q := n.questions[e.Interaction]
-		return StepClosed{Question: q, Answer: &a, Took: e.Time.Sub(q.Asked)}, err
-	case event.InteractionLapsed:
-		l, err := fact.Decode[interaction.Resolution](e)
-		q := n.questions[e.Interaction]
-		return StepClosed{Question: q, Reason: l.Reason, Took: e.Time.Sub(q.Asked)}, err
-	case event.Responded, event.ProviderError, event.OutcomeUnknown:
-		return n.outcome(e)
-	case event.SessionClosed:
-		c, err := fact.Decode[fact.SessionClosed](e)
-		if c.Error == "" {
-			return nil, err
-		}
-	case event.ToolResult, event.InteractionResolved:
-		return nil, nil // tool.blocked and acp.reply.* have told it
-	}
-	return note(e), nil
-}
-
-// withheld returns what a fact tells without its payload.
-func (n *narrator) withheld(e event.Event) (StepKind, error) {
+// fact returns what a fact tells, or nil if another fact tells it.
+func (n *narrator) fact(e event.Event) StepKind {
+	q := n.run.Question(e.Interaction)
 	switch {
 	case e.Type == event.MessageReceived:
-		return StepInput{Run: e.Run, Session: e.Session, Input: e.Input, Pruned: true}, nil
+		m := n.run.Received
+		return StepInput{
+			Run: e.Run, Session: e.Session, Input: e.Input, Text: m.Text, Attachments: m.Attachments,
+			Source: m.Source, Sender: m.Sender, Dir: m.Dir, Provider: m.Provider, Pruned: e.Payload == nil,
+		}
 	case e.Type.Outcome():
-		return n.outcome(e)
-	}
-	return note(e), nil
-}
-
-func (n *narrator) outcome(e event.Event) (StepKind, error) {
-	var o StepOutcome
-	err := o.Apply(e)
-	o.Run = e.Run
-	o.Told = strings.TrimSpace(n.spoken.String()) == strings.TrimSpace(o.Text)
-	switch e.Type {
-	case event.Responded:
-		if p, err := fact.Decode[fact.Responded](e); err == nil {
-			o.First = time.Duration(p.FirstMS) * time.Millisecond
+		o := StepOutcome{Result: n.run.Result, First: n.run.FirstUpdate, Known: n.run.Known}
+		o.Pruned = e.Payload == nil
+		o.Shown = strings.TrimSpace(n.spoken.String()) == strings.TrimSpace(o.Text)
+		return o
+	case e.Payload == nil:
+	case e.Type == event.InteractionRequested:
+		return StepAsked{q.Question}
+	case e.Type == event.InteractionAnswered, e.Type == event.InteractionLapsed:
+		return StepClosed{Question: q.Question, Answer: q.Answer, Reason: q.Reason, Took: e.Time.Sub(q.Asked)}
+	case e.Type == event.SessionClosed:
+		if c, err := fact.Decode[fact.SessionClosed](e); err == nil && c.Error == "" {
+			return nil
 		}
-	case event.OutcomeUnknown:
-		if p, err := fact.Decode[fact.Failed](e); err == nil {
-			o.Known = p.Known
-		}
+	case e.Type == event.ToolResult, e.Type == event.InteractionResolved:
+		return nil // tool.blocked and acp.reply.* tell it
 	}
-	return o, err
-}
-
-// frame tells what a line of the agent means.
-func (n *narrator) frame(e event.Event) bool {
-	if e.Type == event.ResponseReceived || e.Type == event.NotificationReceived {
-		if u, ok := provider.ParseUpdate(e.Payload); ok {
-			return n.update(e, u)
-		}
-	}
-	return true
+	return note(e)
 }
 
 func (n *narrator) update(e event.Event, u provider.Update) bool {

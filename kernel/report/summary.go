@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/fact/bridge"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
@@ -123,24 +124,33 @@ var summaries = map[event.Type]func(event.Event) (string, error){
 	event.SessionSelected: summary(func(struct{}) string { return "is the current one" }),
 	event.SessionDeleted:  summary(func(struct{}) string { return "is off the lists" }),
 
-	event.ServiceStarted:   summary(bridged.started),
-	event.ServiceStopped:   summary(func(p bridged) string { return p.Why }),
-	event.ChannelFailed:    summary(bridged.fault),
-	event.ChannelRestored:  summary(bridged.fault),
-	event.CursorMoved:      summary(func(p bridged) string { return p.Channel + " to " + beginning(p.Cursor) }),
-	event.PairingOpened:    summary(bridged.opened),
-	event.PairingAttempted: summary(bridged.who),
-	event.ContactPaired:    summary(bridged.paired),
-	event.ContactUnpaired:  summary(func(p bridged) string { return p.who() + " by " + p.By }),
-	event.ContactSession:   summary(bridged.who),
-	event.StrangerIgnored:  summary(bridged.ignored),
-	event.BridgeReceived:   summary(bridged.message),
-	event.BridgeFinished:   summary(bridged.finished),
-	event.BridgeQueued:     summary(bridged.message),
-	event.SendStarted:      summary(func(p bridged) string { return fmt.Sprintf("attempt %d", p.Attempt) }),
-	event.BridgeSent:       summary(func(bridged) string { return "the platform has it" }),
-	event.SendFailed:       summary(bridged.failed),
-	event.CardClosed:       summary(func(p bridged) string { return beginning(p.How) }),
+	event.ServiceStarted: summary(func(p bridge.Started) string {
+		return fmt.Sprintf("process %d serves %s", p.PID, strings.Join(p.Channels, ", "))
+	}),
+	event.ServiceStopped:   summary(func(p bridge.Stopped) string { return p.Why }),
+	event.ChannelFailed:    summary(func(p bridge.Channel) string { return joined(p.Channel, p.Error) }),
+	event.ChannelRestored:  summary(func(p bridge.Channel) string { return joined(p.Channel, p.Error) }),
+	event.CursorMoved:      summary(func(p bridge.Cursor) string { return p.Channel + " to " + beginning(p.Cursor) }),
+	event.PairingOpened:    summary(func(p bridge.Pairing) string { return "by " + p.By + ", for " + rights(p.Rights) }),
+	event.PairingAttempted: summary(func(p bridge.Attempt) string { return peer(p.Peer) }),
+	event.ContactPaired: summary(func(p bridge.Paired) string {
+		return strings.TrimSpace(peer(p.Peer)+" "+p.Name) + " may " + rights(p.Rights)
+	}),
+	event.ContactUnpaired: summary(func(p bridge.Unpaired) string { return peer(p.Peer) + " by " + p.By }),
+	event.ContactSession:  summary(peer),
+	event.StrangerIgnored: summary(func(p bridge.Stranger) string {
+		if p.Since > 0 {
+			return fmt.Sprintf("%s, and %d before", peer(p.Peer), p.Since)
+		}
+		return peer(p.Peer)
+	}),
+	event.BridgeReceived: summary(func(p bridge.Received) string { return joined(string(p.Kind)+" "+peer(p.Peer), p.Text) }),
+	event.BridgeFinished: summary(func(p bridge.Finished) string { return joined(string(p.How), p.Detail) }),
+	event.BridgeQueued:   summary(func(p bridge.Queued) string { return joined(string(p.Kind)+" "+peer(p.Peer), p.Text) }),
+	event.SendStarted:    summary(func(p bridge.Send) string { return fmt.Sprintf("attempt %d", p.Attempt) }),
+	event.BridgeSent:     summary(func(bridge.Send) string { return "the platform has it" }),
+	event.SendFailed:     summary(sendSummary),
+	event.CardClosed:     summary(func(p bridge.CardClosed) string { return beginning(p.How) }),
 
 	event.RunResolved: summary(func(p fact.Resolved) string {
 		verdict := "was not sent"
@@ -206,6 +216,35 @@ func answerSummary(a interaction.Answer) string {
 	text := a.By + ": " + a.Option
 	if a.Where != "" {
 		text += " (" + a.Where + ")"
+	}
+	return text
+}
+
+func peer(p bridge.Peer) string { return p.Channel + ":" + p.Contact }
+
+func rights(list []bridge.Right) string {
+	var words []string
+	for _, r := range list {
+		words = append(words, string(r))
+	}
+	return strings.Join(words, ", ")
+}
+
+// joined is a word and, where there is one, the beginning of a text that explains it.
+func joined(word, text string) string {
+	if text == "" {
+		return word
+	}
+	return word + ": " + beginning(text)
+}
+
+func sendSummary(p bridge.Send) string {
+	text := beginning(p.Error)
+	if p.Unknown {
+		text += "; it may have been sent"
+	}
+	if p.Final {
+		text += "; it is given up"
 	}
 	return text
 }

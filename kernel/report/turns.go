@@ -7,7 +7,6 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/kernel/fact"
 )
 
 // Turn is an input of a session and what became of it.
@@ -52,23 +51,34 @@ func ReadNewestTurns(ctx context.Context, log *store.Reader, s event.SessionID, 
 }
 
 func readTurns(ctx context.Context, log *store.Reader, q event.Query) ([]Turn, error) {
-	var turns []Turn
-	at := map[event.RunID]int{}
+	var runs []*kernel.Record
+	at := map[event.RunID]*kernel.Record{}
 	q.Types = []event.Type{event.MessageReceived, event.Responded, event.ProviderError, event.OutcomeUnknown}
 	for e, err := range log.Events(ctx, q) {
 		if err != nil {
 			return nil, err
 		}
-		if _, ok := at[e.Run]; !ok {
+		if at[e.Run] == nil {
 			if q.After > 0 && e.Type != event.MessageReceived {
 				continue // an older turn, whose end recovery wrote late
 			}
-			at[e.Run] = len(turns)
-			turns = append(turns, Turn{Run: e.Run, Input: e.Input, At: e.Time})
+			at[e.Run] = &kernel.Record{Result: kernel.Result{Run: e.Run}}
+			runs = append(runs, at[e.Run])
 		}
-		if err := turns[at[e.Run]].apply(e); err != nil {
+		if err := at[e.Run].Apply(e); err != nil {
 			return nil, err
 		}
+	}
+	var turns []Turn
+	for _, r := range runs {
+		t := Turn{
+			Run: r.Run, Input: r.Input, At: r.At, Sender: r.Received.Sender, Source: r.Received.Source, Text: r.Received.Text, Pruned: r.Pruned,
+			Outcome: r.Outcome, Answer: r.Text, StopReason: r.StopReason, DurationMS: r.Duration.Milliseconds(),
+		}
+		if r.Err != nil {
+			t.Error = r.Err.Error()
+		}
+		turns = append(turns, t)
 	}
 	return turns, nil
 }
@@ -87,23 +97,4 @@ func (t Turn) Ending() string {
 		return ""
 	}
 	return t.StopReason
-}
-
-func (t *Turn) apply(e event.Event) error {
-	t.Pruned = t.Pruned || e.Payload == nil
-	if e.Type == event.MessageReceived {
-		if e.Payload == nil {
-			return nil // that there was a turn is known all the same
-		}
-		m, err := fact.Decode[fact.MessageReceived](e)
-		t.Sender, t.Source, t.Text = m.Sender, m.Source, m.Text
-		return err
-	}
-	var res kernel.Result
-	err := res.Apply(e)
-	t.Outcome, t.Answer, t.StopReason, t.DurationMS = res.Outcome, res.Text, res.StopReason, res.Duration.Milliseconds()
-	if res.Err != nil {
-		t.Error = res.Err.Error()
-	}
-	return err
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/coder/acp-go-sdk"
-
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
@@ -34,7 +32,7 @@ type Result struct {
 	StopReason  string             `json:"stop_reason"`
 	Outcome     string             `json:"outcome"`
 	Usage       json.RawMessage    `json:"usage"`
-	Cost        *acp.Cost          `json:"cost,omitempty"`
+	Cost        *fact.Cost         `json:"cost,omitempty"`
 	DurationMS  int64              `json:"duration_ms"`
 	Permissions fact.Permissions   `json:"permissions"`
 	Unasked     []fact.UnaskedTool `json:"unasked_tools"`

@@ -22,8 +22,11 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/sessions"
 )
 
 // app is an invocation, with the commands of this package as its methods.
@@ -88,8 +91,8 @@ type chat struct {
 	ctx    context.Context // ends when the chat has to leave
 	cancel context.CancelCauseFunc
 
-	session  kernel.Session
-	agent    kernel.Agent
+	session  sessions.Session
+	agent    agents.Agent
 	conv     *kernel.Conversation
 	host     *command.Host
 	turns    int  // of this session
@@ -177,7 +180,7 @@ func (c *chat) run() error {
 }
 
 // enter begins a conversation in a session; an empty one is new, with the given provider.
-func (c *chat) enter(s kernel.Session, provider string) (err error) {
+func (c *chat) enter(s sessions.Session, provider string) (err error) {
 	f := c.f.Flags
 	if provider != "" {
 		f.Provider, f.Agent = provider, ""
@@ -217,15 +220,15 @@ func (c *chat) enter(s kernel.Session, provider string) (err error) {
 }
 
 // busyHint says who holds a session and how to look at it.
-func busyHint(err error, s kernel.Session) error {
-	if errors.Is(err, kernel.ErrBusy) {
+func busyHint(err error, s sessions.Session) error {
+	if errors.Is(err, filelock.ErrBusy) {
 		return exitcode.WithHint(err, "to follow it: perlica watch %s", printing.ShortSession(s))
 	}
 	return err
 }
 
 // greet says where the person is.
-func (c *chat) greet(s kernel.Session) {
+func (c *chat) greet(s sessions.Session) {
 	if c.agent.Why != "" {
 		c.note("using " + c.agent.ID + ": " + c.agent.Why)
 	}
@@ -390,7 +393,7 @@ func (c *chat) historyFile() editor.History {
 }
 
 // sessionOf reads what is on record about a session.
-func (c *chat) sessionOf(id event.SessionID) (s kernel.Session, err error) {
+func (c *chat) sessionOf(id event.SessionID) (s sessions.Session, err error) {
 	view, err := c.r.Sessions(c.ctx)
 	if err != nil {
 		return s, err

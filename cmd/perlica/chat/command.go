@@ -14,8 +14,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/selection"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/kernel/sessions"
 )
 
 // take does what a line says and reports whether the chat is over.
@@ -137,7 +137,7 @@ func (c *chat) export(path string) {
 
 // change goes on in another session. Where that cannot be had, the chat stays where it is.
 func (c *chat) change(out command.Output) {
-	var s kernel.Session
+	var s sessions.Session
 	if out.Session != "" {
 		if out.Session == c.conv.Session() {
 			c.note("this is the session that you are in")

@@ -24,6 +24,7 @@ import (
 	"github.com/perlica/perlica/kernel/logtrust"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/provider/registry"
+	"github.com/perlica/perlica/kernel/sessions"
 )
 
 // WithoutTrust is the configuration as it counts by what a person trusted, whatever the
@@ -91,7 +92,7 @@ func (a *App) CompleteProviders(*cobra.Command, []string, string) ([]string, cob
 // CompleteSessions gives shells the sessions that are listed.
 func (a *App) CompleteSessions(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	err := a.ViewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *store.Reader) error {
+	err := a.ViewingSessions(cmd.Context(), func(view *sessions.View, _ *store.Reader) error {
 		list, err := view.List(cmd.Context(), false)
 		for _, s := range list {
 			names = append(names, printing.SessionName(s, string(s.ID))+"\t"+printing.OneLine(s.Title))
@@ -106,14 +107,14 @@ func (a *App) CompleteSessions(cmd *cobra.Command, _ []string, _ string) ([]stri
 
 // ViewingSessions calls f with the view of the context's sessions and its log, both open
 // for reading.
-func (a *App) ViewingSessions(ctx context.Context, f func(view *kernel.Sessions, log *store.Reader) error) error {
+func (a *App) ViewingSessions(ctx context.Context, f func(view *sessions.View, log *store.Reader) error) error {
 	return a.Reading(ctx, func(log *store.Reader, p *project.Project) (err error) {
 		paths, err := p.Workspace.Context(p.Config.ContextID)
 		if err != nil {
 			return err
 		}
-		view, remove, err := OpenView(paths.Sessions, func(path string) (*kernel.Sessions, error) {
-			return kernel.OpenSessions(ctx, log, path)
+		view, remove, err := OpenView(paths.Sessions, func(path string) (*sessions.View, error) {
+			return sessions.Open(ctx, log, path)
 		})
 		if err != nil {
 			return err

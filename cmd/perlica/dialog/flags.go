@@ -20,6 +20,8 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider/process"
+	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/sessions"
 )
 
 // Flags are the flags of run.
@@ -107,18 +109,18 @@ func (f Flags) Input(a *cli.App, text string) kernel.Input {
 }
 
 // Find finds the session that -s or -c names; without either it is a new one.
-func (f Flags) Find(ctx context.Context, r *kernel.Runner) (s kernel.Session, err error) {
+func (f Flags) Find(ctx context.Context, r *kernel.Runner) (s sessions.Session, err error) {
 	if f.Session == "" && !f.Cont {
-		return kernel.Session{}, nil
+		return sessions.Session{}, nil
 	}
 	view, err := r.Sessions(ctx)
 	if err != nil {
-		return kernel.Session{}, exitcode.InLog(err)
+		return sessions.Session{}, exitcode.InLog(err)
 	}
 	defer func() { err = errors.Join(err, view.Close()) }()
 	if f.Cont {
 		s, err := view.Latest(ctx)
-		if errors.Is(err, kernel.ErrNoSession) {
+		if errors.Is(err, sessions.ErrNoSession) {
 			err = exitcode.WithHint(fmt.Errorf("%w: nothing was run here yet", err), "leave out -c for a first session, or choose another log with --context")
 		}
 		return s, err
@@ -127,7 +129,7 @@ func (f Flags) Find(ctx context.Context, r *kernel.Runner) (s kernel.Session, er
 }
 
 // ChooseAgent finds the agent that answers in a session.
-func (f Flags) ChooseAgent(ctx context.Context, p *project.Project, r *kernel.Runner, c project.Choice, s kernel.Session) (kernel.Agent, error) {
+func (f Flags) ChooseAgent(ctx context.Context, p *project.Project, r *kernel.Runner, c project.Choice, s sessions.Session) (agents.Agent, error) {
 	agent, err := p.Agent(c, s)
 	var gone *project.GoneError
 	var other *project.OtherAgentError
@@ -144,7 +146,7 @@ func (f Flags) ChooseAgent(ctx context.Context, p *project.Project, r *kernel.Ru
 
 // goneHint says how to go on with a session whose agent no configuration knows: it was
 // named with --agent. The record has its command line; only a person may start it again.
-func goneHint(ctx context.Context, r *kernel.Runner, f Flags, s kernel.Session, err error) error {
+func goneHint(ctx context.Context, r *kernel.Runner, f Flags, s sessions.Session, err error) error {
 	command, rerr := r.AgentCommand(ctx, s.ID)
 	switch {
 	case rerr != nil:
@@ -152,10 +154,10 @@ func goneHint(ctx context.Context, r *kernel.Runner, f Flags, s kernel.Session, 
 	case len(command) == 0:
 		return exitcode.WithHint(err, "if it was begun with --agent, say --agent again")
 	case filepath.Base(command[0]) != s.Provider:
-		return exitcode.WithHint(err, "it was in the configuration: put it back there; its last command line was: %s", kernel.CommandLine(command))
+		return exitcode.WithHint(err, "it was in the configuration: put it back there; its last command line was: %s", agents.CommandLine(command))
 	}
 	return exitcode.WithHint(err, "it was begun with --agent; to go on with the same agent: %s",
-		kernel.CommandLine(append(strings.Fields(f.Program), "-s", printing.ShortSession(s), "--agent", kernel.CommandLine(command))))
+		agents.CommandLine(append(strings.Fields(f.Program), "-s", printing.ShortSession(s), "--agent", agents.CommandLine(command))))
 }
 
 // CompleteFlags gives shells the values of the flags of run, as far as a command has them.

@@ -17,6 +17,9 @@ import (
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/sessions"
 )
 
 // Code is the exit code of a process. The errors of a command line get theirs here and nowhere
@@ -148,7 +151,7 @@ func OfRefusal(err error) Code {
 	switch {
 	case errors.As(err, &exit):
 		return exit.code
-	case errors.Is(err, kernel.ErrNoSession), errors.Is(err, kernel.ErrAmbiguous), errors.Is(err, kernel.ErrBusy), errors.Is(err, kernel.ErrInputRunning),
+	case errors.Is(err, sessions.ErrNoSession), errors.Is(err, sessions.ErrAmbiguous), errors.Is(err, filelock.ErrBusy), errors.Is(err, kernel.ErrInputRunning),
 		errors.Is(err, kernel.ErrPruning):
 		return Session
 	case errors.As(err, &log), errors.As(err, &write), errors.Is(err, fault.ErrClosed), errors.Is(err, fault.ErrCorrupt):
@@ -192,7 +195,7 @@ func HintIn(err error) string {
 
 // HintOf is what to do about an error, "" where that is not known.
 func HintOf(err error) string {
-	var agent *kernel.AgentError
+	var agent *agents.Error
 	if hint := HintIn(err); hint != "" {
 		return hint
 	}
@@ -207,11 +210,11 @@ func hintOfFault(err error) string {
 	switch {
 	case errors.Is(err, evidence.ErrKey):
 		return "'perlica doctor' says what is wrong with the key and what to do"
-	case errors.Is(err, kernel.ErrNoSession):
+	case errors.Is(err, sessions.ErrNoSession):
 		return "see 'perlica session list --all'"
 	case errors.Is(err, kernel.ErrPruning):
 		return "nothing was sent; --wait waits until it is done"
-	case errors.Is(err, kernel.ErrBusy):
+	case errors.Is(err, filelock.ErrBusy):
 		return "--wait waits until it is free; 'perlica watch' follows it"
 	}
 	return ""

@@ -159,7 +159,7 @@ func (n *storyteller) outcome(at time.Time, o report.StepOutcome) {
 		return
 	}
 	if o.Outcome == kernel.OutcomeResponded {
-		if !o.Told && o.Text != "" {
+		if !o.Shown && o.Text != "" {
 			n.line(at, n.s.Cyan("the answer:"))
 			n.block(o.Text, false)
 		}
@@ -184,7 +184,7 @@ func (n *storyteller) outcome(at time.Time, o report.StepOutcome) {
 	if o.Known != "" {
 		n.line(time.Time{}, "  "+printing.OneLine(o.Known))
 	}
-	if !o.Told && o.Text != "" {
+	if !o.Shown && o.Text != "" {
 		n.line(time.Time{}, n.s.Cyan("  what had arrived:"))
 		n.block(o.Text, false)
 	}

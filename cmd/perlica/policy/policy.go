@@ -18,8 +18,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/store"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
 	"github.com/perlica/perlica/policy/standing"
@@ -184,7 +184,7 @@ func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags
 		req.Paths = append(req.Paths, path)
 	}
 	if f.session != "" {
-		err := a.ViewingSessions(ctx, func(view *kernel.Sessions, _ *store.Reader) error {
+		err := a.ViewingSessions(ctx, func(view *sessions.View, _ *store.Reader) error {
 			s, err := view.Find(ctx, f.session)
 			req.Session = string(s.ID)
 			if req.Provider == "" {

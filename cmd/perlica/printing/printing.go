@@ -11,9 +11,10 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/registry"
+	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/sessions"
 )
 
 // OneLine makes a text fit for a place within a line: what cannot be seen in it is spelled out.
@@ -31,7 +32,7 @@ func Message(e *provider.Error) string {
 
 // LoginHint is how to log in to an agent.
 func LoginHint(id string) string {
-	if k, ok := registry.Lookup(id); ok && k.Login != "" && id != kernel.Predictable {
+	if k, ok := registry.Lookup(id); ok && k.Login != "" && id != agents.Predictable {
 		return k.Login
 	}
 	return "log in with the agent's own command, then try again"
@@ -114,7 +115,7 @@ func Took(d time.Duration) string {
 }
 
 // ShortSession names a session among the others.
-func ShortSession(s kernel.Session) string {
+func ShortSession(s sessions.Session) string {
 	if s.Name != "" {
 		return s.Name
 	}
@@ -145,7 +146,7 @@ func Short[T ~string](id T) string {
 }
 
 // SessionName is a session's name, or else the given part of its id.
-func SessionName(s kernel.Session, id string) string {
+func SessionName(s sessions.Session, id string) string {
 	if s.Name != "" {
 		return s.Name
 	}
@@ -153,7 +154,7 @@ func SessionName(s kernel.Session, id string) string {
 }
 
 // DescribeSession names a session so that it differs from others.
-func DescribeSession(s kernel.Session) string {
+func DescribeSession(s sessions.Session) string {
 	if s.Name == "" {
 		return string(s.ID)
 	}

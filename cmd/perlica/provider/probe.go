@@ -21,7 +21,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/provider"
 )
@@ -97,7 +97,7 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 		case <-ctx.Done():
 		}
 	}()
-	r := kernel.Probe(ctx, agent, kernel.ProbeOptions{
+	r := agents.Probe(ctx, agent, agents.ProbeOptions{
 		Dir: dir, Environ: a.Environ, Servers: p.Servers(), Version: a.Version, Redactor: redactor,
 	})
 	if err := a.printProbe(r, f.json); err != nil {
@@ -113,7 +113,7 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 }
 
 // testedAgent finds the agent that is to be tested.
-func (a *app) testedAgent(p *project.Project, f testFlags, name string) (agent kernel.Agent, err error) {
+func (a *app) testedAgent(p *project.Project, f testFlags, name string) (agent agents.Agent, err error) {
 	res := p.Resolver()
 	switch {
 	case f.agent != "":
@@ -128,7 +128,7 @@ func (a *app) testedAgent(p *project.Project, f testFlags, name string) (agent k
 }
 
 // probeHint says what to do about an agent that is not ready.
-func probeHint(r kernel.ProbeReport) string {
+func probeHint(r agents.ProbeReport) string {
 	switch r.Err.Type {
 	case provider.TypeAuth:
 		return printing.LoginHint(r.Provider)
@@ -146,11 +146,11 @@ func probeHint(r kernel.ProbeReport) string {
 	return "is this an agent that speaks ACP on its standard input and output? See 'perlica provider show " + r.Provider + "'"
 }
 
-func (a *app) printProbe(r kernel.ProbeReport, asJSON bool) error {
+func (a *app) printProbe(r agents.ProbeReport, asJSON bool) error {
 	if asJSON {
 		return a.PrintJSON(struct {
 			OK bool `json:"ok"`
-			kernel.ProbeReport
+			agents.ProbeReport
 		}{r.Err == nil, r})
 	}
 	s := a.Styles(a.Stdout)
@@ -176,8 +176,8 @@ func indented(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-func probeRows(r kernel.ProbeReport) []row {
-	rows := []row{{"provider", r.Provider}, {"command", kernel.CommandLine(r.Command)}}
+func probeRows(r agents.ProbeReport) []row {
+	rows := []row{{"provider", r.Provider}, {"command", agents.CommandLine(r.Command)}}
 	if r.Agent != nil {
 		rows = append(rows, row{"agent", strings.TrimSpace(r.Agent.Name + " " + r.Agent.Version)})
 	}
@@ -250,7 +250,7 @@ func logins(methods []acp.AuthMethod) string {
 	return strings.Join(names, "; ")
 }
 
-func modes(r kernel.ProbeReport) string {
+func modes(r agents.ProbeReport) string {
 	var names []string
 	for _, m := range r.Modes {
 		name := string(m.Id)
@@ -269,7 +269,7 @@ func optionRow(o acp.SessionConfigOption, selected map[string]string) row {
 		if v, ok := selected[string(o.Select.Id)]; ok {
 			current = v
 		}
-		values := strings.Join(kernel.OptionValues(o.Select.Options), ", ")
+		values := strings.Join(agents.OptionValues(o.Select.Options), ", ")
 		return row{"option " + printing.OneLine(string(o.Select.Id)), fmt.Sprintf("%s, of: %s", current, values)}
 	case o.Boolean != nil:
 		return row{"option " + printing.OneLine(string(o.Boolean.Id)), fmt.Sprint(o.Boolean.CurrentValue)}
@@ -277,7 +277,7 @@ func optionRow(o acp.SessionConfigOption, selected map[string]string) row {
 	return row{}
 }
 
-func steps(list []kernel.ProbeStep) string {
+func steps(list []agents.ProbeStep) string {
 	var words []string
 	for _, s := range list {
 		word := s.Name + " " + s.Duration.Round(10*time.Microsecond).String()

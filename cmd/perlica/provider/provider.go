@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/redact"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 )
@@ -63,30 +63,30 @@ func (a *app) providerList(installed, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	list := []kernel.Listing{}
+	list := []agents.Listing{}
 	for _, l := range p.Resolver().List() {
-		if !installed || l.State == kernel.Installed {
+		if !installed || l.State == agents.Installed {
 			l.Command = redact.Args(l.Command)
 			list = append(list, l)
 		}
 	}
 	if asJSON {
 		return a.PrintJSON(struct {
-			Providers []kernel.Listing `json:"providers"`
+			Providers []agents.Listing `json:"providers"`
 		}{list})
 	}
 	g := printing.Grid{Head: []string{"", "ID", "NAME", "STATE", "HOW"}}
 	for _, l := range list {
-		star, how := "", kernel.CommandLine(l.Command)
+		star, how := "", agents.CommandLine(l.Command)
 		if l.Default {
 			star = "*"
 		}
 		switch {
-		case l.ID == kernel.Predictable && l.Origin == kernel.OriginRegistry:
+		case l.ID == agents.Predictable && l.Origin == agents.OriginRegistry:
 			how = "built in"
-		case l.State == kernel.Missing && l.Origin == kernel.OriginRegistry:
+		case l.State == agents.Missing && l.Origin == agents.OriginRegistry:
 			how = l.Install
-		case l.State != kernel.Installed:
+		case l.State != agents.Installed:
 			how = l.Why
 		}
 		g.Add(star, l.ID, l.Name, string(l.State), how)
@@ -164,8 +164,8 @@ func (a *app) setDefault(name string, user bool) error {
 		return err
 	}
 	l, err := p.Resolver().Describe(name)
-	if err == nil && l.State == kernel.Disabled {
-		err = &kernel.AgentError{ID: name, Why: l.Why, Hint: "set providers." + name + ".enabled = true"}
+	if err == nil && l.State == agents.Disabled {
+		err = &agents.Error{ID: name, Why: l.Why, Hint: "set providers." + name + ".enabled = true"}
 	}
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (a *app) setDefault(name string, user bool) error {
 }
 
 // checkDefault says on standard error why what was written may not be what happens.
-func (a *app) checkDefault(l kernel.Listing, name string) error {
+func (a *app) checkDefault(l agents.Listing, name string) error {
 	now, err := a.Locate(nil)
 	if err != nil {
 		return err
@@ -205,7 +205,7 @@ func (a *app) checkDefault(l kernel.Listing, name string) error {
 			}
 		}
 	}
-	if l.State == kernel.Missing {
+	if l.State == agents.Missing {
 		notes = append(notes, l.Why+"; "+l.Hint())
 	}
 	for _, n := range notes {

@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/redact"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider/process"
+	"github.com/perlica/perlica/kernel/agents"
 )
 
 func (a *app) providerShowCommand() *cobra.Command {
@@ -51,7 +51,7 @@ func (a *app) providerShow(name string, asJSON bool) error {
 	}
 	if asJSON {
 		return a.PrintJSON(struct {
-			kernel.Listing
+			agents.Listing
 			Passed         []string `json:"env_passed"` // of the environment as it is now
 			ConnectTimeout string   `json:"connect_timeout"`
 			RequestTimeout string   `json:"request_timeout"`
@@ -82,7 +82,7 @@ func writeRows(w io.Writer, s term.Styles, rows []row) error {
 	return nil
 }
 
-func listingRows(l kernel.Listing, passed []string) []row {
+func listingRows(l agents.Listing, passed []string) []row {
 	state := string(l.State)
 	if l.Why != "" {
 		state += ": " + l.Why
@@ -90,8 +90,8 @@ func listingRows(l kernel.Listing, passed []string) []row {
 	if l.Default {
 		state += ", the default"
 	}
-	command, origin := kernel.CommandLine(l.Command), l.Origin
-	if l.State == kernel.Missing && l.Origin == kernel.OriginRegistry {
+	command, origin := agents.CommandLine(l.Command), l.Origin
+	if l.State == agents.Missing && l.Origin == agents.OriginRegistry {
 		command += "  (looked for on PATH)"
 	}
 	return []row{
@@ -107,9 +107,9 @@ func listingRows(l kernel.Listing, passed []string) []row {
 }
 
 // askingOf says how the agent is put into the mode in which a run prompts it.
-func askingOf(l kernel.Listing) string {
+func askingOf(l agents.Listing) string {
 	switch {
-	case l.Mode == kernel.ModeNone:
+	case l.Mode == agents.ModeNone:
 		return "left in the mode in which it starts, as the configuration says"
 	case l.Mode != "":
 		return fmt.Sprintf("mode %q, as the configuration says", l.Mode)

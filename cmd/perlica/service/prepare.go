@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
@@ -15,6 +14,7 @@ import (
 	"github.com/perlica/perlica/service/local"
 	"github.com/perlica/perlica/service/telegram"
 	"github.com/perlica/perlica/service/webhook"
+	"github.com/perlica/perlica/kernel/agents"
 )
 
 // prepareChannel looks whether all is there that a channel needs, and returns what opens it.
@@ -67,7 +67,7 @@ func prepareWebhook(a *app, p *project.Project, paired func(string) bool) (openC
 	}
 	if s.ReplyURL == "" {
 		return nil, exitcode.WithHint(errors.New("the address for the replies of the webhook: there is none"),
-			"set service.webhook.reply_url in %s", kernel.CommandLine([]string{p.Dirs.ConfigFile()}))
+			"set service.webhook.reply_url in %s", agents.CommandLine([]string{p.Dirs.ConfigFile()}))
 	}
 	opt := webhook.Options{
 		Listen: s.Listen, ReplyURL: s.ReplyURL, Secret: webhook.Secret(secret), AllowRemote: s.AllowRemote,
@@ -111,12 +111,12 @@ func (a *app) secret(p *project.Project, what string, s config.Secret, name, how
 	case err == nil:
 		return v, nil
 	case errors.As(err, &shared):
-		return "", exitcode.WithHint(fmt.Errorf("%s: %w", what, err), "'chmod 600 %s'; if others may have read it, get a new one", kernel.CommandLine([]string{shared.Path}))
+		return "", exitcode.WithHint(fmt.Errorf("%s: %w", what, err), "'chmod 600 %s'; if others may have read it, get a new one", agents.CommandLine([]string{shared.Path}))
 	case errors.Is(err, config.ErrNoSecret) && s.Env != "":
 		return "", exitcode.WithHint(fmt.Errorf("%s: %w", what, err), "set it where the bridge is started")
 	case errors.Is(err, config.ErrNoSecret):
 		path := s.Path(p.Dirs, name)
-		return "", exitcode.WithHint(fmt.Errorf("%s: %w", what, err), how, kernel.CommandLine([]string{filepath.Dir(path)}), kernel.CommandLine([]string{path}))
+		return "", exitcode.WithHint(fmt.Errorf("%s: %w", what, err), how, agents.CommandLine([]string{filepath.Dir(path)}), agents.CommandLine([]string{path}))
 	}
 	return "", fmt.Errorf("%s: %w", what, err)
 }

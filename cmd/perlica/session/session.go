@@ -18,7 +18,9 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/sessions"
 )
 
 // app is an invocation, with the commands of this package as its methods.
@@ -38,9 +40,9 @@ without -s or -c makes a session of its own, which is listed with --all only.`,
 
 // changingSession finds a session and calls f with the context open for writing. A
 // context without a log is not made for that.
-func (a *app) changingSession(ctx context.Context, ref string, f func(r *kernel.Runner, s kernel.Session) error) error {
-	var s kernel.Session
-	err := a.ViewingSessions(ctx, func(view *kernel.Sessions, _ *store.Reader) (err error) {
+func (a *app) changingSession(ctx context.Context, ref string, f func(r *kernel.Runner, s sessions.Session) error) error {
+	var s sessions.Session
+	err := a.ViewingSessions(ctx, func(view *sessions.View, _ *store.Reader) (err error) {
 		s, err = view.Find(ctx, ref)
 		return err
 	})
@@ -62,8 +64,8 @@ a run made for itself are listed with --all.`,
   perlica session list --all --json | jq -r '.[].id'`,
 		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var list []kernel.Session
-			err := a.ViewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *store.Reader) (err error) {
+			var list []sessions.Session
+			err := a.ViewingSessions(cmd.Context(), func(view *sessions.View, _ *store.Reader) (err error) {
 				list, err = view.List(cmd.Context(), all)
 				return err
 			})
@@ -71,7 +73,7 @@ a run made for itself are listed with --all.`,
 				return err
 			}
 			if asJSON {
-				return a.PrintJSON(append([]kernel.Session{}, list...))
+				return a.PrintJSON(append([]sessions.Session{}, list...))
 			}
 			return a.printSessions(list, all)
 		},
@@ -81,7 +83,7 @@ a run made for itself are listed with --all.`,
 	return cmd
 }
 
-func (a *app) printSessions(list []kernel.Session, all bool) error {
+func (a *app) printSessions(list []sessions.Session, all bool) error {
 	if len(list) == 0 {
 		hint := "perlica session new NAME makes one"
 		if !all {
@@ -158,7 +160,7 @@ func (a *app) sessionUseCommand() *cobra.Command {
 		Example: `  perlica session use refactoring`,
 		Args:    cli.Exactly("REF"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changingSession(cmd.Context(), args[0], func(r *kernel.Runner, s kernel.Session) error {
+			return a.changingSession(cmd.Context(), args[0], func(r *kernel.Runner, s sessions.Session) error {
 				if err := r.SelectSession(cmd.Context(), s.ID); err != nil {
 					return err
 				}
@@ -177,7 +179,7 @@ func (a *app) sessionCurrentCommand() *cobra.Command {
 code 1 if there is none.`,
 		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.ViewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *store.Reader) error {
+			return a.ViewingSessions(cmd.Context(), func(view *sessions.View, _ *store.Reader) error {
 				s, err := current(cmd.Context(), view)
 				if err != nil {
 					return err
@@ -193,9 +195,9 @@ code 1 if there is none.`,
 	return cmd
 }
 
-func current(ctx context.Context, view *kernel.Sessions) (kernel.Session, error) {
+func current(ctx context.Context, view *sessions.View) (sessions.Session, error) {
 	s, err := view.Current(ctx)
-	if errors.Is(err, kernel.ErrNoSession) {
+	if errors.Is(err, sessions.ErrNoSession) {
 		err = exitcode.WithHint(errors.New("no session is selected"), "'perlica session use REF' selects one, 'perlica session new' makes one")
 	}
 	return s, err
@@ -210,7 +212,7 @@ without --all from then on.`,
 		Example: `  perlica session rename 1a2b3c4d refactoring`,
 		Args:    cli.Exactly("REF", "NAME"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changingSession(cmd.Context(), args[0], func(r *kernel.Runner, s kernel.Session) error {
+			return a.changingSession(cmd.Context(), args[0], func(r *kernel.Runner, s sessions.Session) error {
 				if err := r.RenameSession(cmd.Context(), s.ID, args[1]); err != nil {
 					return err
 				}
@@ -230,11 +232,11 @@ stays on the log, and 'perlica log show ID' still shows it. A session in which a
 under way is not deleted.`,
 		Args: cli.Exactly("REF"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changingSession(cmd.Context(), args[0], func(r *kernel.Runner, s kernel.Session) error {
+			return a.changingSession(cmd.Context(), args[0], func(r *kernel.Runner, s sessions.Session) error {
 				err := r.DeleteSession(cmd.Context(), s.ID)
-				if errors.Is(err, kernel.ErrBusy) {
+				if errors.Is(err, filelock.ErrBusy) {
 					why := "a run is under way in it"
-					if busy := (*kernel.BusyError)(nil); errors.As(err, &busy) && busy.By != "" {
+					if busy := (*filelock.BusyError)(nil); errors.As(err, &busy) && busy.By != "" {
 						why = busy.Error()
 					}
 					return exitcode.WithHint(fmt.Errorf("%s is busy: %s", printing.SessionName(s, string(s.ID)), why),

@@ -18,11 +18,12 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/report"
+	"github.com/perlica/perlica/kernel/sessions"
 )
 
 // shownSession is a session and its turns, as session show prints them.
 type shownSession struct {
-	kernel.Session
+	sessions.Session
 	TurnList []report.Turn `json:"turn_list"`
 }
 
@@ -40,7 +41,7 @@ Without REF it is the current one; -n says how many turns, --json has all of the
   perlica session show refactoring --json | jq -r '.turn_list[].answer'`,
 		Args: cli.Between(0, "REF"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.ViewingSessions(cmd.Context(), func(view *kernel.Sessions, log *store.Reader) error {
+			return a.ViewingSessions(cmd.Context(), func(view *sessions.View, log *store.Reader) error {
 				s, err := a.sessionToShow(cmd.Context(), view, args)
 				if err != nil {
 					return err
@@ -86,7 +87,7 @@ func (a *app) sessionExportCommand() *cobra.Command {
   perlica session export refactoring --format html -o refactoring.html`,
 		Args: cli.Between(0, "REF"), ValidArgsFunction: cli.CompleteFirst(a.CompleteSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := a.ViewingSessions(cmd.Context(), func(view *kernel.Sessions, _ *store.Reader) (err error) {
+			err := a.ViewingSessions(cmd.Context(), func(view *sessions.View, _ *store.Reader) (err error) {
 				if len(args) > 0 && args[0] != "" {
 					f.Session = args[0]
 					return nil
@@ -105,14 +106,14 @@ func (a *app) sessionExportCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) sessionToShow(ctx context.Context, view *kernel.Sessions, args []string) (kernel.Session, error) {
+func (a *app) sessionToShow(ctx context.Context, view *sessions.View, args []string) (sessions.Session, error) {
 	if len(args) == 0 {
 		return current(ctx, view)
 	}
 	return view.Find(ctx, args[0])
 }
 
-func writeSession(out io.Writer, s term.Styles, x kernel.Session, turns []report.Turn) error {
+func writeSession(out io.Writer, s term.Styles, x sessions.Session, turns []report.Turn) error {
 	w := bufio.NewWriter(out)
 	fact := func(name, value string) {
 		if value != "" {

@@ -23,6 +23,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/sessions"
 )
 
 // app is an invocation, with the commands of this package as its methods.
@@ -90,13 +91,13 @@ func (a *app) watch(ctx context.Context, args []string, turns int, thoughts bool
 }
 
 // sessionToWatch finds the session that is named, or the one that was used last.
-func (a *app) sessionToWatch(ctx context.Context, log *store.Reader, p *project.Project, args []string) (s kernel.Session, err error) {
+func (a *app) sessionToWatch(ctx context.Context, log *store.Reader, p *project.Project, args []string) (s sessions.Session, err error) {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
 		return s, err
 	}
-	view, remove, err := cli.OpenView(paths.Sessions, func(path string) (*kernel.Sessions, error) {
-		return kernel.OpenSessions(ctx, log, path)
+	view, remove, err := cli.OpenView(paths.Sessions, func(path string) (*sessions.View, error) {
+		return sessions.Open(ctx, log, path)
 	})
 	if err != nil {
 		return s, err

@@ -1,4 +1,9 @@
-package kernel
+// Package filelock is the locks by which processes know of each other: a file for each run and
+// each session, locked as long as its process lives.
+//
+// It promises that a lock is lost with the process that held it, and at no other time; who looks
+// whether a lock is held does not keep others from taking it. It starts nothing and waits only where asked.
+package filelock
 
 import (
 	"crypto/sha256"
@@ -17,22 +22,22 @@ import (
 	"github.com/perlica/perlica/eventlog/folder"
 )
 
-// errLocked says that another process, or another run of this one, holds a lock.
-var errLocked = errors.New("locked")
+// ErrHeld says that another process, or another run of this one, holds a lock.
+var ErrHeld = errors.New("locked")
 
-// fileLock is held until release is called or the process dies.
-type fileLock struct{ f *flock.Flock }
+// Lock is held until Release is called or the process dies.
+type Lock struct{ f *flock.Flock }
 
-// Whoever looks whether a lock is held holds a share of it for a moment. acquire tries again
+// A process that looks whether a lock is held holds a share of it for a moment. Acquire tries again
 // as often and as long as that may take.
 const (
 	lookers   = 100
 	lookPause = time.Millisecond
 )
 
-// acquire takes the lock at path, or returns errLocked. The file is removed with the
+// Acquire takes the lock at path, or returns ErrHeld. The file is removed with the
 // lock, so a lock counts only if the file that was locked is still the one at path.
-func acquire(path string) (*fileLock, error) {
+func Acquire(path string) (*Lock, error) {
 	if err := folder.Check(path); err != nil {
 		return nil, err
 	}
@@ -45,7 +50,7 @@ func acquire(path string) (*fileLock, error) {
 		if !ok {
 			shared, err := f.TryRLock() // can be had beside those who look, not beside a holder
 			if cerr := f.Close(); cerr != nil || err != nil || !shared || tries == lookers {
-				return nil, errors.Join(errLocked, err, cerr)
+				return nil, errors.Join(ErrHeld, err, cerr)
 			}
 			tries++
 			time.Sleep(lookPause)
@@ -53,7 +58,7 @@ func acquire(path string) (*fileLock, error) {
 		}
 		current, err := isCurrent(f, path)
 		if err == nil && current {
-			return &fileLock{f}, nil
+			return &Lock{f}, nil
 		}
 		if cerr := f.Close(); err != nil || cerr != nil {
 			return nil, errors.Join(err, cerr)
@@ -61,38 +66,38 @@ func acquire(path string) (*fileLock, error) {
 	}
 }
 
-// lockFile is the file of a lock, to be opened for writing: that a holder has died is told to
-// whoever watches the folder as the end of writing, and that somebody has looked is not.
+// lockFile is the file of a lock, to be opened for writing: that a holder has died reaches
+// those who watch the folder as the end of writing; that a process has looked does not.
 func lockFile(path string) *flock.Flock {
 	return flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDWR))
 }
 
-// reserve makes the file of a lock ahead of its use: take is cheaper than acquire then. Until it
-// is taken the lock counts as free, because a share of it keeps nobody from looking.
-func reserve(path string) (*fileLock, error) {
+// Reserve makes the file of a lock ahead of its use: Take is cheaper than Acquire then. Until it
+// is taken the lock counts as free, because a share of it does not keep others from looking.
+func Reserve(path string) (*Lock, error) {
 	if err := folder.Check(path); err != nil {
 		return nil, err
 	}
 	f := lockFile(path)
 	ok, err := f.TryRLock()
 	if err == nil && !ok {
-		err = errLocked
+		err = ErrHeld
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &fileLock{f}, nil
+	return &Lock{f}, nil
 }
 
-// take makes a lock of one that was reserved, or fails as acquire does.
-func (l *fileLock) take() (*fileLock, error) {
+// Take makes a lock of one that was reserved, or fails as Acquire does.
+func (l *Lock) Take() (*Lock, error) {
 	if ok, err := l.f.TryLock(); err == nil && ok {
 		if fi, err := l.f.Stat(); err == nil && !removed(fi) { // no other has the file, so none was put in its place
 			return l, nil
 		}
 	}
 	_ = l.f.Close() // somebody looks at it, or this system makes no lock of a share
-	return acquire(l.f.Path())
+	return Acquire(l.f.Path())
 }
 
 // isCurrent reports whether the locked file still lies at path.
@@ -108,19 +113,19 @@ func isCurrent(f *flock.Flock, path string) (bool, error) {
 	return err == nil && os.SameFile(locked, there), err
 }
 
-// release removes the file and gives up the lock. A file that stays behind does no harm.
-func (l *fileLock) release() {
+// Release removes the file and gives up the lock. A file that stays behind does no harm.
+func (l *Lock) Release() {
 	_ = os.Remove(l.f.Path()) // Windows refuses while it is open; the empty file stays
 	_ = l.f.Close()           // nothing was written
 }
 
-// free gives up the lock at once. Its file is for sweep to remove: that takes longer than the rest.
-func (l *fileLock) free() { _ = l.f.Close() }
+// Free gives up the lock at once. Its file is for Sweep to remove: that takes longer than the rest.
+func (l *Lock) Free() { _ = l.f.Close() }
 
-// sweep removes the file of a lock that was given up, unless somebody has taken it meanwhile. Only
+// Sweep removes the file of a lock that was given up, unless another process has taken it since. Only
 // one may sweep at a path: another, who shares the lock, could remove what a third has made there
-// since. Who looks is not told that the lock is held.
-func (l *fileLock) sweep() { removeIfFree(flock.New(l.f.Path(), flock.SetFlag(os.O_RDONLY))) }
+// since. To a process that looks the lock counts as free.
+func (l *Lock) Sweep() { removeIfFree(flock.New(l.f.Path(), flock.SetFlag(os.O_RDONLY))) }
 
 func removeIfFree(f *flock.Flock) {
 	if free, err := f.TryRLock(); err == nil && free {
@@ -132,9 +137,9 @@ func removeIfFree(f *flock.Flock) {
 	_ = f.Close() // nothing was written
 }
 
-// isLocked reports whether a process holds the lock at path. It neither makes nor removes
-// the file, and does not keep the lock from whoever asks for it a moment later.
-func isLocked(path string) (bool, error) {
+// Held reports whether a process holds the lock at path. It neither makes nor removes
+// the file, and does not keep the lock from a process that asks for it a moment later.
+func Held(path string) (bool, error) {
 	if err := folder.Check(path); err != nil {
 		return false, err
 	}
@@ -149,9 +154,9 @@ func isLocked(path string) (bool, error) {
 	return !free, f.Close() // nothing was written
 }
 
-// CountLocks counts the locks in dir, a context's folder of them: those that processes hold, and
+// Count counts the locks in dir, a context's folder of them: those that processes hold, and
 // files that no run holds, of processes that are gone or of conversations at rest. They do no harm.
-func CountLocks(dir string) (held, left int, err error) {
+func Count(dir string) (held, left int, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, 0, nil
@@ -170,7 +175,7 @@ func CountLocks(dir string) (held, left int, err error) {
 		if !ok {
 			continue
 		}
-		alive, err := isLocked(runLockPath(dir, id))
+		alive, err := Held(Run(dir, id))
 		switch {
 		case err != nil:
 			return 0, 0, err
@@ -181,13 +186,16 @@ func CountLocks(dir string) (held, left int, err error) {
 		}
 	}
 	if held == 0 {
-		left += sessions // whoever held them has gone
+		left += sessions // their holders have gone
 	}
 	return held, left, nil
 }
 
-func runLockPath(dir, run string) string         { return lockPath(dir, "run", run) }
-func sessionLockPath(dir, session string) string { return lockPath(dir, "session", session) }
+// Run is the path of a run's lock in dir.
+func Run(dir, run string) string { return lockPath(dir, "run", run) }
+
+// Session is the path of a session's lock in dir.
+func Session(dir, session string) string { return lockPath(dir, "session", session) }
 
 // lockPath names the lock of what has the id. A log can come with a cloned repository, and
 // with it ids that are none: the file is removed in the end, so it must lie in dir.

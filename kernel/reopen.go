@@ -8,15 +8,15 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// mend makes a log that failed fit for another input: it opens the file again, in which all that
+// repair makes a log that failed fit for another input: it opens the file again, in which all that
 // was acknowledged must be, and gives an outcome to the runs of this process that could not
 // write theirs. A log that lives it leaves alone. The error says why no input can be accepted.
 //
 // Whatever was under way when the log failed has lines that are not on record, and must not go
 // on: those runs are ended first, and an agent that was kept is not used again; see epoch.
-func (r *Runner) mend(ctx context.Context) error {
-	r.mending.Lock()
-	defer r.mending.Unlock()
+func (r *Runner) repair(ctx context.Context) error {
+	r.repairing.Lock()
+	defer r.repairing.Unlock()
 	dead := r.log.Err()
 	if dead == nil {
 		return nil

@@ -1,4 +1,4 @@
-package kernel
+package approvals
 
 import (
 	"path/filepath"

@@ -1,4 +1,9 @@
-package kernel
+// Package agents is which agents there are: found by the configuration and the registry, listed,
+// probed without a prompt, and put into a mode and a model.
+//
+// It promises that nothing here makes a call or is recorded. It decides nothing about what an
+// agent may do.
+package agents
 
 import (
 	"errors"
@@ -22,22 +27,22 @@ type Agent struct {
 	ConnectTimeout time.Duration
 	RequestTimeout time.Duration
 	MaxLine        int // bytes
-	// Why says how it was chosen, where nobody named it.
+	// Why says how it was chosen, where it was not named.
 	Why string
 }
 
 // Predictable is the id of the built-in agent.
 const Predictable = "predictable"
 
-// An AgentError says that there is no such agent, and what to do.
-type AgentError struct {
+// An Error says that there is no such agent, and what to do.
+type Error struct {
 	ID      string
 	Why     string
 	Hint    string
 	Unknown bool // neither the configuration nor the registry has its id
 }
 
-func (e *AgentError) Error() string { return e.Why }
+func (e *Error) Error() string { return e.Why }
 
 // Resolver finds agents. Self is Perlica's own executable; LookPath finds programs, as
 // exec.LookPath does.
@@ -70,7 +75,7 @@ func (r Resolver) Default() (Agent, error) {
 			return a, nil
 		}
 	}
-	return Agent{}, &AgentError{Why: "every agent is disabled by the configuration", Hint: "see 'perlica config show'"}
+	return Agent{}, &Error{Why: "every agent is disabled by the configuration", Hint: "see 'perlica config show'"}
 }
 
 func (r Resolver) installed(k registry.Known) (Agent, bool) {
@@ -87,7 +92,7 @@ func (r Resolver) Named(id string) (Agent, error) {
 	c := r.Config.Provider(id)
 	known, isKnown := registry.Lookup(id)
 	if !c.Enabled {
-		return Agent{}, &AgentError{ID: id, Why: fmt.Sprintf("the provider %q is disabled by the configuration", id), Hint: "set providers." + id + ".enabled = true"}
+		return Agent{}, &Error{ID: id, Why: fmt.Sprintf("the provider %q is disabled by the configuration", id), Hint: "set providers." + id + ".enabled = true"}
 	}
 	a := Agent{
 		Agent: provider.Agent{ID: id},
@@ -103,14 +108,14 @@ func (r Resolver) Named(id string) (Agent, error) {
 	case isKnown:
 		argv, ok := known.Find(r.Find)
 		if !ok {
-			return Agent{}, &AgentError{ID: id, Why: known.Name + " is not installed: none of its programs is on PATH", Hint: "install it: " + known.Install}
+			return Agent{}, &Error{ID: id, Why: known.Name + " is not installed: none of its programs is on PATH", Hint: "install it: " + known.Install}
 		}
 		if c.Args != nil {
 			argv = append(argv[:1], c.Args...)
 		}
 		a.Command = argv
 	default:
-		e := &AgentError{ID: id, Why: fmt.Sprintf("there is no provider %q", id), Hint: "see 'perlica provider list'", Unknown: true}
+		e := &Error{ID: id, Why: fmt.Sprintf("there is no provider %q", id), Hint: "see 'perlica provider list'", Unknown: true}
 		var configured []string
 		for name := range r.Config.Providers {
 			configured = append(configured, name)
@@ -145,7 +150,7 @@ func (r Resolver) AdHoc(command string) (Agent, error) {
 		err = errors.New("the command is empty")
 	}
 	if err != nil {
-		return Agent{}, &AgentError{Why: fmt.Sprintf("the agent's command line %q cannot be read: %v", command, err)}
+		return Agent{}, &Error{Why: fmt.Sprintf("the agent's command line %q cannot be read: %v", command, err)}
 	}
 	id := filepath.Base(argv[0])
 	c := r.Config.Provider("")

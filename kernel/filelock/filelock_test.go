@@ -1,4 +1,4 @@
-package kernel
+package filelock
 
 import (
 	"errors"
@@ -9,25 +9,23 @@ import (
 	"testing"
 
 	"github.com/gofrs/flock"
-
-	"github.com/perlica/perlica/eventlog/event"
 )
 
 func TestLockIsExclusiveAndLeavesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.lock")
-	l, err := acquire(path)
+	l, err := Acquire(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := acquire(path); !errors.Is(err, errLocked) {
+	if _, err := Acquire(path); !errors.Is(err, ErrHeld) {
 		t.Errorf("second acquire: %v", err)
 	}
-	if locked, err := isLocked(path); !locked || err != nil {
-		t.Errorf("isLocked = %t, %v", locked, err)
+	if locked, err := Held(path); !locked || err != nil {
+		t.Errorf("Held = %t, %v", locked, err)
 	}
-	l.release()
-	if locked, err := isLocked(path); locked || err != nil {
-		t.Errorf("after release: isLocked = %t, %v", locked, err)
+	l.Release()
+	if locked, err := Held(path); locked || err != nil {
+		t.Errorf("after release: Held = %t, %v", locked, err)
 	}
 	if m, _ := filepath.Glob(path); len(m) > 0 {
 		t.Errorf("left behind: %v", m)
@@ -43,8 +41,8 @@ func TestLockSurvivesItsFilesRemoval(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 300 {
-				l, err := acquire(path)
-				if errors.Is(err, errLocked) {
+				l, err := Acquire(path)
+				if errors.Is(err, ErrHeld) {
 					continue
 				}
 				if err != nil {
@@ -56,7 +54,7 @@ func TestLockSurvivesItsFilesRemoval(t *testing.T) {
 				}
 				taken.Add(1)
 				held.Add(-1)
-				l.release()
+				l.Release()
 			}
 		})
 	}
@@ -67,15 +65,15 @@ func TestLockSurvivesItsFilesRemoval(t *testing.T) {
 }
 
 // TestReservedLock: a lock that is reserved counts as free for those who look, is taken beside
-// them, and is whoever's who was first if its file was removed.
+// them, and belongs to the process that was first if its file was removed.
 func TestReservedLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.lock")
-	r, err := reserve(path)
+	r, err := Reserve(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if locked, err := isLocked(path); locked || err != nil {
-		t.Errorf("reserved: isLocked = %t, %v", locked, err)
+	if locked, err := Held(path); locked || err != nil {
+		t.Errorf("reserved: Held = %t, %v", locked, err)
 	}
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
@@ -86,70 +84,46 @@ func TestReservedLock(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					_, _ = isLocked(path)
+					_, _ = Held(path)
 				}
 			}
 		})
 	}
-	l, err := r.take()
+	l, err := r.Take()
 	close(stop)
 	wg.Wait()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if locked, err := isLocked(path); !locked || err != nil {
-		t.Errorf("taken: isLocked = %t, %v", locked, err)
+	if locked, err := Held(path); !locked || err != nil {
+		t.Errorf("taken: Held = %t, %v", locked, err)
 	}
-	l.release()
+	l.Release()
 
-	late, err := reserve(path)
+	late, err := Reserve(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Skip("this system keeps open files in place")
 	}
-	first, err := acquire(path)
+	first, err := Acquire(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := late.take(); !errors.Is(err, errLocked) {
+	if _, err := late.Take(); !errors.Is(err, ErrHeld) {
 		t.Errorf("taken although another holds it: %v", err)
 	}
-	first.release()
-}
-
-// TestAnIdleConversationIsInNobodysWay: between its turns a conversation has no run, so payloads
-// can be pruned, and nothing is left of its locks in the end.
-func TestAnIdleConversationIsInNobodysWay(t *testing.T) {
-	r := openRunner(t)
-	c := converse(t, r, "", "", "")
-	for range 3 {
-		res := say(t, c, "hello")
-		c.behind.Wait()
-		if c.next == nil {
-			t.Fatal("no lock is reserved")
-		}
-		if _, err := r.Prune(t.Context(), event.Pruning{Run: res.Run, By: "test"}); err != nil {
-			t.Errorf("pruning beside an idle conversation: %v", err)
-		}
-		if held, _, err := CountLocks(r.opt.Paths.Locks); held != 0 || err != nil {
-			t.Errorf("%d locks of runs are held, %v", held, err)
-		}
-	}
-	closeConversation(t, c)
-	if left, err := filepath.Glob(filepath.Join(r.opt.Paths.Locks, "*.lock")); len(left) > 0 || err != nil {
-		t.Errorf("left: %q, %v", left, err)
-	}
+	first.Release()
 }
 
 // TestSweepLeavesWhatIsHeld: a file that was given up is removed, one that somebody has taken, or
-// put in its place, is not. Whoever holds a lock whose file is gone does not hold it for others.
+// put in its place, is not. A process that holds a lock whose file is gone does not hold it for others.
 func TestSweepLeavesWhatIsHeld(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.lock")
-	take := func() *fileLock {
+	take := func() *Lock {
 		t.Helper()
-		l, err := acquire(path)
+		l, err := Acquire(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,24 +131,24 @@ func TestSweepLeavesWhatIsHeld(t *testing.T) {
 	}
 	held := func(what string, want bool) {
 		t.Helper()
-		if locked, err := isLocked(path); locked != want || err != nil {
-			t.Errorf("%s: isLocked = %t, %v", what, locked, err)
+		if locked, err := Held(path); locked != want || err != nil {
+			t.Errorf("%s: Held = %t, %v", what, locked, err)
 		}
 	}
 	l := take()
-	l.free()
+	l.Free()
 	held("given up", false)
 	next := take()
-	l.sweep()
+	l.Sweep()
 	held("taken by another, and swept", true)
-	next.free()
-	l.sweep()
+	next.Free()
+	l.Sweep()
 	if left, err := filepath.Glob(path); len(left) > 0 || err != nil {
 		t.Errorf("left: %q, %v", left, err)
 	}
-	l.sweep() // of what is gone
+	l.Sweep() // of what is gone
 
-	take().free()
+	take().Free()
 	f := flock.New(path, flock.SetFlag(os.O_RDONLY)) // a sweep that has got this far
 	if ok, err := f.TryRLock(); !ok || err != nil {
 		t.Fatal(ok, err)
@@ -185,28 +159,28 @@ func TestSweepLeavesWhatIsHeld(t *testing.T) {
 	next = take()
 	removeIfFree(f)
 	held("put in the place of what is swept", true)
-	next.release()
+	next.Release()
 }
 
 // TestTakeNoticesARemovedFile: a reserved lock whose file was removed is taken anew, so that
 // others see it.
 func TestTakeNoticesARemovedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.lock")
-	r, err := reserve(path)
+	r, err := Reserve(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Skip("this system keeps open files in place")
 	}
-	l, err := r.take()
+	l, err := r.Take()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if locked, err := isLocked(path); !locked || err != nil {
-		t.Errorf("isLocked = %t, %v", locked, err)
+	if locked, err := Held(path); !locked || err != nil {
+		t.Errorf("Held = %t, %v", locked, err)
 	}
-	l.release()
+	l.Release()
 	if left, err := filepath.Glob(path); len(left) > 0 || err != nil {
 		t.Errorf("left: %q, %v", left, err)
 	}

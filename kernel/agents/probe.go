@@ -1,4 +1,4 @@
-package kernel
+package agents
 
 import (
 	"context"
@@ -17,7 +17,7 @@ type ProbeOptions struct {
 	Dir     string   // the agent's working directory, absolute
 	Environ []string // what the agent's environment is chosen from
 	Servers []acp.McpServer
-	Version string // of Perlica, told to the agent
+	Version string // of Perlica, for the agent
 
 	Redactor *redact.Redactor // what is masked in what the agent says of errors; nil: what looks like a secret
 }
@@ -52,7 +52,7 @@ type ProbeStep struct {
 }
 
 // Probe starts an agent, initializes it, opens a session, puts it into the mode that a run
-// would choose, and ends it. It never sends a session/prompt, so it spends no call.
+// would choose, and ends it. It never sends a session/prompt, so it makes no call.
 //
 // Nothing is recorded: the record is of runs, and there is none. The process and all its
 // children are gone when Probe returns. When ctx is done the probe ends early.
@@ -123,7 +123,7 @@ func (p *probe) talk(ctx context.Context, a Agent, opt ProbeOptions) error {
 	}
 	r.Mode = r.StartMode
 	err = p.step("select mode", func() error {
-		mode, options, err := choose(ctx, s, a.Asking, a.Mode, "")
+		mode, options, err := Choose(ctx, s, a.Asking, a.Mode, "")
 		if err == nil {
 			r.Mode, r.Selected = mode, options
 		}
@@ -137,7 +137,7 @@ func (p *probe) talk(ctx context.Context, a Agent, opt ProbeOptions) error {
 
 // close frees the session. That it fails spoils nothing.
 func (p *probe) close(ctx context.Context, s *provider.Session) {
-	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, CloseTimeout)
 	defer cancel()
 	err := p.step(acp.AgentMethodSessionClose, func() error { return s.Close(ctx) })
 	if err != nil {
@@ -190,13 +190,13 @@ func (p *probe) Sent(provider.Frame) error { return nil }
 // Received keeps nothing.
 func (p *probe) Received(provider.Frame) error { return nil }
 
-// Update needs nobody: there is no turn.
+// Update does nothing: there is no turn.
 func (p *probe) Update(provider.Update) {}
 
 // Drained is nothing to a probe.
 func (p *probe) Drained() {}
 
-// RequestPermission says no: nobody was asked for anything yet.
+// RequestPermission says no: there was no prompt yet.
 func (p *probe) RequestPermission(r *provider.PermissionRequest) {
 	p.warn("the agent asked for permission before it was prompted: " + r.Tool.Title)
 	p.said.Go(func() { _ = r.Cancel() }) // the agent may be going

@@ -1,4 +1,4 @@
-package kernel
+package agents
 
 import (
 	"context"
@@ -14,10 +14,7 @@ import (
 )
 
 // scenarioVar turns the test binary into the predictable agent, playing a scenario.
-const scenarioVar = "KERNEL_TEST_SCENARIO"
-
-// stateVar names the folder in which the tests' agent keeps its sessions.
-const stateVar = "KERNEL_TEST_STATE"
+const scenarioVar = "AGENTS_TEST_SCENARIO"
 
 // TestAgentProcess is no test but the agent of the tests of this package.
 func TestAgentProcess(t *testing.T) {
@@ -25,7 +22,7 @@ func TestAgentProcess(t *testing.T) {
 	if !ok {
 		t.Skip("started by other tests")
 	}
-	if err := predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, predictable.Options{Scenario: scenario, State: os.Getenv(stateVar)}); err != nil {
+	if err := predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, predictable.Options{Scenario: scenario}); err != nil {
 		os.Exit(1)
 	}
 	os.Exit(0) // before the testing package prints anything
@@ -120,7 +117,7 @@ func TestProbeGoesOnWithoutAClosedSession(t *testing.T) {
 	}
 }
 
-// TestProbeRefusesWhatIsAskedTooEarly: nobody is there to say yes.
+// TestProbeRefusesWhatIsAskedTooEarly: there is no person to say yes.
 func TestProbeRefusesWhatIsAskedTooEarly(t *testing.T) {
 	r := probeTest(t, "[session/close]\n@read /etc/passwd\n", nil)
 	if r.Err != nil || len(r.Warnings) == 0 || !strings.Contains(strings.Join(r.Warnings, "\n"), "fs/read_text_file, which was refused") {
@@ -155,7 +152,7 @@ func TestListing(t *testing.T) {
 		}
 		return "", os.ErrNotExist
 	}}
-	states := map[string]AgentState{}
+	states := map[string]State{}
 	def := ""
 	for _, l := range r.List() {
 		states[l.ID] = l.State
@@ -163,7 +160,7 @@ func TestListing(t *testing.T) {
 			def += l.ID
 		}
 	}
-	for id, want := range map[string]AgentState{
+	for id, want := range map[string]State{
 		"claude": Missing, "goose": Installed, "codex": Disabled, "mine": Missing, "empty": Missing, "predictable": Installed,
 	} {
 		if states[id] != want {

@@ -11,11 +11,12 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/filelock"
 )
 
-// breakLog has every write to the runner's log fail until mended is called: its file is moved
+// breakLog has every write to the runner's log fail until repaired is called: its file is moved
 // away. What the disk may say to a commit is tried out in eventlog.
-func breakLog(t *testing.T, r *Runner) (mended func()) {
+func breakLog(t *testing.T, r *Runner) (repaired func()) {
 	t.Helper()
 	path := r.opt.Paths.EventLog
 	move := func(from, to string) {
@@ -48,27 +49,27 @@ func TestALogThatFailedIsOpenedAgain(t *testing.T) {
 	if res, err := run("first", "hello", nil); err != nil || res.Outcome != OutcomeResponded {
 		t.Fatal(res, err)
 	}
-	mended := breakLog(t, r)
+	repaired := breakLog(t, r)
 	for range 2 { // the second finds the log dead and opens it again, in vain
 		res, err := run("second", "hello", nil)
 		failedBefore(t, res, err)
 	}
-	mended()
+	repaired()
 	if res, err := run("second", "hello", nil); err != nil || res.Outcome != OutcomeResponded || res.Replayed {
 		t.Errorf("put back: %+v, %v", res, err)
 	}
 	// In mid-turn: the prompt has left, and the answer cannot be recorded.
-	mended = nil
+	repaired = nil
 	const stream = "@say begun\n@stream 1000000 20 every=1ms"
 	res, err := run("third", stream, func(n Notice) {
-		if _, ok := n.(Updated); ok && mended == nil {
-			mended = breakLog(t, r)
+		if _, ok := n.(Updated); ok && repaired == nil {
+			repaired = breakLog(t, r)
 		}
 	})
 	if err != nil || res.Outcome != OutcomeUnknown || res.Calls != 1 || r.log.Err() == nil {
 		t.Fatalf("%+v, %v; the log: %v", res, err, r.log.Err())
 	}
-	mended()
+	repaired()
 	again, err := run("third", stream, nil)
 	if err != nil || !again.Replayed || again.Outcome != OutcomeUnknown || again.Run != res.Run ||
 		again.Err == nil || again.Err.Subtype != "record_failed" {
@@ -83,18 +84,18 @@ func TestALogThatFailedIsOpenedAgain(t *testing.T) {
 }
 
 // TestAConversationOutlivesItsLog: the agent whose lines are not on record is not prompted
-// again; another one is told what was said.
+// again; another one gets what was said.
 func TestAConversationOutlivesItsLog(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
 	first := say(t, c, "@show pid")
-	mended := breakLog(t, r)
+	repaired := breakLog(t, r)
 	res, err := c.Run(t.Context(), Turn{Input: Input{ID: "second", Text: "lost", Source: "test"}})
 	failedBefore(t, res, err)
 	if res, err := c.Run(t.Context(), Turn{Input: Input{ID: "second", Text: "lost", Source: "test"}}); err == nil {
 		t.Errorf("it was accepted: %+v", res)
 	}
-	mended()
+	repaired()
 	third := say(t, c, "@show pid\n@show history")
 	if third.Outcome != OutcomeResponded || len(third.Warnings) > 0 || strings.HasPrefix(third.Text, first.Text) || !strings.Contains(third.Text, "@show pid") {
 		t.Errorf("%+v; the first: %q", third, first.Text)
@@ -122,7 +123,7 @@ func TestTheLogIsMendedBeforeATurn(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
 	first := say(t, c, "@show pid")
-	prune, err := acquire(pruneLockPath(r.opt.Paths.Locks))
+	prune, err := filelock.Acquire(pruneLockPath(r.opt.Paths.Locks))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,15 +140,15 @@ func TestTheLogIsMendedBeforeATurn(t *testing.T) {
 	for !waits() {
 		<-time.After(time.Millisecond)
 	}
-	mended := breakLog(t, r)
+	repaired := breakLog(t, r)
 	if _, err := r.log.Append(t.Context(), event.NewFact("x", "user", event.Refs{}, struct{}{})); err == nil {
 		t.Error("the log lives")
 	}
-	mended()
-	if err := r.mend(t.Context()); err != nil {
+	repaired()
+	if err := r.repair(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	prune.release()
+	prune.Release()
 	if err := <-ended; err == nil {
 		t.Error("the agent was prompted")
 	}
@@ -161,11 +162,11 @@ func TestTheLogIsMendedBeforeATurn(t *testing.T) {
 func TestANewSessionOutlivesItsLog(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
-	mended := breakLog(t, r)
+	repaired := breakLog(t, r)
 	if res, err := c.Run(t.Context(), Turn{Input: Input{Text: "lost", Source: "test"}}); err == nil {
 		t.Errorf("%+v", res)
 	}
-	mended()
+	repaired()
 	say(t, c, "hello")
 	closeConversation(t, c)
 	e, ok, err := r.log.Last(t.Context(), event.Query{Session: c.Session(), Types: []event.Type{event.SessionCreated}})

@@ -1,4 +1,4 @@
-package kernel
+package agents
 
 import (
 	"errors"
@@ -10,35 +10,35 @@ import (
 	"github.com/perlica/perlica/provider/registry"
 )
 
-// AgentState says whether an agent can be used.
-type AgentState string
+// State says whether an agent can be used.
+type State string
 
 // The states of an agent.
 const (
-	Installed AgentState = "installed"
-	Missing   AgentState = "missing"  // its program was not found
-	Disabled  AgentState = "disabled" // by the configuration
+	Installed State = "installed"
+	Missing   State = "missing"  // its program was not found
+	Disabled  State = "disabled" // by the configuration
 )
 
 // Listing is what there is to know of an agent without starting it.
 type Listing struct {
-	ID         string     `json:"id"`
-	Name       string     `json:"name"`
-	State      AgentState `json:"state"`
-	Why        string     `json:"why"` // it cannot be used
-	Default    bool       `json:"default"`
-	Known      bool       `json:"known"`      // the registry has it
-	Configured bool       `json:"configured"` // the configuration mentions it
-	Command    []string   `json:"command"`    // as it is started; what would be looked for, if it is missing
-	Origin     string     `json:"origin"`     // where the command comes from
-	Env        []string   `json:"env"`        // names of variables that it is given beside the common ones
-	Mode       string     `json:"mode"`       // that the configuration chooses; empty: the asking one
-	Asking     Asking     `json:"asking"`
-	Asks       string     `json:"asks"` // when it asks, in words
-	Install    string     `json:"install"`
-	Login      string     `json:"login"`
-	Website    string     `json:"website"`
-	Note       string     `json:"note"`
+	ID         string   `json:"id"`
+	Name       string   `json:"name"`
+	State      State    `json:"state"`
+	Why        string   `json:"why"` // it cannot be used
+	Default    bool     `json:"default"`
+	Known      bool     `json:"known"`      // the registry has it
+	Configured bool     `json:"configured"` // the configuration mentions it
+	Command    []string `json:"command"`    // as it is started; what would be looked for, if it is missing
+	Origin     string   `json:"origin"`     // where the command comes from
+	Env        []string `json:"env"`        // names of variables that it is given beside the common ones
+	Mode       string   `json:"mode"`       // that the configuration chooses; empty: the asking one
+	Asking     Asking   `json:"asking"`
+	Asks       string   `json:"asks"` // when it asks, in words
+	Install    string   `json:"install"`
+	Login      string   `json:"login"`
+	Website    string   `json:"website"`
+	Note       string   `json:"note"`
 
 	ConnectTimeout time.Duration `json:"-"`
 	RequestTimeout time.Duration `json:"-"`
@@ -89,7 +89,7 @@ func (r Resolver) List() []Listing {
 }
 
 // Describe returns what there is to know of one agent. An id that neither the registry nor
-// the configuration has is an *AgentError.
+// the configuration has is an *Error.
 func (r Resolver) Describe(id string) (Listing, error) {
 	for _, l := range r.List() {
 		if l.ID == id {
@@ -98,13 +98,13 @@ func (r Resolver) Describe(id string) (Listing, error) {
 	}
 	_, err := r.Named(id)
 	if err == nil {
-		err = &AgentError{ID: id, Why: "there is no provider " + id}
+		err = &Error{ID: id, Why: "there is no provider " + id}
 	}
 	return Listing{}, err
 }
 
 // Warnings returns what is accepted in the configuration and cannot work, a line each:
-// providers that nobody knows how to start.
+// providers without a command.
 func (r Resolver) Warnings() []string {
 	var lines []string
 	for _, id := range sortedIDs(r.Config) {
@@ -181,12 +181,12 @@ func (r Resolver) origin(key string) string {
 }
 
 // state says whether an agent can be started, and if not, why.
-func (r Resolver) state(id string) (AgentState, string) {
+func (r Resolver) state(id string) (State, string) {
 	a, err := r.Named(id)
 	if err == nil {
 		_, err = r.Find(a.Command[0])
 	}
-	var why *AgentError
+	var why *Error
 	switch {
 	case err == nil:
 		return Installed, ""

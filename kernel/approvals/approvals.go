@@ -1,4 +1,8 @@
-package kernel
+// Package approvals says which decisions were made by this user here.
+//
+// It promises that a decision that came with a log counts for nothing until the user's own state
+// vouches for it. It decides nothing.
+package approvals
 
 import (
 	"bufio"
@@ -16,7 +20,7 @@ import (
 )
 
 // Vouchers says what was decided here: standing approvals, and contacts that were paired. A log
-// can come with a cloned repository, and with it decisions that nobody here made: a yes counts
+// can come with a cloned repository, and with it decisions that were not made here: a yes counts
 // only if its hash is in a file of the user's own. Losing the file loses them, never the other
 // way round.
 type Vouchers struct{ path string }
@@ -28,7 +32,7 @@ func NewVouchers(path string) Vouchers { return Vouchers{path} }
 func (Vouchers) hash(decision any) string {
 	b, err := json.Marshal(decision)
 	if err != nil {
-		panic(fmt.Sprintf("kernel: voucher: %v", err)) // plain fields
+		panic(fmt.Sprintf("approvals: voucher: %v", err)) // plain fields
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])

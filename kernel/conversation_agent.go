@@ -1,0 +1,171 @@
+package kernel
+
+import (
+	"context"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+)
+
+// life is an agent session from the beginning of its start.
+type life struct {
+	*agentSession
+	cancel context.CancelFunc // gives the start up
+	ready  chan struct{}      // closed when err is set
+	err    error              // why it could not be opened
+}
+
+// begin makes sure that there is an agent, or that one is being started. The caller holds
+// turns.
+func (c *Conversation) begin() (*life, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, ErrConversationClosed
+	}
+	if c.resting != nil {
+		c.resting.Stop()
+	}
+	if c.life != nil {
+		return c.life, nil
+	}
+	if err := c.record(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &life{
+		agentSession: newAgentSession(c.r, c.setup, event.Refs{Session: c.setup.Session}, nil),
+		cancel:       cancel,
+		ready:        make(chan struct{}),
+	}
+	c.life = l
+	go func() { // drop waits for ready
+		if l.err = l.start(); l.err == nil {
+			l.err = l.open(ctx, strategyKeep)
+		}
+		if l.err == nil {
+			c.watches.Go(func() { c.watch(l) }) // before ready: Close waits for both
+		}
+		close(l.ready)
+		if l.err == nil && c.turns.TryLock() { // else an input has come, and lets it rest
+			c.afterTurn(ctx, l)
+			c.turns.Unlock()
+		}
+	}()
+	return l, nil
+}
+
+// Lost has f called when an agent ends by itself, while it had nothing to do. The
+// next input gets another, which continues its session. f is called in a goroutine of its own,
+// and must not call the conversation's methods.
+func (c *Conversation) Lost(f func(error)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lost = f
+}
+
+// watch waits for the end of an agent and drops it, unless that was done by who ended it, or
+// by the turn in which it died.
+func (c *Conversation) watch(l *life) {
+	<-l.conn.Gone()
+	c.turns.Lock()
+	defer c.turns.Unlock()
+	c.mu.Lock()
+	mine, lost := c.life == l, c.lost
+	c.mu.Unlock()
+	if !mine {
+		return
+	}
+	why := l.conn.Err()
+	c.drop(context.Background(), l)
+	if lost != nil {
+		lost(why)
+	}
+}
+
+// dropGone drops an agent that ended while it had nothing to do, so that the next input gets
+// another, which continues its session. The caller holds turns.
+func (c *Conversation) dropGone(ctx context.Context) {
+	c.mu.Lock()
+	l := c.life
+	c.mu.Unlock()
+	if l == nil {
+		return
+	}
+	select {
+	case <-l.ready:
+		if l.err == nil && l.conn.Err() != nil {
+			c.drop(ctx, l)
+		}
+	default: // it is being started
+	}
+}
+
+// afterTurn ends an agent that is of no more use, and lets the others rest.
+func (c *Conversation) afterTurn(ctx context.Context, l *life) {
+	if l == nil {
+		return
+	}
+	select {
+	case <-l.ready:
+	default:
+		return // it is still being started
+	}
+	if l.err != nil || l.conn.Err() != nil {
+		c.drop(ctx, l)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.idle > 0 && !c.closed {
+		c.rested = time.Now()
+		c.resting = time.AfterFunc(c.idle, c.rest)
+	}
+}
+
+// rest ends an agent that has had nothing to do. Its session is not closed: it will be
+// continued.
+func (c *Conversation) rest() {
+	c.turns.Lock()
+	defer c.turns.Unlock()
+	c.mu.Lock()
+	l, idle := c.life, time.Since(c.rested) >= c.idle // else an input has come since
+	c.mu.Unlock()
+	if l != nil && idle {
+		c.drop(context.Background(), l)
+	}
+}
+
+// Rest ends the agent now, unless a turn is under way, and reports whether there is none left.
+// Its session is not closed: it is continued with the next input.
+func (c *Conversation) Rest() bool {
+	if !c.turns.TryLock() {
+		return false
+	}
+	defer c.turns.Unlock()
+	c.mu.Lock()
+	l := c.life
+	c.mu.Unlock()
+	if l != nil {
+		c.drop(context.Background(), l)
+	}
+	return true
+}
+
+// drop ends an agent, once. The caller holds turns.
+func (c *Conversation) drop(ctx context.Context, l *life) {
+	c.mu.Lock()
+	mine := c.life == l
+	if mine {
+		c.life = nil
+	}
+	c.mu.Unlock()
+	if !mine {
+		return
+	}
+	l.cancel()
+	<-l.ready
+	if l.conn != nil {
+		_ = l.end(ctx) // what failed is on record, and spoils nothing
+	}
+}

@@ -1,0 +1,284 @@
+package kernel
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+	"github.com/dustin/go-humanize/english"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/provider"
+)
+
+// Record is what is known of a run from its events. Apply is the one place in which they are
+// read: results, stories, numbers and what recovery writes follow from it. The zero value knows
+// nothing. The facts alone may be applied, or some of them; then it knows less.
+type Record struct {
+	Result
+	Refs     event.Refs // of the run's events, with the agent's session once that is known
+	First    event.Seq  // the first event that was applied
+	At       time.Time  // when the input was accepted; without it, when the first event was written
+	Withheld bool       // the payload of an event that was applied; Pruned: that of a fact
+
+	Received    fact.MessageReceived
+	Intended    bool // the intent is on record
+	FirstUpdate time.Duration
+	NoticedBy   string // as in fact.Failed, as is Known
+	Known       string
+
+	Sent     bool            // the prompt was recorded, which happens just before it is written
+	Lines    int             // of the agent, that came after it
+	Answered bool            // one of them may be the answer
+	Said     strings.Builder // the text of the agent's messages
+	Update   provider.Update // of the newest event; the zero value if it is none
+
+	Questions  []Question // in the order in which they were asked
+	Decisions  []fact.PolicyDecided
+	Refused    []fact.ToolBlocked // requests of the agent
+	Unreadable int                // tools that ran unasked, of which no more is known
+
+	asked map[event.InteractionID]int // the questions' places
+}
+
+// Question is a question of a run and its end.
+type Question struct {
+	interaction.Question
+	Answer *interaction.Answer // nil: there is none
+	Reason interaction.Reason  // why there is none
+	Closed time.Time           // zero: it is open
+}
+
+// ReadRecord reads what the query selects of a run's events. The error is the log's: an event that
+// cannot be decoded is one of a later version, and says what its type says.
+func ReadRecord(ctx context.Context, log *store.Reader, run event.RunID, q event.Query) (*Record, error) {
+	r := &Record{Result: Result{Run: run}, Refs: event.Refs{Run: run}}
+	q.Run = run
+	for e, err := range log.Events(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		_ = r.Apply(e)
+	}
+	return r, nil
+}
+
+// ReadResult reads the result of a run. Its Outcome is empty if there is none yet. It fails with
+// the error of Apply if a fact that is part of the result cannot be read.
+func ReadResult(ctx context.Context, log *store.Reader, run event.RunID) (Result, error) {
+	r := Record{Result: Result{Run: run, Replayed: true}}
+	for e, err := range log.Events(ctx, event.Query{Run: run, Class: event.Fact}) {
+		if err != nil {
+			return r.Result, err
+		}
+		if err := r.Apply(e); err != nil && slices.Contains(resulting, e.Type) {
+			return r.Result, err
+		}
+	}
+	return r.Result, nil
+}
+
+// resulting are the facts that a result is made of.
+var resulting = []event.Type{
+	event.MessageReceived, event.CancelRequested, event.PolicyUnasked,
+	event.Responded, event.ProviderError, event.OutcomeUnknown, event.CallEnforced,
+}
+
+// Apply adds an event of the run; most say nothing of it. The error says that the payload cannot
+// be decoded. Of such an event, and of one whose payload is withheld, the type says what it can.
+func (r *Record) Apply(e event.Event) error {
+	if r.First == 0 {
+		r.First, r.At = e.Seq, e.Time
+	}
+	r.Session, r.Input = cmp.Or(r.Session, e.Session), cmp.Or(r.Input, e.Input)
+	if e.Conversation != "" || r.Refs.Trace == "" {
+		r.Refs = e.Refs
+		r.Refs.Interaction = ""
+	}
+	r.Withheld = r.Withheld || e.Payload == nil
+	r.Update = provider.Update{}
+	if e.Class == event.Frame {
+		r.frame(e)
+		return nil
+	}
+	r.Pruned = r.Pruned || e.Payload == nil
+	if read := readers[e.Type]; read != nil {
+		return read(r, e)
+	}
+	return nil
+}
+
+// readers add what the facts of each type say.
+var readers = map[event.Type]func(*Record, event.Event) error{
+	event.MessageReceived: reader(func(r *Record, e event.Event, p fact.MessageReceived) {
+		r.At, r.Received, r.Provider = e.Time, p, p.Provider
+	}),
+	event.Requested: reader(func(r *Record, _ event.Event, p fact.Requested) {
+		r.Intended, r.Provider = true, cmp.Or(r.Provider, p.Provider)
+	}),
+	event.CancelRequested: reader(func(r *Record, e event.Event, p Stop) {
+		if e.Payload == nil {
+			p = Stop{By: e.Actor, Why: "the reason was pruned"}
+		}
+		r.Stopped = &p
+	}),
+	event.InteractionRequested: reader(func(r *Record, e event.Event, p interaction.Question) {
+		p.ID, p.Refs, p.Asked, p.Writer = e.Interaction, e.Refs, e.Time, e.Writer
+		r.question(e).Question = p
+	}),
+	event.InteractionAnswered: reader(func(r *Record, e event.Event, p interaction.Answer) {
+		q := r.question(e)
+		q.Answer, q.Closed = &p, e.Time
+	}),
+	event.InteractionLapsed: reader(func(r *Record, e event.Event, p interaction.Resolution) {
+		q := r.question(e)
+		q.Reason, q.Closed = p.Reason, e.Time
+	}),
+	event.PolicyDecided: reader(func(r *Record, _ event.Event, p fact.PolicyDecided) { r.Decisions = append(r.Decisions, p) }),
+	event.PolicyUnasked: reader(func(r *Record, e event.Event, p fact.UnaskedTool) {
+		if e.Payload == nil {
+			r.Unreadable++
+			return
+		}
+		r.Unasked = append(r.Unasked, p)
+	}),
+	event.ToolBlocked: reader(func(r *Record, _ event.Event, p fact.ToolBlocked) {
+		p.Params = nil // which may be large
+		r.Refused = append(r.Refused, p)
+	}),
+	event.Responded: reader(func(r *Record, _ event.Event, p fact.Responded) {
+		r.Outcome, r.Text, r.StopReason, r.Usage, r.Cost, r.Calls = OutcomeResponded, p.Text, p.StopReason, p.Usage, p.Cost, 1
+		r.Duration, r.FirstUpdate = milliseconds(p.DurationMS), milliseconds(p.FirstMS)
+	}),
+	event.ProviderError: reader(func(r *Record, _ event.Event, p fact.Failed) { r.failed(OutcomeProviderError, p) }),
+	event.OutcomeUnknown: reader(func(r *Record, _ event.Event, p fact.Failed) {
+		r.Calls = 1
+		r.failed(OutcomeUnknown, p)
+	}),
+	event.CallEnforced: reader(func(r *Record, e event.Event, p fact.Enforced) {
+		if e.Payload != nil {
+			r.Calls, r.Blocked, r.Permissions = p.Calls, p.Blocked, p.Permissions
+		}
+	}),
+}
+
+// reader decodes an event's payload for read. What cannot be decoded is the zero value.
+func reader[T any](read func(*Record, event.Event, T)) func(*Record, event.Event) error {
+	return func(r *Record, e event.Event) error {
+		var p T
+		var err error
+		if e.Payload != nil {
+			if p, err = fact.Decode[T](e); err != nil {
+				p = *new(T)
+			}
+		}
+		read(r, e, p)
+		return err
+	}
+}
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+func (r *Record) failed(outcome Outcome, p fact.Failed) {
+	r.Outcome, r.Text, r.Err, r.NoticedBy, r.Known = outcome, p.Text, p.Error, p.NoticedBy, p.Known
+	r.Duration = milliseconds(p.DurationMS)
+}
+
+// question returns the question that an event is about, and adds one that is not known.
+func (r *Record) question(e event.Event) *Question {
+	i, known := r.asked[e.Interaction]
+	if !known {
+		if i = len(r.Questions); i == 0 {
+			r.asked = map[event.InteractionID]int{}
+		}
+		r.asked[e.Interaction] = i
+		r.Questions = append(r.Questions, Question{Question: interaction.Question{ID: e.Interaction, Refs: e.Refs}})
+	}
+	return &r.Questions[i]
+}
+
+// Question returns what is known of a question.
+func (r *Record) Question(id event.InteractionID) Question {
+	if i, known := r.asked[id]; known {
+		return r.Questions[i]
+	}
+	return Question{Question: interaction.Question{ID: id}}
+}
+
+// frame adds what a line says.
+func (r *Record) frame(e event.Event) {
+	switch e.Type {
+	case event.RequestSent:
+		var v struct{ Method string }
+		r.Sent = r.Sent || json.Unmarshal(e.Payload, &v) == nil && v.Method == acp.AgentMethodSessionPrompt
+	case event.NotificationReceived, event.ResponseReceived:
+		u, ok := provider.ParseUpdate(e.Payload)
+		if ok {
+			r.Update = u
+		}
+		if !r.Sent {
+			return
+		}
+		r.Lines++
+		r.Answered = r.Answered || e.Type == event.ResponseReceived
+		if u.Kind == provider.AgentMessageChunk {
+			r.Said.WriteString(u.Text)
+		}
+	}
+}
+
+// Counted returns the numbers of the run's questions, as the run itself counts them in
+// fact.Enforced.
+func (r *Record) Counted() (p fact.Permissions) {
+	decided := func(yes bool) {
+		if yes {
+			p.Allowed++
+		} else {
+			p.Denied++
+		}
+	}
+	for _, q := range r.Questions {
+		if !q.Asked.IsZero() {
+			p.Asked++
+		}
+		switch {
+		case q.Answer != nil:
+			for _, o := range q.Options {
+				if o.ID == q.Answer.Option {
+					decided(o.Allows())
+				}
+			}
+		case q.Reason == interaction.Nobody || q.Reason == interaction.TimeUp:
+			p.Unanswered++
+		}
+	}
+	for _, d := range r.Decisions {
+		p.Asked++
+		if d.Effect != "" { // else it cannot be read
+			decided(d.Effect == string(policy.Allow))
+		}
+	}
+	return p
+}
+
+// Progress says in words how far a run without an outcome is known to have come.
+func (r *Record) Progress() string {
+	switch {
+	case !r.Sent && r.Withheld:
+		return "the intent is on record; what else was is pruned"
+	case !r.Sent:
+		return "the intent is on record; whether the prompt was sent is not"
+	case r.Answered:
+		return fmt.Sprintf("the prompt was sent and the agent's last answer is on record, but was not acted upon; %s came", english.Plural(r.Lines, "line", ""))
+	}
+	return fmt.Sprintf("the prompt was being sent or had been; %s came back", english.Plural(r.Lines, "line", ""))
+}
