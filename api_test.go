@@ -14,7 +14,39 @@ import (
 var update = flag.Bool("update", false, "write docs/api.txt")
 
 // public are the packages that other programs may build on.
-var public = []string{"kernel", "kernel/command", "kernel/config", "kernel/fact", "kernel/project", "kernel/report", "kernel/streamjson", "provider", "provider/process", "provider/registry", "policy", "policy/shell", "policy/standing", "interaction", "eventlog", "eventlog/evidence", "service", "service/channel", "eventlog/anchor", "eventlog/event", "eventlog/export", "eventlog/fault", "eventlog/store", "eventlog/tree", "eventlog/verify", "eventlog/view"}
+var public = []string{
+	"eventlog",
+	"eventlog/anchor",
+	"eventlog/event",
+	"eventlog/evidence",
+	"eventlog/export",
+	"eventlog/fault",
+	"eventlog/store",
+	"eventlog/tree",
+	"eventlog/verify",
+	"eventlog/view",
+	"interaction",
+	"kernel",
+	"kernel/agents",
+	"kernel/approvals",
+	"kernel/command",
+	"kernel/config",
+	"kernel/fact",
+	"kernel/fact/bridge",
+	"kernel/filelock",
+	"kernel/project",
+	"kernel/report",
+	"kernel/sessions",
+	"kernel/streamjson",
+	"policy",
+	"policy/shell",
+	"policy/standing",
+	"provider",
+	"provider/process",
+	"provider/registry",
+	"service",
+	"service/channel",
+}
 
 // TestAPI keeps docs/api.txt, the list of exported names, true, so that growth shows in
 // every diff.

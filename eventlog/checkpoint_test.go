@@ -8,9 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"golang.org/x/mod/sumdb/note"
 
 	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
@@ -290,113 +287,5 @@ func TestTwoProcessesCheckpoint(t *testing.T) {
 		if _, err := c.Signed(k.Verifiers(c.Origin)...); err != nil {
 			t.Errorf("%d events: %v", c.Size, err)
 		}
-	}
-}
-
-func TestStoreCheckpoint(t *testing.T) {
-	l, keyDir := openSigned(t)
-	for range 5 {
-		mustAppend(t, l, fact(event.Truncated, event.Refs{}))
-	}
-	c, err := l.Checkpoint(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustAppend(t, l, fact(event.Truncated, event.Refs{}))
-	msg := c.Note + "— witness.example AAAAAAAA\n"
-	if err := l.StoreCheckpoint(t.Context(), msg); err != nil {
-		t.Fatal(err)
-	}
-	if got, ok, err := l.LastCheckpoint(t.Context(), 5); err != nil || !ok || got.Note != msg {
-		t.Errorf("%+v, %v", got, err)
-	}
-	k, err := evidence.ReadKeys(keyDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signed := func(c evidence.Checkpoint) string {
-		s, err := k.Signer(c.Origin)
-		if err != nil {
-			return "" // the keys of ReadKeys are at hand
-		}
-		b, _ := note.Sign(&note.Note{Text: c.Text()}, s)
-		return string(b)
-	}
-	for name, bad := range map[string]string{
-		"no note":    "hello",
-		"unsigned":   c.Text(),
-		"other root": signed(evidence.Checkpoint{Origin: c.Origin, Size: 4, Root: c.Root}),
-		"other log":  signed(evidence.Checkpoint{Origin: "perlica/x", Size: c.Size, Root: c.Root}),
-		"too large":  signed(evidence.Checkpoint{Origin: c.Origin, Size: 7, Root: c.Root}),
-	} {
-		if err := l.StoreCheckpoint(t.Context(), bad); !errors.Is(err, evidence.ErrCheckpoint) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if list, err := l.Checkpoints(t.Context()); err != nil || len(list) != 2 || l.Err() != nil {
-		t.Errorf("%d are stored, want 2; %v; the log: %v", len(list), err, l.Err())
-	}
-}
-
-// TestCheckpointOfTheFirstBatch: the log is named by its first event, which is in the same commit,
-// or is not the one it was to be.
-func TestCheckpointOfTheFirstBatch(t *testing.T) {
-	fault := errors.New("the disk says no")
-	twice := []event.Event{fact(event.Requested, event.Refs{Run: "r", Input: "i"}), fact(event.Requested, event.Refs{Run: "r", Input: "i"})}
-	for name, begin := range map[string]func(l *Log, fail func(error)){
-		"alone": func(*Log, func(error)) {},
-		"behind what is refused": func(l *Log, _ func(error)) {
-			if err := l.Record(twice...); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"after a fault": func(l *Log, fail func(error)) {
-			fail(fault)
-			if _, err := l.Append(t.Context(), fact(event.CallEnforced, event.Refs{})); !errors.Is(err, fault) {
-				t.Errorf("%v", err)
-			}
-			fail(nil)
-			other, err := Open(t.Context(), l.Path(), Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			mustAppend(t, other, fact(event.SessionCreated, event.Refs{}))
-			if err := errors.Join(other.Close(), l.Reopen(t.Context())); err != nil {
-				t.Fatal(err)
-			}
-		},
-	} {
-		var broken error // the writer looks only when there is a batch
-		dir := t.TempDir()
-		l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Lazy: time.Hour, Keys: evidence.UseKeys(dir), fail: func(point string) error {
-			if point == "commit" {
-				return broken
-			}
-			return nil
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		begin(l, func(err error) { broken = err })
-		mustAppend(t, l, fact(event.CallEnforced, event.Refs{}))
-		if err := l.Anchored(); err != nil {
-			t.Error(name, err)
-		}
-		c, _, err := l.LastCheckpoint(t.Context(), 1)
-		origin, oerr := l.Origin(t.Context())
-		if err := errors.Join(err, oerr); err != nil || c.Origin != origin {
-			t.Errorf("%s: of %s, the log is %s, %v", name, c.Origin, origin, err)
-		}
-		k, err := evidence.ReadKeys(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if by, err := c.Signed(k.Verifiers(origin)...); err != nil || len(by) != 1 {
-			t.Errorf("%s: signed by %v, %v", name, by, err)
-		}
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-		audit(t, l.Path())
 	}
 }

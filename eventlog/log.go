@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -89,36 +88,6 @@ type Log struct {
 	err     error // why nothing can be written any more
 	anchor  error // why the last checkpoint is not anchored, or not signed
 	behind  bool  // the checkpoint that was to follow an answer was lost when the log died
-}
-
-// An entry is what one call wants written, all or none of it.
-type entry struct {
-	events []event.Event
-	note   bool                 // a checkpoint is wanted behind them
-	store  *evidence.Checkpoint // has a note that is to be stored; nil: none
-	late   bool                 // who waits also waits until the batch's checkpoint is anchored
-	unless event.Query          // nothing is written if the log holds an event that it selects; zero: whatever it holds
-	ahead  bool                 // who waits does not wait for the checkpoint that the events ask for
-	wait   chan result          // nil if nobody waits; capacity 1
-}
-
-// noted reports whether the batch with the entry ends with a checkpoint.
-func (e entry) noted() bool { return e.note || !e.ahead && e.endsRun() }
-
-// owes reports whether a checkpoint is to follow the batch with the entry.
-func (e entry) owes() bool { return e.ahead && e.endsRun() }
-
-// follows reports whether the entry is such a checkpoint: nobody waits for it.
-func (e entry) follows() bool { return e.note && e.wait == nil }
-
-func (e entry) endsRun() bool {
-	return slices.ContainsFunc(e.events, func(e event.Event) bool { return e.Type == event.CallEnforced })
-}
-
-type result struct {
-	last event.Seq
-	note evidence.Checkpoint
-	err  error
 }
 
 // Open opens the log at path for appending and creates it if it does not exist. The
@@ -388,9 +357,6 @@ func (l *Log) complete(e *event.Event) {
 	e.PayloadSHA256 = sha256.Sum256(e.Payload)
 	e.Writer, e.Context = l.writer, l.context
 }
-
-// weight is what an event takes in memory, about: a flood of short lines is one, too.
-func weight(e *event.Event) int { return len(e.Payload) + 512 }
 
 // Close writes what is queued, ends the writer and closes the file; where this is the
 // last process to have the log open, no write-ahead log is left beside it. It returns

@@ -2,9 +2,7 @@ package eventlog
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -294,77 +292,6 @@ func TestPruneFails(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// TestPruneWaitsForReaders: a reader that keeps the old state keeps its bytes, too.
-func TestPruneWaitsForReaders(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it waits as long as any writer does")
-	}
-	t.Parallel() // most of the time it waits
-	l, path := pruneLog(t)
-	r, err := store.OpenReader(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	conn, err := r.DB.Connx(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	do := func(sql string) {
-		t.Helper()
-		if _, err := conn.ExecContext(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
-	do(`BEGIN`)
-	var n int
-	if err := conn.GetContext(t.Context(), &n, `SELECT count(*) FROM events`); err != nil {
-		t.Fatal(err)
-	}
-	p := event.Pruning{Until: 13}
-	if _, err := l.Prune(t.Context(), p); !errors.Is(err, fault.ErrBusy) || l.Err() != nil {
-		t.Errorf("got %v while somebody reads; the log: %v", err, l.Err())
-	}
-	do(`ROLLBACK`)
-	if done, err := l.Prune(t.Context(), p); err != nil || !done.Resumed {
-		t.Fatalf("%+v, %v", done, err)
-	}
-	if got := found(t, path, "[one:", "[two:"); got != "" {
-		t.Errorf("in the files: %s", got)
-	}
-	intact(t, r)
-}
-
-func TestPruneCancelled(t *testing.T) {
-	l, path := pruneLog(t)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	l, err := Open(t.Context(), path, Options{fail: func(point string) error {
-		if point == "remove" {
-			cancel()
-		}
-		return nil
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	many := make([]event.Event, 2*removeStep)
-	for i := range many {
-		many[i] = event.Event{Type: event.NotificationReceived, Class: event.Frame, Payload: fmt.Appendf(nil, "line %d", i)}
-	}
-	appendAll(t, l, many...)
-	if _, err := l.Prune(ctx, event.Pruning{Until: event.Seq(len(many))}); !errors.Is(err, context.Canceled) || l.Err() != nil {
-		t.Errorf("got %v; the log: %v", err, l.Err())
-	}
-	if n := intact(t, &l.Reader); n == 0 || n > removeStep {
-		t.Errorf("%d are missing", n)
 	}
 }
 

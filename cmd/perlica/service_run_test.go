@@ -3,19 +3,12 @@
 package main
 
 import (
-	"encoding/xml"
-	"errors"
 	"fmt"
 	"io"
-	"net"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/creack/pty"
 )
@@ -66,83 +59,6 @@ func (p *phone) hears(text string) {
 		}
 		return nil
 	})
-}
-
-// systemd is what a service tells of itself.
-type systemd struct {
-	w       *world
-	conn    *net.UnixConn
-	notices chan string // read at once: there is room for a few only
-}
-
-func (w *world) systemd() *systemd {
-	dir, err := os.MkdirTemp("", "notify") // short: sockets
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "s"), Net: "unixgram"})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() { _ = conn.Close(); _ = os.RemoveAll(dir) })
-	w.env = append(w.env, "NOTIFY_SOCKET="+filepath.Join(dir, "s"), "WATCHDOG_USEC=100000")
-	return &systemd{w, conn, make(chan string, 1<<16)}
-}
-
-// listen takes in what comes.
-func (s *systemd) listen() *systemd {
-	go func() { // ends with conn
-		for b := make([]byte, 1000); ; {
-			n, err := s.conn.Read(b)
-			if err != nil {
-				return
-			}
-			s.notices <- string(b[:n])
-		}
-	}()
-	return s
-}
-
-// expect waits until a notice came n times, and returns what else came before.
-func (s *systemd) expect(notice string, n int) (before []string) {
-	s.w.t.Helper()
-	for late := time.After(patience); n > 0; {
-		select {
-		case got := <-s.notices:
-			if got == notice {
-				n--
-			} else {
-				before = append(before, got)
-			}
-		case <-late:
-			s.w.t.Fatalf("%s never came: %q", notice, before)
-		}
-	}
-	return before
-}
-
-// TestServiceWithADeafSupervisor: nobody takes the notices, and there is no room for more. The
-// service serves, and ends.
-func TestServiceWithADeafSupervisor(t *testing.T) {
-	w := newWorld(t)
-	sd := w.systemd()
-	fill, err := net.DialUnix("unixgram", nil, sd.conn.LocalAddr().(*net.UnixAddr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer fill.Close()
-	for full := 0; full < 3; full++ {
-		if err := fill.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := fill.Write([]byte("x")); err == nil {
-			full = -1
-		}
-	}
-	s := w.bridge()
-	s.signal(syscall.SIGTERM)
-	s.exits(0)
-	w.audit()
 }
 
 // TestServiceStops: SIGTERM is said to systemd at once, the watchdog hears from the bridge as
@@ -306,121 +222,4 @@ func TestServiceWithoutItsTerminal(t *testing.T) {
 	}
 	s.exits(0)
 	w.logged(1, "service.stopped", "in order")
-}
-
-// documented returns the block of code behind the words in docs/service.md.
-func documented(t *testing.T, words string) string {
-	t.Helper()
-	b, err := os.ReadFile("../../docs/service.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, found := strings.Cut(string(b), words)
-	_, rest, fenced := strings.Cut(rest, "```")
-	_, rest, _ = strings.Cut(rest, "\n")
-	block, _, closed := strings.Cut(rest, "```")
-	if !found || !fenced || !closed {
-		t.Fatalf("docs/service.md has no block of code behind %q", words)
-	}
-	return block
-}
-
-// TestSystemdUnit: what the docs offer is a unit.
-func TestSystemdUnit(t *testing.T) {
-	unit := documented(t, "perlica.service`:")
-	known := map[string][]string{
-		"[Unit]": {"Description", "After"},
-		"[Service]": {"Type", "WorkingDirectory", "ExecStart", "ExecReload", "Restart", "RestartSec", "WatchdogSec", "TimeoutStopSec",
-			"KillMode", "NotifyAccess"},
-		"[Install]": {"WantedBy"},
-	}
-	section, seen := "", map[string]string{}
-	for line := range strings.Lines(unit) {
-		line = strings.TrimSpace(line)
-		key, value, ok := strings.Cut(line, "=")
-		switch {
-		case line == "":
-		case known[line] != nil:
-			section = line
-		case ok && slices.Contains(known[section], key) && value != "":
-			seen[key] = value
-		default:
-			t.Errorf("%s has the line %q", section, line)
-		}
-	}
-	if seen["Type"] != "notify" || seen["KillMode"] != "mixed" || !strings.HasSuffix(seen["ExecStart"], "perlica service") {
-		t.Errorf("%q", seen)
-	}
-	analyze, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Skip("there is no systemd-analyze")
-	}
-	self, err := exec.LookPath("perlica")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	name := filepath.Join(dir, "perlica.service")
-	unit = strings.NewReplacer("%h/bin/perlica", self, "%h/project", dir).Replace(unit)
-	if err := os.WriteFile(name, []byte(unit), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(analyze, "--user", "verify", name)
-	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "HOME="+dir)
-	out, err := cmd.CombinedOutput()
-	for line := range strings.Lines(string(out)) { // other units of this machine may be broken
-		if strings.Contains(line, "perlica.service") {
-			t.Errorf("systemd-analyze: %s", line)
-		}
-	}
-	t.Logf("systemd-analyze: %v, %s", err, out)
-}
-
-// TestLaunchdJob: what the docs offer has the form of a property list, and no key that
-// launchd.plist(5) does not know.
-func TestLaunchdJob(t *testing.T) {
-	d := xml.NewDecoder(strings.NewReader(documented(t, "org.perlica.service.plist`")))
-	known := map[string]string{ // and the kind of its value
-		"Label": "string", "ProgramArguments": "array", "WorkingDirectory": "string", "RunAtLoad": "true", "KeepAlive": "dict",
-		"SuccessfulExit": "false", "ExitTimeOut": "integer", "StandardErrorPath": "string", "EnvironmentVariables": "dict",
-	}
-	var path []string
-	key, seen := "", []string{}
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch token := token.(type) {
-		case xml.StartElement:
-			name, parent := token.Name.Local, ""
-			if len(path) > 0 {
-				parent = path[len(path)-1]
-			}
-			if parent == "dict" && name != "key" {
-				if known[key] != name {
-					t.Errorf("the key %q has a %s", key, name)
-				}
-				seen, key = append(seen, key), ""
-			}
-			path = append(path, name)
-		case xml.EndElement:
-			path = path[:len(path)-1]
-			if token.Name.Local == "dict" && key != "" {
-				t.Errorf("the key %q has no value", key)
-			}
-		case xml.CharData:
-			if len(path) > 0 && path[len(path)-1] == "key" {
-				key = string(token)
-			}
-		}
-	}
-	for _, needed := range []string{"Label", "ProgramArguments", "WorkingDirectory", "KeepAlive"} {
-		if !slices.Contains(seen, needed) {
-			t.Errorf("there is no %s: %q", needed, seen)
-		}
-	}
 }

@@ -107,6 +107,7 @@ func tooManyOpen() bool {
 	return IsManyOpen(err)
 }
 
+// IsManyOpen reports whether err says that the process, or the system, has too many files open.
 func IsManyOpen(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }

@@ -28,6 +28,8 @@ func (r *Reader) CheckSettings(ctx context.Context) error {
 	return CheckSettings(ctx, r.DB, "journal_mode")
 }
 
+// CheckSettings returns a *fault.SettingError if a connection of db does not have these settings as
+// Settings says.
 func CheckSettings(ctx context.Context, db *sqlx.DB, names ...string) error {
 	want := Settings()
 	for _, name := range names {
@@ -108,6 +110,8 @@ func (r *Reader) CheckIntegrity(ctx context.Context) error {
 	return PragmaCheck(ctx, r.DB, `PRAGMA integrity_check(1)`)
 }
 
+// PragmaCheck carries out a pragma that answers "ok", such as integrity_check; the error wraps
+// ErrCorrupt if it answers anything else.
 func PragmaCheck(ctx context.Context, db *sqlx.DB, pragma string) error {
 	var found string
 	if err := db.GetContext(ctx, &found, pragma); err != nil {

@@ -17,11 +17,18 @@ type Files struct {
 	Touched error // what was found first: it stays
 }
 
+// Links is how many names a file has, as far as is known.
 func Links(os.FileInfo) uint64 { return 1 }
 
-func (f *Files) hold() error   { return nil }
-func (f *Files) Release()      {}
-func (f *Files) Whole() error  { return f.InPlace() }
+func (f *Files) hold() error { return nil }
+
+// Release does nothing: no file is held open.
+func (f *Files) Release() {}
+
+// Whole is InPlace.
+func (f *Files) Whole() error { return f.InPlace() }
+
+// Rescue does nothing: such a system does not remove files that are open.
 func (f *Files) Rescue() error { return nil }
 
 // InPlace returns an error that wraps ErrMoved unless the database lies where it was opened.
@@ -37,6 +44,7 @@ func (f *Files) InPlace() error {
 	return f.Touched
 }
 
+// HasNoLocks reports false: it is not known.
 func HasNoLocks(string) bool { return false }
 
 func isReadOnlyDisk(string) bool { return false }

@@ -34,13 +34,14 @@ func Covering(p event.Pruning, open []event.RunID) (string, []any) {
 	return strings.Join(terms, " AND "), args
 }
 
-// Selection is what a event.Pruning would remove now.
+// Selection is what an event.Pruning would remove now.
 type Selection struct {
 	Events, Bytes int64
 	First, Last   event.Seq     // zero if there is nothing
 	Open          []event.RunID // that keep their payloads
 }
 
+// Selection looks what p would remove now, and removes nothing.
 func (r *Reader) Selection(ctx context.Context, p event.Pruning) (s Selection, err error) {
 	// By the events: the list of open runs may have been cut, and what is removed is gone.
 	if s.Open, err = r.runs(ctx, intended); err != nil {

@@ -9,6 +9,7 @@ const Columns = `seq, event_id, ts, type, class, actor, writer, context_id,
 
 const rowMarks = `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
+// InsertOne is the statement that inserts one event; AppendArgs makes its arguments.
 const InsertOne = `INSERT INTO events (` + Columns + `) VALUES ` + rowMarks
 
 // AppendArgs appends an event's values. args may have held those of another: a text that both

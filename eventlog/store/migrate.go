@@ -1,0 +1,172 @@
+package store
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+	"golang.org/x/mod/sumdb/tlog"
+	_ "modernc.org/sqlite" // the "sqlite" driver
+
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/tree"
+)
+
+// identify reads what kind of file db is; a fresh one has neither number.
+func identify(ctx context.Context, db *sqlx.DB) (app, version int, err error) {
+	err = db.QueryRowxContext(ctx, `
+		SELECT application_id, user_version
+		FROM pragma_application_id, pragma_user_version`).Scan(&app, &version)
+	if err != nil {
+		return 0, 0, fault.Explain(err)
+	}
+	switch {
+	case app == 0 && version == 0:
+		return 0, 0, nil
+	case app != ApplicationID:
+		return app, version, fault.ErrForeign
+	case version > SchemaVersion:
+		return app, version, fmt.Errorf("%w (schema %d, this one knows %d)", fault.ErrNewer, version, SchemaVersion)
+	}
+	return app, version, nil
+}
+
+// Migrate makes the tables of a fresh file and brings those of an older one up to date, in
+// one transaction.
+func Migrate(ctx context.Context, db *sqlx.DB) error {
+	_, version, err := identify(ctx, db)
+	if err != nil {
+		return err
+	}
+	if version == SchemaVersion {
+		return isOurs(ctx, db)
+	}
+	tx, err := db.BeginTxx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	// Another process may have been first; the write lock now says who it was.
+	if err := tx.GetContext(ctx, &version, `PRAGMA user_version`); err != nil || version == SchemaVersion {
+		return err // it was made a moment ago, by this program
+	}
+	if version == 0 {
+		err = create(ctx, tx)
+	} else {
+		err = upgrade(ctx, tx)
+	}
+	if err != nil {
+		return err
+	}
+	if err := isOurs(ctx, tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// create makes the tables of an empty file.
+func create(ctx context.Context, tx *sqlx.Tx) error {
+	var tables int
+	if err := tx.GetContext(ctx, &tables, `SELECT count(*) FROM sqlite_schema`); err != nil {
+		return err
+	}
+	if tables > 0 {
+		return fault.ErrForeign
+	}
+	_, err := tx.ExecContext(ctx, fmt.Sprintf("%s;\nPRAGMA application_id = %d;\nPRAGMA user_version = %d;", Schema, ApplicationID, SchemaVersion))
+	return err
+}
+
+// upgrade brings a file of schema version 1 up to date: it drops what is gone, makes what
+// is missing, and computes the tree's nodes from the leaves.
+func upgrade(ctx context.Context, tx *sqlx.Tx) error {
+	if _, err := tx.ExecContext(ctx, `
+		DROP TABLE tree;
+		DROP TRIGGER events_are_not_updated;
+		DROP INDEX events_one_outcome_per_run;`); err != nil {
+		return err
+	}
+	var made []string
+	if err := tx.SelectContext(ctx, &made, `SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL`); err != nil {
+		return err
+	}
+	for _, sql := range Statements() {
+		if slices.Contains(made, sql) {
+			continue
+		}
+		if _, err := tx.ExecContext(ctx, sql); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf(`PRAGMA user_version = %d`, SchemaVersion)); err != nil {
+		return err
+	}
+	return rebuildNodes(ctx, tx)
+}
+
+// Statements are those of schema, as SQLite keeps them.
+func Statements() []string {
+	parts := strings.Split("\n"+Schema, "\nCREATE ")
+	var list []string
+	for _, p := range parts[1:] {
+		sql, _, _ := strings.Cut(p, ";\n\n")
+		if strings.Contains(p, "\nEND;") {
+			sql, _, _ = strings.Cut(p, "\nEND;")
+			sql += "\nEND"
+		}
+		list = append(list, "CREATE "+strings.TrimSuffix(strings.TrimSpace(sql), ";"))
+	}
+	return list
+}
+
+// rebuildNodes fills the table of nodes from the leaves.
+func rebuildNodes(ctx context.Context, tx *sqlx.Tx) error {
+	rows, err := tx.QueryxContext(ctx, `SELECT leaf FROM events ORDER BY seq`)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err below tells
+	var tree tree.Range
+	for rows.Next() {
+		var leaf []byte
+		if err := rows.Scan(&leaf); err != nil {
+			return err
+		}
+		if len(leaf) != tlog.HashSize {
+			return fmt.Errorf("%w: event %d: a hash of the wrong length", fault.ErrCorrupt, tree.Size+1)
+		}
+		tree.Add(tlog.Hash(leaf))
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for _, n := range tree.Nodes {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO nodes (level, n, hash) VALUES (?, ?, ?)`, n.Level, n.N, n.Hash[:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isOurs returns ErrCorrupt unless the file's tables, indexes and triggers are those of
+// schema, to the letter. A log can come with a cloned repository: with an index less it
+// would take a second intent, and with a trigger more it would answer its own questions.
+func isOurs(ctx context.Context, db sqlx.QueryerContext) error {
+	var made []string
+	if err := sqlx.SelectContext(ctx, db, &made, `SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL`); err != nil {
+		return err
+	}
+	want := Statements()
+	for _, sql := range made {
+		if !slices.Contains(want, sql) {
+			return fmt.Errorf("%w: its schema was changed: %.60q", fault.ErrCorrupt, sql)
+		}
+	}
+	if len(made) != len(want) {
+		return fmt.Errorf("%w: its schema was changed: %d tables, indexes and triggers instead of %d", fault.ErrCorrupt, len(made), len(want))
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+)
+
+// pendingCall is a request of ours.
+type pendingCall struct {
+	conn    *Conn
+	method  string
+	id      string
+	out     *sending
+	arrived chan struct{} // closed when answer is set
+	answer  envelope
+}
+
+// request is the line of a request. Params that are JSON already are taken as they are.
+func request(id, method string, params any) ([]byte, error) {
+	raw, ok := params.(json.RawMessage)
+	if !ok {
+		var err error
+		if raw, err = json.Marshal(params); err != nil {
+			return nil, err
+		}
+	}
+	line := make([]byte, 0, len(raw)+len(method)+64)
+	line = append(line, `{"jsonrpc":"2.0","id":`...)
+	line = append(line, id...)
+	line = append(line, `,"method":"`...)
+	line = append(line, method...)
+	line = append(line, `","params":`...)
+	line = append(line, raw...)
+	return append(line, '}'), nil
+}
+
+// wait waits for the response. A session/prompt has no timeout and is not abandoned when ctx is
+// done.
+func (p *pendingCall) wait(ctx context.Context) (envelope, error) {
+	c := p.conn
+	defer func() {
+		c.mu.Lock()
+		delete(c.calls, p.id)
+		c.mu.Unlock()
+	}()
+	if err := p.out.wait(c); err != nil {
+		return p.came(err)
+	}
+	var timeout <-chan time.Time
+	done := ctx.Done()
+	if p.method == acp.AgentMethodSessionPrompt {
+		done = nil
+	} else {
+		t := time.NewTimer(c.timeout(p.method))
+		defer t.Stop()
+		timeout = t.C
+	}
+	select {
+	case <-p.arrived:
+		return c.judge(p.answer, p.method, p.id)
+	case <-c.gone:
+		return p.came(c.failure())
+	case <-timeout:
+		return envelope{}, c.failed(p.method, p.id, &Error{
+			Type: TypeTimeout, cause: ErrTimeout,
+			Message: fmt.Sprintf("the agent did not answer within %s", c.timeout(p.method)),
+		})
+	case <-done:
+		return envelope{}, c.failed(p.method, p.id, &Error{Type: TypeStopped, Message: context.Cause(ctx).Error(), cause: context.Cause(ctx)})
+	}
+}
+
+// came is the response if it came before the agent went, or stopped reading, and counts; else err.
+func (p *pendingCall) came(err error) (envelope, error) {
+	select {
+	case <-p.arrived:
+		return p.conn.judge(p.answer, p.method, p.id)
+	default:
+		return envelope{}, p.conn.failed(p.method, p.id, err)
+	}
+}
