@@ -116,7 +116,7 @@ var only = map[string][]string{
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
 	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica/config"},
 	"mvdan.cc/sh/v3/syntax":            {"kernel/agents", "policy/shell"},                                                                                                                               // of kernel/agents see onlyName
-	"github.com/coder/acp-go-sdk":      {"kernel/report", "kernel/project", "kernel/agents", "kernel", "cmd/perlica", "cmd/perlica/provider", "cmd/perlica/dialog", "provider", "provider/predictable"}, // no payload has its types,
+	"github.com/coder/acp-go-sdk":      {"kernel/report", "kernel/project", "kernel/agents", "kernel", "cmd/perlica", "cmd/perlica/provider", "cmd/perlica/dialog", "provider", "provider/predictable"}, // no payload has its types
 }
 
 // onlyName is finer: of these packages, a folder uses nothing but the names listed.
