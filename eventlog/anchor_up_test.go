@@ -40,7 +40,7 @@ func TestAnchorDamagedUpwards(t *testing.T) {
 	if rep := verifyFile(t, path, verify.Options{Keys: v.verifiers}); rep.OK() {
 		t.Error("the line is not found")
 	}
-	// Without the key nobody can tell.
+	// Without the key it cannot be seen.
 	l, err = Open(t.Context(), path, Options{Context: "default"})
 	if err != nil {
 		t.Fatal(err)

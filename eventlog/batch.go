@@ -194,7 +194,7 @@ func (w *batchWriter) inPlace() error {
 // movePages is how many pages are written before they are moved into the database.
 const movePages = 1000
 
-// took takes in that n events were committed. Whoever has touched a file meanwhile may have
+// took takes in that n events were committed. Anyone who has touched a file in the meantime may have
 // kept them from being found again.
 func (w *batchWriter) took(n, bytes int) error {
 	if err := w.inPlace(); err != nil {

@@ -64,7 +64,7 @@ func (l *Log) StoreCheckpoint(ctx context.Context, msg string) error {
 	if err := l.IsOwn(ctx, c); err != nil {
 		return fmt.Errorf("eventlog: %w", err)
 	}
-	return l.await(entry{store: &c}).err // what it stands for cannot change meanwhile
+	return l.await(entry{store: &c}).err // what it stands for cannot change in the meantime
 }
 
 const putNote = `INSERT INTO checkpoints (size, note) VALUES (?, ?)`

@@ -160,8 +160,8 @@ func TestCheckpointOnDemand(t *testing.T) {
 	}
 }
 
-// TestCheckpointOfTheSameTree: there is one note for one tree, whoever made it, and another for
-// another tree. Who has the log open sees what others have done meanwhile.
+// TestCheckpointOfTheSameTree: there is one note for one tree, no matter who made it, and another for
+// another tree. Who has the log open sees what others have done in the meantime.
 func TestCheckpointOfTheSameTree(t *testing.T) {
 	l, keyDir := openSigned(t)
 	other, err := Open(t.Context(), l.Path(), Options{Keys: evidence.UseKeys(keyDir)})

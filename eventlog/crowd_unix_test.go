@@ -123,7 +123,7 @@ func (c *crowder) input(n int) {
 		note, err := c.log.Checkpoint(context.Background())
 		c.must(err)
 		fmt.Println("anchored", note.Size)
-	case 2: // whoever is the last to close empties the write-ahead log, under the eyes of whoever opens
+	case 2: // the last to close empties the write-ahead log while another opens it
 		c.must(c.log.Close())
 		c.open()
 	case 3:
@@ -230,7 +230,7 @@ func (c *crowd) until(n int) {
 // outcomes, answers to the same questions, checkpoints, prunings. Now and then one of them is
 // killed and another takes its place. What was acknowledged is there under its number, the tree
 // and every checkpoint and anchor hold, there is one of what there may be only one of, and
-// nobody is told that the database is locked.
+// no one is told that the database is locked.
 func TestCrowd(t *testing.T) {
 	kills := 12
 	if *tortureStates > ordinaryStates {

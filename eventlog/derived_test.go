@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// TestNothingIsWithheldFromALog: whoever can write the file could hide a payload, or events, by
+// TestNothingIsWithheldFromALog: anyone who can write the file could hide a payload, or events, by
 // saying that they never came. In an import that is counted.
 func TestNothingIsWithheldFromALog(t *testing.T) {
 	for _, tc := range []struct {
@@ -130,7 +130,7 @@ func TestASignatureThatIsMissing(t *testing.T) {
 		if !rep.OK() || (tc.want == "") != (len(warned) == 0) || len(warned) > 1 || len(warned) == 1 && !strings.Contains(warned[0], tc.want) {
 			t.Errorf("line %d, %s: %q, %+v", tc.line, tc.sql, warned, rep.Findings)
 		}
-		for _, w := range verifyFile(t, path, verify.Options{}).Warnings { // whose key it is nobody knows
+		for _, w := range verifyFile(t, path, verify.Options{}).Warnings { // whose key it is is not known
 			if strings.Contains(w, "not signed") {
 				t.Errorf("line %d, without a key: %s", tc.line, w)
 			}

@@ -15,7 +15,7 @@ type entry struct {
 	late   bool                 // who waits also waits until the batch's checkpoint is anchored
 	unless event.Query          // nothing is written if the log holds an event that it selects; zero: whatever it holds
 	ahead  bool                 // who waits does not wait for the checkpoint that the events ask for
-	wait   chan result          // nil if nobody waits; capacity 1
+	wait   chan result          // nil if no one waits; capacity 1
 }
 
 // noted reports whether the batch with the entry ends with a checkpoint.
@@ -24,7 +24,7 @@ func (e entry) noted() bool { return e.note || !e.ahead && e.endsRun() }
 // owes reports whether a checkpoint is to follow the batch with the entry.
 func (e entry) owes() bool { return e.ahead && e.endsRun() }
 
-// follows reports whether the entry is such a checkpoint: nobody waits for it.
+// follows reports whether the entry is such a checkpoint: no one waits for it.
 func (e entry) follows() bool { return e.note && e.wait == nil }
 
 func (e entry) endsRun() bool {

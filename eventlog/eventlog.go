@@ -7,8 +7,8 @@
 // encoding is specified beside [event.Event.Leaf]. It refuses to interpret payloads and
 // to write anything after a commit whose fate is unknown.
 //
-// The one idea: there is one writer goroutine a process. Whoever needs an event on
-// disk waits for the batch that holds it; whoever does not, records it and goes on.
+// The one idea: there is one writer goroutine a process. Anyone who needs an event on
+// disk waits for the batch that holds it; anyone who does not, records it and goes on.
 // Order is the order of the calls, so waiting for one event waits for all that
 // were recorded before it. Several processes may append to one file; SQLite's write
 // lock orders them.

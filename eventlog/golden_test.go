@@ -100,7 +100,7 @@ func TestGoldenLogs(t *testing.T) {
 	}
 }
 
-// TestPlantedNode: a row of nodes in the place of one that is yet to come keeps nobody from writing.
+// TestPlantedNode: a row of nodes in the place of one that is yet to come keeps no one from writing.
 func TestPlantedNode(t *testing.T) {
 	path := golden(t, "plain")
 	if err := execFile(path, `INSERT INTO nodes VALUES (8, 0, zeroblob(32))`); err != nil {

@@ -48,7 +48,7 @@ var movings = map[string]func(path string) error{
 	"replaced": func(path string) error { return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600)) },
 }
 
-// TestAppendToAMovedFile: SQLite acknowledges writes to a file that nobody can find again.
+// TestAppendToAMovedFile: SQLite acknowledges writes to a file that no one can find again.
 func TestAppendToAMovedFile(t *testing.T) {
 	for name, spoil := range movings {
 		path := closedLog(t)
@@ -70,7 +70,7 @@ func TestAppendToAMovedFile(t *testing.T) {
 }
 
 // TestAppendToAFileMovedLater: it is noticed by the next write a millisecond later, whether others
-// come meanwhile or not.
+// come in the meantime or not.
 func TestAppendToAFileMovedLater(t *testing.T) {
 	const promised = time.Millisecond
 	for _, pause := range []time.Duration{0, promised} {

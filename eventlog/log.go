@@ -23,7 +23,7 @@ const (
 	batchBytes  = 1 << 20
 
 	// queueBytes is how much may wait in memory before Record blocks. A slow disk
-	// thereby slows whoever records.
+	// thereby slows the caller that records.
 	queueBytes = 2 << 20
 )
 
@@ -33,7 +33,7 @@ type Options struct {
 	Now     func() time.Time // the clock; nil means time.Now
 
 	// Lazy is how long a recorded event may wait for company before it is written although
-	// nobody asked for it. Zero means 20 ms.
+	// no one asked for it. Zero means 20 ms.
 	Lazy time.Duration
 
 	// Keys sign the checkpoint that is made with the end of every run; see
@@ -68,7 +68,7 @@ type Log struct {
 
 	unfinished bool // when it was opened
 
-	turn  sync.Mutex   // held by whoever commits: the writer goroutine, or who waits for it
+	turn  sync.Mutex   // held by the goroutine that commits: the writer, or one that waits for it
 	batch *batchWriter // whose turn it is; tests reach for it before the first append
 	owed  *debt        // what is left to be done for the last batch; guarded by turn
 
@@ -194,7 +194,7 @@ func (l *Log) await(e entry) result {
 	return <-e.wait
 }
 
-// help writes what is queued until done, if nobody else is writing; whoever is looks behind it
+// help writes what is queued until done, if no one else is writing; the one that writes looks for it
 // whether somebody is in a hurry. Who waits had better help: to wake the writer and be woken
 // costs as much as the insert.
 func (l *Log) help(done func() bool) {

@@ -13,16 +13,16 @@ import (
 
 // pollTimeout is how long SQLite itself waits for the write lock. It looks more and more
 // seldom, in the end ten times a second: where others write all the time the lock is free for
-// moments only, and whoever has waited longest would be the least likely to meet one. Told to
+// moments only, and anyone who has waited longest would be the least likely to meet one. Told to
 // give up soon and asked again it looks a hundred times a second.
 const pollTimeout = 50 * time.Millisecond
 
 // patience says how long the write lock is waited for: while others write, as long as they do;
-// with nobody writing, for busyTimeout. Attempts are counted, too: a while in which this process
+// with no one writing, for busyTimeout. Attempts are counted, too: a while in which this process
 // did not run is no more than one of them.
 type patience struct {
 	size  int64     // of the log when somebody last wrote
-	until time.Time // zero: nobody was waited for yet
+	until time.Time // zero: no one was waited for yet
 	left  int       // attempts
 }
 
@@ -62,7 +62,7 @@ func (w *batchWriter) impatient(ctx context.Context) error {
 	return w.pragma(ctx, fmt.Sprintf(`PRAGMA busy_timeout = %d`, pollTimeout.Milliseconds()))
 }
 
-// patience is how long a lock is waited for that nobody seems to use.
+// patience is how long a lock is waited for that no one seems to use.
 func (w *batchWriter) patience() time.Duration {
 	if w.wait > 0 {
 		return w.wait

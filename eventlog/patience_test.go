@@ -17,7 +17,7 @@ import (
 )
 
 // openMany opens a log several times, as processes do. Each handle passes the failpoints to
-// hook, and waits for a lock that nobody seems to use as long as wait says.
+// hook, and waits for a lock that no one seems to use as long as wait says.
 func openMany(t *testing.T, n int, wait time.Duration, hook func(i int, point string) error) []*Log {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "eventlog.db")
@@ -40,7 +40,7 @@ func openMany(t *testing.T, n int, wait time.Duration, hook func(i int, point st
 }
 
 // TestPatienceWithASlowDisk: eight processes write, and each holds the lock for a third of the
-// time that is waited where nobody writes. That others were first so often is no fault.
+// time that is waited where no one writes. That others were first so often is no fault.
 func TestPatienceWithASlowDisk(t *testing.T) {
 	wait := 60 * time.Millisecond
 	err := appendTogether(t, wait)

@@ -26,10 +26,10 @@ type Removal struct {
 // If it fails or the process dies, nothing but covered payloads is lost; the same call again
 // goes on where it ended. It fails with ErrBusy if another process uses the log all the time,
 // and with ErrFull if there is no room for the copy that shrinking takes; both leave the log
-// usable, other errors are final as those of Append. Other processes that write wait meanwhile,
+// usable, other errors are final as those of Append. Other processes that write wait in the meantime,
 // as long as they do: see that no call is under way.
 //
-// Views are files of their own: whoever keeps some removes them afterwards (view.Remove).
+// Views are files of their own: anyone who keeps some removes them afterwards (view.Remove).
 func (l *Log) Prune(ctx context.Context, p event.Pruning) (done Removal, err error) {
 	if err := l.Sync(); err != nil { // what is recorded is there to be removed
 		return done, err

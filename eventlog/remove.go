@@ -92,7 +92,7 @@ func (w *batchWriter) remove(job pruneJob) error {
 }
 
 // emptyWAL moves the write-ahead log into the file and leaves nothing of it. While it waits for
-// readers nobody can write: it gives up before others do.
+// readers no one can write: it gives up before others do.
 func (w *batchWriter) emptyWAL(ctx context.Context) (err error) {
 	if err := w.pragma(ctx, fmt.Sprintf(`PRAGMA busy_timeout = %d`, (store.BusyTimeout/2).Milliseconds())); err != nil {
 		return err

@@ -81,7 +81,7 @@ func TestWhatAKilledImportLeaves(t *testing.T) {
 	}
 }
 
-// TestScratchIsHeld: nobody sweeps what somebody works in.
+// TestScratchIsHeld: no one sweeps what somebody works in.
 func TestScratchIsHeld(t *testing.T) {
 	dir := t.TempDir()
 	one, err := folder.NewScratch(dir)

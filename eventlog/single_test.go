@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/eventlog/fault"
 )
 
-// TestAppendToAChangedLog: whoever has a log open notices that what it wrote last was changed or
+// TestAppendToAChangedLog: anyone who has a log open notices that what it wrote last was changed or
 // deleted by others, with the next event at the latest, and says so instead of going on.
 func TestAppendToAChangedLog(t *testing.T) {
 	for name, stmt := range map[string]string{

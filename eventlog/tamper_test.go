@@ -242,7 +242,7 @@ func (d tampering) check(t *testing.T, rep verify.Report, n, p int64) {
 	}
 }
 
-// TestTamperByTheKeyHolder: whoever has the key can write another past, with its checkpoints
+// TestTamperByTheKeyHolder: anyone who has the key can write another past, with its checkpoints
 // and its anchor. A checkpoint kept elsewhere says so.
 func TestTamperByTheKeyHolder(t *testing.T) {
 	v := newVictim(t, 300)

@@ -185,7 +185,7 @@ func (st story) rerun(ctx context.Context, l *Log, found int) error {
 	return err
 }
 
-// atRest looks at a log that nobody has open.
+// atRest looks at a log that no one has open.
 func atRest(ctx context.Context, path string) error {
 	if wal, err := os.ReadFile(path + "-wal"); err == nil && validWAL(wal) {
 		return fmt.Errorf("%w has a valid write-ahead log of %d bytes beside it", errAtRest, len(wal))

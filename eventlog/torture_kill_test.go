@@ -154,7 +154,7 @@ func TestTortureErrors(t *testing.T) {
 	for _, p := range points(t, s) {
 		d := disturbance{p, "error=EIO", ""}
 		switch {
-		case p.ack: // what could not be printed nobody read
+		case p.ack: // what could not be printed no one read
 			continue
 		case p.call == "write": // Go's runtime makes some for itself, and cannot live without
 			writes++

@@ -83,7 +83,7 @@ func (d drive) cut() error {
 // under has s written on the drive, cuts the power a moment after it has said something for
 // the nth time, and looks at the log when it is back. Only what was said before the cut
 // counts: a sync that is under way while the file system goes down may succeed and lose what
-// it synced, but nobody would live to hear of it.
+// it synced, but no one would live to hear of it.
 func (d drive) under(t *testing.T, s script, nth int, moment time.Duration) (acked, found int, err error) {
 	t.Helper()
 	if err := os.Mkdir(filepath.Dir(s.Path), 0o700); err != nil {

@@ -45,7 +45,7 @@ var (
 const tortureEnv = "EVENTLOG_TORTURE"
 
 // A script is what one writer process does. The same seed gives the same events, so
-// whoever looks at the log afterwards knows what it may hold.
+// anyone who looks at the log afterwards knows what it may hold.
 type script struct {
 	Path  string
 	Seed  uint64

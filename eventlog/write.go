@@ -24,7 +24,7 @@ func (l *Log) poke() {
 // is emptied.
 const restAfter = time.Second
 
-// write is the writer goroutine: it writes what nobody waits for, and what those who wait
+// write is the writer goroutine: it writes what no one waits for, and what those who wait
 // left.
 func (l *Log) write() {
 	defer close(l.done)
@@ -138,7 +138,7 @@ func (l *Log) revive(w *batchWriter) error {
 	return nil
 }
 
-// follow queues the checkpoint behind an answer, which nobody waits for. The caller holds mu, and
+// follow queues the checkpoint behind an answer, which no one waits for. The caller holds mu, and
 // looks at the queue when it has given it up.
 func (l *Log) follow() {
 	l.queue = append(l.queue, entry{note: true})
@@ -216,7 +216,7 @@ func (l *Log) finish(batch []entry, noted evidence.Checkpoint, err error) (late 
 	return late
 }
 
-// isPutOff reports whether all that failed is a checkpoint that nobody waits for, because others held
+// isPutOff reports whether all that failed is a checkpoint that no one waits for, because others held
 // the lock: nothing was begun, and the next run's covers what it would have.
 func isPutOff(batch []entry, err error) bool {
 	var failed *WriteError

@@ -101,7 +101,7 @@ func (l *still) isWritten(when string, args ...any) {
 	}
 }
 
-// TestLazy: what nobody waits for is written when it has waited for Options.Lazy, and not before:
+// TestLazy: what no one waits for is written when it has waited for Options.Lazy, and not before:
 // the first time, after a rest, and behind those who waited and wrote.
 func TestLazy(t *testing.T) {
 	standStill(t, func(t *testing.T, l *still) {
@@ -212,7 +212,7 @@ func soon(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// TestWhoWaitsIsAnswered, by whoever has the turn, in whatever it is then. No timer helps out.
+// TestWhoWaitsIsAnswered, by the goroutine that has the turn, in whatever it is then. No timer helps out.
 func TestWhoWaitsIsAnswered(t *testing.T) {
 	var at atomic.Pointer[gate]
 	at.Store(new(gate))
@@ -248,7 +248,7 @@ func TestWhoWaitsIsAnswered(t *testing.T) {
 			<-time.After(time.Millisecond) // until it waits; if it does not yet, little is shown
 			close(g.release)
 			soon(t, what, func() bool { return int(done.Load()) == want })
-			soon(t, what, func() bool { return countOf(t, &l.Reader, event.RunID(what)) == want }) // nobody waits who hurries
+			soon(t, what, func() bool { return countOf(t, &l.Reader, event.RunID(what)) == want }) // no one waits who hurries
 		}
 	}
 	if err := l.Close(); err != nil {
@@ -257,7 +257,7 @@ func TestWhoWaitsIsAnswered(t *testing.T) {
 	audit(t, l.Path())
 }
 
-// TestPruneFailsBesideACheckpoint: whoever waits for the log when it dies is told.
+// TestPruneFailsBesideACheckpoint: anyone who waits for the log when it dies is told.
 func TestPruneFailsBesideACheckpoint(t *testing.T) {
 	l, path := pruneLog(t)
 	if err := l.Close(); err != nil {
@@ -292,7 +292,7 @@ func TestPruneFailsBesideACheckpoint(t *testing.T) {
 	}
 }
 
-// TestEverybodyAtOnce: whoever waits is answered, and what is waited for is on disk then, whoever
+// TestEverybodyAtOnce: anyone who waits is answered, and what is waited for is on disk then, no matter who
 // wrote it.
 func TestEverybodyAtOnce(t *testing.T) {
 	dir := t.TempDir()

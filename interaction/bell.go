@@ -40,7 +40,7 @@ func hashed(s string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// private makes a folder that nobody else may enter, or fails if somebody else made it:
+// private makes a folder that no one else may enter, or fails if somebody else made it:
 // only its owner may change its mode.
 func private(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {

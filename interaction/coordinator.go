@@ -19,7 +19,7 @@ import (
 // for others. Its methods may be called from several goroutines.
 type Coordinator struct {
 	log  *eventlog.Log
-	dir  string // of the sockets; empty: nobody is woken and nobody wakes
+	dir  string // of the sockets; empty: no one is woken and no one wakes
 	now  func() time.Time
 	bell *bell
 
@@ -179,7 +179,7 @@ type lapse struct {
 type Resolution struct {
 	Option string `json:"option,omitempty"` // the agent's option that was sent; empty: cancelled
 	Sent   bool   `json:"sent"`             // whether the reply left
-	Reason Reason `json:"reason,omitempty"` // why nobody answered, if so
+	Reason Reason `json:"reason,omitempty"` // why no one answered, if so
 }
 
 // Resolve records the end of a question. It does not wait for the disk: nothing follows
@@ -189,7 +189,7 @@ func (c *Coordinator) Resolve(t *Ticket, r Resolution) error {
 	return c.log.Record(event.NewFact(event.InteractionResolved, "perlica", t.Refs, r))
 }
 
-// Look takes in what other processes have put on the log. Whoever puts it there wakes this
+// Look takes in what other processes have put on the log. The process that puts it there wakes this
 // process, unless it dies in between or cannot reach it: for their sake somebody should look now
 // and then while a question is open.
 func (c *Coordinator) Look(ctx context.Context) {
@@ -250,7 +250,7 @@ func decode(e event.Event) (q Question, err error) {
 	return q, err
 }
 
-// Pending returns the questions of the given runs that nobody has answered, oldest first.
+// Pending returns the questions of the given runs that no one has answered, oldest first.
 func Pending(ctx context.Context, r *store.Reader, runs []event.RunID) ([]Question, error) {
 	var qs []Question
 	for _, run := range runs {
@@ -265,7 +265,7 @@ func Pending(ctx context.Context, r *store.Reader, runs []event.RunID) ([]Questi
 				continue
 			}
 			q, err := decode(e)
-			if err != nil { // written by a later version: nobody here can answer it, but it can be closed
+			if err != nil { // written by a later version: no one here can answer it, but it can be closed
 				q.Title, q.Options, q.Expires = "", nil, time.Time{}
 			}
 			qs = append(qs, q)

@@ -116,7 +116,7 @@ func seen(t *testing.T, ticket *Ticket, how string) {
 }
 
 // TestNoAnswerIsMissed: seven processes answer the questions of an eighth. One answer counts,
-// and the asker sees it, even if whoever gave it was killed before it could ring.
+// and the asker sees it, even if the process that gave it was killed before it could ring.
 func TestNoAnswerIsMissed(t *testing.T) {
 	path, dir := folders(t)
 	asker := process(t, path, dir)

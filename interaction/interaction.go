@@ -3,11 +3,11 @@
 //
 // It promises that the first valid answer wins, wherever it comes from, and that every
 // other one is told who was first; that an answer is on the log before anybody acts upon
-// it; and that a question which nobody answers ends with a stated reason. It refuses
+// it; and that a question which no one answers ends with a stated reason. It refuses
 // free text where the choice is between options: "don't allow" approves nothing. It
 // knows no terminal and no protocol.
 //
 // The one idea: the log decides. An answer counts if its event could be appended; a
-// unique index admits one to each question. Whoever answers from another process
+// unique index admits one to each question. Anyone who answers from another process
 // appends the event and then wakes the asker over a socket.
 package interaction

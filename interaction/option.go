@@ -16,7 +16,7 @@ type Option struct {
 }
 
 // Allows reports whether choosing the option says yes. A kind that is neither a known yes
-// nor a known no counts as a yes: whoever guards yeses must guard it, too.
+// nor a known no counts as a yes: anyone who guards yeses must guard it, too.
 func (o Option) Allows() bool { return o.Kind != "reject_once" && o.Kind != "reject_always" }
 
 // Always reports whether choosing the option says yes for good: the agent is not held to ask

@@ -54,7 +54,7 @@ func TestRefusable(t *testing.T) {
 	}
 }
 
-// TestForGood: a yes for good, or of a kind that nobody knows, takes a confirmation.
+// TestForGood: a yes for good, or of a kind that is not known, takes a confirmation.
 func TestForGood(t *testing.T) {
 	for kind, want := range map[string]error{
 		"allow_once": nil, "reject_once": nil, "reject_always": nil, "allow_always": ErrAlways, "allow": ErrAlways, "": ErrAlways,

@@ -172,7 +172,7 @@ func TestFollowTheKilled(t *testing.T) {
 }
 
 // TestFollowTheQuietlyKilled: that a holder is gone is told although nothing was written, and
-// nobody has looked for a while.
+// no one has looked for a while.
 func TestFollowTheQuietlyKilled(t *testing.T) {
 	t.Parallel()
 	r := openRunner(t)
@@ -255,7 +255,7 @@ func TestFollowLog(t *testing.T) {
 	}
 }
 
-// TestALookIsNoHolder: whoever looks whether a lock is held keeps nobody from taking it.
+// TestALookIsNoHolder: anyone who looks whether a lock is held keeps no one from taking it.
 func TestALookIsNoHolder(t *testing.T) {
 	path := t.TempDir() + "/x.lock"
 	ctx, cancel := context.WithCancel(t.Context())

@@ -204,7 +204,7 @@ func (c *Conn) warn(subtype, detail string) {
 	c.opt.Client.Warning(Warning{Subtype: subtype, Detail: strings.ToValidUTF8(detail, "\uFFFD")})
 }
 
-// response hands a response to whoever waits for it.
+// response hands a response to the call that waits for it.
 func (c *Conn) response(env envelope) {
 	c.mu.Lock()
 	p := c.calls[env.ID]

@@ -52,7 +52,7 @@ func TestFramesAreByteExact(t *testing.T) {
 	}
 }
 
-// What the agent reads is what was recorded, in the same order, whoever sent it.
+// What the agent reads is what was recorded, in the same order, no matter who sent it.
 func TestSentOrder(t *testing.T) {
 	const n = 200
 	w := &watcher{}
@@ -145,7 +145,7 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// An error without an id is nobody's while two requests are under way.
+// An error without an id is no one's while two requests are under way.
 func TestErrorWithoutIDAmongTwo(t *testing.T) {
 	w := &watcher{}
 	c := start(t, lies("<", `>{"id":null,"error":{"code":-32700,"message":"m"}}`, lieEnd, `>{"id":3,"result":{}}`), w)
@@ -282,7 +282,7 @@ func TestInitializeAndSession(t *testing.T) {
 	}
 }
 
-// Timeouts guard every method but session/prompt, and a late answer is nobody's.
+// Timeouts guard every method but session/prompt, and a late answer is no one's.
 func TestTimeouts(t *testing.T) {
 	short := func(o *Options) { o.ConnectTimeout, o.RequestTimeout = 30*time.Millisecond, 20*time.Millisecond }
 	isTimeout := func(t *testing.T, err error, method string) {

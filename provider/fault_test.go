@@ -62,7 +62,7 @@ func TestAnswerWithoutLineFeed(t *testing.T) {
 	}
 }
 
-// An answer that came before the agent went is an answer, whoever looks first.
+// An answer that came before the agent went is an answer, no matter who looks first.
 func TestAnswerBeforeTheEnd(t *testing.T) {
 	c := &Conn{gone: make(chan struct{}), err: &Error{Type: TypeGone}}
 	close(c.gone)

@@ -40,7 +40,7 @@ func (p *PermissionRequest) Select(option acp.PermissionOptionId) error {
 	return fmt.Errorf("provider: the agent offered no option %q", option)
 }
 
-// Cancel answers that the turn was cancelled or that nobody chose. It returns when the
+// Cancel answers that the turn was cancelled or that no one chose. It returns when the
 // answer has left.
 func (p *PermissionRequest) Cancel() error {
 	return p.reply(acp.NewRequestPermissionOutcomeCancelled())
@@ -86,7 +86,7 @@ func (c *Conn) requestPermission(env envelope) {
 		ToolCall  ToolCall               `json:"toolCall"`
 		Options   []acp.PermissionOption `json:"options"`
 	}
-	// Nobody can judge what is only partly known.
+	// No one can judge what is only partly known.
 	if err := json.Unmarshal(env.params, &v); err != nil || v.ToolCall.partial {
 		c.refuse(env.ID, -32602, "undecodable permission request")
 		c.warn("undecodable_request", clip(string(env.params), 200))
@@ -108,7 +108,7 @@ func (c *Conn) requestPermission(env envelope) {
 		c.refuse(env.ID, -32602, "unknown session")
 		c.warn("foreign_session", "a permission request of session "+clip(v.SessionID, 80))
 	case twin != nil:
-		// Nobody could tell whose answer is whose: a yes to one might be taken as a
+		// No one could tell whose answer is whose: a yes to one might be taken as a
 		// yes to the other. Both get a no.
 		c.withdraw(env.ID)
 		c.refuse(env.ID, -32600, "duplicate request id")

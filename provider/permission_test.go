@@ -75,7 +75,7 @@ func TestPermission(t *testing.T) {
 	}
 }
 
-// Two open requests with one id: nobody could tell whose answer is whose.
+// Two open requests with one id: it could not be told whose answer is whose.
 func TestDuplicateRequestID(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, lies(asks("7", "t1"), asks("7", "t2"), "<2", asks("7", "t3"), "<", lieEnd), w))

@@ -204,7 +204,7 @@ func TestNothingLeft(t *testing.T) {
 	}
 }
 
-// While the writer holds a prompt, nobody is told that it has not left.
+// While the writer holds a prompt, no one is told that it has not left.
 func TestPromptIsAwaited(t *testing.T) {
 	var returned, early atomic.Bool
 	var c *Conn

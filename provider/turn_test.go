@@ -110,7 +110,7 @@ func TestNoPrompt(t *testing.T) {
 	}
 }
 
-// TestTurn: an answer that comes before its prompt was read shows as such; whoever ends the agent
+// TestTurn: an answer that comes before its prompt was read shows as such; anyone who ends the agent
 // then is told it, and that some of the prompt may have left.
 func TestTurn(t *testing.T) {
 	w := &watcher{}

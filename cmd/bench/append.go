@@ -135,7 +135,7 @@ func groups(dir string) error {
 		rates(fmt.Sprintf("events of 1 KiB, %d a commit", n), ours, theirs, "at least 0.9")
 		cpus(ours, theirs, "at most 1.25")
 	}
-	// Whoever records does not wait, and works while the writer does.
+	// Anyone who records does not wait, and works while the writer does.
 	const n = 10_000
 	ours := &side{ops: n, round: func() error { return stream(log, n) }}
 	theirs := &side{ops: n, round: func() error {

@@ -12,7 +12,7 @@ type side struct {
 	ops   int
 
 	took []time.Duration // of an operation, by round
-	cpu  time.Duration   // of this process meanwhile, all together
+	cpu  time.Duration   // of this process in the meantime, all together
 	done int             // operations
 }
 

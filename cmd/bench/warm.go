@@ -21,7 +21,7 @@ import (
 const (
 	warmRounds = 300
 	warmText   = "hello"
-	warmPause  = 10 * time.Millisecond // nobody types faster; what a turn leaves to be done is done then
+	warmPause  = 10 * time.Millisecond // no one types faster; what a turn leaves to be done is done then
 )
 
 // warm compares a turn of a living session of the predictable agent, from the input to the

@@ -49,7 +49,7 @@ func TestChatAgentDies(t *testing.T) {
 	w.audit()
 }
 
-// TestChatSlash: each command does what help says of it, and a mistake is sent to nobody.
+// TestChatSlash: each command does what help says of it, and a mistake is sent to no one.
 func TestChatSlash(t *testing.T) {
 	w := newWorld(t)
 	for name, text := range map[string]string{"my notes.txt": "hi", "the other.txt": "ho", "other.txt": "ha"} {
@@ -155,7 +155,7 @@ func TestChatGivesUp(t *testing.T) {
 	w.audit()
 }
 
-// TestChatAdHoc: a session with an agent that no configuration knows stays with it, and whoever
+// TestChatAdHoc: a session with an agent that no configuration knows stays with it, and anyone who
 // comes back is told what to type.
 func TestChatAdHoc(t *testing.T) {
 	w := newWorld(t)

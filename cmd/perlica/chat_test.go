@@ -134,7 +134,7 @@ func readHistory(t *testing.T, w *world) string {
 	return string(b)
 }
 
-// TestChatCancel: Ctrl-C cancels the turn; what was typed meanwhile, Enter included, stands in
+// TestChatCancel: Ctrl-C cancels the turn; what was typed in the meantime, Enter included, stands in
 // the next prompt and is not sent.
 func TestChatCancel(t *testing.T) {
 	w := newWorld(t)
@@ -195,7 +195,7 @@ func TestChatPaste(t *testing.T) {
 	s.expect("[pasted 190 lines #3]")
 	s.press("\x03")
 	s.prompt("")
-	s.press("two\r\tlines\r") // nor few of them, whoever typed them
+	s.press("two\r\tlines\r") // nor few of them, no matter who typed them
 	s.prompt("two\x1b[K\r\n   lines\x1b[K\r\n  ")
 	s.press("\x7f and more\r")
 	s.expect("You said: two\r\nlines and more")
@@ -209,7 +209,7 @@ func TestChatPaste(t *testing.T) {
 }
 
 // TestChatCompletes: commands, their arguments and paths are completed; a path is attached
-// where there is a file; a typing mistake is sent to nobody.
+// where there is a file; a typing mistake is sent to no one.
 func TestChatCompletes(t *testing.T) {
 	w := newWorld(t)
 	if err := os.WriteFile(filepath.Join(w.project, "notes.txt"), []byte("hi"), 0o600); err != nil {
@@ -271,7 +271,7 @@ func TestChatLines(t *testing.T) {
 // aWhile is said of a turn that took long, as each may.
 const aWhile = `(\d+m)?\d+s`
 
-// meanwhile is a pattern for lines between which the status line may be drawn, and taken away.
+// in the meantime is a pattern for lines between which the status line may be drawn, and taken away.
 func meanwhile(lines string) string {
 	return strings.ReplaceAll(regexp.QuoteMeta(lines), "\r\n", `\r\n(\r[^\r\n]*\x1b\[K)*`)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/chat"
 )
 
-// TestChatTypingIsNoAnswer: a question waits until whoever writes the next line pauses, and none
+// TestChatTypingIsNoAnswer: a question waits until the person who writes the next line pauses, and none
 // of its letters, nor a paste at the question, answers it. The line is kept.
 func TestChatTypingIsNoAnswer(t *testing.T) {
 	w := newWorld(t)

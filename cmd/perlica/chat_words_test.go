@@ -37,7 +37,7 @@ func TestChatSaysWhatIsSo(t *testing.T) {
 
 	s.press("/attach a.txt\r")
 	s.expect("+1 file ❯ ")
-	s.press("\x03") // of an empty line: what is attached goes, and nobody leaves
+	s.press("\x03") // of an empty line: what is attached goes, and no one leaves
 	s.expect("nothing is attached any more")
 	s.prompt("")
 	says("@show params\x0a@exit 3", "the outcome is unknown")

@@ -264,7 +264,7 @@ func typedInto(t *testing.T, home, dir, line string) string {
 	}
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Dir = dir
-	// Nothing else is on PATH: the agents of whoever runs the tests must not be called.
+	// Nothing else is on PATH: the agents of anyone who runs the tests must not be called.
 	cmd.Env = []string{"PATH=" + filepath.Dir(perlica), "HOME=" + home, "PERLICA_HOME=" + filepath.Join(home, "perlica"), "TERM=dumb"}
 	screen, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 100})
 	if errors.Is(err, pty.ErrUnsupported) {

@@ -30,7 +30,7 @@ func everyCommand(t *testing.T, f func(cmd *cobra.Command, words []string)) {
 	}
 }
 
-// TestEveryCommandHasASide holds that whoever adds a command says what an agent may do with it.
+// TestEveryCommandHasASide holds that anyone who adds a command says what an agent may do with it.
 func TestEveryCommandHasASide(t *testing.T) {
 	everyCommand(t, func(cmd *cobra.Command, _ []string) {
 		switch cli.SideOf(cmd) {

@@ -77,7 +77,7 @@ func answerOften(a *app, id, option, by, times string) error {
 }
 
 // withoutAgents takes the folders that hold an agent of the registry off PATH before the
-// tests run: the agents of whoever runs them, and their money, are not to be used.
+// tests run: the agents of anyone who runs them, and their money, are not to be used.
 type withoutAgents struct{ *testing.M }
 
 func (w withoutAgents) Run() int {

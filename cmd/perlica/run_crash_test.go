@@ -346,7 +346,7 @@ func TestSlowDisk(t *testing.T) {
 	}
 	text := w.script("@stream 1500 2000", `@ask execute "Run it" command="make"`, "@say done")
 	j := slow("perlica", "run", "--input-id=i", text)
-	j.exits(5) // nobody was there to ask
+	j.exits(5) // no one was there to ask
 	if got := j.stdout.String(); !strings.HasSuffix(got, "done") || len(got) < 1500*2000 {
 		t.Errorf("%d bytes, which end with %.100q", len(got), got[max(len(got)-100, 0):])
 	}

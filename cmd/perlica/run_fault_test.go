@@ -55,7 +55,7 @@ func (w *world) lock(path string) (release func()) {
 }
 
 // tmpfs puts the project's data on a small file system of its own. It skips the test for
-// whoever may not mount.
+// anyone who may not mount.
 func (w *world) tmpfs(size string) (remount func(options string)) {
 	w.t.Helper()
 	dir := filepath.Join(w.project, ".perlica_config")

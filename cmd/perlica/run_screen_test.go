@@ -22,7 +22,7 @@ type screen struct {
 	*job
 	pty   *os.File
 	name  string        // of the terminal
-	ended chan struct{} // closed when nobody has the terminal any more
+	ended chan struct{} // closed when no one has the terminal any more
 
 	mu   sync.Mutex // guards seen
 	seen []byte
@@ -76,7 +76,7 @@ func (w *world) terminalOf(columns, rows uint16, prepare func(*exec.Cmd), args .
 	}()
 	w.t.Cleanup(func() {
 		_ = cmd.Process.Kill() // it has ended, unless the test failed
-		_ = p.Close()          // a terminal that nobody looks at
+		_ = p.Close()          // a terminal that no one looks at
 		<-s.ended
 	})
 	return s

@@ -191,7 +191,7 @@ func TestIgnoredSignals(t *testing.T) {
 	w.audit()
 }
 
-// TestClosedPipe: whoever reads the answer goes away; the turn ends quietly.
+// TestClosedPipe: the reader of the answer goes away; the turn ends quietly.
 func TestClosedPipe(t *testing.T) {
 	for name, args := range map[string][]string{
 		"text":        {"run"},
@@ -222,7 +222,7 @@ func TestClosedPipe(t *testing.T) {
 	}
 }
 
-// TestClosedPipeAtTheEnd: the answer is complete; that nobody took it is no fault.
+// TestClosedPipeAtTheEnd: the answer is complete; that no one took it is no fault.
 func TestClosedPipeAtTheEnd(t *testing.T) {
 	w := newWorld(t)
 	r, wr, err := os.Pipe()

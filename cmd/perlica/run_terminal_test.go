@@ -245,7 +245,7 @@ func TestTerminalRemember(t *testing.T) {
 
 var pendingID = regexp.MustCompile(`perlica pending show ([0-9a-f]+)`)
 
-// TestTerminalTimeUp: a question that nobody answers in time is a no.
+// TestTerminalTimeUp: a question that no one answers in time is a no.
 func TestTerminalTimeUp(t *testing.T) {
 	w := newWorld(t)
 	w.config("[interaction]\ntimeout = \"300ms\"\n")

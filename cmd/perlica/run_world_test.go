@@ -223,7 +223,7 @@ func (j *job) wait() int {
 	return j.cmd.ProcessState.ExitCode()
 }
 
-// worked is the time that the job has spent on a processor: whoever waits for one spends none.
+// worked is the time that the job has spent on a processor: a process that waits for one uses none.
 func (j *job) worked() time.Duration {
 	j.w.t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", j.cmd.Process.Pid))

@@ -55,7 +55,7 @@ func (g *gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	g.posts = append(g.posts, p)
 	n := len(g.posts)
 	g.mu.Unlock()
-	_ = json.NewEncoder(rw).Encode(map[string]string{"id": fmt.Sprint("reply-", n)}) // whoever left does not mind
+	_ = json.NewEncoder(rw).Encode(map[string]string{"id": fmt.Sprint("reply-", n)}) // a client that left does not mind
 }
 
 // got waits for a reply that the pattern fits, and returns it and its id.
@@ -109,7 +109,7 @@ func TestWebhook(t *testing.T) {
 	g := &gateway{w: w, secret: "0123456789abcdef-of-nobody"}
 	receiver := httptest.NewServer(g)
 	t.Cleanup(receiver.Close)
-	// A port that nobody uses, of an address that nobody else does: until the bridge listens
+	// A port that no one uses, of an address that no one else does: until the bridge listens
 	// there, somebody could get the same one.
 	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// service is a bridge with which nobody is paired. It has shown its own code, which would
+// service is a bridge with which no one is paired. It has shown its own code, which would
 // otherwise replace one that is asked for in the same moment.
 func (w *world) service() *job {
 	w.t.Helper()
@@ -217,7 +217,7 @@ func TestServiceWithoutItsTerminal(t *testing.T) {
 	s := w.startCmd(cmd)
 	_ = tty.Close() // the child has it
 	w.until(1, "service.pairing_opened")
-	if err := p.Close(); err != nil { // nobody reads it, so that it is closed at once
+	if err := p.Close(); err != nil { // no one reads it, so that it is closed at once
 		t.Fatal(err)
 	}
 	s.exits(0)

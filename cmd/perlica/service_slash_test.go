@@ -88,7 +88,7 @@ func TestCommandsFromAPhone(t *testing.T) {
 		{"ask,approve", func(l fromAPhone) string { return l.approve }},
 		{"ask,approve,admin", func(l fromAPhone) string { return l.admin }},
 	} {
-		if who.rights == "ask" { // whose session is kept, and nobody else's business
+		if who.rights == "ask" { // whose session is kept, and no one else's business
 			boss := w.phone("boss", "ask,approve,admin")
 			boss.says("hello from boss")
 			boss.hears("You said: hello from boss")

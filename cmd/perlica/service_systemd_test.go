@@ -70,7 +70,7 @@ func (s *systemd) expect(notice string, n int) (before []string) {
 	return before
 }
 
-// TestServiceWithADeafSupervisor: nobody takes the notices, and there is no room for more. The
+// TestServiceWithADeafSupervisor: no one takes the notices, and there is no room for more. The
 // service serves, and ends.
 func TestServiceWithADeafSupervisor(t *testing.T) {
 	w := newWorld(t)

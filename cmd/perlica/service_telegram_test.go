@@ -101,7 +101,7 @@ func (w *world) bridge() *job {
 	return j
 }
 
-// code is what a bridge shows to whoever sits before it, the last one.
+// code is what a bridge shows to anyone who sits before it, the last one.
 func (j *job) code() string {
 	j.w.t.Helper()
 	j.expect("code=")
@@ -210,7 +210,7 @@ func TestTelegram(t *testing.T) {
 		t.Errorf("doctor says %s", s)
 	}
 
-	// What arrived while it was down is answered, and nobody is invited once more.
+	// What arrived while it was down is answered, and no one is invited once more.
 	bridge.signal(syscall.SIGTERM)
 	bridge.exits(0)
 	n := len(b.Messages())
@@ -283,7 +283,7 @@ func TestTelegramTroubles(t *testing.T) {
 	looks("doctor", `(?m)^warn +channel-telegram +cannot be read since .*502`)
 	looks("doctor", `(?m)^warn +bridge-outbox +\d messages are waiting to be sent; the last attempt failed: .*1h0m0s`)
 
-	// A limit of an hour keeps nobody from stopping, and nothing that waits is lost.
+	// A limit of an hour keeps no one from stopping, and nothing that waits is lost.
 	bridge.signal(syscall.SIGTERM)
 	bridge.exits(0)
 	looks("doctor", `(?m)^warn +bridge-outbox +\d messages are waiting(.*\n)+? *hint: start the bridge`)

@@ -42,7 +42,7 @@ func TestWatchAnswers(t *testing.T) {
 	w.audit()
 }
 
-// TestWatchAfterAPruning: of an answer that was removed nobody says that it was none.
+// TestWatchAfterAPruning: of an answer that was removed no one says that it was none.
 func TestWatchAfterAPruning(t *testing.T) {
 	w := newWorld(t)
 	w.start("run", "--input-id=gone", "hello").exits(0)

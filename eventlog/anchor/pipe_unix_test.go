@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestAnchorIsAPipe: it may come with a folder of somebody else's, and nobody writes to it.
+// TestAnchorIsAPipe: it may come with a folder of somebody else's, and no one writes to it.
 func TestAnchorIsAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eventlog.db")
 	if err := syscall.Mkfifo(Path(path), 0o600); err != nil {

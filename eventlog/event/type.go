@@ -63,7 +63,7 @@ const (
 	SendStarted      Type = "service.send_started"
 	BridgeSent       Type = "service.message_sent"
 	SendFailed       Type = "service.send_failed"
-	CardClosed       Type = "service.question_closed" // whoever was asked was told how it ended
+	CardClosed       Type = "service.question_closed" // the contacts that were asked were sent how it ended
 
 	RunResolved Type = "run.resolved" // a person's judgement of an outcome that is not known
 	LogPruned   Type = "log.pruned"   // payloads are about to be removed: which, and why

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// TestVerifyNeedsTheLogsOwnKey: what a witness signed and the log did not is nobody's word for it.
+// TestVerifyNeedsTheLogsOwnKey: what a witness signed and the log did not is no one's word for it.
 func TestVerifyNeedsTheLogsOwnKey(t *testing.T) {
 	_, known, list := history(t)
 	c := list[3]

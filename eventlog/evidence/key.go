@@ -156,7 +156,7 @@ func RotateKeys(dir string) (k *Keys, err error) {
 		return MakeKeys(dir)
 	}
 	// Of two rotations at once the later would lose the key of the other, and with it the
-	// signatures made meanwhile. If we die here the file stays, and says what to do.
+	// signatures made in the meantime. If we die here the file stays, and says what to do.
 	busy := filepath.Join(dir, rotateFile)
 	f, err := os.OpenFile(busy, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {

@@ -150,7 +150,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestRotationsAtOnce: whoever was told that a key is in use finds it among the keys for ever.
+// TestRotationsAtOnce: anyone who was told that a key is in use finds it among the keys for ever.
 func TestRotationsAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	var mu sync.Mutex

@@ -88,7 +88,7 @@ func unwritable(err error) error {
 }
 
 // publish makes the finished file durable and gives it its name, unless that was taken
-// meanwhile.
+// in the meantime.
 func publish(tmp, path string) error {
 	f, err := os.OpenFile(tmp, os.O_RDWR, 0)
 	if err != nil {
@@ -241,7 +241,7 @@ func (w *importer) finish(ctx context.Context, x *Reader) error {
 	var busy, frames, moved int
 	err := w.db.QueryRowxContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &frames, &moved)
 	if err == nil && busy != 0 {
-		err = fault.ErrBusy // nobody else knows the file
+		err = fault.ErrBusy // no one else knows the file
 	}
 	return err
 }

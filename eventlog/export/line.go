@@ -82,7 +82,7 @@ func (s *Selection) UnmarshalJSON(b []byte) error {
 
 // Header is the first line of an export.
 type Header struct {
-	evidence.Checkpoint // of the whole tree; its note is empty if nobody signed it
+	evidence.Checkpoint // of the whole tree; its note is empty if no one signed it
 	Selection
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // projectFolder is the folder of a project below which nothing may be a link: a clone may bring
-// it, and a link there leads to files of the user's that are nobody else's business.
+// it, and a link there leads to files of the user's that are no one else's business.
 const projectFolder = ".perlica_config"
 
 // Error says that a link, a pipe, a device or a file of another kind lies in the place of a file.

@@ -34,7 +34,7 @@ func NewScratch(dir string) (*Scratch, error) {
 		_, gone := os.Lstat(own)
 		switch {
 		case err != nil && gone == nil:
-			s.lock = nil // nobody can take one: nobody will take this for left behind
+			s.lock = nil // no one can take one: no one will take this for left behind
 			return s, nil
 		case held && gone == nil:
 			return s, nil
@@ -56,7 +56,7 @@ func (s *Scratch) Close() error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-// sweepScratch removes the folders in dir in which nobody works any more. It is done as well as
+// sweepScratch removes the folders in dir in which no one works any more. It is done as well as
 // can be: what stays is named for what it is.
 func sweepScratch(dir string) {
 	entries, _ := os.ReadDir(dir)

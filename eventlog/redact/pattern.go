@@ -132,7 +132,7 @@ var patterns = append([]pattern{
 		[]string{"asic ", "ASIC "},
 		lazy(`(?i:basic) +([A-Za-z0-9+/]{6,}={0,2})`), isBasic,
 	},
-	{ // addresses that whoever knows them may post to
+	{ // addresses that anyone who knows them may post to
 		[]string{"hooks.slack.com", "hooks.slack-gov.com"},
 		lazy(`hooks\.slack(?:-gov)?\.com\\*/(?:services|workflows|triggers)\\*/((?:[A-Za-z0-9+_-]|\\*/){8,})`), endsInWord,
 	},

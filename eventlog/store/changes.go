@@ -57,7 +57,7 @@ func (c *Changes) version(ctx context.Context) (v int64, err error) {
 }
 
 // Quiet reports whether nothing has happened for a while and the system will tell when something
-// does, in the log's folder or in the others: then nobody has to look.
+// does, in the log's folder or in the others: then no one has to look.
 func (c *Changes) Quiet() bool { return c.folders != nil && time.Since(c.came) >= lookAlert }
 
 func (c *Changes) every() time.Duration {

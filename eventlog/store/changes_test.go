@@ -60,7 +60,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestChangesAtRest: while nothing happens nobody looks, and what happens then is told all the
+// TestChangesAtRest: while nothing happens no one looks, and what happens then is told all the
 // same, in the log and in other folders.
 func TestChangesAtRest(t *testing.T) {
 	path, other := filepath.Join(t.TempDir(), "eventlog.db"), t.TempDir()

@@ -20,7 +20,7 @@ import (
 
 // Files are the three files of a log that is open for writing: the database, its write-ahead log
 // (-wal) and the index of that (-shm). SQLite opens each of them once and trusts it from then on.
-// Where somebody removes, cuts or replaces one, it goes on in a file that nobody can find again, or
+// Where somebody removes, cuts or replaces one, it goes on in a file that no one can find again, or
 // moves pages into the database that are no longer those that were written.
 type Files struct {
 	Path     string
@@ -33,7 +33,7 @@ type Files struct {
 
 // openIndexes are the -shm files that this process has opened beside SQLite. To close one would
 // give up the locks that SQLite has on it (POSIX locks belong to a process, not to a file
-// descriptor), so they stay open until nobody else can find them: the last to close a log removes it.
+// descriptor), so they stay open until no one else can find them: the last to close a log removes it.
 var openIndexes struct {
 	sync.Mutex
 	Files []*os.File
@@ -194,7 +194,7 @@ func (f *Files) agree(size int64) error {
 	return nil
 }
 
-// Rescue puts the write-ahead log back that this process has open and nobody finds any more: what
+// Rescue puts the write-ahead log back that this process has open and no one finds any more: what
 // was acknowledged would be gone with the process. What lies there now is not touched.
 func (f *Files) Rescue() error {
 	if f.frames == nil || f.Touched == nil {

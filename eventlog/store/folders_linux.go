@@ -12,7 +12,7 @@ type folders struct {
 	told chan struct{} // capacity 1
 
 	file *os.File
-	done chan struct{} // closed when nobody listens to the system any more
+	done chan struct{} // closed when no one listens to the system any more
 }
 
 // watchFolders returns nil where the system does not tell, or not now: it lends few of these.

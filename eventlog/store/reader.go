@@ -27,7 +27,7 @@ type Reader struct {
 	path    string
 	Version int // of the file's schema
 
-	Immutable bool // nobody can write it, and there is no write-ahead log
+	Immutable bool // no one can write it, and there is no write-ahead log
 }
 
 // OpenReader opens the log at path read-only; it recovers and changes nothing. A log

@@ -19,7 +19,7 @@ const (
 	// maxDirFiles keeps a sweep short where many small runs leave a file each.
 	maxDirFiles = 100
 
-	// starting is how long a lock file that nobody holds may belong to a process
+	// starting is how long a lock file that no one holds may belong to a process
 	// between creating and locking it.
 	starting = time.Minute
 )

@@ -173,7 +173,7 @@ func (t *Trail) start() error {
 	return nil
 }
 
-// claim chooses a name nobody has and locks it.
+// claim chooses a name no one has and locks it.
 func (t *Trail) claim() error {
 	base := fmt.Sprintf("%s%s-%d", namePrefix, t.opts.Now().UTC().Format(startLayout), os.Getpid())
 	stem := base

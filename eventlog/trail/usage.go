@@ -22,7 +22,7 @@ func Usage(dir string) (files int, bytes int64, err error) {
 		}
 		info, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // swept meanwhile
+			continue // swept in the meantime
 		}
 		if err != nil {
 			return files, bytes, err

@@ -147,7 +147,7 @@ func (w *Witness) post(ctx context.Context, body []byte) (a answer, err error) {
 	if client == nil {
 		client = http.DefaultClient
 	}
-	// A witness that has moved says where to; whoever uses it decides whether to follow.
+	// A witness that has moved says where to; anyone who uses it decides whether to follow.
 	here := *client
 	here.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := here.Do(req)

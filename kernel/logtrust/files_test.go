@@ -131,7 +131,7 @@ func TestForgedWriteAheadLog(t *testing.T) {
 	}
 }
 
-// TestOwnWriteAheadLog: what a process that was killed left in the write-ahead log is known, whoever
+// TestOwnWriteAheadLog: what a process that was killed left in the write-ahead log is known, no matter who
 // signed it, also where the log was moved; once it is another file it is not.
 func TestOwnWriteAheadLog(t *testing.T) {
 	me := user(t)

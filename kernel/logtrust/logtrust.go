@@ -1,7 +1,7 @@
 // Package logtrust says which event logs may be appended to on behalf of this user.
 //
 // A log answers for an agent: an input that it holds is not called again. One that came with a
-// clone could hold answers that nobody gave, and a harmless run in it would sign them. So a log is
+// clone could hold answers that no one gave, and a harmless run in it would sign them. So a log is
 // known if it was made here (its database, and the write-ahead log beside it), if a key of this machine or one that the user trusts signed all
 // its outcomes, or if the user trusted it. The package keeps that in a folder of the user's own state,
 // one file for each log; it changes no log.

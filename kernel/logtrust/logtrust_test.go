@@ -104,7 +104,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestMadeHere: what was added is known as long as it is that file, whoever signed it.
+// TestMadeHere: what was added is known as long as it is that file, no matter who signed it.
 func TestMadeHere(t *testing.T) {
 	me, other := user(t), user(t)
 	path := filepath.Join(t.TempDir(), "eventlog.db")

@@ -50,7 +50,7 @@ type Numbers struct {
 
 // Answers are how many questions somebody or something answered.
 type Answers struct {
-	Kind string `json:"kind"` // person, rule, mode, standing, tier, nobody
+	Kind string `json:"kind"` // person, rule, mode, standing, tier, no one
 	Who  string `json:"who"`  // the person's name; why there was no answer; empty for the others
 	N    int    `json:"n"`
 }

@@ -26,7 +26,7 @@ var announced struct {
 	mode string
 }
 
-// Announce says to whoever looks that this process runs agents, in a permission mode; of several the
+// Announce says to anyone who looks that this process runs agents, in a permission mode; of several the
 // strictest is said. It holds as long as the process lives: what an agent left behind may still
 // be a child of it.
 func Announce(mode string) error {

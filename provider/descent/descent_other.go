@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Announce does nothing here: nobody could read it.
+// Announce does nothing here: no one could read it.
 func Announce(string) error { return nil }
 
 // ancestry is hidden here.

@@ -125,5 +125,5 @@ func Terminal() string {
 // unixPeer is not known here.
 func unixPeer(syscall.Conn) (int, error) { return 0, nil }
 
-// tcpOwners lists nobody: who holds a socket is not looked for here.
+// tcpOwners lists no one: who holds a socket is not looked for here.
 func tcpOwners(netip.AddrPort, netip.AddrPort) ([]int, error) { return nil, nil }

@@ -25,7 +25,7 @@ func CheckUnix(c syscall.Conn) error {
 }
 
 // CheckTCP is CheckUnix for a connection from peer to here over a loopback address. A connection
-// from another machine is nobody's here, and is let through.
+// from another machine is no one's here, and is let through.
 func CheckTCP(peer, here netip.AddrPort) error {
 	if !peer.Addr().Unmap().IsLoopback() && peer.Addr().Unmap() != here.Addr().Unmap() {
 		return nil

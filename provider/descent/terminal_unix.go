@@ -17,5 +17,5 @@ func openTerminal() string {
 	return f.Name()
 }
 
-// tcpOwners lists nobody: the system does not say who holds a socket.
+// tcpOwners lists no one: the system does not say who holds a socket.
 func tcpOwners(netip.AddrPort, netip.AddrPort) ([]int, error) { return nil, nil }

@@ -19,7 +19,7 @@ type agent struct {
 	out      *lineWriter
 	errw     io.Writer
 	leave    func()         // ends Serve
-	gone     chan struct{}  // closed when nobody will answer any more
+	gone     chan struct{}  // closed when no one will answer any more
 	scripts  sync.WaitGroup // scripts that are being played
 
 	ignoreEOF atomic.Bool
@@ -137,7 +137,7 @@ func (a *agent) refuse(id json.RawMessage, e *rpcError) {
 	if id == nil {
 		return
 	}
-	// A line that cannot be written leaves nobody to tell.
+	// A line that cannot be written leaves no one to tell.
 	_ = a.out.line(response(id, nil, encode(e)))
 }
 
@@ -274,7 +274,7 @@ func (a *agent) send(method, params, id string, index int, to chan<- reply) erro
 	return a.out.line(o.str("jsonrpc", "2.0").raw("id", id).str("method", method).raw("params", params).end())
 }
 
-// deliver hands a response to the first that waits for its id. Nobody does: the
+// deliver hands a response to the first that waits for its id. No one does: the
 // client made it up, or the script has not waited.
 func (a *agent) deliver(m message) {
 	a.mu.Lock()

@@ -12,7 +12,7 @@ import (
 )
 
 // args is what follows a directive's name. The directive takes its arguments from
-// it; the first complaint is kept, and what nobody took is one.
+// it; the first complaint is kept, and what no one took is one.
 //
 // Arguments are separated by spaces; an argument is a bare word or, where it begins
 // with ", { or [, JSON; key=value may stand anywhere.

@@ -48,7 +48,7 @@ type Options struct {
 
 	// Exit ends the process with a code, Kill ends it as SIGKILL does, IgnoreTerm
 	// makes it ignore SIGTERM from now on. Nil: os.Exit, os.Process.Kill on itself,
-	// and an error to whoever asks. An Exit or Kill that returns makes Serve return.
+	// and an error to anyone who asks. An Exit or Kill that returns makes Serve return.
 	Exit       func(code int)
 	Kill       func()
 	IgnoreTerm func()
@@ -57,7 +57,7 @@ type Options struct {
 var (
 	// errCancelled ends a script whose turn was cancelled.
 	errCancelled = errors.New("cancelled")
-	// errGone ends a script that has nobody left to answer: the client closed our
+	// errGone ends a script that has no one left to answer: the client closed our
 	// standard input, a write failed, or the process is about to end.
 	errGone = errors.New("gone")
 )

@@ -39,7 +39,7 @@ func eol(a *args) action {
 
 func stderr(a *args) action {
 	return plainStep(func(r *request) error {
-		// Nobody reads standard error: that is the client's affair.
+		// No one reads standard error: that is the client's affair.
 		_, _ = io.WriteString(r.agent.errw, a.text+"\n")
 		return nil
 	})
@@ -135,7 +135,7 @@ func spawnChild(a *args) action {
 }
 
 // spawn starts this agent again with a scenario that only sleeps. Outliving us is
-// what it is for: nobody but the goroutine that reaps it waits.
+// what it is for: no one but the goroutine that reaps it waits.
 func (a *agent) spawn(c child) (int, error) {
 	argv := a.opt.Self
 	if argv == nil {

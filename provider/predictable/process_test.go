@@ -79,7 +79,7 @@ func TestIgnoreStdin(t *testing.T) {
 		}
 		unread := 2
 		go func() {
-			for range 2 { // a read that was under way takes the first, nobody takes the second
+			for range 2 { // a read that was under way takes the first, no one takes the second
 				if _, err := io.WriteString(ours, "\n"); err != nil {
 					return
 				}

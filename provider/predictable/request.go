@@ -109,7 +109,7 @@ func (a *agent) cancel(s *session) {
 }
 
 // release lets the session take its next prompt, and says whether the turn was
-// cancelled and nobody has caught it. From here on it cannot be cancelled.
+// cancelled and no one has caught it. From here on it cannot be cancelled.
 func (a *agent) release(r *request) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -126,7 +126,7 @@ func (a *agent) play(life context.Context, r *request, steps []step) {
 }
 
 // playIn runs a script and answers the request at its end, unless it was answered
-// already or nobody is left to read the answer.
+// already or no one is left to read the answer.
 func (a *agent) playIn(ctx, life context.Context, r *request, steps []step) {
 	r.delay = time.Duration(a.delay.Load())
 	if r.delay == 0 && isEcho(steps) {
@@ -145,7 +145,7 @@ func (a *agent) playIn(ctx, life context.Context, r *request, steps []step) {
 		r.err = encode(&rpcError{Code: codeInternal, Message: err.Error()})
 	}
 	if !r.answered {
-		// A line that cannot be written leaves nobody to tell.
+		// A line that cannot be written leaves no one to tell.
 		_ = r.answer()
 	}
 }

@@ -32,7 +32,7 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// TestAnEchoIsOneWrite: whoever reads is woken once. A script that waits is not held back.
+// TestAnEchoIsOneWrite: the reader is woken once. A script that waits is not held back.
 func TestAnEchoIsOneWrite(t *testing.T) {
 	for _, tt := range []struct {
 		scenario, prompt string

@@ -135,7 +135,7 @@ func (w *lineWriter) setEnding(eol string) {
 func (w *lineWriter) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_ = w.flush() // nobody is left to tell
+	_ = w.flush() // no one is left to tell
 	w.closed = true
 	if c, ok := w.out.(io.Closer); ok {
 		// Closing is the point; whether it worked is for the client to see.

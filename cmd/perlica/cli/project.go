@@ -23,8 +23,8 @@ import (
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/logtrust"
 	"github.com/perlica/perlica/kernel/project"
-	"github.com/perlica/perlica/provider/registry"
 	"github.com/perlica/perlica/kernel/sessions"
+	"github.com/perlica/perlica/provider/registry"
 )
 
 // WithoutTrust is the configuration as it counts by what a person trusted, whatever the

@@ -17,11 +17,11 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider/process"
-	"github.com/perlica/perlica/kernel/agents"
-	"github.com/perlica/perlica/kernel/sessions"
 )
 
 // Flags are the flags of run.

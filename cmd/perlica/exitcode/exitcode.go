@@ -14,12 +14,12 @@ import (
 	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/folder"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/kernel/config"
-	"github.com/perlica/perlica/kernel/streamjson"
-	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/sessions"
+	"github.com/perlica/perlica/kernel/streamjson"
+	"github.com/perlica/perlica/provider"
 )
 
 // Code is the exit code of a process. The errors of a command line get theirs here and nowhere

@@ -11,10 +11,10 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
-	"github.com/perlica/perlica/provider"
-	"github.com/perlica/perlica/provider/registry"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/sessions"
+	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/registry"
 )
 
 // OneLine makes a text fit for a place within a line: what cannot be seen in it is spelled out.

@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/redact"
-	"github.com/perlica/perlica/provider/process"
 	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/provider/process"
 )
 
 func (a *app) providerShowCommand() *cobra.Command {

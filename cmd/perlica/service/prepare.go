@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
@@ -14,7 +15,6 @@ import (
 	"github.com/perlica/perlica/service/local"
 	"github.com/perlica/perlica/service/telegram"
 	"github.com/perlica/perlica/service/webhook"
-	"github.com/perlica/perlica/kernel/agents"
 )
 
 // prepareChannel looks whether all is there that a channel needs, and returns what opens it.

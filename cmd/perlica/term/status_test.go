@@ -212,7 +212,7 @@ func TestStatusStepsAside(t *testing.T) {
 		want(t, &s, "note\n")
 	})
 	want(t, &s, "\ry 3s\x1b[K")
-	st.Redraw(true) // whoever had the terminal did not say so
+	st.Redraw(true) // anyone who had the terminal did not say so
 	want(t, &s, "\ry 3s\x1b[K")
 	st.Close()
 	st.Aside(func() {})
