@@ -59,7 +59,7 @@ func (c Checkup) Run(ctx context.Context, report func(checkup.Check)) {
 			"%s named by the log that you did not pair here, and without rights", are(n, "contact"))
 	}
 	if len(s.Contacts) == 0 {
-		tell("bridge-contacts", checkup.Warn, "'perlica service pair' shows a code; send it to a channel", "nobody is paired")
+		tell("bridge-contacts", checkup.Warn, "'perlica service pair' shows a code; send it to a channel", "no one is paired")
 	} else {
 		tell("bridge-contacts", checkup.OK, "", "%s paired", are(len(s.Contacts), "contact"))
 	}

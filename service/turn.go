@@ -122,7 +122,7 @@ func ended(res kernel.Result) string {
 		notes = append(notes, "⏹ The turn ended with `"+res.StopReason+"`.")
 	}
 	if n := len(res.Unasked) - res.Freed(); n > 0 {
-		notes = append(notes, fmt.Sprintf("⚠️ %d of its tool calls ran without anybody being asked.", n))
+		notes = append(notes, fmt.Sprintf("⚠️ %d of its tool calls ran without a question.", n))
 	}
 	if n := res.Freed(); n > 0 {
 		notes = append(notes, fmt.Sprintf("⚠️ %d of its tool calls ran unasked: a yes for good freed them.", n))

@@ -37,7 +37,7 @@ var byToken = sync.OnceValue(func() *regexp.Regexp {
 func nameOnly(c Contact) bool { return c.Channel == "local" && !byToken().MatchString(c.ID) }
 
 // ErrNameOnly says that a contact cannot be confirmed: it is no one in particular.
-var ErrNameOnly = errors.New("that phone was paired by its name alone, which anybody can use")
+var ErrNameOnly = errors.New("that phone was paired by its name alone, which anyone can use")
 
 // Confirm vouches for a contact that Unconfirmed has returned. When it returns nil the contact
 // counts, with the rights that it has on record. The error may be ErrNameOnly.

@@ -18,7 +18,7 @@ import (
 func (w *world) service() *job {
 	w.t.Helper()
 	s := w.start("service")
-	s.expect("nobody is paired")
+	s.expect("no one is paired")
 	return s
 }
 
@@ -149,7 +149,7 @@ func TestServiceReloads(t *testing.T) {
 func TestServiceScreen(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(func(c *exec.Cmd) { c.Env = append(c.Env, "NO_COLOR=1") }, "service")
-	s.expect("nobody is paired: send ")
+	s.expect("no one is paired: send ")
 	alice := w.phone("alice")
 	s.expect("  contact   local:alice: ask, approve")
 	if err := pty.Setsize(s.pty, &pty.Winsize{Rows: 20, Cols: 50}); err != nil {

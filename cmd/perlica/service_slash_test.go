@@ -26,7 +26,7 @@ var commandsFromAPhone = []struct{ text, ask, approve, admin string }{
 	everybody("/attach /etc/passwd", "send the file with the message"),
 	everybody("/provider", "predictable"),
 	everybody("/mode", "ask"),
-	everybody("/model", "lets nobody choose a model"),
+	everybody("/model", "lets no one choose a model"),
 	everybody("/config", "has no options"),
 	everybody("/policy", "no standing approvals"),
 	everybody("/log", "inbound.message.received"),

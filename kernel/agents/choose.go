@@ -130,7 +130,7 @@ func ModelOption(s *provider.Session, model string) (string, error) {
 		}
 		return "", &OfferError{fmt.Errorf("the agent has no model %q; it has %s", model, strings.Join(values, ", "))}
 	}
-	return "", &OfferError{fmt.Errorf("the agent lets nobody choose a model, so it cannot use %q", model)}
+	return "", &OfferError{fmt.Errorf("the agent lets no one choose a model, so it cannot use %q", model)}
 }
 
 // IsModelOption reports whether an option chooses the model.

@@ -53,7 +53,7 @@ func (e *examination) logLock() {
 			e.warn("", "who writes to the log cannot be told: %v", err)
 			return
 		case pid == 0:
-			e.ok("nobody keeps others from writing")
+			e.ok("no process keeps others from writing")
 			return
 		}
 		select {
@@ -215,7 +215,7 @@ func (e *examination) checkpointKey() {
 	path := evidence.KeyPath(dir)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if err := creatable(path); err != nil {
-			e.warn("make the folder writable; until then checkpoints are not signed, and nobody else can check the log by them", "no key can be made in %s: %v", dir, err)
+			e.warn("make the folder writable; until then checkpoints are not signed, and no one else can check the log by them", "no key can be made in %s: %v", dir, err)
 			return
 		}
 		e.ok("none yet; the first run makes it")

@@ -74,7 +74,7 @@ func (h *Host) model(ctx context.Context, args []string) (Output, error) {
 	}
 	id, values, now := o.Models()
 	if id == "" {
-		return Output{Text: "The agent lets nobody choose a model."}, nil
+		return Output{Text: "The agent lets no one choose a model."}, nil
 	}
 	var b strings.Builder
 	for _, v := range values {

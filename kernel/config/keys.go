@@ -139,7 +139,7 @@ var table = []row{
 		help:  "Whether the messaging bridge serves a channel: `local`, `telegram`, `webhook` or `imessage`. Absent: `local` is served, the others are not.",
 		store: func(t target, v any) { t.config.Service.Channels[t.id] = v.(bool) }},
 	{name: "service.telegram.token_file", kind: text, example: `"~/secrets/telegram.token"`, check: checkSecretFile, loosens: always,
-		help:  "The file that holds the bot's token, which nobody else may read (0600). Absent: `telegram.token` in the user's configuration directory.",
+		help:  "The file that holds the bot's token, which no one else may read (0600). Absent: `telegram.token` in the user's configuration directory.",
 		store: func(t target, v any) { t.config.Service.Telegram.Token.File = v.(string) }},
 	{name: "service.telegram.token_env", kind: text, example: `"TELEGRAM_TOKEN"`, check: checkEnvName, loosens: always,
 		help:  "The environment variable that holds the bot's token, instead of a file.",
@@ -148,7 +148,7 @@ var table = []row{
 		help:  "The address of a Bot API server of your own. Absent: Telegram's.",
 		store: func(t target, v any) { t.config.Service.Telegram.BaseURL = v.(string) }},
 	{name: "service.webhook.secret_file", kind: text, example: `"~/secrets/webhook.secret"`, check: checkSecretFile, loosens: always,
-		help:  "The file that holds the secret with which both sides sign, which nobody else may read (0600). Absent: `webhook.secret` in the user's configuration directory.",
+		help:  "The file that holds the secret with which both sides sign, which no one else may read (0600). Absent: `webhook.secret` in the user's configuration directory.",
 		store: func(t target, v any) { t.config.Service.Webhook.Secret.File = v.(string) }},
 	{name: "service.webhook.secret_env", kind: text, example: `"WEBHOOK_SECRET"`, check: checkEnvName, loosens: always,
 		help:  "The environment variable that holds the secret, instead of a file.",
@@ -257,7 +257,7 @@ var table = []row{
 		help:  "Words, compared after parsing; `*` stands for one word, `...` for the rest.",
 		store: func(t target, v any) { t.rule.Command = v.(string) }},
 	{name: "policy.rule[].reason", kind: text, example: `"releases are made by people"`,
-		help:  "Shown to whoever wonders.",
+		help:  "Shown with the decision.",
 		store: func(t target, v any) { t.rule.Reason = v.(string) }},
 }
 

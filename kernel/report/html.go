@@ -264,7 +264,7 @@ func (r *pageStory) subject(q interaction.Question) (body [][]pagePiece) {
 func (r *pageStory) closed(at time.Time, c StepClosed) {
 	after := "after " + c.Took.Round(time.Millisecond).String()
 	if c.Answer == nil {
-		r.add(at, pageStep{Class: "bad", Head: "Nobody answered: " + words(string(c.Reason)), Note: after})
+		r.add(at, pageStep{Class: "bad", Head: "No one answered: " + words(string(c.Reason)), Note: after})
 		return
 	}
 	label, class := c.Answer.Option, "good"

@@ -102,7 +102,7 @@ var texts = map[event.Type]func(event.Event, asked) ([]passage, error){
 		return parts(answerSummary(p), q.Labels[p.Option], q.Title)
 	}),
 	event.InteractionLapsed: one(KindDecision, func(p interaction.Resolution, q asked) string {
-		return parts("nobody answered: "+words(string(p.Reason)), q.Title)
+		return parts("no one answered: "+words(string(p.Reason)), q.Title)
 	}),
 	event.InteractionAnswerRejected: one(KindDecision, func(p fact.Rejected, q asked) string {
 		return parts(answerSummary(p.Answer)+", which does not count: "+p.Why, q.Title)
@@ -219,7 +219,7 @@ type indexer struct {
 }
 
 func (x *indexer) projection() view.Projection {
-	return view.Projection{Name: "search", Version: 1, Schema: searchSchema, Types: event.For(event.Search), Apply: x.apply}
+	return view.Projection{Name: "search", Version: 2, Schema: searchSchema, Types: event.For(event.Search), Apply: x.apply}
 }
 
 // stmt prepares a statement once for a transaction: a log is indexed in few.

@@ -56,7 +56,7 @@ func TestSearchFindsEveryKind(t *testing.T) {
 		"alice":            "8 decision",
 		"Allow once":       "8 decision",
 		"run the tests":    "8 decision, 7 question",
-		"nobody answered":  "10 decision",
+		"no one answered":  "10 decision",
 		"remove it":        "10 decision, 9 question",
 		"reading is fine":  "13 decision",
 		"rm -rf":           "14 tool",

@@ -176,7 +176,7 @@ func (m *message) check() error {
 			return &refusal{http.StatusBadRequest, "the message has no " + f.name}
 		}
 		if f.name != "name" && strings.ContainsFunc(f.value, unicode.IsControl) {
-			return &refusal{http.StatusBadRequest, "its " + f.name + " has a line break, or another sign that nobody sees"}
+			return &refusal{http.StatusBadRequest, "its " + f.name + " has a line break, or another sign that cannot be seen"}
 		}
 		if len(f.value) > maxID {
 			return &refusal{http.StatusBadRequest, fmt.Sprintf("its %s has more than %d bytes", f.name, maxID)}

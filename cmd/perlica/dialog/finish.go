@@ -45,7 +45,7 @@ func (p *Printer) Finish(res kernel.Result, err error) {
 func (p *Printer) Explain(res kernel.Result) {
 	p.explainEnd(res)
 	if n := res.Permissions.Unanswered; n > 0 && res.Stopped == nil && res.Err == nil {
-		p.wrong(fmt.Sprintf("%s went unanswered for want of anybody to ask; the answer was no", printing.Count(n, "question")),
+		p.wrong(fmt.Sprintf("%s went unanswered because there was no one to ask; the answer was no", printing.Count(n, "question")),
 			"--wait-permissions 10m leaves questions open for 'perlica pending'; --permissions or a [[policy.rule]] answers them")
 	}
 	for _, u := range res.Unasked {

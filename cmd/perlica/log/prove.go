@@ -172,7 +172,7 @@ func (a *app) putProof(text []byte, file, keys string) error {
 	if err := a.WriteTo(file, write); err != nil {
 		return err
 	}
-	a.Note("wrote " + file + "; whoever has it checks it with: perlica log verify --proof FILE" + keys)
+	a.Note("wrote " + file + "; anyone who has it checks it with: perlica log verify --proof FILE" + keys)
 	return nil
 }
 
@@ -309,7 +309,7 @@ func (v checkedProof) write(w io.Writer, s term.Styles) error {
 	case v.Event == nil:
 		_, err = fmt.Fprintf(w, "The log of %d events holds all %d events of the earlier checkpoint, unchanged.\n", v.Size, v.OldSize)
 	case v.Event.Payload == nil:
-		_, err = fmt.Fprintf(w, "Event %d is on the log with this header. Its payload is not in the proof (%s): its length and\nhash are proven, and whoever has the bytes can compare them.\n\n%s\n", v.Event.Seq, term.Sanitize(v.Event.Withheld), eventInFull(*v.Event, s))
+		_, err = fmt.Fprintf(w, "Event %d is on the log with this header. Its payload is not in the proof (%s): its length and\nhash are proven, and anyone who has the bytes can compare them.\n\n%s\n", v.Event.Seq, term.Sanitize(v.Event.Withheld), eventInFull(*v.Event, s))
 	default:
 		_, err = fmt.Fprintf(w, "Event %d is on the log exactly as it stands here.\n\n%s\n", v.Event.Seq, eventInFull(*v.Event, s))
 	}

@@ -135,7 +135,7 @@ func (n *storyteller) tool(at time.Time, t report.StepTool) {
 func (n *storyteller) closed(c report.StepClosed) string {
 	which := n.s.Dim("  question " + printing.OneLine(printing.ShortID(c.Question.ID)))
 	if c.Answer == nil {
-		return n.s.Red("! nobody answered: "+strings.ReplaceAll(printing.OneLine(string(c.Reason)), "_", " ")) + which
+		return n.s.Red("! no one answered: "+strings.ReplaceAll(printing.OneLine(string(c.Reason)), "_", " ")) + which
 	}
 	label := printing.OneLine(c.Answer.Option)
 	allows := true

@@ -194,7 +194,7 @@ func (a *app) serviceContactsCommand() *cobra.Command {
 				a.Note(unconfirmed(c))
 			}
 			if len(list) == 0 {
-				a.Note("nobody is paired; 'perlica service pair' shows a code")
+				a.Note("no one is paired; 'perlica service pair' shows a code")
 				return nil
 			}
 			g := printing.Grid{Head: []string{"CONTACT", "RIGHTS", "PAIRED", "NAME"}}

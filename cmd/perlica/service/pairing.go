@@ -57,10 +57,10 @@ func (i *invitation) look(ctx context.Context, paired bool) string {
 		if i.code, err = service.OpenPairing(ctx, i.log, service.DefaultRights(), cli.UserName(i.a.Getenv), now); err != nil {
 			return ""
 		}
-		i.screen.log.Info("nobody is paired: send this code to a channel within five minutes", "code", i.code)
+		i.screen.log.Info("no one is paired: send this code to a channel within five minutes", "code", i.code)
 	case !i.silent:
 		i.silent = true
-		i.screen.log.Info("nobody is paired: 'perlica service pair' shows a code")
+		i.screen.log.Info("no one is paired: 'perlica service pair' shows a code")
 	}
 	return i.code
 }

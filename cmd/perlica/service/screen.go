@@ -149,7 +149,7 @@ func (s *serviceScreen) render(l service.Live, code string) string {
 		}
 	}
 	if code != "" {
-		line(styles.Green, "pairing", "nobody is paired: send %s %s to a channel ('perlica phone' is the phone of local)", code[:3], code[3:])
+		line(styles.Green, "pairing", "no one is paired: send %s %s to a channel ('perlica phone' is the phone of local)", code[:3], code[3:])
 	}
 	for _, e := range l.Errors {
 		line(styles.Dim, "warning", "%s", e)
