@@ -47,7 +47,7 @@ type batchWriter struct {
 	// What this transaction makes of it.
 	next     tree.Range
 	nextLast tlog.Hash
-	noted    evidence.Checkpoint // to be anchored; its size is zero if there is none
+	newest   evidence.Checkpoint // to be anchored; its size is zero if there is none
 	unsigned error               // why it is not signed
 
 	rows  []*event.Event // frames that wait to be inserted together
@@ -58,7 +58,7 @@ type batchWriter struct {
 // commit writes the batch in one transaction. An entry that conflicts with the log is
 // left out, and the Seq of its events stays zero; any error is final.
 func (w *batchWriter) commit(batch []entry) error {
-	w.noted = evidence.Checkpoint{}
+	w.newest = evidence.Checkpoint{}
 	for !empty(batch) {
 		conflict, err := w.try(batch)
 		if conflict < 0 {
@@ -76,7 +76,7 @@ func (w *batchWriter) commit(batch []entry) error {
 }
 
 func empty(batch []entry) bool {
-	return !slices.ContainsFunc(batch, func(e entry) bool { return len(e.events) > 0 || e.note || e.store != nil })
+	return !slices.ContainsFunc(batch, func(e entry) bool { return len(e.events) > 0 || e.checkpoint || e.store != nil })
 }
 
 // try writes the batch. If it fails because one entry conflicts with what the log
@@ -265,7 +265,7 @@ func (w *batchWriter) fill(ctx context.Context, batch []entry) (conflict int, er
 			return -1, err
 		}
 	}
-	if slices.ContainsFunc(batch, entry.noted) {
+	if slices.ContainsFunc(batch, entry.makesCheckpoint) {
 		if err := w.checkpoint(ctx); err != nil {
 			return -1, err
 		}

@@ -21,20 +21,20 @@ func (l *Log) Checkpoint(ctx context.Context) (evidence.Checkpoint, error) {
 	if err := ctx.Err(); err != nil {
 		return evidence.Checkpoint{}, err
 	}
-	r := l.await(entry{note: true, late: true})
+	r := l.await(entry{checkpoint: true, late: true})
 	if r.err != nil {
 		return evidence.Checkpoint{}, r.err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return r.note, l.anchor
+	return r.checkpoint, l.anchor
 }
 
 // Anchored waits until the checkpoint of what was recorded before the call is anchored, and
 // returns why the last one is not, or is not signed ([evidence.ErrKey]).
 func (l *Log) Anchored() error {
 	l.mu.Lock()
-	m, pending := l.queued, l.settled < l.queued
+	m, pending := l.queued, l.completed < l.queued
 	l.mu.Unlock()
 	if pending { // what was lost before the call is no fault of the anchor
 		if err := l.SyncTo(m); err != nil {
@@ -42,8 +42,8 @@ func (l *Log) Anchored() error {
 		}
 	}
 	l.turn.Lock()
-	l.settle()
-	l.letGo()
+	l.finishBacklog()
+	l.releaseTurn()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
@@ -71,7 +71,7 @@ const putNote = `INSERT INTO checkpoints (size, note) VALUES (?, ?)`
 
 // checkpoint signs the tree as this transaction leaves it and stores the note.
 func (w *batchWriter) checkpoint(ctx context.Context) error {
-	w.noted = evidence.Checkpoint{Origin: w.origin, Size: w.next.Size, Root: w.next.Root()}
+	w.newest = evidence.Checkpoint{Origin: w.origin, Size: w.next.Size, Root: w.next.Root()}
 	if w.next.Size == 0 {
 		return nil
 	}
@@ -83,20 +83,20 @@ func (w *batchWriter) checkpoint(ctx context.Context) error {
 		var old string
 		err := w.conn.QueryRowContext(ctx, `SELECT note FROM checkpoints WHERE size = ? ORDER BY id DESC LIMIT 1`, w.next.Size).Scan(&old)
 		if err == nil && w.signs(old, signer) {
-			w.noted.Note = old
+			w.newest.Note = old
 			return nil
 		}
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
 	}
-	msg, err := note.Sign(&note.Note{Text: w.noted.Text()}, signer)
+	msg, err := note.Sign(&note.Note{Text: w.newest.Text()}, signer)
 	if err != nil {
 		w.unsigned = fmt.Errorf("%w: %w", evidence.ErrKey, err)
 		return nil
 	}
-	w.noted.Note = string(msg)
-	return w.exec(ctx, putNote, w.noted.Size, w.noted.Note)
+	w.newest.Note = string(msg)
+	return w.exec(ctx, putNote, w.newest.Size, w.newest.Note)
 }
 
 // signature returns what signs for the log. To make it of the key takes as long as to sign.
@@ -117,7 +117,7 @@ func (w *batchWriter) signature() (note.Signer, error) {
 // signs reports whether msg is what signer would sign now.
 func (w *batchWriter) signs(msg string, signer note.Signer) bool {
 	c, err := evidence.ParseCheckpoint(msg)
-	if err != nil || c.Text() != w.noted.Text() {
+	if err != nil || c.Text() != w.newest.Text() {
 		return false
 	}
 	for _, v := range w.keys.Verifiers(w.origin) {
@@ -132,13 +132,13 @@ func (w *batchWriter) signs(msg string, signer note.Signer) bool {
 // anchor appends the checkpoint that the last commit made, if it made one, to the anchor. It
 // returns why the checkpoint is missing there, or is not signed.
 func (w *batchWriter) anchor() error {
-	if w.noted.Size == 0 {
+	if w.newest.Size == 0 {
 		return nil
 	}
 	if err := w.failpoint("anchor"); err != nil {
 		return err
 	}
-	if err := anchor.Append(w.path, w.noted, w.locked); err != nil {
+	if err := anchor.Append(w.path, w.newest, w.locked); err != nil {
 		return err
 	}
 	return errors.Join(w.unsigned, w.failpoint("anchored"))

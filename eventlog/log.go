@@ -68,26 +68,26 @@ type Log struct {
 
 	unfinished bool // when it was opened
 
-	turn  sync.Mutex   // held by the goroutine that commits: the writer, or one that waits for it
-	batch *batchWriter // whose turn it is; tests reach for it before the first append
-	owed  *debt        // what is left to be done for the last batch; guarded by turn
+	turn    sync.Mutex   // held by the goroutine that commits: the writer, or one that waits for it
+	batch   *batchWriter // whose turn it is; tests reach for it before the first append
+	backlog *backlog     // what is left to be done for the last batch; guarded by turn
 
-	mu      sync.Mutex // guards what follows; never held during I/O
-	room    sync.Cond  // signalled when the queue shrinks or the log dies
-	known   sync.Cond  // signalled when settled grows
-	queue   []entry
-	bytes   int  // weight of queue
-	urgent  bool // somebody waits for the queue's end
-	armed   bool // due will fire
-	closing bool
-	queued  Mark  // all that was ever queued
-	settled Mark  // up to here everybody knows what became of it
-	lost    Mark  // up to here, from kept on, it failed, if anything ever did
-	kept    Mark  // up to here it had not
-	loss    error // why
-	err     error // why nothing can be written any more
-	anchor  error // why the last checkpoint is not anchored, or not signed
-	behind  bool  // the checkpoint that was to follow an answer was lost when the log died
+	mu        sync.Mutex // guards what follows; never held during I/O
+	room      sync.Cond  // signalled when the queue shrinks or the log dies
+	known     sync.Cond  // signalled when completed grows
+	queue     []entry
+	bytes     int  // weight of queue
+	urgent    bool // somebody waits for the queue's end
+	armed     bool // due will fire
+	closing   bool
+	queued    Mark  // all that was ever queued
+	completed Mark  // up to here each entry is committed or refused
+	lost      Mark  // up to here, from kept on, it failed, if anything ever did
+	kept      Mark  // up to here it had not
+	loss      error // why
+	err       error // why nothing can be written any more
+	anchor    error // why the last checkpoint is not anchored, or not signed
+	behind    bool  // the checkpoint that was to follow an answer was lost when the log died
 }
 
 // Open opens the log at path for appending and creates it if it does not exist. The
@@ -190,25 +190,25 @@ func (l *Log) await(e entry) result {
 	if err := l.enqueue(e); err != nil {
 		return result{err: err}
 	}
-	l.help(func() bool { return len(e.wait) > 0 })
+	l.writeWhileWaiting(func() bool { return len(e.wait) > 0 })
 	return <-e.wait
 }
 
-// help writes what is queued until done, if no one else is writing; the one that writes looks for it
-// whether somebody is in a hurry. Who waits had better help: to wake the writer and be woken
-// costs as much as the insert.
-func (l *Log) help(done func() bool) {
+// writeWhileWaiting writes what is queued until done, if no other goroutine is writing; the one that
+// writes looks for urgent entries itself. A caller that waits writes, because to wake the writer and
+// be woken costs as much as the insert.
+func (l *Log) writeWhileWaiting(done func() bool) {
 	if !l.turn.TryLock() {
 		return
 	}
-	for !done() && l.owed == nil && l.step(false) {
+	for !done() && l.backlog == nil && l.step(false) {
 	}
-	l.letGo()
+	l.releaseTurn()
 }
 
-// letGo gives up the turn, and tells the writer what is left to be done.
-func (l *Log) letGo() {
-	left := l.owed != nil
+// releaseTurn gives up the turn, and tells the writer what is left to be done.
+func (l *Log) releaseTurn() {
+	left := l.backlog != nil
 	l.turn.Unlock()
 	l.mu.Lock()
 	left = left || l.urgent
@@ -244,11 +244,11 @@ func (l *Log) Mark() Mark {
 func (l *Log) SyncTo(m Mark) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.settled < m {
+	for l.completed < m {
 		if !l.urgent && len(l.queue) > 0 {
 			l.urgent = true
 			l.mu.Unlock()
-			l.help(func() bool { return l.isSettled(m) })
+			l.writeWhileWaiting(func() bool { return l.isCompleted(m) })
 			l.mu.Lock()
 			continue
 		}
@@ -260,10 +260,10 @@ func (l *Log) SyncTo(m Mark) error {
 	return nil
 }
 
-func (l *Log) isSettled(m Mark) bool {
+func (l *Log) isCompleted(m Mark) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.settled >= m
+	return l.completed >= m
 }
 
 // Reopen opens the file of a log again that a WriteError ended, and checks that all that was

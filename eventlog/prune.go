@@ -51,7 +51,7 @@ func (l *Log) Prune(ctx context.Context, p event.Pruning) (done Removal, err err
 	}
 	if !said {
 		// If we die behind this, what is covered and still there is removed by the next call.
-		r := l.await(entry{events: []event.Event{event.NewFact(event.LogPruned, "user", event.Refs{}, p)}, note: true})
+		r := l.await(entry{events: []event.Event{event.NewFact(event.LogPruned, "user", event.Refs{}, p)}, checkpoint: true})
 		if r.err != nil {
 			return done, r.err
 		}

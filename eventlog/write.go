@@ -59,13 +59,13 @@ func (l *Log) disarm() {
 // work takes the writer's turn. It reports whether it was the last: the log is closed.
 func (l *Log) work(job func(), due bool) (ended bool) {
 	l.turn.Lock()
-	defer l.letGo()
-	l.settle()
+	defer l.releaseTurn()
+	l.finishBacklog()
 	if job != nil {
 		job()
 	}
 	for l.step(due) {
-		l.settle()
+		l.finishBacklog()
 	}
 	if !l.over() {
 		return false
@@ -75,24 +75,24 @@ func (l *Log) work(job func(), due bool) (ended bool) {
 	return true
 }
 
-// step writes the next batch, if one is due. Who calls it holds turn, and nothing is owed.
+// step writes the next batch, if one is due. Who calls it holds turn, and there is no backlog.
 func (l *Log) step(due bool) bool {
 	batch := l.take(due)
 	if batch == nil {
 		return false
 	}
 	err := l.batch.commit(batch)
-	late := l.finish(batch, l.batch.noted, err)
-	if len(late) > 0 || l.batch.noted.Size > 0 {
-		l.owed = &debt{late}
+	late := l.finish(batch, l.batch.newest, err)
+	if len(late) > 0 || l.batch.newest.Size > 0 {
+		l.backlog = &backlog{late}
 	}
 	return true
 }
 
-// A debt is what is left to be done when a batch is committed and those who waited for that
+// A backlog is what is left to be done when a batch is committed and those who waited for that
 // know it: its checkpoint is to be anchored. Who waited and wrote has no time for that; nothing
 // else is written until the writer has done it.
-type debt struct {
+type backlog struct {
 	late []func() // tells those who wait for it
 }
 
@@ -103,22 +103,22 @@ func (l *Log) over() bool {
 	return l.closing && len(l.queue) == 0
 }
 
-// settle pays what is owed.
-func (l *Log) settle() {
-	if l.owed == nil {
+// finishBacklog does what is left of the last batch.
+func (l *Log) finishBacklog() {
+	if l.backlog == nil {
 		return
 	}
-	if l.batch.noted.Size > 0 && l.Err() == nil {
+	if l.batch.newest.Size > 0 && l.Err() == nil {
 		err := l.batch.anchor()
 		l.mu.Lock()
 		l.anchor = err
 		l.mu.Unlock()
 		l.rest.Reset(restAfter)
 	}
-	for _, answer := range l.owed.late {
+	for _, answer := range l.backlog.late {
 		answer()
 	}
-	l.owed = nil
+	l.backlog = nil
 }
 
 // revive gives a dead log a new handle.
@@ -141,7 +141,7 @@ func (l *Log) revive(w *batchWriter) error {
 // follow queues the checkpoint behind an answer, which no one waits for. The caller holds mu, and
 // looks at the queue when it has given it up.
 func (l *Log) follow() {
-	l.queue = append(l.queue, entry{note: true})
+	l.queue = append(l.queue, entry{checkpoint: true})
 	l.queued++
 	l.urgent, l.behind = true, false
 }
@@ -174,7 +174,7 @@ func (l *Log) take(due bool) (batch []entry) {
 // finish tells everybody in the batch what became of it. After a fault the log is
 // dead: what is still queued fails with the same error. Who waits for more than the commit
 // is told by the functions returned.
-func (l *Log) finish(batch []entry, noted evidence.Checkpoint, err error) (late []func()) {
+func (l *Log) finish(batch []entry, newest evidence.Checkpoint, err error) (late []func()) {
 	l.mu.Lock()
 	if isPutOff(batch, err) {
 		l.anchor, err = err, nil
@@ -185,14 +185,14 @@ func (l *Log) finish(batch []entry, noted evidence.Checkpoint, err error) (late 
 		l.queue, l.bytes, l.urgent = nil, 0, false
 		l.room.Broadcast()
 		if l.loss == nil {
-			l.kept = l.settled
+			l.kept = l.completed
 		}
-		l.lost, l.loss = l.settled+Mark(len(batch)), err
+		l.lost, l.loss = l.completed+Mark(len(batch)), err
 		l.behind = l.behind || slices.ContainsFunc(batch, entry.follows)
 	}
-	l.settled += Mark(len(batch))
+	l.completed += Mark(len(batch))
 	l.known.Broadcast()
-	if err == nil && noted.Size == 0 && slices.ContainsFunc(batch, entry.owes) {
+	if err == nil && newest.Size == 0 && slices.ContainsFunc(batch, entry.checkpointFollows) {
 		l.follow() // before anybody knows of the batch, so that none of them misses the checkpoint
 	}
 	l.mu.Unlock()
@@ -200,7 +200,7 @@ func (l *Log) finish(batch []entry, noted evidence.Checkpoint, err error) (late 
 		if e.wait == nil {
 			continue
 		}
-		r := result{note: noted, err: err}
+		r := result{checkpoint: newest, err: err}
 		if n := len(e.events); n > 0 && err == nil {
 			r.last = e.events[n-1].Seq
 			if r.last == 0 {
