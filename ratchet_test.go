@@ -246,3 +246,34 @@ func TestDependencies(t *testing.T) {
 		t.Errorf("go.mod requires\n%s\nand ARCHITECTURE.md says\n%s", strings.Join(direct, "\n"), strings.Join(said, "\n"))
 	}
 }
+
+// dialect are words that are no term of the field; CONTRIBUTING.md's glossary has the field's.
+var dialect = regexp.MustCompile(`^(heed|mend|bury|buried|hush|blame|debt|letGo|told|noted|fed$|whoever|nobody|meanwhile)|(Heed|Mend|Bury|Buried|Hush|Blame|Debt|LetGo|Told|Noted|Fed$|Whoever|Nobody|Meanwhile)`)
+
+// TestNamesAreTheFields refuses what is declared under a word of our own.
+func TestNamesAreTheFields(t *testing.T) {
+	for _, s := range sources(t) {
+		check := func(id *ast.Ident) {
+			if dialect.MatchString(id.Name) {
+				t.Errorf("%s: the name %s", s.fset.Position(id.Pos()), id.Name)
+			}
+		}
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				check(n.Name)
+			case *ast.TypeSpec:
+				check(n.Name)
+			case *ast.Field:
+				for _, name := range n.Names {
+					check(name)
+				}
+			case *ast.ValueSpec:
+				for _, name := range n.Names {
+					check(name)
+				}
+			}
+			return true
+		})
+	}
+}

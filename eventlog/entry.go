@@ -32,9 +32,9 @@ func (e entry) endsRun() bool {
 }
 
 type result struct {
-	last event.Seq
+	last       event.Seq
 	checkpoint evidence.Checkpoint
-	err  error
+	err        error
 }
 
 // weight is what an event takes in memory, about: a flood of short lines is one, too.

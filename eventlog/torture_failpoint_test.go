@@ -12,9 +12,9 @@ import (
 // failpoints are the places of a commit at which it can be made to fail, in the order in
 // which they are passed. The last two are passed by the commits that end a run.
 var failpoints = []struct {
-	name    string
-	applied bool // its events are in the log from there on
-	told    bool // the caller may know
+	name         string
+	applied      bool // its events are in the log from there on
+	acknowledged bool // the caller may know
 }{
 	{"begin", false, false},    // nothing has been done yet
 	{"insert", false, false},   // all is written but the transaction's end
@@ -59,10 +59,10 @@ func moments(n int) []int {
 }
 
 // afterFailpoint looks at the log of a writer that did not get beyond a point of a commit.
-func afterFailpoint(s script, acked int, applied, told bool) error {
+func afterFailpoint(s script, acked int, applied, acknowledged bool) error {
 	found, err := checkLog(s.Path, acked, tell(s))
 	switch {
-	case err != nil || told:
+	case err != nil || acknowledged:
 		return err
 	case !applied && found != acked:
 		return fmt.Errorf("%d events, %d were acknowledged and no more applied", found, acked)
@@ -95,7 +95,7 @@ func TestTortureFailpoints(t *testing.T) {
 			out, err := s.command(t).Output()
 			if acked, why := said(out); err == nil || why != "" {
 				t.Errorf("%s: the writer did not die: %v, %s", name, err, why)
-			} else if err := afterFailpoint(s, acked, point.applied, point.told); err != nil {
+			} else if err := afterFailpoint(s, acked, point.applied, point.acknowledged); err != nil {
 				t.Errorf("%s, died: %v", name, err)
 			}
 			died++
@@ -107,8 +107,8 @@ func TestTortureFailpoints(t *testing.T) {
 			switch write := (*WriteError)(nil); {
 			case errors.Is(err, errFailpoint) && errors.As(err, &write) && write.Unknown == point.applied:
 				failed++
-				err = afterFailpoint(s, acked, point.applied, point.told)
-			case err == nil && point.told:
+				err = afterFailpoint(s, acked, point.applied, point.acknowledged)
+			case err == nil && point.acknowledged:
 				went++ // the log lives on without its anchor
 				_, err = checkLog(s.Path, acked, tell(s))
 			default:

@@ -64,8 +64,8 @@ func TestPrunedPayloads(t *testing.T) {
 	}
 }
 
-// TestPrunedMeanwhile: what was pruned behind the end at which verifying began is covered.
-func TestPrunedMeanwhile(t *testing.T) {
+// TestPrunedDuringVerify: what was pruned behind the end at which verifying began is covered.
+func TestPrunedDuringVerify(t *testing.T) {
 	v := newVictim(t, 3*blockEvents)
 	r := readerOf(t, v.path)
 	done := false
@@ -89,18 +89,18 @@ func TestPrunedMeanwhile(t *testing.T) {
 	}
 }
 
-// spy is an Auditor that tells what it was told.
+// spy is an Auditor that records what it was handed.
 type spy struct {
 	event func(*event.Event)
 	wants event.Type
 	says  string
-	told  []string
+	seen  []string
 }
 
 func (s *spy) Wants(t event.Type) bool { return t == s.wants }
-func (s *spy) Gap()                    { s.told = append(s.told, "gap") }
+func (s *spy) Gap()                    { s.seen = append(s.seen, "gap") }
 func (s *spy) Event(e *event.Event) []string {
-	s.told = append(s.told, fmt.Sprint(e.Seq))
+	s.seen = append(s.seen, fmt.Sprint(e.Seq))
 	if s.event != nil {
 		s.event(e)
 	}
@@ -110,9 +110,9 @@ func (s *spy) Event(e *event.Event) []string {
 	return nil
 }
 
-// TestAuditorIsToldInOrder: every sound event once, a gap for what is not, the payloads that
+// TestAuditorSeesTheOrder: every sound event once, a gap for what is not, the payloads that
 // are wanted, and what it says is a finding.
-func TestAuditorIsToldInOrder(t *testing.T) {
+func TestAuditorSeesTheOrder(t *testing.T) {
 	v := newVictim(t, 10)
 	path := v.copy(t)
 	all := collect(t, readerOf(t, v.path), event.Query{})
@@ -131,8 +131,8 @@ func TestAuditorIsToldInOrder(t *testing.T) {
 		}
 	}
 	rep := verifyFile(t, path, verify.Options{Audit: s})
-	if got := strings.Join(s.told, " "); got != "1 2 gap 5 6 gap 9 10" {
-		t.Errorf("told %s", got)
+	if got := strings.Join(s.seen, " "); got != "1 2 gap 5 6 gap 9 10" {
+		t.Errorf("seen %s", got)
 	}
 	if !slices.Contains(rep.Findings, verify.Finding{Seq: 5, Kind: verify.Rule, What: "five is right out"}) || rep.FirstBad != 3 {
 		t.Errorf("%+v", rep)
@@ -253,8 +253,8 @@ func TestClockIsAWarning(t *testing.T) {
 	}
 }
 
-// TestWritersMeanwhile: while others append, what was there at the start verifies.
-func TestWritersMeanwhile(t *testing.T) {
+// TestVerifyBesideWriters: while others append, what was there at the start verifies.
+func TestVerifyBesideWriters(t *testing.T) {
 	v := newVictim(t, 2*blockEvents)
 	l, err := Open(t.Context(), v.path, Options{Context: "default", Keys: v.keys})
 	if err != nil {

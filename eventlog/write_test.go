@@ -25,7 +25,7 @@ var ways = map[string]func(l *Log, e event.Event) error{
 	"sync":       func(l *Log, e event.Event) error { return errors.Join(l.Record(e), l.Sync()) },
 	"mark":       func(l *Log, e event.Event) error { return errors.Join(l.Record(e), l.SyncTo(l.Mark())) },
 	"hurry":      func(l *Log, e event.Event) error { defer l.Hurry(); return l.Record(e) },
-	"checkpoint": func(l *Log, e event.Event) error { return errors.Join(l.Record(e), noted(l)) },
+	"checkpoint": func(l *Log, e event.Event) error { return errors.Join(l.Record(e), checkpointed(l)) },
 	"anchored": func(l *Log, e event.Event) error {
 		e.Type = event.CallEnforced
 		return errors.Join(l.Record(e), l.Anchored())
@@ -41,7 +41,7 @@ var ways = map[string]func(l *Log, e event.Event) error{
 	},
 }
 
-func noted(l *Log) error {
+func checkpointed(l *Log) error {
 	_, err := l.Checkpoint(context.Background())
 	return err
 }
@@ -277,7 +277,7 @@ func TestPruneFailsBesideACheckpoint(t *testing.T) {
 	answers := make(chan error, 2)
 	go func() { _, err := l.Prune(t.Context(), event.Pruning{Until: 13}); answers <- err }()
 	<-g.held
-	go func() { answers <- noted(l) }()
+	go func() { answers <- checkpointed(l) }()
 	soon(t, "a checkpoint is wanted", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()

@@ -116,7 +116,7 @@ var (
 	ErrAmbiguous       = errors.New("that can be meant in two ways")
 	ErrWord            = errors.New("a yes to this takes the word that the question names, typed exactly")
 	ErrAlways          = errors.New("that option is a yes for good and takes a confirmation of its own: the agent will not ask again, and Perlica cannot limit what it takes the yes to cover")
-	ErrNobody          = errors.New("an answer needs a name")
+	ErrNoName          = errors.New("an answer needs a name")
 	ErrAgent           = errors.New("an agent's process may not answer")
 )
 
@@ -140,19 +140,19 @@ type Reason string
 
 // The reasons.
 const (
-	Nobody    Reason = "nobody_to_ask"
-	TimeUp    Reason = "time_is_up"
-	Cancelled Reason = "turn_cancelled"
-	AgentGone Reason = "agent_gone"
-	RunEnded  Reason = "run_ended"
-	Withdrawn Reason = "withdrawn_by_agent"
-	Crashed   Reason = "asker_died"
+	Unattended Reason = "nobody_to_ask"
+	TimeUp     Reason = "time_is_up"
+	Cancelled  Reason = "turn_cancelled"
+	AgentGone  Reason = "agent_gone"
+	RunEnded   Reason = "run_ended"
+	Withdrawn  Reason = "withdrawn_by_agent"
+	Crashed    Reason = "asker_died"
 )
 
 // Check returns why a may not answer q, or nil.
 func (q Question) Check(a Answer) error {
 	if a.By == "" {
-		return ErrNobody
+		return ErrNoName
 	}
 	if a.Origin != nil && a.Origin.Agent != "" {
 		return fmt.Errorf("%w: it descends from %s", ErrAgent, a.Origin.Agent)

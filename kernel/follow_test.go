@@ -17,14 +17,14 @@ import (
 
 // watched follows a session and tells each notice in a word or two.
 type watched struct {
-	t    *testing.T
-	told chan string
+	t     *testing.T
+	shown chan string
 }
 
 func watch(t *testing.T, r *Runner, session event.SessionID, turns int) *watched {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &watched{t: t, told: make(chan string, 100)}
+	w := &watched{t: t, shown: make(chan string, 100)}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -33,7 +33,7 @@ func watch(t *testing.T, r *Runner, session event.SessionID, turns int) *watched
 				t.Error(err)
 				return
 			}
-			w.told <- word(n)
+			w.shown <- word(n)
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
@@ -76,12 +76,12 @@ func (w *watched) expect(want ...string) {
 	w.t.Helper()
 	for _, s := range want {
 		select {
-		case got := <-w.told:
+		case got := <-w.shown:
 			if got != s {
-				w.t.Fatalf("told %q, want %q", got, s)
+				w.t.Fatalf("shown %q, want %q", got, s)
 			}
 		case <-time.After(2 * time.Minute):
-			w.t.Fatalf("never told %q", s)
+			w.t.Fatalf("never shown %q", s)
 		}
 	}
 }
@@ -92,13 +92,13 @@ func (w *watched) until(want string) {
 	var passed []string
 	for {
 		select {
-		case got := <-w.told:
+		case got := <-w.shown:
 			if got == want {
 				return
 			}
 			passed = append(passed, got)
 		case <-time.After(2 * time.Minute):
-			w.t.Fatalf("never told %q, only %q", want, passed)
+			w.t.Fatalf("never shown %q, only %q", want, passed)
 		}
 	}
 }
@@ -157,7 +157,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestFollowTheKilled: a turn whose process is gone is told, and later what recovery finds.
+// TestFollowTheKilled: a turn whose process is gone is shown, and later what recovery finds.
 func TestFollowTheKilled(t *testing.T) {
 	r := openRunner(t)
 	run := abandon(t, r, 5)
@@ -171,7 +171,7 @@ func TestFollowTheKilled(t *testing.T) {
 	w.expect("stopping: late")
 }
 
-// TestFollowTheQuietlyKilled: that a holder is gone is told although nothing was written, and
+// TestFollowTheQuietlyKilled: that a holder is gone is shown although nothing was written, and
 // no one has looked for a while.
 func TestFollowTheQuietlyKilled(t *testing.T) {
 	t.Parallel()
@@ -185,9 +185,9 @@ func TestFollowTheQuietlyKilled(t *testing.T) {
 	w := watch(t, r, "s", 1)
 	w.expect("held by test")
 	select {
-	case got := <-w.told:
-		t.Fatalf("told %q", got)
-	case <-time.After(3 * time.Second): // what is told at first is told because it is looked for
+	case got := <-w.shown:
+		t.Fatalf("shown %q", got)
+	case <-time.After(3 * time.Second): // what is shown at first is shown because it is looked for
 	}
 	lock.Free() // as the end of a process does
 	w.expect("freed")

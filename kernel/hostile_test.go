@@ -131,8 +131,8 @@ func tamper(t *testing.T, r *Runner, sql string) {
 	}
 }
 
-// TestADeadLogIsWhatIsTold: whatever else failed before the prompt, the record comes first.
-func TestADeadLogIsWhatIsTold(t *testing.T) {
+// TestDeadLogIsReported: whatever else failed before the prompt, the record comes first.
+func TestDeadLogIsReported(t *testing.T) {
 	r := openRunner(t)
 	path := r.opt.Paths.EventLog
 	dead, err := eventlog.Open(t.Context(), path+".2", eventlog.Options{})

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestTheAgentLeavesMeanwhile: an agent whose session is closed is not kept waiting for its
+// TestAgentLeavesDuringTheOutcome: an agent whose session is closed is not kept waiting for its
 // outcome to be written. Here that can only be written when the agent has left.
-func TestTheAgentLeavesMeanwhile(t *testing.T) {
+func TestAgentLeavesDuringTheOutcome(t *testing.T) {
 	r := openRunner(t)
 	db, err := sql.Open("sqlite", r.opt.Paths.EventLog+"?_pragma=busy_timeout(5000)")
 	if err != nil {

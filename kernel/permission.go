@@ -245,7 +245,7 @@ func (c *client) await(t *interaction.Ticket, a asking) {
 		}
 	} else {
 		c.unanswered(p, lapsed)
-		if lapsed == interaction.Nobody || lapsed == interaction.TimeUp {
+		if lapsed == interaction.Unattended || lapsed == interaction.TimeUp {
 			o, _ := t.First(string(acp.PermissionOptionKindRejectOnce)) // one of Perlica's own is cancelled
 			res.Option = o.ID
 		}
@@ -265,7 +265,7 @@ func (c *client) wait(t *interaction.Ticket, p *provider.PermissionRequest) inte
 		return interaction.Cancelled
 	}
 	if c.run.t.AnswerIn <= 0 {
-		return interaction.Nobody
+		return interaction.Unattended
 	}
 	timer := time.NewTimer(c.run.t.AnswerIn)
 	defer timer.Stop()
@@ -333,7 +333,7 @@ func (c *client) applyAnswer(ctx context.Context, t *interaction.Ticket, said in
 func (c *client) unanswered(p *provider.PermissionRequest, why interaction.Reason) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if why == interaction.Nobody || why == interaction.TimeUp {
+	if why == interaction.Unattended || why == interaction.TimeUp {
 		c.perms.Unanswered++
 	}
 	c.mergeTool(provider.ToolCall{ID: p.Tool.ID}).refused = true

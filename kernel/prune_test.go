@@ -235,9 +235,9 @@ func inputOnly(run string) event.Event {
 	return event.NewFact(event.MessageReceived, "user", event.Refs{Run: event.RunID(run)}, fact.MessageReceived{Text: "x"})
 }
 
-// TestAnIdleConversationIsInNobodysWay: between its turns a conversation has no run, so payloads
+// TestIdleConversationHoldsNoRunLock: between its turns a conversation has no run, so payloads
 // can be pruned, and nothing is left of its locks in the end.
-func TestAnIdleConversationIsInNobodysWay(t *testing.T) {
+func TestIdleConversationHoldsNoRunLock(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
 	for range 3 {

@@ -257,7 +257,7 @@ func (r *Record) Counted() (p fact.Permissions) {
 					decided(o.Allows())
 				}
 			}
-		case q.Reason == interaction.Nobody || q.Reason == interaction.TimeUp:
+		case q.Reason == interaction.Unattended || q.Reason == interaction.TimeUp:
 			p.Unanswered++
 		}
 	}

@@ -117,9 +117,9 @@ func TestAConversationOutlivesItsLog(t *testing.T) {
 	}
 }
 
-// TestTheLogIsMendedBeforeATurn: where another conversation has the log opened again while a turn
+// TestLogIsReopenedBeforeATurn: where another conversation has the log opened again while a turn
 // waits for its locks, the agent whose lines may not be on record is not prompted.
-func TestTheLogIsMendedBeforeATurn(t *testing.T) {
+func TestLogIsReopenedBeforeATurn(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
 	first := say(t, c, "@show pid")

@@ -83,7 +83,7 @@ func TestAStopDuringTheIntent(t *testing.T) {
 			if err := r.log.Sync(); err != nil { // else the turn waits for what was recorded before it
 				t.Fatal(err)
 			}
-			letGo := holdLog(t, r)
+			release := holdLog(t, r)
 			stop, done := make(chan Stop, 1), make(chan Result, 1)
 			go func() {
 				res, err := c.Run(ctx, Turn{Input: Input{Text: "hello", Source: "test"}, Stop: stop})
@@ -100,7 +100,7 @@ func TestAStopDuringTheIntent(t *testing.T) {
 				}
 			}
 			end(stop, cancel)
-			letGo()
+			release()
 			res := soon(t, "its end", done)
 			if res.Calls != 0 || res.Outcome != OutcomeProviderError || !strings.HasSuffix(res.Err.Message, "too early") {
 				t.Errorf("%+v", res)
@@ -132,7 +132,7 @@ func intending(r *Runner) bool {
 }
 
 // holdLog keeps everything from being written until it is let go.
-func holdLog(t *testing.T, r *Runner) (letGo func()) {
+func holdLog(t *testing.T, r *Runner) (release func()) {
 	t.Helper()
 	db, err := sql.Open("sqlite", r.opt.Paths.EventLog+"?_pragma=busy_timeout(5000)")
 	if err != nil {

@@ -19,9 +19,9 @@ echo '{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpd
 echo '{"id":2,"result":{"stopReason":"end_turn"}}'
 exec sleep 600`
 
-// TestAnAnswerToAPromptThatNobodyReads: while the rest of a prompt waits to be read, whose answer
+// TestAnswerToAnUnreadPrompt: while the rest of a prompt waits to be read, whose answer
 // has come, the turn can be ended; the answer counts.
-func TestAnAnswerToAPromptThatNobodyReads(t *testing.T) {
+func TestAnswerToAnUnreadPrompt(t *testing.T) {
 	r := openRunner(t)
 	setup := testSetup(t, r)
 	setup.Agent.Command = []string{"sh", "-c", hasty}

@@ -11,9 +11,9 @@ import (
 
 // Call is the right to send one session/prompt. It can be spent once.
 type Call struct {
-	run   string
-	spent atomic.Bool
-	left  atomic.Bool
+	run  string
+	used atomic.Bool
+	left atomic.Bool
 }
 
 // NewCall returns the right to the one call of a run. A second Call of the same run is
@@ -154,7 +154,7 @@ func (c *Conn) permit(env envelope, call *Call) error {
 	if env.Method != acp.AgentMethodSessionPrompt {
 		return nil
 	}
-	if call == nil || call.spent.Swap(true) {
+	if call == nil || call.used.Swap(true) {
 		return ErrSecondPrompt
 	}
 	c.mu.Lock()

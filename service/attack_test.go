@@ -186,8 +186,8 @@ func TestRightsAreThoseOfTheMoment(t *testing.T) {
 	alice.expect("permission: reject")
 }
 
-// TestWhoeverIsPairedAgainBeginsAnew: a number may belong to somebody else by then.
-func TestWhoeverIsPairedAgainBeginsAnew(t *testing.T) {
+// TestPairedAgainBeginsAnew: a number may belong to somebody else by then.
+func TestPairedAgainBeginsAnew(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
 	alice := w.phone("alice")

@@ -69,17 +69,17 @@ type Bridge struct {
 	sending context.Context // ends when nothing more may be sent
 	fail    context.CancelCauseFunc
 
-	mu             sync.Mutex // guards what follows; never held during I/O
-	settings       Settings
-	desk           map[bridge.Peer]*desk
-	lane           map[bridge.Peer]*lane
-	asked          map[event.InteractionID]*asked
-	faults         map[string]fault // of channels
-	lastErrors     []string
-	strangersSince time.Time
-	strangersTold  int
-	strangersLeft  int
-	closed         bool
+	mu                sync.Mutex // guards what follows; never held during I/O
+	settings          Settings
+	desk              map[bridge.Peer]*desk
+	lane              map[bridge.Peer]*lane
+	asked             map[event.InteractionID]*asked
+	faults            map[string]fault // of channels
+	lastErrors        []string
+	strangersSince    time.Time
+	strangersRecorded int
+	strangersLeft     int
+	closed            bool
 }
 
 // ErrClosed says that the bridge was closed.

@@ -77,7 +77,7 @@ func (c *card) has(id string) bool {
 	return false
 }
 
-// leaves takes note that a message of the card is being sent. lands, which must follow, is told
+// leaves takes note that a message of the card is being sent. lands, which must follow, is sent
 // what became of it: sent says that it has arrived, under the platform's id.
 func (c *card) leaves(part string) (lands func(id string, sent bool)) {
 	c.mu.Lock()
@@ -280,7 +280,7 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 		return err
 	}
 	seen := map[event.InteractionID]bool{}
-	told := map[bridge.Peer]map[event.InteractionID]bool{}
+	sent := map[bridge.Peer]map[event.InteractionID]bool{}
 	var events []event.Event
 	for i := len(cards) - 1; i >= 0; i-- { // the last part has the options
 		k := cards[i]
@@ -303,13 +303,13 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 			seen[k.Question] = true
 			events = append(events, cardClosed(k.Question, how))
 		}
-		if told[k.Peer] == nil {
-			told[k.Peer] = map[event.InteractionID]bool{}
+		if sent[k.Peer] == nil {
+			sent[k.Peer] = map[event.InteractionID]bool{}
 		}
-		if k.state == "queued" || b.channels[k.Channel] == nil || told[k.Peer][k.Question] {
+		if k.state == "queued" || b.channels[k.Channel] == nil || sent[k.Peer][k.Question] {
 			continue
 		}
-		told[k.Peer][k.Question] = true
+		sent[k.Peer][k.Question] = true
 		e := b.closing(k.Peer, k.Chat, k.ID, q, how)
 		if k.state != "sent" { // whether there is a card to edit is not known
 			f := bridge.Queued{}
@@ -327,7 +327,7 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 	return err
 }
 
-// show is told what happens in a turn.
+// show is sent what happens in a turn.
 func (d *desk) show(n kernel.Notice) {
 	switch n := n.(type) {
 	case kernel.Asked:

@@ -16,7 +16,7 @@ func TestNameAloneIsNoContact(t *testing.T) {
 	alice := w.phone("alice")
 	w.pair(s, alice)
 	alice.asks("May I", "make")
-	alice.told("/help", "what can be said here") // so the bridge knows that it has the card
+	alice.hears("/help", "what can be said here") // so the bridge knows that it has the card
 	thief := newPerson(t, w.socket(), "alice")
 	thief.Token = ""
 	w.run(thief)

@@ -31,8 +31,8 @@ func button(card local.Arrived, label string) string {
 	return ""
 }
 
-// told says something and waits for an answer.
-func (p *person) told(text, answer string) {
+// hears says something and waits for an answer.
+func (p *person) hears(text, answer string) {
 	p.t.Helper()
 	p.say(text)
 	p.expect(answer)
@@ -145,7 +145,7 @@ func TestTheRefusedTierIsNamed(t *testing.T) {
 		if err := alice.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		alice.told("/help", "what can be said here") // all before it is done
+		alice.hears("/help", "what can be said here") // all before it is done
 		s.unanswered(t)
 		if yes == "reply" {
 			alice.Say(local.Message{Text: "1 root", ReplyTo: card.Key})
@@ -244,8 +244,8 @@ func TestAnotherChat(t *testing.T) {
 		func(local.Arrived, string) local.Message { return local.Message{Text: "1"} },
 	} {
 		card, id := alice.asks("May I", "make")
-		alice.told(room+"1", "waits behind the question")
-		alice.told(room+"/allow", "does not say which question")
+		alice.hears(room+"1", "waits behind the question")
+		alice.hears(room+"/allow", "does not say which question")
 		alice.Say(local.Message{Text: room + "1", ReplyTo: card.Key})
 		alice.expect("waits behind the question")
 		alice.Say(local.Message{Text: room + "x", Button: card.Buttons[0].Data})
@@ -296,8 +296,8 @@ func TestTwoOfAGroup(t *testing.T) {
 	w.pair(s, bob)
 	_, id := alice.asks("Alice's", "make")
 	bob.asks("Bob's", "make")
-	alice.told("1", "waits behind the question")
-	bob.told("/allow", "does not say which question")
+	alice.hears("1", "waits behind the question")
+	bob.hears("/allow", "does not say which question")
 	alice.say("#" + id + " Reject")
 	alice.expect("permission: reject")
 	bob.say("Reject")
@@ -358,6 +358,6 @@ func TestATornCard(t *testing.T) {
 	alice.expect("has not come through as a whole")
 	alice.Say(local.Message{Text: "1", ReplyTo: card.Key})
 	alice.expect("has not come through as a whole")
-	alice.told("1", "waits behind the question")
+	alice.hears("1", "waits behind the question")
 	s.unanswered(t)
 }

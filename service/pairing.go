@@ -145,13 +145,13 @@ func (b *Bridge) ignore(who bridge.Peer, now time.Time) []event.Event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now.Sub(b.strangersSince) >= strangerWindow {
-		b.strangersSince, b.strangersTold = now, 0
+		b.strangersSince, b.strangersRecorded = now, 0
 	}
-	if b.strangersTold >= strangerEvents {
+	if b.strangersRecorded >= strangerEvents {
 		b.strangersLeft++
 		return nil
 	}
-	b.strangersTold++
+	b.strangersRecorded++
 	f := bridge.Stranger{Peer: who, Since: b.strangersLeft}
 	b.strangersLeft = 0
 	return []event.Event{event.NewFact(event.StrangerIgnored, "user", event.Refs{}, f)}

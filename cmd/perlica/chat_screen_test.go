@@ -17,7 +17,7 @@ func TestChatShows(t *testing.T) {
 	s := w.chat()
 	s.press(`@say # Head\n\nlist[int] [/INST] **un\u001b[2Jclosed\n\n` + "```go" + `\nfunc main() {\n\tx()\n}\n` + "```" + `\n\n- a\n- \x07b` + "\x0a" +
 		`@plan completed:Read in_progress:Write` + "\x0a" + `@tool edit "Change it" path=a.txt old="one" new="1\n2"` + "\x0a@tokens 1234 56\r")
-	s.finds(meanwhile("Head\r\n\r\nlist[int] [/INST] **un␛[2Jclosed\r\n\r\n```go\r\nfunc main() {\r\n\tx()\r\n}\r\n```\r\n\r\n• a\r\n• ␇b\r\n"))
+	s.finds(between("Head\r\n\r\nlist[int] [/INST] **un␛[2Jclosed\r\n\r\n```go\r\nfunc main() {\r\n\tx()\r\n}\r\n```\r\n\r\n• a\r\n• ␇b\r\n"))
 	s.expect("  ✓ Read\r\n  ▸ Write\r\n")
 	s.expect("Change it (+2 −1)")
 	s.expect("1,234 tokens in, 56 out")

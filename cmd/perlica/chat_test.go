@@ -272,7 +272,7 @@ func TestChatLines(t *testing.T) {
 const aWhile = `(\d+m)?\d+s`
 
 // in the meantime is a pattern for lines between which the status line may be drawn, and taken away.
-func meanwhile(lines string) string {
+func between(lines string) string {
 	return strings.ReplaceAll(regexp.QuoteMeta(lines), "\r\n", `\r\n(\r[^\r\n]*\x1b\[K)*`)
 }
 

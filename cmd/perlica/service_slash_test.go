@@ -92,13 +92,13 @@ func TestCommandsFromAPhone(t *testing.T) {
 			boss := w.phone("boss", "ask,approve,admin")
 			boss.says("hello from boss")
 			boss.hears("You said: hello from boss")
-			boss.told("/save", "kept")
+			boss.hearsBack("/save", "kept")
 		}
 		p := w.phone(strings.ReplaceAll(who.rights, ",", "-"), who.rights)
 		p.says("hello from " + who.rights)
 		p.hears("You said: hello from " + who.rights)
 		for _, l := range commandsFromAPhone {
-			p.told(l.text, who.want(l))
+			p.hearsBack(l.text, who.want(l))
 		}
 		for _, other := range []string{"hello from boss", "hello from ask\n"} {
 			if who.rights == "ask,approve" && strings.Contains(p.stdout.String(), other) {
@@ -113,8 +113,8 @@ func TestCommandsFromAPhone(t *testing.T) {
 	}
 }
 
-// told says something and waits for an answer with the text in it, before anything else is said.
-func (p *phone) told(text, want string) {
+// hearsBack says something and waits for an answer with the text in it, before anything else is said.
+func (p *phone) hearsBack(text, want string) {
 	p.w.t.Helper()
 	before := len(p.stdout.String())
 	p.says(text)

@@ -29,7 +29,7 @@ type Changes struct {
 	folders *folders // nil: the system does not tell
 	seen    int64
 	last    time.Time // of the last look
-	came    time.Time // when something was found, or told by the system
+	came    time.Time // when something was found, or changed by the system
 }
 
 // Changes begins to look at the log: the first Wait tells of what is committed from now on. Of
@@ -71,7 +71,7 @@ func (c *Changes) every() time.Duration {
 }
 
 // Wait returns true as soon as something was committed since the last Wait. It returns false
-// when most has passed, where zero is no limit, or when the system has told, after a quiet time,
+// when most has passed, where zero is no limit, or when the system has changed, after a quiet time,
 // of something else. It fails when ctx ends.
 func (c *Changes) Wait(ctx context.Context, most time.Duration) (bool, error) {
 	var late <-chan time.Time
@@ -83,14 +83,14 @@ func (c *Changes) Wait(ctx context.Context, most time.Duration) (bool, error) {
 	look := time.NewTimer(c.every() - time.Since(c.last))
 	defer look.Stop()
 	for {
-		var told <-chan struct{}
+		var changed <-chan struct{}
 		if c.Quiet() {
-			told = c.folders.told
+			changed = c.folders.changed
 		}
 		woken := false
 		select {
 		case <-look.C:
-		case <-told:
+		case <-changed:
 			woken, c.came = true, time.Now()
 		case <-late:
 			return false, nil

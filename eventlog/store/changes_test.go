@@ -79,7 +79,7 @@ func TestChangesAtRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if store.Told(c) == nil {
+	if store.Changed(c) == nil {
 		t.Skip("this system does not tell")
 	}
 	rest := func() {
@@ -122,7 +122,7 @@ func TestChangesAtRest(t *testing.T) {
 		t.Error("a new file is no change of the log")
 	}
 	select {
-	case <-store.Told(c): // of the same
+	case <-store.Changed(c): // of the same
 	default:
 	}
 	rest()

@@ -31,10 +31,10 @@ func Rest(c *Changes)               { c.came, c.last = time.Time{}, time.Now() }
 func Came(c *Changes) time.Time     { return c.came }
 func LastLook(c *Changes) time.Time { return c.last }
 
-// Told is nil where the system does not tell.
-func Told(c *Changes) <-chan struct{} {
+// Changed is nil where the system does not tell.
+func Changed(c *Changes) <-chan struct{} {
 	if c.folders == nil {
 		return nil
 	}
-	return c.folders.told
+	return c.folders.changed
 }

@@ -9,7 +9,7 @@ import (
 // folders tells when something in a set of folders is written to, made, removed or closed
 // after writing.
 type folders struct {
-	told chan struct{} // capacity 1
+	changed chan struct{} // capacity 1
 
 	file *os.File
 	done chan struct{} // closed when no one listens to the system any more
@@ -21,7 +21,7 @@ func watchFolders(paths ...string) *folders {
 	if err != nil {
 		return nil
 	}
-	f := &folders{told: make(chan struct{}, 1), file: os.NewFile(uintptr(fd), "inotify"), done: make(chan struct{})}
+	f := &folders{changed: make(chan struct{}, 1), file: os.NewFile(uintptr(fd), "inotify"), done: make(chan struct{})}
 	for _, path := range paths {
 		const events = unix.IN_MODIFY | unix.IN_CLOSE_WRITE | unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_TO | unix.IN_MOVE_SELF
 		if _, err := unix.InotifyAddWatch(fd, path, events); err != nil {
@@ -41,7 +41,7 @@ func (f *folders) listen() {
 			return
 		}
 		select {
-		case f.told <- struct{}{}:
+		case f.changed <- struct{}{}:
 		default:
 		}
 	}

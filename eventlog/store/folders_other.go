@@ -3,7 +3,7 @@
 package store
 
 // folders is nothing where the system is not asked to tell of changes.
-type folders struct{ told chan struct{} }
+type folders struct{ changed chan struct{} }
 
 func watchFolders(...string) *folders { return nil }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // errNobody says that a socket has no process any more: anyone who waits for an answer has one.
-var errNobody = errors.New("descent: the process at the other side is gone")
+var errPeerGone = errors.New("descent: the process at the other side is gone")
 
 // unixPeer is the process that connected, as this one numbers it.
 func unixPeer(c syscall.Conn) (pid int, err error) {
@@ -33,7 +33,7 @@ func unixPeer(c syscall.Conn) (pid int, err error) {
 		return 0, os.NewSyscallError("getsockopt", cerr)
 	}
 	if cred.Pid == 0 { // it is in a namespace that is not below ours
-		return 0, errNobody
+		return 0, errPeerGone
 	}
 	return int(cred.Pid), nil
 }
@@ -43,14 +43,14 @@ func unixPeer(c syscall.Conn) (pid int, err error) {
 func tcpOwners(peer, here netip.AddrPort) ([]int, error) {
 	inode, ok := tcpSocket(peer, here)
 	if !ok {
-		return nil, errNobody
+		return nil, errPeerGone
 	}
 	pids, closed := holders("socket:[" + inode + "]")
 	if len(pids) == 0 {
 		pids = closed
 	}
 	if len(pids) == 0 {
-		return nil, errNobody
+		return nil, errPeerGone
 	}
 	return pids, nil
 }

@@ -138,7 +138,7 @@ func TestRefusedHere(t *testing.T) {
 	}
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestNoServer(t *testing.T) {
 	w := start(t, nil, func(o *telegram.Options) { o.BaseURL = "http://127.0.0.1:1" }) // a port that no one else can get in the meantime
 	_, err := w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: "x"})
 	if !errors.Is(err, channel.ErrNotSent) {

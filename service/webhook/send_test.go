@@ -164,7 +164,7 @@ func TestPostedOnce(t *testing.T) {
 	}
 }
 
-func TestNobodyTakesReplies(t *testing.T) {
+func TestReplyIsNotTaken(t *testing.T) {
 	c := open(t, to("http://127.0.0.1:1/hook-secret")) // a port that no one else can get in the meantime
 	_, err := c.Send(t.Context(), channel.Outbound{Chat: "a", Text: "x"})
 	if !errors.Is(err, channel.ErrNotSent) || strings.Contains(err.Error(), "hook-secret") {

@@ -282,7 +282,7 @@ func (p *Printer) closedLine(n kernel.Closed) {
 	title := card.Line(n.Question.Title, 60) // a row of a terminal holds all of it
 	if n.Answer == nil {
 		why := strings.ReplaceAll(string(n.Reason), "_", " ")
-		if n.Question.Why != "" && n.Reason == interaction.Nobody {
+		if n.Question.Why != "" && n.Reason == interaction.Unattended {
 			why += "; " + printing.OneLine(n.Question.Why)
 		}
 		p.Note(fmt.Sprintf("no answer: %s (%s)", title, why))

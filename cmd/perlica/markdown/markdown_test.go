@@ -102,7 +102,7 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-func TestStreamSaysWhenNobodyReads(t *testing.T) {
+func TestStreamSaysWhenItIsNotRead(t *testing.T) {
 	s := NewStream(broken{}, term.Styles{}, func() int { return 80 })
 	if _, err := io.WriteString(s, "a\n\n"); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("Write: %v", err)
