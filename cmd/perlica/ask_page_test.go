@@ -183,12 +183,13 @@ func TestOtherRows(t *testing.T) {
 	}
 }
 
-// rowsOf cuts a line as a terminal of a width does.
+// rowsOf cuts a line as a terminal of a width does. A carriage return, as after a status line that
+// was drawn in its place, begins a row.
 func rowsOf(line string, width int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		row := ""
 		for _, r := range line {
-			if runewidth.StringWidth(row+string(r)) > width {
+			if r == '\r' || runewidth.StringWidth(row+string(r)) > width {
 				if !yield(row) {
 					return
 				}
