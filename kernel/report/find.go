@@ -9,7 +9,9 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/policy"
 )
 
 // What a reference to the log can lead to instead of something.
@@ -171,4 +173,62 @@ func isShortFor(ref, id string) bool {
 		return false
 	}
 	return strings.HasPrefix(id, ref) || strings.HasSuffix(id, ref) || strings.HasPrefix(id[max(0, len(id)-shown):], ref)
+}
+
+// What keeps a standing approval from being found.
+var (
+	ErrNoApproval        = errors.New("there is no such standing approval")
+	ErrAmbiguousApproval = errors.New("more than one standing approval matches")
+)
+
+// FindApproval returns the approval with this id, or with this unique beginning or end of
+// an id, among those that stand.
+func FindApproval(list []policy.Approval, ref string) (policy.Approval, error) {
+	var found []policy.Approval
+	for _, a := range list {
+		if a.ID == ref {
+			return a, nil
+		}
+		if isShortFor(ref, a.ID) {
+			found = append(found, a)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return policy.Approval{}, fmt.Errorf("%w: %s", ErrNoApproval, ref)
+	case 1:
+		return found[0], nil
+	}
+	return policy.Approval{}, fmt.Errorf("%w: %s", ErrAmbiguousApproval, ref)
+}
+
+// What keeps a question from being found.
+var (
+	ErrNoQuestion        = errors.New("there is no such question")
+	ErrAmbiguousQuestion = errors.New("more than one question matches")
+)
+
+// FindQuestion returns the question with this id, or with this unique beginning or end of
+// an id, whether it is open or not. The error is ErrNoQuestion or ErrAmbiguousQuestion.
+func FindQuestion(ctx context.Context, log *store.Reader, ref string) (interaction.Question, error) {
+	q, err := interaction.Find(ctx, log, event.InteractionID(ref))
+	if ref != "" && err == nil {
+		return q, nil
+	}
+	var found event.InteractionID
+	for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.InteractionRequested}}) {
+		switch {
+		case err != nil:
+			return interaction.Question{}, err
+		case !isShortFor(ref, string(e.Interaction)):
+		case found != "" && found != e.Interaction:
+			return interaction.Question{}, fmt.Errorf("%w: %s", ErrAmbiguousQuestion, ref)
+		default:
+			found = e.Interaction
+		}
+	}
+	if found == "" {
+		return interaction.Question{}, fmt.Errorf("%w: %s", ErrNoQuestion, ref)
+	}
+	return interaction.Find(ctx, log, found)
 }

@@ -3,9 +3,14 @@
 package printing
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/mattn/go-runewidth"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/event"
@@ -159,4 +164,90 @@ func DescribeSession(s sessions.Session) string {
 		return string(s.ID)
 	}
 	return fmt.Sprintf("%s (%s)", s.Name, s.ID)
+}
+
+// Grid is a table: columns that are as wide as their widest cell, the last one as wide as
+// the terminal allows. Its cells are made harmless.
+type Grid struct {
+	Head []string
+	rows [][]string
+}
+
+// Add adds a row.
+func (g *Grid) Add(cells ...string) { g.rows = append(g.rows, cells) }
+
+// Write prints the table. width is the terminal's, or 0 for no limit.
+func (g *Grid) Write(w io.Writer, s term.Styles, width int) error {
+	all := append([][]string{g.Head}, g.rows...)
+	widths := make([]int, len(g.Head))
+	for _, row := range all {
+		for i := range row {
+			row[i] = OneLine(row[i])
+			widths[i] = max(widths[i], runewidth.StringWidth(row[i]))
+		}
+	}
+	for r, row := range all {
+		var line strings.Builder
+		used := 0
+		for i, cell := range row {
+			if i == len(row)-1 {
+				if width > 0 {
+					cell = runewidth.Truncate(cell, max(width-used, 10), "…")
+				}
+				line.WriteString(cell)
+				continue
+			}
+			line.WriteString(runewidth.FillRight(cell, widths[i]) + "  ")
+			used += widths[i] + 2
+		}
+		text := strings.TrimRight(line.String(), " ")
+		if r == 0 {
+			text = s.Dim(text)
+		}
+		if _, err := fmt.Fprintln(w, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errWhen = errors.New("a point in time is a duration such as 90s, 2h or 7d, a date such as 2026-11-21, a local time such as \"2026-11-21 15:04\", or RFC 3339")
+
+// ParseWhen reads a point in time: so long before now, or a date or time in now's zone.
+func ParseWhen(text string, now time.Time) (time.Time, error) {
+	t, err := parseAnyWhen(text, now)
+	if err == nil && (t.Year() < 1700 || t.Year() > 2200) { // nanoseconds since 1970 must fit 64 bits
+		err = fmt.Errorf("%q: %w; and it lies between 1700 and 2200", text, errWhen)
+	}
+	return t, err
+}
+
+func parseAnyWhen(text string, now time.Time) (time.Time, error) {
+	if d, ok := parseSpan(text); ok {
+		return now.Add(-d), nil
+	}
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return t, nil
+	}
+	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04", "2006-01-02T15:04:05"} {
+		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q: %w", text, errWhen)
+}
+
+// parseSpan reads a duration; days and weeks count 24 hours and seven days.
+func parseSpan(text string) (time.Duration, bool) {
+	for suffix, unit := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+		digits, ok := strings.CutSuffix(text, suffix)
+		if !ok {
+			continue
+		}
+		if n, err := strconv.ParseUint(digits, 10, 16); err == nil {
+			return time.Duration(n) * unit, true
+		}
+	}
+	d, err := time.ParseDuration(text)
+	return d, err == nil && d >= 0
 }
