@@ -1,6 +1,8 @@
 package config
 
 import (
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -117,7 +119,7 @@ func (l *loader) warnVariable(name string) {
 
 // flags adds what the command line sets, by key.
 func (l *loader) flags(flags map[string]string) {
-	for _, key := range sortedKeys(flags) {
+	for _, key := range slices.Sorted(maps.Keys(flags)) {
 		row, id := rowOf(key)
 		if row == nil || !row.kind.scalar() || strings.Contains(row.name, "[]") {
 			l.problems = append(l.problems, &Problem{Source: "flag", Key: key, Reason: "is not a key a flag can set"})

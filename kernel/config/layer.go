@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -87,7 +89,7 @@ func (l *layer) section(path []string, tree map[string]any) {
 
 // inOrder returns the keys of a table by line.
 func (l *layer) inOrder(path []string, tree map[string]any) []string {
-	names := sortedKeys(tree)
+	names := slices.Sorted(maps.Keys(tree))
 	if len(names) < 2 {
 		return names
 	}

@@ -27,8 +27,9 @@ type Search struct {
 // which is all of it the first time; progress, unless it is nil, is called with how far that is. The
 // caller must Close it, before the log.
 func OpenSearch(ctx context.Context, log *store.Reader, path string, progress func(event.Seq)) (*Search, error) {
-	x := &indexer{progress: progress}
-	v, err := view.Open(ctx, log, path, x.projection())
+	v, err := view.Open(ctx, log, path, view.Projection{
+		Name: "search", Version: 2, Schema: searchSchema, Types: event.For(event.Search), Apply: (&indexer{progress: progress}).apply,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -240,11 +241,7 @@ func (s *Search) FindSession(ctx context.Context, ref string) (event.SessionID, 
 		if ref == "" || len(ids) == 0 {
 			continue
 		}
-		var found matches[event.SessionID]
-		for _, id := range ids {
-			found.add(id, true)
-		}
-		return found.one(ref)
+		return matches[event.SessionID]{ids}.one(ref)
 	}
 	return "", fmt.Errorf("%w: %s", ErrNotFound, ref)
 }
