@@ -60,19 +60,10 @@ one call. The agent lives as long as the chat.
 }
 
 func (a *app) addChatFlags(cmd *cobra.Command, f *Flags) {
+	dialog.AddFlags(cmd, &f.Flags)
 	fl := cmd.Flags()
-	fl.StringVar(&f.Provider, "provider", "", "the agent's `name` in the configuration or the registry")
-	fl.StringVar(&f.Agent, "agent", "", "an ACP agent as a `command` line: 'CMD ARG…'")
-	fl.StringArrayVar(&f.Env, "env", nil, "hand the agent this `variable` of the environment, too")
-	fl.StringVarP(&f.Session, "session", "s", "", "continue a `session`: its id, the beginning of it, or its name")
-	fl.BoolVarP(&f.Cont, "continue", "c", false, "continue the session that was used last")
-	fl.StringVar(&f.Cwd, "cwd", "", "the agent's working `directory`")
-	fl.StringVar(&f.Model, "model", "", "the agent's model, by its `id`")
-	fl.StringVar(&f.Mode, "mode", "", "the agent's mode, by its `id`; \"none\" leaves it as it starts")
 	fl.StringVar(&f.Permissions, "permissions", "", "who answers the agent's questions, a `mode`: ask, reads, deny or allow")
 	fl.BoolVar(&f.Thoughts, "thoughts", false, "show the agent's thoughts")
-	cmd.MarkFlagsMutuallyExclusive("provider", "agent")
-	cmd.MarkFlagsMutuallyExclusive("session", "continue")
 	dialog.CompleteFlags(a.App, cmd)
 }
 

@@ -89,6 +89,14 @@ func (a *App) CompleteProviders(*cobra.Command, []string, string) ([]string, cob
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
+// Completed is what a shell is given of words that were looked up, in their order.
+func Completed(words []string, err error) ([]string, cobra.ShellCompDirective) {
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
 // CompleteSessions gives shells the sessions that are listed.
 func (a *App) CompleteSessions(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
@@ -99,10 +107,7 @@ func (a *App) CompleteSessions(cmd *cobra.Command, _ []string, _ string) ([]stri
 		}
 		return err
 	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	return Completed(names, err)
 }
 
 // ViewingSessions calls f with the view of the context's sessions and its log, both open

@@ -46,6 +46,21 @@ type Flags struct {
 	Empty   string // a flag that was given the empty string
 }
 
+// AddFlags adds the flags that run and the chat share.
+func AddFlags(cmd *cobra.Command, f *Flags) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.Provider, "provider", "", "the agent's `name` in the configuration or the registry")
+	fl.StringVar(&f.Agent, "agent", "", "an ACP agent as a `command` line: 'CMD ARG…'")
+	fl.StringArrayVar(&f.Env, "env", nil, "hand the agent this `variable` of the environment, too")
+	fl.StringVarP(&f.Session, "session", "s", "", "continue a `session`: its id, the beginning of it, or its name")
+	fl.BoolVarP(&f.Cont, "continue", "c", false, "continue the session that was used last")
+	fl.StringVar(&f.Cwd, "cwd", "", "the agent's working `directory`")
+	fl.StringVar(&f.Model, "model", "", "the agent's model, by its `id`")
+	fl.StringVar(&f.Mode, "mode", "", "the agent's mode, by its `id`; \"none\" leaves it as it starts")
+	cmd.MarkFlagsMutuallyExclusive("provider", "agent")
+	cmd.MarkFlagsMutuallyExclusive("session", "continue")
+}
+
 // CheckFormat refuses an output format that there is none of.
 func (f Flags) CheckFormat() error {
 	switch f.Format {

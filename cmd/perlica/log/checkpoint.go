@@ -11,6 +11,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/witness"
@@ -133,14 +134,10 @@ func (a *app) logCheckpoint(ctx context.Context, list []*witness.Witness, asJSON
 		out.Witnesses = append(out.Witnesses, entry)
 	}
 	out.Note = c.Note
-	if asJSON {
-		err = a.PrintJSON(out)
-	} else {
-		err = a.Write(func(w io.Writer) error {
-			_, err := io.WriteString(w, c.Note)
-			return err
-		})
-	}
+	err = a.Show(asJSON, out, func(w io.Writer, _ term.Styles) error {
+		_, err := io.WriteString(w, c.Note)
+		return err
+	})
 	if err == nil && failed != nil {
 		err = exitcode.WithHint(failed, "%s", witnessHint(failed))
 	}

@@ -214,12 +214,7 @@ func (a *app) verifyProof(_ context.Context, file string, keys []string, asJSON 
 	if v.OK = err == nil; !v.OK {
 		v.Damage = err.Error()
 	}
-	if asJSON {
-		err = a.PrintJSON(v)
-	} else {
-		err = a.Write(func(w io.Writer) error { return v.write(w, a.Styles(a.Stdout)) })
-	}
-	if err == nil && !v.OK {
+	if err = a.Show(asJSON, v, v.write); err == nil && !v.OK {
 		err = exitcode.Failure.With(nil)
 	}
 	return err

@@ -146,7 +146,7 @@ func (a *app) tellRun(ctx context.Context, log *store.Reader, out *eventWriter, 
 func eventInFull(e event.Event, s term.Styles) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", s.Bold(fmt.Sprintf("event %d  %s", e.Seq, printing.OneLine(string(e.Type)))))
-	for _, f := range []struct{ name, value string }{
+	_ = printing.WriteFields(&b, s, "  ", 12, [][2]string{ // a strings.Builder takes all
 		{"event_id", e.ID},
 		{"time", e.Time.Local().Format(time.RFC3339Nano)},
 		{"class", string(e.Class)},
@@ -161,11 +161,7 @@ func eventInFull(e event.Event, s term.Styles) string {
 		{"input", string(e.Input)},
 		{"payload", fmt.Sprintf("%s, sha256 %x", printing.Count(int(e.PayloadLen), "byte"), e.PayloadSHA256)},
 		{"leaf", e.LeafHash.String()},
-	} {
-		if f.value != "" {
-			fmt.Fprintf(&b, "  %s %s\n", s.Dim(fmt.Sprintf("%-12s", f.name)), printing.OneLine(f.value))
-		}
-	}
+	})
 	b.WriteString("\n" + term.Sanitize(payloadInFull(e)))
 	return b.String()
 }

@@ -85,23 +85,19 @@ func (n *storyteller) raw(text string) {
 }
 
 func (n *storyteller) input(at time.Time, in report.StepInput) {
-	head := func(name, value string) {
-		if value != "" {
-			_, _ = fmt.Fprintf(n.w, "%s %s\n", n.s.Dim(fmt.Sprintf("%-8s", name)), printing.OneLine(value)) // Flush tells
-		}
-	}
-	head("run", string(in.Run))
-	head("session", string(in.Session))
-	head("input", string(in.Input))
-	head("when", at.Local().Format(lineTime))
-	head("provider", in.Provider)
-	head("in", in.Dir)
+	_ = printing.WriteFields(n.w, n.s, "", 8, [][2]string{ // Flush tells, here and below
+		{"run", string(in.Run)},
+		{"session", string(in.Session)},
+		{"input", string(in.Input)},
+		{"when", at.Local().Format(lineTime)},
+		{"provider", in.Provider},
+		{"in", in.Dir},
+	})
+	_, _ = n.w.WriteString("\n")
 	if in.Pruned {
-		_, _ = n.w.WriteString("\n") // Flush tells
 		n.line(at, n.s.Dim("what was asked is no longer on record"))
 		return
 	}
-	_, _ = n.w.WriteString("\n") // Flush tells
 	n.line(at, n.s.Cyan(fmt.Sprintf("%s asks (%s):", printing.OneLine(in.Sender), printing.OneLine(in.Source))))
 	n.block(in.Text, false)
 	for _, path := range in.Attachments {

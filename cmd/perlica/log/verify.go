@@ -109,12 +109,7 @@ func (a *app) logVerify(ctx context.Context, args []string, f verifyFlags) error
 	if err != nil {
 		return err
 	}
-	if f.json {
-		err = a.PrintJSON(v)
-	} else {
-		err = a.Write(func(w io.Writer) error { return v.write(w, a.Styles(a.Stdout)) })
-	}
-	if err == nil && !v.OK {
+	if err = a.Show(f.json, v, v.write); err == nil && !v.OK {
 		err = exitcode.Failure.With(nil)
 	}
 	return err

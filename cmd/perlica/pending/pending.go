@@ -68,10 +68,7 @@ func (a *app) completeQuestions(cmd *cobra.Command, _ []string, _ string) ([]str
 		}
 		return err
 	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	return cli.Completed(ids, err)
 }
 
 // pendingQuestion is a question as the JSON of these commands has it.
@@ -139,7 +136,7 @@ func (a *app) printPending(open []interaction.Question, asJSON bool) error {
 		}
 		g.Add(printing.ShortID(q.ID), printing.Took(max(0, now.Sub(q.Asked)).Round(time.Second))+" ago", q.Subject.Provider, printing.Short(q.Refs.Run), title)
 	}
-	return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), term.Width(a.Stdout)) })
+	return a.Table(g)
 }
 
 func (a *app) pendingShowCommand() *cobra.Command {
@@ -161,11 +158,8 @@ how it ended.`,
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return a.PrintJSON(shown)
-				}
-				return a.Write(func(w io.Writer) error {
-					_, err := io.WriteString(w, renderPending(shown, a.Styles(a.Stdout), a.cardWidth(), time.Now()))
+				return a.Show(asJSON, shown, func(w io.Writer, s term.Styles) error {
+					_, err := io.WriteString(w, renderPending(shown, s, a.cardWidth(), time.Now()))
 					return err
 				})
 			})

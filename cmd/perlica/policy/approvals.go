@@ -13,7 +13,6 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
@@ -92,7 +91,7 @@ func (a *app) printApprovals(list []listedApproval) error {
 	for _, l := range list {
 		g.Add(printing.Short(l.ID), string(l.Effect), anyOf(l.Provider), l.By, printing.Ago(l.Made, now), l.until(), l.what())
 	}
-	return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), term.Width(a.Stdout)) })
+	return a.Table(g)
 }
 
 func anyOf(s string) string {

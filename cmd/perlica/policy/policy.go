@@ -29,9 +29,8 @@ import (
 type app struct{ *cli.App }
 
 // Command returns the command with those below it.
-func Command(a *cli.App) *cobra.Command { return (&app{a}).policyCommand() }
-
-func (a *app) policyCommand() *cobra.Command {
+func Command(c *cli.App) *cobra.Command {
+	a := &app{c}
 	return cli.Group("policy", "See what would be decided, and what was remembered",
 		`Policy answers an agent's questions where it can: rules of the configuration first, then
 what a person told Perlica to remember, then the mode of --permissions. It is no sandbox:
@@ -120,10 +119,7 @@ func (a *app) policyCheck(ctx context.Context, f checkFlags, args []string) erro
 		return err
 	}
 	c := newChecked(req, mode, judge.Decide(req, mode))
-	if f.json {
-		return a.PrintJSON(c)
-	}
-	return a.Write(func(w io.Writer) error { return c.write(w, a.Styles(a.Stdout)) })
+	return a.Show(f.json, c, c.write)
 }
 
 // check refuses what is no request.
@@ -280,7 +276,11 @@ func (c checked) write(w io.Writer, s term.Styles) error {
 	if _, err := fmt.Fprintln(w, style(string(c.Effect))); err != nil {
 		return err
 	}
-	for _, f := range []struct{ name, value string }{
+	word := c.Word
+	if word != "" {
+		word += " (a person may say yes this once by typing it)"
+	}
+	return printing.WriteFields(w, s, "  ", 8, [][2]string{
 		{"by", c.decidedBy()},
 		{"why", c.Why},
 		{"tier", string(c.Tier)},
@@ -289,17 +289,6 @@ func (c checked) write(w io.Writer, s term.Styles) error {
 		{"kind", c.Kind},
 		{"command", strings.Join(c.Commands, "; ")},
 		{"path", strings.Join(c.Paths, ", ")},
-		{"word", c.Word},
-	} {
-		if f.value == "" {
-			continue
-		}
-		if f.name == "word" {
-			f.value += " (a person may say yes this once by typing it)"
-		}
-		if _, err := fmt.Fprintf(w, "  %s %s\n", s.Dim(fmt.Sprintf("%-8s", f.name)), printing.OneLine(f.value)); err != nil {
-			return err
-		}
-	}
-	return nil
+		{"word", word},
+	})
 }

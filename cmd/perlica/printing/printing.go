@@ -166,6 +166,19 @@ func DescribeSession(s sessions.Session) string {
 	return fmt.Sprintf("%s (%s)", s.Name, s.ID)
 }
 
+// WriteFields writes named values below each other; an empty one is left out.
+func WriteFields(w io.Writer, s term.Styles, indent string, width int, fields [][2]string) error {
+	for _, f := range fields {
+		if f[1] == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "%s%s %s\n", indent, s.Dim(fmt.Sprintf("%-*s", width, f[0])), OneLine(f[1])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Grid is a table: columns that are as wide as their widest cell, the last one as wide as
 // the terminal allows. Its cells are made harmless.
 type Grid struct {

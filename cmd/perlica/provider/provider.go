@@ -23,9 +23,8 @@ import (
 type app struct{ *cli.App }
 
 // Command returns the command with those below it.
-func Command(a *cli.App) *cobra.Command { return (&app{a}).providerCommand() }
-
-func (a *app) providerCommand() *cobra.Command {
+func Command(c *cli.App) *cobra.Command {
+	a := &app{c}
 	return cli.Group("provider", "List, show, test and choose agents",
 		`A provider is an agent that speaks the Agent Client Protocol: one of the registry, one
 of the configuration, or the built-in one. See docs/agents.md.`,
@@ -93,7 +92,7 @@ func (a *app) providerList(installed, asJSON bool) error {
 		}
 		g.Add(star, l.ID, l.Name, string(l.State), how)
 	}
-	if err := a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), term.Width(a.Stdout)) }); err != nil {
+	if err := a.Table(g); err != nil {
 		return err
 	}
 	if _, err := p.Resolver().Default(); err != nil {

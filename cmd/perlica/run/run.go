@@ -60,18 +60,11 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
   perlica run --input-id "$CI_JOB_ID" -f prompt.md --json`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, f, args) },
 	}
+	dialog.AddFlags(cmd, &f)
 	fl := cmd.Flags()
-	fl.StringVar(&f.Provider, "provider", "", "the agent's `name` in the configuration or the registry")
-	fl.StringVar(&f.Agent, "agent", "", "an ACP agent as a `command` line: 'CMD ARG…'")
-	fl.StringArrayVar(&f.Env, "env", nil, "hand the agent this `variable` of the environment, too")
-	fl.StringVarP(&f.Session, "session", "s", "", "continue a `session`: its id, the beginning of it, or its name")
-	fl.BoolVarP(&f.Cont, "continue", "c", false, "continue the session that was used last")
 	fl.StringVar(&f.InputID, "input-id", "", "this input's own `id`: an id that was called before makes no call")
 	fl.StringVarP(&f.File, "file", "f", "", "read the text from a `file`; - is standard input")
 	fl.StringArrayVar(&f.Attach, "attach", nil, "add a `file` to the input")
-	fl.StringVar(&f.Cwd, "cwd", "", "the agent's working `directory`")
-	fl.StringVar(&f.Model, "model", "", "the agent's model, by its `id`")
-	fl.StringVar(&f.Mode, "mode", "", "the agent's mode, by its `id`; \"none\" leaves it as it starts")
 	fl.StringVar(&f.Permissions, "permissions", "", "who answers the agent's questions, a `mode`: ask, reads, deny or allow (default: ask on a terminal, else deny)")
 	fl.DurationVar(&f.WaitPermissions, "wait-permissions", 0, "without a terminal: leave questions open this long for 'perlica pending'")
 	fl.StringVar(&f.Format, "output-format", "text", "the `format`: text, json or stream-json")
@@ -81,8 +74,6 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 	fl.DurationVar(&f.Timeout, "timeout", 0, "cancel the call when this has passed")
 	fl.BoolVar(&f.Wait, "wait", false, "wait for a busy session instead of exit code 4")
 	fl.BoolVar(&f.Strict, "strict", false, "exit code 9 if a tool ran unasked")
-	cmd.MarkFlagsMutuallyExclusive("provider", "agent")
-	cmd.MarkFlagsMutuallyExclusive("session", "continue")
 	cmd.MarkFlagsMutuallyExclusive("json", "output-format")
 	dialog.CompleteFlags(a.App, cmd)
 	return cmd

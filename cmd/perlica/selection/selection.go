@@ -161,9 +161,6 @@ func CompleteRuns(a *cli.App) cobra.CompletionFunc {
 			}
 			return nil
 		})
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		return cli.Completed(names, err)
 	}
 }

@@ -79,10 +79,7 @@ func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *store.
 		return err
 	}
 	rep.Questions = len(open)
-	if asJSON {
-		return a.PrintJSON(rep)
-	}
-	return a.Write(func(w io.Writer) error {
+	return a.Show(asJSON, rep, func(w io.Writer, _ term.Styles) error {
 		if rep.Holder != nil {
 			fmt.Fprintf(w, "running: process %d, since %s\n", rep.Holder.PID, rep.Holder.Since.Local().Format(time.DateTime))
 		} else {
@@ -202,7 +199,7 @@ func (a *app) serviceContactsCommand() *cobra.Command {
 			for _, c := range list {
 				g.Add(contactRef(c, list), rightsText(c.Rights), c.Paired.Local().Format(time.DateTime), c.Name)
 			}
-			return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), term.Width(a.Stdout)) })
+			return a.Table(g)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")

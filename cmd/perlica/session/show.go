@@ -53,10 +53,9 @@ Without REF it is the current one; -n says how many turns, --json has all of the
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return a.PrintJSON(shownSession{s, append([]report.Turn{}, turns...)})
-				}
-				return a.Write(func(w io.Writer) error { return writeSession(w, a.Styles(a.Stdout), s, turns) })
+				return a.Show(asJSON, shownSession{s, append([]report.Turn{}, turns...)}, func(w io.Writer, styles term.Styles) error {
+					return writeSession(w, styles, s, turns)
+				})
 			})
 		},
 	}
@@ -115,22 +114,15 @@ func (a *app) sessionToShow(ctx context.Context, view *sessions.View, args []str
 
 func writeSession(out io.Writer, s term.Styles, x sessions.Session, turns []report.Turn) error {
 	w := bufio.NewWriter(out)
-	fact := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(w, "%s %s\n", s.Dim(fmt.Sprintf("%-9s", name)), printing.OneLine(value))
-		}
-	}
-	fact("session", string(x.ID))
-	fact("name", x.Name)
-	fact("provider", x.Provider)
-	fact("created", x.Created.Local().Format(time.DateTime))
-	fact("last used", x.Used.Local().Format(time.DateTime))
-	if x.Current {
-		fact("current", "yes")
-	}
-	if x.Ephemeral {
-		fact("kept", "no: a run made it for itself; 'perlica session rename' keeps it")
-	}
+	_ = printing.WriteFields(w, s, "", 9, [][2]string{ // Flush tells
+		{"session", string(x.ID)},
+		{"name", x.Name},
+		{"provider", x.Provider},
+		{"created", x.Created.Local().Format(time.DateTime)},
+		{"last used", x.Used.Local().Format(time.DateTime)},
+		{"current", map[bool]string{true: "yes"}[x.Current]},
+		{"kept", map[bool]string{true: "no: a run made it for itself; 'perlica session rename' keeps it"}[x.Ephemeral]},
+	})
 	older := max(0, x.Turns-len(turns))
 	if older > 0 {
 		fmt.Fprintf(w, "\n%s\n", s.Dim(fmt.Sprintf("(%s before these: -n -1 shows all)", printing.Count(older, "turn"))))

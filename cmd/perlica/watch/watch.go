@@ -30,9 +30,8 @@ import (
 type app struct{ *cli.App }
 
 // Command returns the command.
-func Command(a *cli.App) *cobra.Command { return (&app{a}).watchCommand() }
-
-func (a *app) watchCommand() *cobra.Command {
+func Command(c *cli.App) *cobra.Command {
+	a := &app{c}
 	var turns int
 	var thoughts bool
 	cmd := &cobra.Command{
