@@ -64,38 +64,51 @@ func (c Checkup) Run(ctx context.Context, report func(Check)) {
 	}
 	defer e.closeLog()
 	for _, check := range []struct {
-		name string
-		run  func(*examination)
+		name  string
+		needs need
+		run   func(*examination)
 	}{
-		{"configuration", (*examination).configuration},
-		{"trust", (*examination).trust},
-		{"workspace", (*examination).workspace},
-		{"disk-space", (*examination).diskSpace},
-		{"log-writable", (*examination).logWritable},
-		{"log-lock", (*examination).logLock},
-		{"log", (*examination).openLog},
-		{"log-settings", (*examination).logSettings},
-		{"log-schema", (*examination).logSchema},
-		{"log-integrity", (*examination).logIntegrity},
-		{"log-tree", (*examination).logTree},
-		{"checkpoint-key", (*examination).checkpointKey},
-		{"views", (*examination).views},
-		{"unfinished-runs", (*examination).unfinished},
-		{"unfinished-prunings", (*examination).prunings},
-		{"locks", (*examination).leftoverLocks},
-		{"debug-trail", (*examination).debugTrail},
-		{"sockets", (*examination).sockets},
-		{"default-agent", (*examination).defaultAgent},
-		{"agents", (*examination).agents},
-		{"surviving-processes", (*examination).survivors},
+		{"configuration", always, (*examination).configuration},
+		{"trust", always, (*examination).trust},
+		{"workspace", always, (*examination).workspace},
+		{"disk-space", inWorkspace, (*examination).diskSpace},
+		{"log-writable", inWorkspace, (*examination).logWritable},
+		{"log-lock", inWorkspace, (*examination).logLock},
+		{"log", inWorkspace, (*examination).openLog},
+		{"log-settings", onLog, (*examination).logSettings},
+		{"log-schema", onLog, (*examination).logSchema},
+		{"log-integrity", onLog, (*examination).logIntegrity},
+		{"log-tree", onLog, (*examination).logTree},
+		{"checkpoint-key", always, (*examination).checkpointKey},
+		{"views", inWorkspace, (*examination).views},
+		{"unfinished-runs", onLog, (*examination).unfinished},
+		{"unfinished-prunings", onLog, (*examination).prunings},
+		{"locks", inWorkspace, (*examination).leftoverLocks},
+		{"debug-trail", inWorkspace, (*examination).debugTrail},
+		{"sockets", always, (*examination).sockets},
+		{"default-agent", always, (*examination).defaultAgent},
+		{"agents", always, (*examination).agents},
+		{"surviving-processes", always, (*examination).survivors},
 	} {
 		if ctx.Err() != nil {
 			report(Check{Name: check.name, Status: Warn, Detail: "not looked at: " + context.Cause(ctx).Error()})
 			continue
 		}
+		if check.needs == inWorkspace && !e.usable || check.needs == onLog && e.log == nil {
+			continue // an earlier check said why there is none
+		}
 		e.guarded(check.name, check.run)
 	}
 }
+
+// need is what a check looks at.
+type need int
+
+const (
+	always      need = iota
+	inWorkspace      // a usable one
+	onLog            // one that is open
+)
 
 // examination is a Checkup on its way.
 type examination struct {
@@ -201,9 +214,6 @@ func (e *examination) survivors() {
 
 // prunings looks for a removal that was begun and not completed: what it names may still be there.
 func (e *examination) prunings() {
-	if e.log == nil {
-		return
-	}
 	list, err := e.log.UnfinishedPrunings(e.ctx)
 	var alive bool
 	if err == nil && len(list) > 0 {

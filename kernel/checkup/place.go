@@ -108,9 +108,6 @@ func (e *examination) nearest() string {
 }
 
 func (e *examination) diskSpace() {
-	if !e.usable {
-		return
-	}
 	free, err := folder.FreeSpace(e.nearest())
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
@@ -126,9 +123,6 @@ func (e *examination) diskSpace() {
 
 // logWritable tries whether a log can be written where the log lies or will lie.
 func (e *examination) logWritable() {
-	if !e.usable {
-		return
-	}
 	dir := e.nearest()
 	err := eventlog.TryWrite(e.ctx, dir)
 	var setting *fault.SettingError
@@ -168,9 +162,6 @@ func (e *examination) checkMode(path string) {
 }
 
 func (e *examination) debugTrail() {
-	if !e.usable {
-		return
-	}
 	files, bytes, err := trail.Usage(e.paths.Logs)
 	limit := int64(e.Config.Logs.MaxTotalMB) << 20
 	switch {

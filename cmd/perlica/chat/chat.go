@@ -212,7 +212,7 @@ func (c *chat) enter(s sessions.Session, provider string) (err error) {
 // busyHint says who holds a session and how to look at it.
 func busyHint(err error, s sessions.Session) error {
 	if errors.Is(err, filelock.ErrBusy) {
-		return exitcode.WithHint(err, "to follow it: perlica watch %s", printing.ShortSession(s))
+		return exitcode.WithHint(err, "to follow it: perlica watch %s", printing.SessionName(s, printing.Short(s.ID)))
 	}
 	return err
 }

@@ -18,7 +18,7 @@ func (c *chat) greet(s sessions.Session) {
 	}
 	what := "a new session"
 	if s.ID != "" {
-		what = "session " + printing.ShortSession(s)
+		what = "session " + printing.SessionName(s, printing.Short(s.ID))
 		if s.Turns > 0 {
 			what += ", " + printing.Count(s.Turns, "turn")
 		}

@@ -68,7 +68,7 @@ func (s *sitting) layOut() error {
 		Choose:    keysHint(s.q, s.k.AnswerTo != nil),
 		Turn:      "y goes on, v shows all, n or Esc no",
 		Small:     "This screen is too small: no yes can be given here, n or Esc is no.",
-		Elsewhere: "from elsewhere: perlica pending show " + printing.ShortID(s.q.ID),
+		Elsewhere: "from elsewhere: perlica pending show " + printing.Short(s.q.ID),
 	})
 	return s.draw(true)
 }

@@ -172,7 +172,7 @@ func goneHint(ctx context.Context, r *kernel.Runner, f Flags, s sessions.Session
 		return exitcode.WithHint(err, "it was in the configuration: put it back there; its last command line was: %s", agents.CommandLine(command))
 	}
 	return exitcode.WithHint(err, "it was begun with --agent; to go on with the same agent: %s",
-		agents.CommandLine(append(strings.Fields(f.Program), "-s", printing.ShortSession(s), "--agent", agents.CommandLine(command))))
+		agents.CommandLine(append(strings.Fields(f.Program), "-s", printing.SessionName(s, printing.Short(s.ID)), "--agent", agents.CommandLine(command))))
 }
 
 // CompleteFlags gives shells the values of the flags of run, as far as a command has them.

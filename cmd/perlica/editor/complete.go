@@ -3,6 +3,8 @@ package editor
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
 )
 
 // maxListed is how many completions are listed.
@@ -48,7 +50,7 @@ func (e *Editor) list(words []string) {
 	w, _ := e.o.Size()
 	widest := 0
 	for _, word := range words {
-		widest = max(widest, width(word))
+		widest = max(widest, term.Columns(word))
 	}
 	columns := max(1, (w-1)/(widest+2))
 	var b strings.Builder
@@ -57,7 +59,7 @@ func (e *Editor) list(words []string) {
 		if i%columns == columns-1 || i == len(words)-1 {
 			b.WriteString("\n")
 		} else {
-			b.WriteString(strings.Repeat(" ", widest+2-width(word)))
+			b.WriteString(strings.Repeat(" ", widest+2-term.Columns(word)))
 		}
 	}
 	e.canvas.leave("\n" + e.o.Styles.Dim(b.String()+more))

@@ -44,7 +44,7 @@ func (n *storyteller) tell(step report.Step) {
 	case report.StepTool:
 		n.tool(step.At, w)
 	case report.StepAsked:
-		n.line(step.At, n.s.Yellow("? ")+n.s.Bold(printing.QuestionTitle(w.Question))+n.s.Dim("  question "+printing.OneLine(printing.ShortID(w.ID))))
+		n.line(step.At, n.s.Yellow("? ")+n.s.Bold(printing.QuestionTitle(w.Question))+n.s.Dim("  question "+printing.OneLine(printing.Short(w.ID))))
 		n.raw(printing.Drawn(card.Lay(w.Question, printing.UnknownWidth).Rows[1:], n.s))
 	case report.StepClosed:
 		n.line(step.At, n.closed(w))
@@ -129,7 +129,7 @@ func (n *storyteller) tool(at time.Time, t report.StepTool) {
 
 // closed says how a question ended.
 func (n *storyteller) closed(c report.StepClosed) string {
-	which := n.s.Dim("  question " + printing.OneLine(printing.ShortID(c.Question.ID)))
+	which := n.s.Dim("  question " + printing.OneLine(printing.Short(c.Question.ID)))
 	if c.Answer == nil {
 		return n.s.Red("! no one answered: "+strings.ReplaceAll(printing.OneLine(string(c.Reason)), "_", " ")) + which
 	}

@@ -1,6 +1,7 @@
 package markdown
 
 import (
+	"strconv"
 	"strings"
 	"sync"
 
@@ -188,7 +189,7 @@ func (r *renderer) list(out *strings.Builder, n *ast.List, src []byte, p prefix)
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		mark := "• "
 		if n.IsOrdered() {
-			mark = itoa(number) + string(n.Marker) + " "
+			mark = strconv.Itoa(number) + string(n.Marker) + " "
 			number++
 		}
 		if c.PreviousSibling() != nil && c.HasBlankPreviousLines() {
@@ -200,7 +201,7 @@ func (r *renderer) list(out *strings.Builder, n *ast.List, src []byte, p prefix)
 			out.WriteString(p.first + strings.TrimRight(mark, " ") + "\n")
 			r.children(out, c, src, p.next())
 		} else {
-			r.children(out, c, src, prefix{p.first + mark, p.rest + strings.Repeat(" ", columns(mark))})
+			r.children(out, c, src, prefix{p.first + mark, p.rest + strings.Repeat(" ", term.Columns(mark))})
 		}
 		p = p.next()
 	}

@@ -64,7 +64,7 @@ func (a *app) completeQuestions(cmd *cobra.Command, _ []string, _ string) ([]str
 	err := a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) error {
 		open, err := a.openQuestions(cmd.Context(), log, p)
 		for _, q := range open {
-			ids = append(ids, printing.ShortID(q.ID)+"\t"+printing.QuestionTitle(q))
+			ids = append(ids, printing.Short(q.ID)+"\t"+printing.QuestionTitle(q))
 		}
 		return err
 	})
@@ -84,7 +84,7 @@ type pendingQuestion struct {
 
 func newPendingQuestion(q interaction.Question) pendingQuestion {
 	return pendingQuestion{
-		Question: q, Short: printing.ShortID(q.ID), Run: string(q.Refs.Run), Session: string(q.Refs.Session), Asked: q.Asked, Open: true,
+		Question: q, Short: printing.Short(q.ID), Run: string(q.Refs.Run), Session: string(q.Refs.Session), Asked: q.Asked, Open: true,
 	}
 }
 
@@ -134,7 +134,7 @@ func (a *app) printPending(open []interaction.Question, asJSON bool) error {
 		if q.Word != "" {
 			title = "(needs a word) " + title // ahead of what may be cut off
 		}
-		g.Add(printing.ShortID(q.ID), printing.Took(max(0, now.Sub(q.Asked)).Round(time.Second))+" ago", q.Subject.Provider, printing.Short(q.Refs.Run), title)
+		g.Add(printing.Short(q.ID), printing.Took(max(0, now.Sub(q.Asked)).Round(time.Second))+" ago", q.Subject.Provider, printing.Short(q.Refs.Run), title)
 	}
 	return a.Table(g)
 }

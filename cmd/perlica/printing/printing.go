@@ -13,7 +13,6 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/agents"
@@ -102,12 +101,6 @@ func tinted(r card.Row, head, text string, color func(string) string) (string, s
 	return color(head), text
 }
 
-// ShortID is enough of an id to name a question among those that are open.
-func ShortID(id event.InteractionID) string {
-	s := string(id)
-	return s[max(0, len(s)-8):]
-}
-
 // Took is a duration as people read it.
 func Took(d time.Duration) string {
 	switch {
@@ -117,15 +110,6 @@ func Took(d time.Duration) string {
 		return d.Round(10 * time.Millisecond).String()
 	}
 	return d.Round(time.Second).String()
-}
-
-// ShortSession names a session among the others.
-func ShortSession(s sessions.Session) string {
-	if s.Name != "" {
-		return s.Name
-	}
-	id := string(s.ID)
-	return id[max(0, len(id)-8):]
 }
 
 // Ago says how long ago something was, in the largest unit that fits.

@@ -133,7 +133,7 @@ Rights: ask sends inputs to the agent, approve answers the questions of one's ow
 admin changes what stays and, with approve, answers everybody's questions.`,
 		Example: "  perlica service pair\n  perlica service pair --rights ask,approve,admin",
 		Args:    cli.Between(0, "CONTACT"), ValidArgsFunction: cli.NoFiles,
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				if cmd.Flags().Changed("rights") {
 					return exitcode.Usagef("a contact that is confirmed has the rights on record: --rights is for a new one")
@@ -144,24 +144,17 @@ admin changes what stays and, with approve, answers everybody's questions.`,
 			if err != nil {
 				return exitcode.Usage.With(err)
 			}
-			p, err := a.Locate(nil)
-			if err != nil {
-				return err
-			}
-			r, done, err := a.Open(cmd.Context(), p)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, done()) }()
-			code, err := service.OpenPairing(cmd.Context(), r.Log(), rs, cli.UserName(a.Getenv), time.Now())
-			if err != nil {
-				return err
-			}
-			if held, err := service.Holder(p.Workspace.Service().Lock); err == nil && held == nil {
-				a.Note("no bridge runs here: start one with 'perlica service'")
-			}
-			a.Note("send this to a channel of the bridge within five minutes:")
-			return a.Say("%s", code)
+			return a.Writing(cmd.Context(), func(r *kernel.Runner, p *project.Project) error {
+				code, err := service.OpenPairing(cmd.Context(), r.Log(), rs, cli.UserName(a.Getenv), time.Now())
+				if err != nil {
+					return err
+				}
+				if held, err := service.Holder(p.Workspace.Service().Lock); err == nil && held == nil {
+					a.Note("no bridge runs here: start one with 'perlica service'")
+				}
+				a.Note("send this to a channel of the bridge within five minutes:")
+				return a.Say("%s", code)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&rights, "rights", "ask,approve", "what the contact may do: `rights` out of ask, approve and admin")
@@ -210,21 +203,18 @@ func (a *app) serviceUnpairCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "unpair CONTACT", Annotations: cli.Acts.On(), Short: "Take a contact's rights away", Example: "  perlica service unpair local:alice",
 		Args: cli.Exactly("CONTACT"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			return a.records(cmd.Context(), func(records *service.Records, _ *store.Reader, p *project.Project) (err error) {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.records(cmd.Context(), func(records *service.Records, _ *store.Reader, _ *project.Project) error {
 				found, err := findContact(cmd.Context(), args[0], records.Contacts, records.Unconfirmed)
 				if err != nil {
 					return err
 				}
-				r, done, err := a.Open(cmd.Context(), p)
-				if err != nil {
-					return err
-				}
-				defer func() { err = errors.Join(err, done()) }()
-				if err := records.Unpair(cmd.Context(), r.Log(), found, cli.UserName(a.Getenv)); err != nil {
-					return err
-				}
-				return a.Say("%s is not paired any more", printing.OneLine(found.Label()))
+				return a.Writing(cmd.Context(), func(r *kernel.Runner, _ *project.Project) error {
+					if err := records.Unpair(cmd.Context(), r.Log(), found, cli.UserName(a.Getenv)); err != nil {
+						return err
+					}
+					return a.Say("%s is not paired any more", printing.OneLine(found.Label()))
+				})
 			})
 		},
 	}

@@ -160,7 +160,7 @@ func (w *watcher) show(n kernel.Notice) {
 	case kernel.Asked:
 		w.say.Show(n)
 		if n.Answerable && !w.asker.Available() {
-			w.note("%s; answer with 'perlica pending show %s'", printing.QuestionTitle(n.Question), printing.ShortID(n.ID))
+			w.note("%s; answer with 'perlica pending show %s'", printing.QuestionTitle(n.Question), printing.Short(n.ID))
 		}
 		w.asker.Show(n)
 	case kernel.Closed:
