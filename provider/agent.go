@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/perlica/perlica/provider/process"
@@ -34,18 +35,9 @@ func (a Agent) Environ(parent []string) ([]string, error) {
 	}
 	for _, kv := range a.Asking.Env {
 		name, _, _ := strings.Cut(kv, "=")
-		if !isSet(env, name) {
+		if !slices.ContainsFunc(env, func(set string) bool { return strings.HasPrefix(set, name+"=") }) {
 			env = append(env, kv)
 		}
 	}
 	return env, nil
-}
-
-func isSet(env []string, name string) bool {
-	for _, kv := range env {
-		if strings.HasPrefix(kv, name+"=") {
-			return true
-		}
-	}
-	return false
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,10 +49,7 @@ func (h *Host) sessionList(ctx context.Context, args []string) (Output, error) {
 			if !h.concerns(s.ID) {
 				continue
 			}
-			name := s.Name
-			if name == "" {
-				name = short(string(s.ID))
-			}
+			name := cmp.Or(s.Name, short(string(s.ID)))
 			here := s.ID == h.Conversation.Session()
 			list(&b, here, name, about(s))
 		}
@@ -192,10 +190,7 @@ func (h *Host) save(ctx context.Context, args []string) (Output, error) {
 	if name == "" {
 		err := h.view(ctx, func(v *sessions.View) error {
 			s, err := v.Find(ctx, string(id))
-			name = s.Name
-			if name == "" {
-				name = s.Title
-			}
+			name = cmp.Or(s.Name, s.Title)
 			return err
 		})
 		if err != nil && !errors.Is(err, sessions.ErrNoSession) {

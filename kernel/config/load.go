@@ -182,12 +182,9 @@ func (l *loader) buildLists() {
 
 // replaced says whether a later server has the name of the i-th element.
 func (l *loader) replaced(i int) bool {
-	for _, later := range l.elements[i+1:] {
-		if later.list == serverSection && later.get("name") == l.elements[i].get("name") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.elements[i+1:], func(later element) bool {
+		return later.list == serverSection && later.get("name") == l.elements[i].get("name")
+	})
 }
 
 func (l *loader) warnBroad(r *policy.Rule) {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -197,21 +198,13 @@ func (l *loader) loosensEntry(file *layer, e entry) bool {
 
 // defines says whether a file sets the adapter of a provider.
 func (file *layer) defines(id string) bool {
-	for _, e := range file.entries {
-		if e.id == id && strings.HasPrefix(e.row.name, "providers."+anyID+".adapter.") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(file.entries, func(e entry) bool {
+		return e.id == id && strings.HasPrefix(e.row.name, "providers."+anyID+".adapter.")
+	})
 }
 
 func (e *element) loosens() bool {
-	for _, f := range e.entries {
-		if f.row.loosens.loosens(f.value, nil) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.entries, func(f entry) bool { return f.row.loosens.loosens(f.value, nil) })
 }
 
 // summary is the element on one line, secrets masked.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -60,9 +61,7 @@ func Find(dir, home string) (Workspace, error) {
 			break
 		}
 	}
-	if root == "" {
-		root = dir
-	}
+	root = cmp.Or(root, dir)
 	return checkWorkspace(root, home)
 }
 

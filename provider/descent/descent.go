@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -234,20 +235,11 @@ func Foreign(pid int) (a Agent, ok bool, err error) {
 		return Agent{}, false, err
 	}
 	for _, a := range theirs.Agents {
-		if !ours.has(a) {
+		if !slices.ContainsFunc(ours.Agents, func(b Agent) bool { return a.id == b.id }) {
 			return a, true, nil
 		}
 	}
 	return Agent{}, false, nil
-}
-
-func (l Line) has(a Agent) bool {
-	for _, b := range l.Agents {
-		if a.id == b.id {
-			return true
-		}
-	}
-	return false
 }
 
 // String names the agent.

@@ -87,10 +87,7 @@ func Start(spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := spec.Agent
-	if name == "" {
-		name = filepath.Base(spec.Argv[0])
-	}
+	name := cmp.Or(spec.Agent, filepath.Base(spec.Argv[0]))
 	p := &Process{
 		grace:  spec.Grace,
 		mark:   markOf(name),

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -153,10 +154,7 @@ func (c *chat) change(out command.Output) {
 			return
 		}
 	}
-	provider := out.Provider
-	if provider == "" {
-		provider = c.agent.ID
-	}
+	provider := cmp.Or(out.Provider, c.agent.ID)
 	if err := c.enter(s, provider); err != nil {
 		c.a.Complain(err)
 	}

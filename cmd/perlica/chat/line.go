@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -65,10 +66,7 @@ func (c *chat) paste(on bool) {
 
 // editElsewhere lets the user's own editor change a text.
 func (c *chat) editElsewhere(text string) (edited string, err error) {
-	program := c.a.Getenv("VISUAL")
-	if program == "" {
-		program = c.a.Getenv("EDITOR")
-	}
+	program := cmp.Or(c.a.Getenv("VISUAL"), c.a.Getenv("EDITOR"))
 	if program == "" {
 		return text, errors.New("VISUAL and EDITOR are not set")
 	}

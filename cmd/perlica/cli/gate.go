@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -242,9 +243,7 @@ func (a *App) Limited(f map[string]string) (p *project.Project, warning string, 
 	if hidden {
 		limit = string(policy.ModeDeny)
 	}
-	if own == "" {
-		own = string(policy.ModeAsk) // at most: who answers is found later
-	}
+	own = cmp.Or(own, string(policy.ModeAsk)) // at most: who answers is found later
 	if descent.Stricter(own, limit) != own {
 		p.Config.Permissions = limit
 		return p, fmt.Sprintf("this run is started by %s: its permissions are %q, as that agent's are, not %q", agentsOf(line), limit, own), nil

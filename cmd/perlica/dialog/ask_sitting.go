@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/perlica/perlica/cmd/perlica/cli"
@@ -165,12 +166,7 @@ func (s *sitting) press(ctx context.Context, key term.Key) (done bool, err error
 }
 
 func isRune(key term.Key, runes ...rune) bool {
-	for _, r := range runes {
-		if key.Kind == term.KeyRune && key.Rune == r {
-			return true
-		}
-	}
-	return false
+	return key.Kind == term.KeyRune && slices.Contains(runes, key.Rune)
 }
 
 // choose takes an option. A yes turns the page until all that would run has been seen.

@@ -1,6 +1,7 @@
 package dialog
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -186,9 +187,7 @@ func (v *TurnView) showPlan(entries []acp.PlanEntry) {
 		case acp.PlanEntryStatusCompleted:
 			done++
 		case acp.PlanEntryStatusInProgress:
-			if now == "" {
-				now = e.Content
-			}
+			now = cmp.Or(now, e.Content)
 		}
 	}
 	if names.String() != v.plan {

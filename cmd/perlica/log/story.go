@@ -2,6 +2,7 @@ package log
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -106,10 +107,7 @@ func (n *storyteller) input(at time.Time, in report.StepInput) {
 }
 
 func (n *storyteller) tool(at time.Time, t report.StepTool) {
-	title := t.Title
-	if title == "" {
-		title = t.ID
-	}
+	title := cmp.Or(t.Title, t.ID)
 	mark := "•"
 	switch t.Status {
 	case "completed":

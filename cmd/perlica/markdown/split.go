@@ -1,6 +1,7 @@
 package markdown
 
 import (
+	"cmp"
 	"strings"
 )
 
@@ -95,10 +96,7 @@ func (s *Splitter) Flush() (done []Block) {
 
 // tail is the end of what is not finished.
 func (s *Splitter) tail(most int) string {
-	text := s.rest
-	if text == "" {
-		text = s.block.String()
-	}
+	text := cmp.Or(s.rest, s.block.String())
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[len(text)-most:], "")
 	}

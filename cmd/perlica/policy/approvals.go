@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,16 +90,9 @@ func (a *app) printApprovals(list []listedApproval) error {
 	now := time.Now()
 	g := printing.Grid{Head: []string{"APPROVAL", "EFFECT", "PROVIDER", "BY", "MADE", "UNTIL", "WHAT"}}
 	for _, l := range list {
-		g.Add(printing.Short(l.ID), string(l.Effect), anyOf(l.Provider), l.By, printing.Ago(l.Made, now), l.until(), l.what())
+		g.Add(printing.Short(l.ID), string(l.Effect), cmp.Or(l.Provider, "any"), l.By, printing.Ago(l.Made, now), l.until(), l.what())
 	}
 	return a.Table(g)
-}
-
-func anyOf(s string) string {
-	if s == "" {
-		return "any"
-	}
-	return s
 }
 
 func (l listedApproval) until() string {

@@ -2,6 +2,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,10 +107,7 @@ func (a *app) policyCheck(ctx context.Context, f checkFlags, args []string) erro
 	if err != nil {
 		return err
 	}
-	mode := policy.Mode(p.Config.Permissions)
-	if mode == "" {
-		mode = policy.ModeAsk
-	}
+	mode := cmp.Or(policy.Mode(p.Config.Permissions), policy.ModeAsk)
 	given, _, err := a.approvals(ctx, p)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -170,9 +168,7 @@ func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags
 		req.Commands = []shell.Command{{Argv: args}}
 	}
 	req.HasCommand = len(req.Commands) > 0
-	if req.Kind == "" {
-		req.Kind = "execute"
-	}
+	req.Kind = cmp.Or(req.Kind, "execute")
 	for _, path := range f.paths {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
@@ -183,9 +179,7 @@ func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags
 		err := a.ViewingSessions(ctx, func(view *sessions.View, _ *store.Reader) error {
 			s, err := view.Find(ctx, f.session)
 			req.Session = string(s.ID)
-			if req.Provider == "" {
-				req.Provider = s.Provider
-			}
+			req.Provider = cmp.Or(req.Provider, s.Provider)
 			return err
 		})
 		if err != nil {

@@ -3,6 +3,7 @@
 package printing
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -55,10 +56,7 @@ const UnknownWidth = 80
 
 // QuestionTitle is a question in a line.
 func QuestionTitle(q interaction.Question) string {
-	title := q.Title
-	if title == "" {
-		title = "use a tool"
-	}
+	title := cmp.Or(q.Title, "use a tool")
 	return card.Line(q.Subject.Provider+" asks: "+title, 0)
 }
 
@@ -136,10 +134,7 @@ func Short[T ~string](id T) string {
 
 // SessionName is a session's name, or else the given part of its id.
 func SessionName(s sessions.Session, id string) string {
-	if s.Name != "" {
-		return s.Name
-	}
-	return id
+	return cmp.Or(s.Name, id)
 }
 
 // DescribeSession names a session so that it differs from others.

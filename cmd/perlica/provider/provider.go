@@ -2,6 +2,7 @@
 package provider
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -136,10 +137,7 @@ func (a *app) showDefault() error {
 	if err != nil {
 		return err
 	}
-	why := agent.Why
-	if why == "" {
-		why = origin(p.Config, defaultKey)
-	}
+	why := cmp.Or(agent.Why, origin(p.Config, defaultKey))
 	if err := a.Say("%s", agent.ID); err != nil {
 		return err
 	}
