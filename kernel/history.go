@@ -159,9 +159,6 @@ const (
 	continuedLoad   continuation = "load"   // session/load: the agent repeated them, which is on record
 )
 
-// native reports whether the agent itself knows the earlier turns.
-func (c continuation) native() bool { return c != continuedAnew }
-
 // continueNatively continues the agent's own session, if that holds the latest turn and the
 // agent offers it. What the agent refuses is tried in another way; only an agent that can be
 // spoken to no more is an error.

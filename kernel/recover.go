@@ -266,7 +266,20 @@ func (r *Runner) Resolve(ctx context.Context, run event.RunID, f fact.Resolved) 
 		return err
 	}
 	if !ok {
-		return r.unresolvable(ctx, run)
+		alive, err := filelock.Held(filelock.Run(r.opt.Paths.Locks, string(run)))
+		if err != nil {
+			return err
+		}
+		_, intended, err := r.log.Last(ctx, event.Query{Run: run, Types: []event.Type{event.Requested}})
+		switch {
+		case err != nil:
+			return err
+		case alive:
+			return ErrUnderWay
+		case intended:
+			return ErrNoOutcome
+		}
+		return ErrNoCall
 	}
 	if e.Type != event.OutcomeUnknown {
 		return fmt.Errorf("%w: %s", ErrOutcomeKnown, e.Type)
@@ -275,24 +288,6 @@ func (r *Runner) Resolve(ctx context.Context, run event.RunID, f fact.Resolved) 
 		r.seal(ctx)
 	}
 	return err
-}
-
-// unresolvable says why a run without an outcome cannot be resolved.
-func (r *Runner) unresolvable(ctx context.Context, run event.RunID) error {
-	alive, err := filelock.Held(filelock.Run(r.opt.Paths.Locks, string(run)))
-	if err != nil {
-		return err
-	}
-	_, intended, err := r.log.Last(ctx, event.Query{Run: run, Types: []event.Type{event.Requested}})
-	switch {
-	case err != nil:
-		return err
-	case alive:
-		return ErrUnderWay
-	case intended:
-		return ErrNoOutcome
-	}
-	return ErrNoCall
 }
 
 // repair makes a log that failed fit for another input: it opens the file again, in which all that

@@ -143,7 +143,10 @@ func (e *examination) logWritable() {
 		e.fail("a log needs a local disk with working locks; --context does not help here, another folder may", "no log can be written in %s: %v", dir, err)
 	}
 	if err == nil && e.paths.EventLog != "" {
-		e.checkMode(e.paths.EventLog)
+		info, err := os.Stat(e.paths.EventLog)
+		if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o200 == 0 {
+			e.fail("chmod u+w "+e.paths.EventLog, "%s may not be written by its owner", e.paths.EventLog)
+		}
 	}
 }
 
@@ -151,14 +154,6 @@ func (e *examination) logWritable() {
 func (e *examination) isFull(dir string) bool {
 	free, err := folder.FreeSpace(dir)
 	return err == nil && free < fullSpace
-}
-
-// checkMode reports a log that its owner may not write although its folder is writable.
-func (e *examination) checkMode(path string) {
-	info, err := os.Stat(path)
-	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o200 == 0 {
-		e.fail("chmod u+w "+path, "%s may not be written by its owner", path)
-	}
 }
 
 func (e *examination) debugTrail() {

@@ -135,11 +135,6 @@ func (c *Config) Provider(id string) Provider {
 	if p, ok := c.Providers[id]; ok {
 		return p
 	}
-	return defaultProvider(id)
-}
-
-// defaultProvider is a provider that is not configured.
-func defaultProvider(id string) Provider {
 	p := Provider{ID: id}
 	for i := range table {
 		if row := &table[i]; row.section() == providerSection && row.def != nil {

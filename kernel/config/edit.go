@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2/unstable"
@@ -121,48 +122,27 @@ func edit(data []byte, path []string, literal string) []byte {
 		return splice(data, l.value.from, l.value.to, literal)
 	}
 	if l.inline.to > 0 {
-		return addInline(data, l, path, literal)
-	}
-	if l.shared == 0 && len(path) > 1 || l.shared < len(path)-1 && !l.dotted {
-		return addTable(data, path, literal)
-	}
-	return addLine(data, l, path, literal)
-}
-
-// splice replaces data[from:to].
-func splice(data []byte, from, to int, s string) []byte {
-	out := make([]byte, 0, len(data)+len(s))
-	out = append(out, data[:from]...)
-	out = append(out, s...)
-	return append(out, data[to:]...)
-}
-
-// addInline adds the key behind the last one of an inline table.
-func addInline(data []byte, l layout, path []string, literal string) []byte {
-	entry := keyOf(path[l.inlineDepth:]) + " = " + literal
-	if l.inline.from == l.inline.to { // empty: to is behind the brace
-		return splice(data, l.inline.to, l.inline.to, " "+entry+" ")
-	}
-	return splice(data, l.inline.to, l.inline.to, ", "+entry)
-}
-
-// addTable adds a table with the key at the end of the file.
-func addTable(data []byte, path []string, literal string) []byte {
-	nl := newline(data)
-	lead := ""
-	if len(data) > 0 {
-		lead = nl
-		if data[len(data)-1] != '\n' {
-			lead += nl
+		// Behind the last key of an inline table.
+		entry := keyOf(path[l.inlineDepth:]) + " = " + literal
+		if l.inline.from == l.inline.to { // empty: to is behind the brace
+			return splice(data, l.inline.to, l.inline.to, " "+entry+" ")
 		}
+		return splice(data, l.inline.to, l.inline.to, ", "+entry)
 	}
-	last := len(path) - 1
-	return splice(data, len(data), len(data),
-		lead+"["+keyOf(path[:last])+"]"+nl+keyOf(path[last:])+" = "+literal+nl)
-}
-
-// addLine adds the key on a line of its own behind the last key of its table.
-func addLine(data []byte, l layout, path []string, literal string) []byte {
+	if l.shared == 0 && len(path) > 1 || l.shared < len(path)-1 && !l.dotted { // a table at the end of the file
+		nl := newline(data)
+		lead := ""
+		if len(data) > 0 {
+			lead = nl
+			if data[len(data)-1] != '\n' {
+				lead += nl
+			}
+		}
+		last := len(path) - 1
+		return splice(data, len(data), len(data),
+			lead+"["+keyOf(path[:last])+"]"+nl+keyOf(path[last:])+" = "+literal+nl)
+	}
+	// A line of its own behind the last key of its table.
 	line := l.indent + keyOf(path[l.tableDepth:]) + " = " + literal
 	nl := newline(data)
 	at := l.after
@@ -172,6 +152,11 @@ func addLine(data []byte, l layout, path []string, literal string) []byte {
 		return splice(data, len(data), len(data), nl+line)
 	}
 	return splice(data, at, at, line+nl)
+}
+
+// splice replaces data[from:to].
+func splice(data []byte, from, to int, s string) []byte {
+	return slices.Concat(data[:from], []byte(s), data[to:])
 }
 
 // keyOf writes a dotted key; the parts of our keys never need quotes.
@@ -253,7 +238,13 @@ func layoutOf(data []byte, path []string) layout {
 	for s.parser.NextExpression() {
 		switch e := s.parser.Expression(); e.Kind {
 		case unstable.Table:
-			s.table(e)
+			parts, same, end := s.follow(e.Key(), 0)
+			s.on = same == parts && parts < len(s.path)
+			s.depth = parts
+			if s.on && parts > s.l.shared {
+				s.l.dotted = false
+				s.l.shared, s.l.tableDepth, s.l.after, s.l.indent = parts, parts, end, ""
+			}
 		case unstable.ArrayTable:
 			s.on = false
 		case unstable.KeyValue:
@@ -280,16 +271,6 @@ func (s *surveyor) follow(it unstable.Iterator, depth int) (parts, same int, end
 		parts++
 	}
 	return parts, same, end
-}
-
-func (s *surveyor) table(e *unstable.Node) {
-	parts, same, end := s.follow(e.Key(), 0)
-	s.on = same == parts && parts < len(s.path)
-	s.depth = parts
-	if s.on && parts > s.l.shared {
-		s.l.dotted = false
-		s.l.shared, s.l.tableDepth, s.l.after, s.l.indent = parts, parts, end, ""
-	}
 }
 
 // keyValue looks at a key of a [table] on the path.

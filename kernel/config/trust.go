@@ -187,20 +187,15 @@ func (l *loader) tighten(file *layer) {
 
 func (l *loader) loosensEntry(file *layer, e entry) bool {
 	if e.row.loosens == whenProjectDefines {
-		return file.defines(e.value.(string))
+		return slices.ContainsFunc(file.entries, func(set entry) bool { // the adapter of that provider
+			return set.id == e.value.(string) && strings.HasPrefix(set.row.name, "providers."+anyID+".adapter.")
+		})
 	}
 	old := e.row.def
 	if s, ok := l.values[e.key]; ok {
 		old = s.value
 	}
 	return e.row.loosens.loosens(e.value, old)
-}
-
-// defines says whether a file sets the adapter of a provider.
-func (file *layer) defines(id string) bool {
-	return slices.ContainsFunc(file.entries, func(e entry) bool {
-		return e.id == id && strings.HasPrefix(e.row.name, "providers."+anyID+".adapter.")
-	})
 }
 
 func (e *element) loosens() bool {

@@ -41,7 +41,14 @@ func (r *row) decode(v any) (any, *fault) {
 		}
 	case duration:
 		if s, ok := v.(string); ok {
-			return r.parseDuration(s)
+			d, err := time.ParseDuration(s)
+			if err != nil {
+				return nil, r.wrongType()
+			}
+			if d <= 0 {
+				return nil, &fault{reason: "must be more than zero"}
+			}
+			return d, nil
 		}
 	case texts:
 		return r.decodeTexts(v)
@@ -76,17 +83,6 @@ func (r *row) wrongType() *fault {
 		textMap: `a table of strings such as { NAME = "value" }`,
 	}
 	return &fault{reason: "must be " + want[r.kind]}
-}
-
-func (r *row) parseDuration(s string) (any, *fault) {
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		return nil, r.wrongType()
-	}
-	if d <= 0 {
-		return nil, &fault{reason: "must be more than zero"}
-	}
-	return d, nil
 }
 
 // decodeTexts keeps an empty list apart from an absent one: it is never nil.
@@ -189,20 +185,16 @@ func format(v any) string {
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	case map[string]string:
-		return formatMap(v)
+		if len(v) == 0 {
+			return "{}"
+		}
+		parts := make([]string, 0, len(v))
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			parts = append(parts, quote(k)+" = "+quote(v[k]))
+		}
+		return "{ " + strings.Join(parts, ", ") + " }"
 	}
 	return fmt.Sprint(v)
-}
-
-func formatMap(m map[string]string) string {
-	if len(m) == 0 {
-		return "{}"
-	}
-	parts := make([]string, 0, len(m))
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		parts = append(parts, quote(k)+" = "+quote(m[k]))
-	}
-	return "{ " + strings.Join(parts, ", ") + " }"
 }
 
 // shortDuration writes 24h, not 24h0m0s.

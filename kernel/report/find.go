@@ -84,11 +84,6 @@ func FindRun(ctx context.Context, log *store.Reader, ref string) (event.RunID, e
 			return matches[event.RunID]{found}.one(ref)
 		}
 	}
-	return findInput(ctx, log, ref)
-}
-
-// findInput returns the run of an input, or what ref is a part of, from all inputs there are.
-func findInput(ctx context.Context, log *store.Reader, ref string) (event.RunID, error) {
 	inputs, parts := matches[event.RunID]{}, matches[event.RunID]{}
 	for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.MessageReceived}}) {
 		if err != nil {

@@ -120,7 +120,13 @@ func (n *narrator) put(e event.Event, what any) bool {
 func (n *narrator) tell(e event.Event) bool {
 	err := n.run.Apply(e)
 	if e.Class == event.Frame && e.Type != event.LineMalformed {
-		return n.update(e, n.run.Update)
+		switch u := n.run.Update; {
+		case u.Kind == provider.AgentMessageChunk || u.Kind == provider.AgentThoughtChunk:
+			return n.say(e, StepSaid{Text: u.Text, Thought: u.Kind == provider.AgentThoughtChunk})
+		case u.Tool != nil:
+			return n.tool(e, *u.Tool)
+		}
+		return true
 	}
 	what := n.fact(e)
 	if err != nil {
@@ -184,16 +190,6 @@ func (n *narrator) fact(e event.Event) any {
 		return nil // tool.blocked and acp.reply.* tell it
 	}
 	return note(e)
-}
-
-func (n *narrator) update(e event.Event, u provider.Update) bool {
-	switch {
-	case u.Kind == provider.AgentMessageChunk || u.Kind == provider.AgentThoughtChunk:
-		return n.say(e, StepSaid{Text: u.Text, Thought: u.Kind == provider.AgentThoughtChunk})
-	case u.Tool != nil:
-		return n.tool(e, *u.Tool)
-	}
-	return true
 }
 
 func (n *narrator) say(e event.Event, s StepSaid) bool {

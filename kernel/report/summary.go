@@ -270,7 +270,17 @@ func optionIDs(options []interaction.Option) string {
 // summarizeFrame says what a line of the protocol is.
 func summarizeFrame(line []byte) string {
 	if u, ok := provider.ParseUpdate(line); ok {
-		return summarizeUpdate(u)
+		switch {
+		case u.Text != "":
+			return u.Kind + ": " + beginning(u.Text)
+		case u.Tool != nil:
+			return u.Kind + ": " + strings.Join(strings.Fields(u.Tool.Title+" "+string(u.Tool.Status)), " ")
+		case u.Usage != nil:
+			return fmt.Sprintf("%s: %d of %d tokens", u.Kind, u.Usage.Used, u.Usage.Size)
+		case u.Plan != nil:
+			return u.Kind + ": " + english.Plural(len(u.Plan), "step", "")
+		}
+		return u.Kind
 	}
 	var v struct {
 		ID     json.RawMessage `json:"id"`
@@ -292,20 +302,6 @@ func summarizeFrame(line []byte) string {
 		return "answer to #" + string(v.ID) + ": " + beginning(string(v.Result))
 	}
 	return beginning(string(line))
-}
-
-func summarizeUpdate(u provider.Update) string {
-	switch {
-	case u.Text != "":
-		return u.Kind + ": " + beginning(u.Text)
-	case u.Tool != nil:
-		return u.Kind + ": " + strings.Join(strings.Fields(u.Tool.Title+" "+string(u.Tool.Status)), " ")
-	case u.Usage != nil:
-		return fmt.Sprintf("%s: %d of %d tokens", u.Kind, u.Usage.Used, u.Usage.Size)
-	case u.Plan != nil:
-		return u.Kind + ": " + english.Plural(len(u.Plan), "step", "")
-	}
-	return u.Kind
 }
 
 // summaryRunes is how much of a text a summary shows.

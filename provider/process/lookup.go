@@ -79,7 +79,7 @@ func resolve(spec Spec) (string, error) {
 		e.Reason, e.Err = ErrNotExecutable, unwrapExec(err)
 	case errors.Is(err, exec.ErrDot):
 		e.Reason, e.Err = ErrCommandNotFound, errors.New("it lies in the current directory only; write ./"+e.Command+" if that is meant")
-	case hasSlash(e.Command):
+	case strings.ContainsRune(e.Command, '/') || strings.ContainsRune(e.Command, filepath.Separator):
 		e.Reason, e.Err = ErrCommandNotFound, unwrapExec(err)
 	default:
 		e.Reason, e.Path = ErrCommandNotFound, os.Getenv("PATH")
@@ -114,10 +114,6 @@ func unwrapExec(err error) error {
 		err = pe.Err
 	}
 	return err
-}
-
-func hasSlash(command string) bool {
-	return strings.ContainsRune(command, '/') || strings.ContainsRune(command, filepath.Separator)
 }
 
 // lieOnPath returns the first regular file of that name on PATH.

@@ -143,7 +143,7 @@ func (p *Process) openPipes(spec Spec) (child []*os.File, err error) {
 		ours, child = append(ours, r), append(child, w)
 	}
 	p.stdin, p.stdout = ours[0], ours[1]
-	p.stderr = newStderrTail(ours[2], spec.Stderr, spec.Redact)
+	p.stderr = &stderrTail{r: ours[2], line: spec.Stderr, redact: spec.Redact, done: make(chan struct{})}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = child[0], child[1], child[2]
 	return child, nil
 }

@@ -31,10 +31,6 @@ type stderrTail struct {
 	cut  bool   // guarded by mu: bytes before tail were dropped
 }
 
-func newStderrTail(r *os.File, line func([]byte), redact func([]byte) []byte) *stderrTail {
-	return &stderrTail{r: r, line: line, redact: redact, done: make(chan struct{})}
-}
-
 func (s *stderrTail) read() {
 	defer close(s.done)
 	br := bufio.NewReaderSize(s.r, lineSize)
@@ -47,7 +43,15 @@ func (s *stderrTail) read() {
 			chunk, rest = atBlank(chunk)
 		}
 		if len(chunk) > 0 {
-			s.take(chunk)
+			text := bytes.TrimRight(chunk, "\r\n")
+			end := chunk[len(text):]
+			if s.redact != nil {
+				text = s.redact(text)
+			}
+			s.keep(append(text[:len(text):len(text)], end...))
+			if s.line != nil {
+				s.line(text)
+			}
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return
@@ -61,19 +65,6 @@ func atBlank(b []byte) (part, rest []byte) {
 		return b[:i+1], bytes.Clone(b[i+1:])
 	}
 	return b, nil
-}
-
-// take masks a line, keeps it and hands it on.
-func (s *stderrTail) take(chunk []byte) {
-	text := bytes.TrimRight(chunk, "\r\n")
-	end := chunk[len(text):]
-	if s.redact != nil {
-		text = s.redact(text)
-	}
-	s.keep(append(text[:len(text):len(text)], end...))
-	if s.line != nil {
-		s.line(text)
-	}
 }
 
 func (s *stderrTail) keep(b []byte) {

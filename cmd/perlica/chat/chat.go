@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"sync"
 
@@ -304,11 +303,6 @@ func (c *chat) leave() error {
 		c.note("the session is not on the lists: " + how + ", /save there keeps it")
 	}
 	return nil
-}
-
-// historyFile holds the lines of this workspace, in the user's own directory.
-func (c *chat) historyFile() editor.History {
-	return editor.History{Path: filepath.Join(c.p.Dirs.State, "history", workspaceKey(c.p))}
 }
 
 // sessionOf reads what is on record about a session.

@@ -37,33 +37,28 @@ func (c *chat) take(line string) (leave bool) {
 		c.a.Complain(err)
 		c.next = line
 	case l.Name != "":
-		return c.do(l)
+		ctx, cancel := context.WithCancelCause(c.ctx)
+		stop := signals.New(cancel)
+		c.under(stop, nil)
+		c.keys.begin(c.events(func() { cancel(context.Canceled) }, nil), c.hangup)
+		out, err := c.host.Do(ctx, l)
+		c.keys.end()
+		c.under(nil, nil)
+		givenUp := ctx.Err() != nil
+		cancel(nil)
+		if givenUp && errors.Is(err, context.Canceled) {
+			err = fmt.Errorf("/%s was given up", l.Name)
+		}
+		if err != nil {
+			c.a.Complain(err)
+			return false
+		}
+		c.print(out.Text)
+		return c.effect(out)
 	default:
 		c.send(line, l.Text)
 	}
 	return false
-}
-
-// do carries a command out. Ctrl-C gives it up.
-func (c *chat) do(l command.Line) (leave bool) {
-	ctx, cancel := context.WithCancelCause(c.ctx)
-	stop := signals.New(cancel)
-	c.under(stop, nil)
-	c.keys.begin(c.events(func() { cancel(context.Canceled) }, nil), c.hangup)
-	out, err := c.host.Do(ctx, l)
-	c.keys.end()
-	c.under(nil, nil)
-	givenUp := ctx.Err() != nil
-	cancel(nil)
-	if givenUp && errors.Is(err, context.Canceled) {
-		err = fmt.Errorf("/%s was given up", l.Name)
-	}
-	if err != nil {
-		c.a.Complain(err)
-		return false
-	}
-	c.print(out.Text)
-	return c.effect(out)
 }
 
 // print shows what a command answers.
@@ -85,7 +80,14 @@ func (c *chat) effect(out command.Output) (leave bool) {
 	case command.Exit:
 		return true
 	case command.Discard:
-		return c.discard()
+		id := c.conv.Session()
+		c.leaveConversation()
+		if err := c.r.DeleteSession(context.WithoutCancel(c.ctx), id); err != nil {
+			c.a.Complain(err)
+		}
+		c.note("the session is off every list; its events stay on the log")
+		c.turns = 0
+		return true
 	case command.Thoughts:
 		c.thoughts = !c.thoughts
 		c.note(map[bool]string{true: "thoughts are shown", false: "thoughts are not shown"}[c.thoughts])
@@ -158,18 +160,6 @@ func (c *chat) change(out command.Output) {
 	if err := c.enter(s, provider); err != nil {
 		c.a.Complain(err)
 	}
-}
-
-// discard takes the session off every list and leaves.
-func (c *chat) discard() bool {
-	id := c.conv.Session()
-	c.leaveConversation()
-	if err := c.r.DeleteSession(context.WithoutCancel(c.ctx), id); err != nil {
-		c.a.Complain(err)
-	}
-	c.note("the session is off every list; its events stay on the log")
-	c.turns = 0
-	return true
 }
 
 // complete returns the words that may stand in place of the last one: of a command, or a path

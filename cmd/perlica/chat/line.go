@@ -23,7 +23,7 @@ import (
 
 // newEditor returns the line editor of the chat.
 func (c *chat) newEditor(keys *term.Keys) (*editor.Editor, error) {
-	history := c.historyFile()
+	history := editor.History{Path: filepath.Join(c.p.Dirs.State, "history", workspaceKey(c.p))}
 	past, err := history.Load()
 	if err != nil {
 		c.note("warning: the history of this project cannot be read: " + err.Error())

@@ -141,7 +141,10 @@ func (p *Printer) Line(text string) {
 // Show is the kernel's Show.
 func (p *Printer) Show(n kernel.Notice) {
 	if p.format == "stream-json" {
-		p.emit(n)
+		line := streamjson.NewLine(n)
+		p.n++
+		line["n"] = p.n
+		p.json(line)
 		return
 	}
 	switch n := n.(type) {

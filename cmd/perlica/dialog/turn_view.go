@@ -61,7 +61,13 @@ func (v *TurnView) Update(n kernel.Updated) {
 	case n.Kind == provider.AgentThoughtChunk:
 		if v.Say.thoughts {
 			v.Flush()
-			v.think(n.Text)
+			v.thought.WriteString(n.Text)
+			all := v.thought.String()
+			if i := strings.LastIndexByte(all, '\n'); i >= 0 {
+				v.thought.Reset()
+				v.thought.WriteString(all[i+1:])
+				v.thoughtLines(all[:i])
+			}
 		}
 		v.Say.SetStatus("thinking")
 	case n.Tool != nil:
@@ -101,17 +107,6 @@ func (v *TurnView) Flush() {
 		if err := v.stream.Flush(); err != nil {
 			v.Say.outputFailed(err)
 		}
-	}
-}
-
-// think shows whole lines of thoughts.
-func (v *TurnView) think(text string) {
-	v.thought.WriteString(text)
-	all := v.thought.String()
-	if i := strings.LastIndexByte(all, '\n'); i >= 0 {
-		v.thought.Reset()
-		v.thought.WriteString(all[i+1:])
-		v.thoughtLines(all[:i])
 	}
 }
 

@@ -215,7 +215,7 @@ func hitLines(h report.Hit, s term.Styles) string {
 	var b strings.Builder
 	b.WriteString(s.Dim(head) + "\n    ")
 	for _, p := range h.Excerpt {
-		text := shown(p.Text)
+		text := strings.NewReplacer("\n", " ", "\t", " ").Replace(term.Sanitize(p.Text))
 		if p.Mark {
 			text = s.Bold(s.Red(text))
 		}
@@ -230,11 +230,6 @@ func lineRuns(e event.Event) string {
 		return "run " + printing.OneLine(printing.Short(e.Run))
 	}
 	return "session " + printing.OneLine(printing.Short(e.Session))
-}
-
-// shown makes a piece of a line harmless and keeps the spaces at its ends.
-func shown(s string) string {
-	return strings.NewReplacer("\n", " ", "\t", " ").Replace(term.Sanitize(s))
 }
 
 // hit is what --json prints.

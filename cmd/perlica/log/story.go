@@ -52,7 +52,11 @@ func (n *storyteller) tell(step report.Step) {
 	case report.StepOutcome:
 		n.outcome(step.At, w)
 	case report.StepNote:
-		n.note(step.At, w)
+		style := n.s.Dim
+		if w.Bad {
+			style = n.s.Red
+		}
+		n.line(step.At, style(printing.OneLine(w.Words())+": ")+printing.OneLine(w.Text))
 	}
 }
 
@@ -182,12 +186,4 @@ func (n *storyteller) outcome(at time.Time, o report.StepOutcome) {
 		n.line(time.Time{}, n.s.Cyan("  what had arrived:"))
 		n.block(o.Text, false)
 	}
-}
-
-func (n *storyteller) note(at time.Time, w report.StepNote) {
-	style := n.s.Dim
-	if w.Bad {
-		style = n.s.Red
-	}
-	n.line(at, style(printing.OneLine(w.Words())+": ")+printing.OneLine(w.Text))
 }

@@ -241,7 +241,7 @@ func (r *renderer) piece(n ast.Node, src []byte, st style) (spans []span) {
 	}
 	switch n := n.(type) {
 	case *ast.Text:
-		spans = append(spans, span{literal(n.Value(src)), st})
+		spans = append(spans, span{entities.Replace(string(util.UnescapePunctuations(n.Value(src)))), st})
 		if n.SoftLineBreak() || n.HardLineBreak() {
 			spans = append(spans, span{"\n", hard})
 		}
@@ -290,10 +290,5 @@ func link(spans []span, to string) []span {
 	return append(spans, span{" (" + to + ")", faint})
 }
 
+// entities are what is resolved. Characters that are written as numbers stay as they are: they could be any.
 var entities = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&", "&quot;", `"`, "&nbsp;", "\u00a0")
-
-// literal resolves what was escaped. Characters that are written as numbers stay as they
-// are: they could be any.
-func literal(b []byte) string {
-	return entities.Replace(string(util.UnescapePunctuations(b)))
-}

@@ -74,25 +74,21 @@ func (a *app) approvalsListCommand() *cobra.Command {
 			if asJSON {
 				return a.PrintJSON(list)
 			}
-			return a.printApprovals(list)
+			if len(list) == 0 {
+				a.Note("nothing is remembered")
+				return nil
+			}
+			now := time.Now()
+			g := printing.Grid{Head: []string{"APPROVAL", "EFFECT", "PROVIDER", "BY", "MADE", "UNTIL", "WHAT"}}
+			for _, l := range list {
+				g.Add(printing.Short(l.ID), string(l.Effect), cmp.Or(l.Provider, "any"), l.By, printing.Ago(l.Made, now), l.until(), l.what())
+			}
+			return a.Table(g)
 		},
 	}
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also those that have expired")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	return cmd
-}
-
-func (a *app) printApprovals(list []listedApproval) error {
-	if len(list) == 0 {
-		a.Note("nothing is remembered")
-		return nil
-	}
-	now := time.Now()
-	g := printing.Grid{Head: []string{"APPROVAL", "EFFECT", "PROVIDER", "BY", "MADE", "UNTIL", "WHAT"}}
-	for _, l := range list {
-		g.Add(printing.Short(l.ID), string(l.Effect), cmp.Or(l.Provider, "any"), l.By, printing.Ago(l.Made, now), l.until(), l.what())
-	}
-	return a.Table(g)
 }
 
 func (l listedApproval) until() string {

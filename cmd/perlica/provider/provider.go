@@ -119,30 +119,26 @@ project that was trusted stays trusted.`,
 		ValidArgsFunction: cli.CompleteFirst(a.CompleteProviders),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return a.showDefault()
+				p, err := a.configured()
+				if err != nil {
+					return err
+				}
+				agent, err := p.Resolver().Default()
+				if err != nil {
+					return err
+				}
+				why := cmp.Or(agent.Why, origin(p.Config, defaultKey))
+				if err := a.Say("%s", agent.ID); err != nil {
+					return err
+				}
+				fmt.Fprintln(a.Stderr, a.Styles(a.Stderr).Dim("perlica: "+term.Sanitize(why)))
+				return nil
 			}
 			return a.setDefault(args[0], user)
 		},
 	}
 	cmd.Flags().BoolVar(&user, "user", false, "for all projects: write your own configuration file")
 	return cmd
-}
-
-func (a *app) showDefault() error {
-	p, err := a.configured()
-	if err != nil {
-		return err
-	}
-	agent, err := p.Resolver().Default()
-	if err != nil {
-		return err
-	}
-	why := cmp.Or(agent.Why, origin(p.Config, defaultKey))
-	if err := a.Say("%s", agent.ID); err != nil {
-		return err
-	}
-	fmt.Fprintln(a.Stderr, a.Styles(a.Stderr).Dim("perlica: "+term.Sanitize(why)))
-	return nil
 }
 
 const defaultKey = "model.default_provider"

@@ -131,7 +131,16 @@ func writeSession(out io.Writer, s term.Styles, x sessions.Session, turns []repo
 		fmt.Fprintf(w, "\n%s\n", s.Bold(fmt.Sprintf("turn %d", older+i+1))+s.Dim(fmt.Sprintf("  %s  %s  run %s",
 			t.At.Local().Format(time.DateTime), printing.OneLine(t.Sender), printing.Short(t.Run))))
 		writeTurnText(w, s, t)
-		writeTurnEnd(w, s, t)
+		if text := strings.TrimRight(t.Answer, "\n"); text != "" {
+			fmt.Fprintln(w, term.Sanitize(text))
+		}
+		style := s.Yellow
+		if t.Outcome == kernel.OutcomeProviderError || t.Outcome == kernel.OutcomeUnknown {
+			style = s.Red
+		}
+		if end := t.Ending(); end != "" {
+			fmt.Fprintln(w, style("("+printing.OneLine(end)+")"))
+		}
 	}
 	return w.Flush()
 }
@@ -146,19 +155,5 @@ func writeTurnText(w io.Writer, s term.Styles, t report.Turn) {
 	}
 	for line := range strings.SplitSeq(strings.TrimRight(term.Sanitize(t.Text), "\n"), "\n") {
 		fmt.Fprintln(w, s.Cyan("> ")+line)
-	}
-}
-
-// writeTurnEnd writes what became of a turn. Errors are the writer's to keep.
-func writeTurnEnd(w io.Writer, s term.Styles, t report.Turn) {
-	if text := strings.TrimRight(t.Answer, "\n"); text != "" {
-		fmt.Fprintln(w, term.Sanitize(text))
-	}
-	style := s.Yellow
-	if t.Outcome == kernel.OutcomeProviderError || t.Outcome == kernel.OutcomeUnknown {
-		style = s.Red
-	}
-	if end := t.Ending(); end != "" {
-		fmt.Fprintln(w, style("("+printing.OneLine(end)+")"))
 	}
 }

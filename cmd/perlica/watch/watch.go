@@ -169,9 +169,18 @@ func (w *watcher) show(n kernel.Notice) {
 	case kernel.Stopping:
 		w.note("stopping: %s", n.Why)
 	case kernel.Finished:
-		w.finished(n)
+		w.end()
+		clear(w.say.Tools)
+		w.say.Waiting = 0
+		w.say.Explain(n.Result)
+		if text := w.view.Usage(n.Result); text != "" {
+			w.say.Line(w.say.Styles.Dim(text))
+		}
 	case kernel.Held:
-		w.heldBy(n)
+		if w.held = n.By != ""; w.held { // a single run is seen by its input
+			w.by = fmt.Sprintf("the %s (process %d)", n.By, n.PID)
+			w.note("%s has held the session since %s", w.by, n.Since.Local().Format(time.DateTime))
+		}
 	case kernel.Freed:
 		w.freed(n)
 	default:
@@ -207,23 +216,6 @@ func (w *watcher) end() {
 		_ = w.say.Answer.Close() // the terminal may be gone
 	}
 	w.say.Status.Clear()
-}
-
-func (w *watcher) finished(n kernel.Finished) {
-	w.end()
-	clear(w.say.Tools)
-	w.say.Waiting = 0
-	w.say.Explain(n.Result)
-	if text := w.view.Usage(n.Result); text != "" {
-		w.say.Line(w.say.Styles.Dim(text))
-	}
-}
-
-func (w *watcher) heldBy(n kernel.Held) {
-	if w.held = n.By != ""; w.held { // a single run is seen by its input
-		w.by = fmt.Sprintf("the %s (process %d)", n.By, n.PID)
-		w.note("%s has held the session since %s", w.by, n.Since.Local().Format(time.DateTime))
-	}
 }
 
 // freed says that the holder is gone, and whether it left in the middle of a turn.
