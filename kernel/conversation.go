@@ -86,19 +86,20 @@ func (c *Conversation) Warm() {
 }
 
 // Alive reports whether an agent runs, or is being started.
-func (c *Conversation) Alive() bool {
+func (c *Conversation) Alive() bool { return c.present() != nil }
+
+// present is the agent that runs or is being started; nil: there is none.
+func (c *Conversation) present() *life {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.life != nil
+	return c.life
 }
 
 // Offers returns what the agent offers; ok is false while no agent has opened its session.
 // Continued says how the agent came to know the earlier turns: "resume", "load", or "" for a
 // transcript.
 func (c *Conversation) Offers() (o Offers, continued string, ok bool) {
-	c.mu.Lock()
-	l := c.life
-	c.mu.Unlock()
+	l := c.present()
 	if l == nil {
 		return Offers{}, "", false
 	}

@@ -89,9 +89,7 @@ func (c *Conversation) watch(l *life) {
 // dropGone drops an agent that ended while it had nothing to do, so that the next input gets
 // another, which continues its session. The caller holds turns.
 func (c *Conversation) dropGone(ctx context.Context) {
-	c.mu.Lock()
-	l := c.life
-	c.mu.Unlock()
+	l := c.present()
 	if l == nil {
 		return
 	}
@@ -146,9 +144,7 @@ func (c *Conversation) Rest() bool {
 		return false
 	}
 	defer c.turns.Unlock()
-	c.mu.Lock()
-	l := c.life
-	c.mu.Unlock()
+	l := c.present()
 	if l != nil {
 		c.drop(context.Background(), l)
 	}

@@ -347,9 +347,7 @@ func (r *Runner) endRecorded(ctx context.Context) error {
 // forget ends a kept agent whose session has lines that are not on record, and sees that the
 // session itself is. The caller holds turns.
 func (c *Conversation) forget(ctx context.Context) error {
-	c.mu.Lock()
-	l := c.life
-	c.mu.Unlock()
+	l := c.present()
 	if c.epoch == c.r.epoch.Load() {
 		return nil
 	}

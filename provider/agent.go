@@ -20,10 +20,10 @@ type Agent struct {
 // At most one of Mode and Option is set. Env is for agents that know no such mode
 // but can be told when they start.
 type Asking struct {
-	Mode   string   // an id for session/set_mode
-	Option string   // a config option's id for session/set_config_option
-	Value  string   // the value of Option
-	Env    []string // NAME=value, added to the agent's environment by Agent.Environ
+	Mode   string   `json:"mode"`   // an id for session/set_mode
+	Option string   `json:"option"` // a config option's id for session/set_config_option
+	Value  string   `json:"value"`  // the value of Option
+	Env    []string `json:"env"`    // NAME=value, added to the agent's environment by Agent.Environ
 }
 
 // Environ returns the environment of an agent: what process.Environ passes with a.Env, and

@@ -8,8 +8,8 @@ import (
 	"github.com/coder/acp-go-sdk"
 )
 
-// ClientName is how Perlica introduces itself to agents.
-const ClientName = "perlica"
+// clientName is how Perlica introduces itself to agents.
+const clientName = "perlica"
 
 // Initialize introduces the two sides. It refuses an agent that does not speak version 1
 // of the protocol.
@@ -17,7 +17,7 @@ func (c *Conn) Initialize(ctx context.Context, version string) (acp.InitializeRe
 	var r acp.InitializeResponse
 	env, err := c.call(ctx, acp.AgentMethodInitialize, acp.InitializeRequest{
 		ProtocolVersion: acp.ProtocolVersionNumber,
-		ClientInfo:      &acp.Implementation{Name: ClientName, Version: version},
+		ClientInfo:      &acp.Implementation{Name: clientName, Version: version},
 		// No capability is claimed: Perlica reads no file and runs no command.
 	})
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 // The kinds of session/update that Perlica understands, by the protocol's names. Any
 // other kind is passed on with Kind and Raw alone.
 const (
-	UserMessageChunk  = "user_message_chunk"
+	userMessageChunk  = "user_message_chunk"
 	AgentMessageChunk = "agent_message_chunk"
 	AgentThoughtChunk = "agent_thought_chunk"
 	ToolCallStarted   = "tool_call"
 	ToolCallUpdated   = "tool_call_update"
 	PlanChanged       = "plan"
 	UsageChanged      = "usage_update"
-	CommandsChanged   = "available_commands_update"
-	ModeChanged       = "current_mode_update"
-	OptionsChanged    = "config_option_update"
+	commandsChanged   = "available_commands_update"
+	modeChanged       = "current_mode_update"
+	optionsChanged    = "config_option_update"
 )
 
 // Update is one session/update. Which of its fields are set follows from Kind.
@@ -157,7 +157,7 @@ func parseUpdate(params []byte) (session string, u Update, ok bool) {
 // decode fills in the fields that belong to the update's kind.
 func (u *Update) decode(content []byte) bool {
 	switch u.Kind {
-	case UserMessageChunk, AgentMessageChunk, AgentThoughtChunk:
+	case userMessageChunk, AgentMessageChunk, AgentThoughtChunk:
 		u.Text = blockText(content)
 	case ToolCallStarted, ToolCallUpdated:
 		u.Tool = new(ToolCall)
@@ -171,7 +171,7 @@ func (u *Update) decode(content []byte) bool {
 	case UsageChanged:
 		u.Usage = new(acp.UsageUpdate)
 		return json.Unmarshal(u.Raw, u.Usage) == nil
-	case CommandsChanged, ModeChanged, OptionsChanged:
+	case commandsChanged, modeChanged, optionsChanged:
 		u.decodeSettings()
 	}
 	return true

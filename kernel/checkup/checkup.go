@@ -62,7 +62,11 @@ func (c Checkup) Run(ctx context.Context, report func(Check)) {
 	} else {
 		e.context = e.Config.ContextID
 	}
-	defer e.closeLog()
+	defer func() {
+		if e.log != nil {
+			_ = e.log.Close() // read from only
+		}
+	}()
 	for _, check := range []struct {
 		name  string
 		needs need
@@ -145,12 +149,6 @@ func (e *examination) warn(hint, format string, args ...any) {
 
 func (e *examination) fail(hint, format string, args ...any) {
 	e.report(Check{Name: e.name, Status: Fail, Detail: fmt.Sprintf(format, args...), Hint: hint})
-}
-
-func (e *examination) closeLog() {
-	if e.log != nil {
-		_ = e.log.Close() // read from only
-	}
 }
 
 func (e *examination) defaultAgent() {

@@ -46,33 +46,34 @@ type Command struct {
 	Args string // as help shows them
 	Help string
 	Need Need
+	do   func(*Host, context.Context, []string) (Output, error)
 }
 
 // Commands are all commands, in the order in which help lists them.
 func Commands() []Command {
 	return []Command{
-		{"help", "[COMMAND]", "what can be said here", Read},
-		{"pending", "", "the questions that wait for an answer", Read},
-		{"choose", "[ID] N|TEXT", "answer a question with one of its options: number, id or exact label", Approve},
-		{"allow", "[ID] [WORD]", "say yes to a question, this once", Approve},
-		{"deny", "[ID]", "say no to a question, this once", Approve},
-		{"cancel", "[RUN]", "stop the turn that is under way", Ask},
-		{"again", "", "put the last input back into the line; sending it is a new input", Ask},
-		{"attach", "PATH", "add a file to the next input", Ask},
-		{"session", "[list [--all]|new [NAME]|use REF|show [REF]|current|rename NAME|delete REF|export FILE]", "see and change sessions", Admin},
-		{"save", "[NAME]", "keep this session on the lists", Admin},
-		{"discard", "", "take this session off every list; its events stay on the log", Admin},
-		{"clear", "", "go on in a new session", Ask},
-		{"provider", "[NAME]", "the agents; with a name, a new session with that one", Admin},
-		{"mode", "[ID]", "the agent's modes; with an id, choose one", Admin},
-		{"model", "[ID]", "the agent's models; with an id, choose one", Admin},
-		{"config", "[ID VALUE]", "the agent's options; with a value, set one", Admin},
-		{"policy", "[revoke ID]", "the standing approvals; or take one back", Admin},
-		{"log", "[N|show REF|verify]", "the newest events of this session; a run as a story; check the record", Read},
-		{"thoughts", "", "show the agent's thoughts, or hide them again, where they can be shown", Read},
-		{"usage", "", "turns, tokens and cost of this session", Read},
-		{"doctor", "", "what is broken", Read},
-		{"exit", "[NAME]", "leave; with a name, keep the session under it", Ask},
+		{"help", "[COMMAND]", "what can be said here", Read, (*Host).help},
+		{"pending", "", "the questions that wait for an answer", Read, (*Host).pending},
+		{"choose", "[ID] N|TEXT", "answer a question with one of its options: number, id or exact label", Approve, (*Host).choose},
+		{"allow", "[ID] [WORD]", "say yes to a question, this once", Approve, (*Host).allow},
+		{"deny", "[ID]", "say no to a question, this once", Approve, (*Host).deny},
+		{"cancel", "[RUN]", "stop the turn that is under way", Ask, (*Host).cancel},
+		{"again", "", "put the last input back into the line; sending it is a new input", Ask, effect(Recall)},
+		{"attach", "PATH", "add a file to the next input", Ask, (*Host).attach},
+		{"session", "[list [--all]|new [NAME]|use REF|show [REF]|current|rename NAME|delete REF|export FILE]", "see and change sessions", Admin, (*Host).session},
+		{"save", "[NAME]", "keep this session on the lists", Admin, (*Host).save},
+		{"discard", "", "take this session off every list; its events stay on the log", Admin, effect(Discard)},
+		{"clear", "", "go on in a new session", Ask, effect(Switch)},
+		{"provider", "[NAME]", "the agents; with a name, a new session with that one", Admin, (*Host).provider},
+		{"mode", "[ID]", "the agent's modes; with an id, choose one", Admin, (*Host).mode},
+		{"model", "[ID]", "the agent's models; with an id, choose one", Admin, (*Host).model},
+		{"config", "[ID VALUE]", "the agent's options; with a value, set one", Admin, (*Host).option},
+		{"policy", "[revoke ID]", "the standing approvals; or take one back", Admin, (*Host).policy},
+		{"log", "[N|show REF|verify]", "the newest events of this session; a run as a story; check the record", Read, (*Host).log},
+		{"thoughts", "", "show the agent's thoughts, or hide them again, where they can be shown", Read, effect(Thoughts)},
+		{"usage", "", "turns, tokens and cost of this session", Read, (*Host).usage},
+		{"doctor", "", "what is broken", Read, (*Host).doctor},
+		{"exit", "[NAME]", "leave; with a name, keep the session under it", Ask, (*Host).exit},
 	}
 }
 

@@ -118,7 +118,7 @@ func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
 			in, out = in+i, out+o
 		}
 	}
-	text := fmt.Sprintf("%s, %s, %s", turns(n), count(calls, "call"), took.Round(time.Second))
+	text := fmt.Sprintf("%s, %s, %s", count(n, "turn"), count(calls, "call"), took.Round(time.Second))
 	if in+out > 0 {
 		text += fmt.Sprintf(", %d tokens in, %d out", in, out)
 	}

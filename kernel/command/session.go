@@ -63,10 +63,8 @@ func (h *Host) sessionList(ctx context.Context, args []string) (Output, error) {
 
 // about says what a session is, beside its name.
 func about(s sessions.Session) string {
-	return strings.TrimSuffix(fmt.Sprintf("%s, %s, %s", s.Provider, turns(s.Turns), s.Title), ", ")
+	return strings.TrimSuffix(fmt.Sprintf("%s, %s, %s", s.Provider, count(s.Turns, "turn"), s.Title), ", ")
 }
-
-func turns(n int) string { return count(n, "turn") }
 
 func count(n int, what string) string {
 	if n == 1 {
@@ -114,7 +112,7 @@ func (h *Host) sessionShow(ctx context.Context, args []string) (Output, error) {
 		}
 		id = s.ID
 	}
-	list, err := report.ReadNewestTurns(ctx, &h.Runner.Log().Reader, id, turnsShown)
+	list, err := report.ReadTurns(ctx, &h.Runner.Log().Reader, id, turnsShown)
 	if err != nil {
 		return Output{}, err
 	}

@@ -48,8 +48,8 @@ type Config struct {
 
 // Project is what Load found in the workspace.
 type Project struct {
-	Digest  string // of config.toml and prompts/system.md as read; "" when there is neither
-	Trusted bool   // by `perlica config trust` or PERLICA_TRUST_PROJECT
+	Digest  string `json:"digest"`  // of config.toml and prompts/system.md as read; "" when there is neither
+	Trusted bool   `json:"trusted"` // by `perlica config trust` or PERLICA_TRUST_PROJECT
 }
 
 // Logs are the limits of the debug trail.

@@ -34,22 +34,18 @@ func parseDocument(source string, data []byte) (*document, *Problem) {
 	}
 	d := &document{lines: map[string]int{}}
 	if err := toml.Unmarshal(data, &d.tree); err != nil {
-		return nil, syntaxProblem(source, err)
+		p := &Problem{Source: source, Line: 1, Reason: printable(strings.TrimPrefix(err.Error(), "toml: ")), Err: err}
+		var de *toml.DecodeError
+		if errors.As(err, &de) {
+			p.Line, p.Column = de.Position()
+		}
+		return nil, p
 	}
 	w := &walker{data: data, line: 1, seen: d.lines, arrays: map[string]int{}}
 	if err := w.walk(); err != nil {
 		return nil, &Problem{Source: source, Reason: err.Error(), Err: err}
 	}
 	return d, nil
-}
-
-func syntaxProblem(source string, err error) *Problem {
-	p := &Problem{Source: source, Line: 1, Reason: printable(strings.TrimPrefix(err.Error(), "toml: ")), Err: err}
-	var de *toml.DecodeError
-	if errors.As(err, &de) {
-		p.Line, p.Column = de.Position()
-	}
-	return p
 }
 
 // lineOf returns the line of a path, or of the nearest thing around it.

@@ -27,15 +27,13 @@ type Turn struct {
 	Pruned     bool           `json:"pruned,omitempty"` // what is empty is no longer on record
 }
 
-// ReadTurns returns the turns of a session, oldest first.
-func ReadTurns(ctx context.Context, log *store.Reader, s event.SessionID) ([]Turn, error) {
-	return readTurns(ctx, log, event.Query{Session: s})
-}
-
-// ReadNewestTurns returns the newest n turns of a session, oldest of them first, without reading
-// the others.
-func ReadNewestTurns(ctx context.Context, log *store.Reader, s event.SessionID, n int) ([]Turn, error) {
-	if n <= 0 {
+// ReadTurns returns the newest n turns of a session, oldest of them first, without reading the
+// others; a negative n means all.
+func ReadTurns(ctx context.Context, log *store.Reader, s event.SessionID, n int) ([]Turn, error) {
+	if n < 0 {
+		return readTurns(ctx, log, event.Query{Session: s})
+	}
+	if n == 0 {
 		return nil, nil
 	}
 	var first event.Seq

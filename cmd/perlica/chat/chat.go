@@ -30,9 +30,6 @@ import (
 // app is an invocation, with the commands of this package as its methods.
 type app struct{ *cli.App }
 
-// Command returns the command.
-func Command(a *cli.App) *cobra.Command { return (&app{a}).chatCommand() }
-
 // AddFlags adds the flags of a chat to a command.
 func AddFlags(a *cli.App, cmd *cobra.Command, f *Flags) { (&app{a}).addChatFlags(cmd, f) }
 
@@ -42,7 +39,9 @@ func Run(a *cli.App, cmd *cobra.Command, f Flags) error { return (&app{a}).chat(
 // Flags are the flags of the chat: those of run that make sense there.
 type Flags struct{ dialog.Flags }
 
-func (a *app) chatCommand() *cobra.Command {
+// Command returns the command.
+func Command(c *cli.App) *cobra.Command {
+	a := &app{c}
 	var f Flags
 	cmd := &cobra.Command{
 		Use: "chat", Annotations: cli.Acts.On(),

@@ -113,21 +113,26 @@ func (a *App) CompleteSessions(cmd *cobra.Command, _ []string, _ string) ([]stri
 // ViewingSessions calls f with the view of the context's sessions and its log, both open
 // for reading.
 func (a *App) ViewingSessions(ctx context.Context, f func(view *sessions.View, log *store.Reader) error) error {
-	return a.Reading(ctx, func(log *store.Reader, p *project.Project) (err error) {
-		paths, err := p.Workspace.Context(p.Config.ContextID)
-		if err != nil {
-			return err
-		}
-		view, remove, err := OpenView(paths.Sessions, func(path string) (*sessions.View, error) {
-			return sessions.Open(ctx, log, path)
-		})
-		if err != nil {
-			return err
-		}
-		defer remove()
-		defer func() { err = errors.Join(err, view.Close()) }()
-		return f(view, log)
+	return a.Reading(ctx, func(log *store.Reader, p *project.Project) error {
+		return ViewSessions(ctx, log, p, func(view *sessions.View) error { return f(view, log) })
 	})
+}
+
+// ViewSessions calls f with the view of the sessions of a log that is open.
+func ViewSessions(ctx context.Context, log *store.Reader, p *project.Project, f func(*sessions.View) error) (err error) {
+	paths, err := p.Workspace.Context(p.Config.ContextID)
+	if err != nil {
+		return err
+	}
+	view, remove, err := OpenView(paths.Sessions, func(path string) (*sessions.View, error) {
+		return sessions.Open(ctx, log, path)
+	})
+	if err != nil {
+		return err
+	}
+	defer remove()
+	defer func() { err = errors.Join(err, view.Close()) }()
+	return f(view)
 }
 
 // Writing calls f with the context open for writing.

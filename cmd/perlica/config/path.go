@@ -100,7 +100,9 @@ func pathsOf(p *project.Project) ([]namedPath, error) {
 	return list, nil
 }
 
-func (a *app) initCommand() *cobra.Command {
+// InitCommand returns the command that makes a project's configuration.
+func InitCommand(c *cli.App) *cobra.Command {
+	a := &app{c}
 	return &cobra.Command{
 		Use: "init", Annotations: cli.Acts.On(),
 		Short: "Write .perlica_config with commented defaults",

@@ -186,11 +186,8 @@ func CompleteFlags(a *cli.App, cmd *cobra.Command) {
 		"provider":      a.CompleteProviders,
 		"session":       a.CompleteSessions,
 	} {
-		if cmd.Flags().Lookup(flag) == nil {
-			continue // the chat has fewer
-		}
-		if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
-			panic(fmt.Sprintf("completion of --%s: %v", flag, err)) // a flag that does not exist
+		if cmd.Flags().Lookup(flag) != nil { // the chat has fewer
+			cli.CompleteFlag(cmd, flag, f)
 		}
 	}
 }

@@ -27,11 +27,8 @@ import (
 type app struct{ *cli.App }
 
 // Command returns the command; setups says how the bridge's channels are set up.
-func Command(a *cli.App, setups func(*project.Project) []service.Setup) *cobra.Command {
-	return (&app{a}).doctorCommand(setups)
-}
-
-func (a *app) doctorCommand(setups func(*project.Project) []service.Setup) *cobra.Command {
+func Command(c *cli.App, setups func(*project.Project) []service.Setup) *cobra.Command {
+	a := &app{c}
 	var format string
 	var asJSON bool
 	cmd := &cobra.Command{

@@ -26,13 +26,12 @@ import (
 // app is an invocation, with the commands of this package as its methods.
 type app struct{ *cli.App }
 
-// Command returns the command with those below it.
-func Command(a *cli.App) *cobra.Command { return (&app{a}).logCommand() }
-
 // TailCommand returns the command that shows and follows the newest events.
 func TailCommand(a *cli.App) *cobra.Command { return (&app{a}).logTailCommand() }
 
-func (a *app) logCommand() *cobra.Command {
+// Command returns the command with those below it.
+func Command(c *cli.App) *cobra.Command {
+	a := &app{c}
 	return cli.Group("log", "Read, search, verify and prune the event log",
 		`The event log is the record of everything: who asked what, every line between
 Perlica and the agent, every question and who answered it, and how each call ended.

@@ -107,17 +107,8 @@ func (f searchFlags) wanted(phrases []string, now time.Time) (w report.Wanted, e
 		}
 		w.Kinds = append(w.Kinds, report.Kind(name))
 	}
-	if f.since != "" {
-		if w.Since, err = printing.ParseWhen(f.since, now); err != nil {
-			return w, exitcode.Usagef("--since %w", err)
-		}
-	}
-	if f.before != "" {
-		if w.Before, err = printing.ParseWhen(f.before, now); err != nil {
-			return w, exitcode.Usagef("--before %w", err)
-		}
-	}
-	return w, nil
+	w.Since, w.Before, err = selection.Times(f.since, f.before, now)
+	return w, err
 }
 
 func (a *app) logSearch(ctx context.Context, phrases []string, f searchFlags) error {

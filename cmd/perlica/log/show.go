@@ -104,7 +104,7 @@ func narrow(q *event.Query, found report.Found) bool {
 
 // tellSession tells the runs of a session, one after the other.
 func (a *app) tellSession(ctx context.Context, log *store.Reader, out *eventWriter, id event.SessionID, q event.Query) error {
-	turns, err := report.ReadTurns(ctx, log, id)
+	turns, err := report.ReadTurns(ctx, log, id, -1)
 	if err != nil {
 		return err
 	}

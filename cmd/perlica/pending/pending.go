@@ -27,12 +27,10 @@ import (
 // app is an invocation, with the commands of this package as its methods.
 type app struct{ *cli.App }
 
-// Command returns the command with those below it.
-func Command(a *cli.App) *cobra.Command { return (&app{a}).pendingCommand() }
-
-// pendingCommand lists what waits where nothing more is said: a person who is called to answer types
-// no more than that.
-func (a *app) pendingCommand() *cobra.Command {
+// Command returns the command with those below it. It lists what waits where nothing more is said: a
+// person who is called to answer types no more than that.
+func Command(c *cli.App) *cobra.Command {
+	a := &app{c}
 	list := a.pendingListCommand()
 	cmd := cli.Group("pending", "See and answer the questions that wait",
 		`A question waits as long as the run that asked it lives and nobody has answered: at the

@@ -14,7 +14,6 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/export"
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/report"
@@ -49,7 +48,7 @@ Without REF it is the current one; -n says how many turns, --json has all of the
 				if asJSON && !cmd.Flags().Changed("turns") {
 					n = -1
 				}
-				turns, err := newestTurns(cmd.Context(), log, s.ID, n)
+				turns, err := report.ReadTurns(cmd.Context(), log, s.ID, n)
 				if err != nil {
 					return err
 				}
@@ -66,14 +65,6 @@ Without REF it is the current one; -n says how many turns, --json has all of the
 
 // turnsDefault is how many turns session show shows where nothing says how many.
 const turnsDefault = 20
-
-// newestTurns reads the newest n turns of a session, or all of them.
-func newestTurns(ctx context.Context, log *store.Reader, id event.SessionID, n int) ([]report.Turn, error) {
-	if n < 0 {
-		return report.ReadTurns(ctx, log, id)
-	}
-	return report.ReadNewestTurns(ctx, log, id, n)
-}
 
 func (a *app) sessionExportCommand() *cobra.Command {
 	var f export.Flags

@@ -24,26 +24,25 @@ func IsTerminal(f *os.File) bool {
 
 // Width returns the columns of the terminal f, 0 if it is none or does not say.
 func Width(f *os.File) int {
-	if f == nil {
-		return 0
-	}
-	w, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0
-	}
+	w, _ := size(f)
 	return w
 }
 
 // Height returns the rows of the terminal f, 0 if it is none or does not say.
 func Height(f *os.File) int {
-	if f == nil {
-		return 0
-	}
-	_, h, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0
-	}
+	_, h := size(f)
 	return h
+}
+
+func size(f *os.File) (w, h int) {
+	if f == nil {
+		return 0, 0
+	}
+	w, h, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0, 0
+	}
+	return w, h
 }
 
 // StatusWidth returns the function that [NewStatus] takes for a status line on f: nil,
@@ -115,7 +114,7 @@ type line struct {
 func (l *line) key(k Key) (done bool, err error) {
 	const ctrlU = 0x15
 	switch {
-	case k.Kind == KeyEnter:
+	case k.Kind == keyEnter:
 		return true, nil
 	case k.Kind == KeyCtrlC:
 		return true, ErrInterrupted
@@ -123,9 +122,9 @@ func (l *line) key(k Key) (done bool, err error) {
 		return true, ErrEscaped
 	case k.Kind == KeyCtrlZ:
 		return true, ErrSuspended
-	case k.Kind == KeyCtrlD && len(l.text) == 0:
+	case k.Kind == keyCtrlD && len(l.text) == 0:
 		return true, io.EOF
-	case k.Kind == KeyBackspace:
+	case k.Kind == keyBackspace:
 		l.erase()
 	case k.Kind == keyControl && k.Rune == ctrlU:
 		for len(l.text) > 0 {

@@ -3,7 +3,6 @@ package watch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -91,22 +90,15 @@ func (a *app) watch(ctx context.Context, args []string, turns int, thoughts bool
 
 // sessionToWatch finds the session that is named, or the one that was used last.
 func (a *app) sessionToWatch(ctx context.Context, log *store.Reader, p *project.Project, args []string) (s sessions.Session, err error) {
-	paths, err := p.Workspace.Context(p.Config.ContextID)
-	if err != nil {
-		return s, err
-	}
-	view, remove, err := cli.OpenView(paths.Sessions, func(path string) (*sessions.View, error) {
-		return sessions.Open(ctx, log, path)
+	err = cli.ViewSessions(ctx, log, p, func(view *sessions.View) (err error) {
+		if len(args) > 0 {
+			s, err = view.Find(ctx, args[0])
+		} else {
+			s, err = view.Latest(ctx)
+		}
+		return err
 	})
-	if err != nil {
-		return s, err
-	}
-	defer remove()
-	defer func() { err = errors.Join(err, view.Close()) }()
-	if len(args) > 0 {
-		return view.Find(ctx, args[0])
-	}
-	return view.Latest(ctx)
+	return s, err
 }
 
 // watcher shows a session that lives elsewhere, as the chat shows its own.
