@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -319,10 +320,7 @@ func (r *Runner) repair(ctx context.Context) error {
 // that only waits for its locks has lost nothing.
 func (r *Runner) endRecorded(ctx context.Context) error {
 	r.mu.Lock()
-	var list []*run
-	for _, run := range r.live {
-		list = append(list, run)
-	}
+	list := slices.Collect(maps.Values(r.live))
 	r.mu.Unlock()
 	for _, run := range list {
 		if !run.recorded.Load() {
