@@ -15,7 +15,6 @@ type files struct {
 	frames bool // something is in the write-ahead log
 }
 
-// look says which files lie at path.
 func look(path string) (f files, err error) {
 	if f.File, err = identity(path); err != nil {
 		return f, err

@@ -348,7 +348,6 @@ func (s Store) read(path string) (entry, bool) {
 	return e, json.Unmarshal(b, &e) == nil && e.Path == real(path)
 }
 
-// entries returns all that is kept.
 func (s Store) entries() (list []entry) {
 	files, _ := os.ReadDir(s.Dir) // none: nothing is kept
 	for _, f := range files {

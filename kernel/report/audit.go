@@ -159,7 +159,6 @@ func known[K comparable, V any](all *map[K]*V, id K, begun V) *V {
 	return (*all)[id]
 }
 
-// requested looks at an intent.
 func (a *Audit) requested(e *event.Event, r *auditedRun) {
 	if r == nil {
 		a.breaks("an intent to call belongs to no run")
@@ -205,7 +204,6 @@ func member(object []byte, name string) (text string) {
 	return text
 }
 
-// prompted looks at a call.
 func (a *Audit) prompted(e *event.Event, r *auditedRun) {
 	if r == nil {
 		a.breaks("a prompt was sent that belongs to no run")
@@ -245,7 +243,6 @@ func (a *Audit) ended(e *event.Event, r *auditedRun) {
 	r.outcome = e.Seq
 }
 
-// question looks at a question and its end.
 func (a *Audit) question(e *event.Event) {
 	if e.Interaction == "" {
 		a.breaks("%s belongs to no question", e.Type)

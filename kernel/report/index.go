@@ -41,7 +41,6 @@ const slots = 8
 // maxText is how much of a text is indexed.
 const maxText = 1 << 20
 
-// passage is a text of an event.
 type passage struct {
 	kind Kind
 	text string

@@ -138,7 +138,6 @@ func WriteOTel(ctx context.Context, w io.Writer, log *store.Reader, q event.Quer
 	return out.Flush()
 }
 
-// tracer makes spans of a run's story.
 type tracer struct {
 	opt   FormatOptions
 	run   event.RunID
@@ -210,7 +209,6 @@ func (t *tracer) tell(step Step) {
 	}
 }
 
-// child begins a span below the run's.
 func (t *tracer) child(name, id string, at time.Time) *otelSpan {
 	t.open[id] = len(t.spans)
 	t.spans = append(t.spans, otelSpan{

@@ -94,9 +94,9 @@ func (s *Search) find(ctx context.Context, w Wanted, yield func(Hit) bool) error
 		return err
 	}
 	for {
-		found, err := s.chunk(ctx, expr, low, high, since, before)
-		if err != nil {
-			return err
+		var found []found
+		if err := s.view.DB().SelectContext(ctx, &found, findQuery, expr, low, high, since, before, chunk); err != nil {
+			return fmt.Errorf("search: %w", err)
 		}
 		for _, f := range found {
 			h, ok, err := s.hit(ctx, f.ID, f.Provider, w)
@@ -123,13 +123,6 @@ type found struct {
 // chunk is how many texts are looked up at a time: while the caller looks at them, which may
 // take as long as a pager waits, nothing keeps another search from bringing the view up to date.
 const chunk = 128
-
-func (s *Search) chunk(ctx context.Context, expr string, low, high, since, before int64) (list []found, err error) {
-	if err = s.view.DB().SelectContext(ctx, &list, findQuery, expr, low, high, since, before, chunk); err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
-	return list, nil
-}
 
 // expression is what is wanted, as FTS5 has it.
 func (w Wanted) expression() (string, error) {
@@ -213,7 +206,6 @@ func (s *Search) hit(ctx context.Context, id int64, provider string, w Wanted) (
 	return h, false, nil
 }
 
-// asked returns what a question was.
 func (s *Search) asked(ctx context.Context, id event.InteractionID) (asked, error) {
 	e, ok, err := s.log.Last(ctx, event.Query{Interaction: id, Types: []event.Type{event.InteractionRequested}})
 	if err != nil || !ok {

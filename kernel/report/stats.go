@@ -166,7 +166,6 @@ func (r *counted) numbers() Numbers {
 	return n
 }
 
-// answered says who or what answered the run's questions.
 func (r *counted) answered() (list []Answers) {
 	const withheld = "withheld"
 	for _, q := range r.Questions {
@@ -183,7 +182,6 @@ func (r *counted) answered() (list []Answers) {
 	return list
 }
 
-// addCosts adds to the runs what they cost.
 func (c *counter) addCosts(ctx context.Context, log *store.Reader) error {
 	var costs Costs
 	older := event.Query{Before: c.q.Since}
@@ -202,7 +200,6 @@ func (c *counter) addCosts(ctx context.Context, log *store.Reader) error {
 	return nil
 }
 
-// stats sums the runs up.
 func (c *counter) stats() Stats {
 	s := Stats{Groups: []Group{}, Answers: []Answers{}}
 	groups := map[[2]string]*Group{}

@@ -90,7 +90,6 @@ func Story(ctx context.Context, log *store.Reader, run event.RunID, q event.Quer
 	}
 }
 
-// narrator turns events into steps.
 type narrator struct {
 	yield   func(Step, error) bool
 	cost    func(event.Event, fact.Cost) (float64, error)

@@ -258,7 +258,6 @@ func sendSummary(p bridge.Send) string {
 	return text
 }
 
-// optionIDs lists what could be chosen.
 func optionIDs(options []interaction.Option) string {
 	var ids []string
 	for _, o := range options {

@@ -191,7 +191,6 @@ type unit struct {
 	joined     bool   // dense, and the character before belongs to the same run
 }
 
-// units takes a text apart.
 func units(text string) (list []unit) {
 	for r := range runs(text) {
 		if !r.dense {
@@ -225,7 +224,6 @@ var left = &unicode.RangeTable{R16: []unicode.Range16{
 	{Lo: 0x330, Hi: 0x331, Stride: 1},
 }}
 
-// span is a stretch of a text in bytes.
 type span struct{ start, end int }
 
 // occurrences returns where a phrase stands in a text, both taken apart.

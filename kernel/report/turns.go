@@ -155,7 +155,6 @@ func OpenRuns(ctx context.Context, log *store.Reader, locks string) ([]OpenRun, 
 	return list, nil
 }
 
-// read adds what the run left on the log.
 func (o *OpenRun) read(ctx context.Context, log *store.Reader) error {
 	r, err := kernel.ReadRecord(ctx, log, o.Run, event.Query{})
 	if err != nil {

@@ -94,7 +94,6 @@ func Of(pid int) (Line, error) {
 	return l, err
 }
 
-// environ takes what the environment says.
 func (l link) environ(env []string) link {
 	for _, kv := range env {
 		if v, ok := strings.CutPrefix(kv, Mark+"="); ok && v != "" {

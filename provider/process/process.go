@@ -344,7 +344,6 @@ func markOf(agent string) string {
 	return fmt.Sprintf("%s:%d:%d:%s", agent, pid, startTime(pid), rand.Text()[:12])
 }
 
-// agentOf returns the agent that a mark names.
 func agentOf(mark string) string {
 	agent, _, _ := strings.Cut(mark, ":")
 	return agent

@@ -99,7 +99,6 @@ type chat struct {
 	suspended chan struct{} // closed when the process has been continued; nil: it was not stopped by its user
 }
 
-// chat is the command.
 func (a *app) chat(cmd *cobra.Command, f Flags) (err error) {
 	f.Format, f.Program = "text", cmd.CommandPath()
 	if err := f.Check(); err != nil {
@@ -265,7 +264,6 @@ func (c *chat) talk(keys *term.Keys) (err error) {
 	}
 }
 
-// leaveConversation ends the conversation, if there is one.
 func (c *chat) leaveConversation() {
 	if c.conv == nil {
 		return

@@ -61,7 +61,6 @@ func (c *chat) take(line string) (leave bool) {
 	return false
 }
 
-// print shows what a command answers.
 func (c *chat) print(text string) {
 	if text == "" {
 		return

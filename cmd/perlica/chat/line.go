@@ -21,7 +21,6 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 )
 
-// newEditor returns the line editor of the chat.
 func (c *chat) newEditor(keys *term.Keys) (*editor.Editor, error) {
 	history := editor.History{Path: filepath.Join(c.p.Dirs.State, "history", workspaceKey(c.p))}
 	past, err := history.Load()
@@ -117,7 +116,6 @@ type chatKeys struct {
 	done   chan struct{}
 }
 
-// begin collects what is typed.
 func (k *chatKeys) begin(on editor.Events, gone func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -139,7 +137,6 @@ func (k *chatKeys) collect() {
 	}()
 }
 
-// end stops collecting.
 func (k *chatKeys) end() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -188,7 +185,6 @@ func (k *chatKeys) Session(f func(*term.Keys) error) error {
 	return f(k.keys)
 }
 
-// isFile reports whether there is a file at path.
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
@@ -213,7 +209,6 @@ func (c *chat) relative(path string) string {
 	return path
 }
 
-// dir is the agent's working directory.
 func (c *chat) dir() string {
 	if c.f.Cwd == "" {
 		return c.p.Dir

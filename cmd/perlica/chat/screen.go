@@ -93,7 +93,6 @@ func newChatView(c *chat, say *dialog.Printer) *chatView {
 	return &chatView{TurnView: dialog.NewTurnView(c.a.App, say), c: c, alive: c.prompted && c.conv.Alive()}
 }
 
-// show is the kernel's Show.
 func (v *chatView) show(n kernel.Notice) {
 	switch n := n.(type) {
 	case kernel.Started:

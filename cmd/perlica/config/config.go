@@ -58,7 +58,6 @@ type configValue struct {
 	Origin string `json:"origin"`
 }
 
-// configReport is what config show and config check print as JSON.
 type configReport struct {
 	OK       bool            `json:"ok"`
 	Values   []configValue   `json:"values,omitempty"`
@@ -220,7 +219,6 @@ func (a *app) configCheck(asJSON bool) error {
 	}), broken(problems))
 }
 
-// completeKeys gives a shell the keys that have a value.
 func (a *app) completeKeys(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	p, _, err := a.load()
 	if err != nil {

@@ -117,7 +117,6 @@ func (s *sitting) next(ctx context.Context) (key term.Key, resized bool, err err
 	}
 }
 
-// nextUnless waits for a key until something comes over changes.
 func (s *sitting) nextUnless(ctx context.Context, changes <-chan os.Signal) (term.Key, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup

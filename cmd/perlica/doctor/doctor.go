@@ -60,7 +60,6 @@ and what is made to try whether a folder can be written is removed again.`,
 	return cmd
 }
 
-// doctorReport is what doctor prints as JSON.
 type doctorReport struct {
 	Schema  int             `json:"schema"`
 	Version string          `json:"version"`

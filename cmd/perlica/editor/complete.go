@@ -7,7 +7,6 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 )
 
-// maxListed is how many completions are listed.
 const maxListed = 100
 
 // complete puts in what all completions have in common, or lists them. It runs within
@@ -41,7 +40,6 @@ func (e *Editor) complete(text []rune, pos int) ([]rune, int) {
 	return text, pos
 }
 
-// list shows the completions above the line.
 func (e *Editor) list(words []string) {
 	more := ""
 	if len(words) > maxListed {

@@ -25,7 +25,6 @@ type canvas struct {
 // fresh forgets what is shown: the cursor stands at the beginning of an empty line.
 func (c *canvas) fresh() { c.rows, c.row, c.shown, c.column = nil, 0, "", 0 }
 
-// clear makes the terminal empty.
 func (c *canvas) clear() {
 	if !c.dumb {
 		c.write("\x1b[H\x1b[2J")

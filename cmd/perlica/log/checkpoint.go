@@ -60,7 +60,6 @@ Exit codes: 0 signed, and by every witness; 1 not.`,
 	return cmd
 }
 
-// witnesses makes flags witnesses.
 func witnesses(urls, keys []string) (list []*witness.Witness, err error) {
 	known, err := verifiers(keys, "--witness-key")
 	if err != nil {
@@ -87,7 +86,6 @@ type checkpointed struct {
 	Witnesses []witnessed `json:"witnesses,omitempty"`
 }
 
-// witnessed is what came of a witness.
 type witnessed struct {
 	URL   string `json:"url"`
 	OK    bool   `json:"ok"`

@@ -25,7 +25,6 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// searchFlags are those of log search.
 type searchFlags struct {
 	since, before     string
 	provider, session string

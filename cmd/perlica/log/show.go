@@ -105,7 +105,6 @@ func narrow(q *event.Query, found report.Found) bool {
 	return true
 }
 
-// tellSession tells the runs of a session, one after the other.
 func (a *app) tellSession(ctx context.Context, log *store.Reader, out *eventWriter, id event.SessionID, q event.Query) error {
 	turns, err := report.ReadTurns(ctx, log, id, -1)
 	if err != nil {
@@ -130,7 +129,6 @@ func (a *app) tellSession(ctx context.Context, log *store.Reader, out *eventWrit
 	return nil
 }
 
-// tellRun tells one run.
 func (a *app) tellRun(ctx context.Context, log *store.Reader, out *eventWriter, run event.RunID, q event.Query) error {
 	n := &storyteller{w: out.w, s: out.styles}
 	for step, err := range report.Story(ctx, log, run, q) {
@@ -296,7 +294,6 @@ func (n *storyteller) tool(at time.Time, t report.StepTool) {
 	n.line(at, text)
 }
 
-// closed says how a question ended.
 func (n *storyteller) closed(c report.StepClosed) string {
 	which := n.s.Dim("  question " + printing.OneLine(printing.Short(c.Question.ID)))
 	if c.Answer == nil {

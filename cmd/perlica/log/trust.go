@@ -18,7 +18,6 @@ import (
 	"github.com/perlica/perlica/kernel/logtrust"
 )
 
-// trustFlags are those of log trust.
 type trustFlags struct {
 	below, key string
 	yes        bool

@@ -22,7 +22,6 @@ var grammar = sync.OnceValue(func() parser.Parser {
 	)
 })
 
-// renderer turns blocks into lines.
 type renderer struct {
 	styles term.Styles
 	width  func() int
@@ -218,13 +217,11 @@ const (
 	hard // the end of a line
 )
 
-// span is a piece of text in one style.
 type span struct {
 	text  string
 	style style
 }
 
-// inline collects the text of a block.
 func (r *renderer) inline(n ast.Node, src []byte, st style) (spans []span) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		spans = append(spans, r.piece(c, src, st)...)

@@ -70,17 +70,9 @@ func (s *Splitter) Feed(text string) (done []Block) {
 	}
 	s.scanned = len(s.rest)
 	if len(s.rest) > maxBlock || s.raw && s.rest != "" {
-		done = s.long(done)
+		done = append(s.end(done), Block{Raw, s.rest}) // the beginning of a line that may never end
+		s.raw, s.rest, s.scanned = true, "", 0
 	}
-	return done
-}
-
-// long passes on the beginning of a line that may never end.
-func (s *Splitter) long(done []Block) []Block {
-	done = s.end(done)
-	s.raw = true
-	done = append(done, Block{Raw, s.rest})
-	s.rest, s.scanned = "", 0
 	return done
 }
 

@@ -126,7 +126,7 @@ func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]
 func (a *app) answerPending(ctx context.Context, args []string, answer interaction.Answer, choose func(interaction.Question) (interaction.Option, error)) error {
 	var q interaction.Question
 	err := a.Reading(ctx, func(log *store.Reader, p *project.Project) (err error) {
-		q, err = a.findQuestion(ctx, log, p, args, true)
+		q, err = a.findQuestion(ctx, log, p, args)
 		return err
 	})
 	if err != nil {

@@ -148,7 +148,7 @@ how it ended.`,
 		Args: cli.Between(0, "ID"), ValidArgsFunction: cli.CompleteFirst(a.completeQuestions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) error {
-				q, err := a.findQuestion(cmd.Context(), log, p, args, true)
+				q, err := a.findQuestion(cmd.Context(), log, p, args)
 				if err != nil {
 					return err
 				}
@@ -168,8 +168,8 @@ how it ended.`,
 }
 
 // findQuestion finds the question that the first argument names. Without one it is the
-// only one that waits, if a wrong guess would do no harm.
-func (a *app) findQuestion(ctx context.Context, log *store.Reader, p *project.Project, args []string, guess bool) (interaction.Question, error) {
+// only one that waits.
+func (a *app) findQuestion(ctx context.Context, log *store.Reader, p *project.Project, args []string) (interaction.Question, error) {
 	if len(args) > 0 {
 		q, err := report.FindQuestion(ctx, log, args[0])
 		switch {
@@ -186,17 +186,10 @@ func (a *app) findQuestion(ctx context.Context, log *store.Reader, p *project.Pr
 		return interaction.Question{}, err
 	case len(open) == 0:
 		return interaction.Question{}, errors.New("no question waits")
-	case len(open) > 1 || !guess:
-		return interaction.Question{}, exitcode.WithHint(exitcode.Usagef("%s; which one is meant?", waiting(len(open))), "see 'perlica pending list'")
+	case len(open) > 1:
+		return interaction.Question{}, exitcode.WithHint(exitcode.Usagef("%d questions wait; which one is meant?", len(open)), "see 'perlica pending list'")
 	}
 	return open[0], nil
-}
-
-func waiting(n int) string {
-	if n == 1 {
-		return "1 question waits"
-	}
-	return fmt.Sprintf("%d questions wait", n)
 }
 
 // describeQuestion says whether a question is open and, if not, how it ended.
