@@ -144,7 +144,12 @@ func (c *Conversation) Run(ctx context.Context, t Turn) (Result, error) {
 		c.next = nil
 		defer c.after.Go(func() {
 			run.sweep()
-			c.reserve()
+			// The next run's lock is a tenth of the time that a turn takes from its input to its prompt. If
+			// it cannot be had the next run says so.
+			id := uuid.Must(uuid.NewV7())
+			if lock, err := filelock.Reserve(filelock.Run(c.r.opt.Paths.Locks, id.String())); err == nil {
+				c.next = &reservation{id, lock}
+			}
 		})
 		run.kept, run.created = true, c.fresh
 		defer run.free()
@@ -166,16 +171,6 @@ func (c *Conversation) isClosed() bool {
 type reservation struct {
 	run  uuid.UUID
 	lock *filelock.Lock
-}
-
-// reserve reserves the next run's lock: a tenth of the time that a turn takes from its input to
-// its prompt. If it cannot be had the next run says so.
-func (c *Conversation) reserve() {
-	id := uuid.Must(uuid.NewV7())
-	lock, err := filelock.Reserve(filelock.Run(c.r.opt.Paths.Locks, id.String()))
-	if err == nil {
-		c.next = &reservation{id, lock}
-	}
 }
 
 // turn is a run of the keep strategy, step by step. An error means that nothing was sent.

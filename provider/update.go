@@ -172,22 +172,16 @@ func (u *Update) decode(content []byte) bool {
 		u.Usage = new(acp.UsageUpdate)
 		return json.Unmarshal(u.Raw, u.Usage) == nil
 	case commandsChanged, modeChanged, optionsChanged:
-		u.decodeSettings()
+		var v struct { // it only makes the session more comfortable: what has another form is left out
+			Commands []acp.AvailableCommand    `json:"availableCommands"`
+			Mode     string                    `json:"currentModeId"`
+			Options  []acp.SessionConfigOption `json:"configOptions"`
+		}
+		if json.Unmarshal(u.Raw, &v) == nil {
+			u.Commands, u.Mode, u.Options = v.Commands, v.Mode, v.Options
+		}
 	}
 	return true
-}
-
-// decodeSettings decodes what only makes the session more comfortable: what has another form
-// is left out.
-func (u *Update) decodeSettings() {
-	var v struct {
-		Commands []acp.AvailableCommand    `json:"availableCommands"`
-		Mode     string                    `json:"currentModeId"`
-		Options  []acp.SessionConfigOption `json:"configOptions"`
-	}
-	if json.Unmarshal(u.Raw, &v) == nil {
-		u.Commands, u.Mode, u.Options = v.Commands, v.Mode, v.Options
-	}
 }
 
 // blockText returns the text of a text block, and nothing for any other.

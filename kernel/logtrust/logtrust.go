@@ -335,7 +335,19 @@ func (s Store) add(ctx context.Context, r *store.Reader, keys []Key) (err error)
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return err
 	}
-	return replace(s.file(r.Path()), append(b, '\n'))
+	// It does not wait for the disk: what a power failure takes is found out anew from the log's signatures.
+	f, err := os.CreateTemp(s.Dir, ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(b, '\n'))
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), s.file(r.Path()))
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // it was not used
+	}
+	return err
 }
 
 // read returns what is kept of the log at path; a file that cannot be read counts as none.
@@ -372,21 +384,4 @@ func real(path string) string {
 		return p
 	}
 	return path
-}
-
-// replace puts a whole file in the place of another. It does not wait for the disk: what a power
-// failure takes is found out anew from the log's signatures.
-func replace(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // it was not used
-	}
-	return err
 }

@@ -149,22 +149,6 @@ func match(phrase string) string {
 	return "text : " + words
 }
 
-// fold makes letters equal that the index takes for equal, as far as a mark in an excerpt
-// depends on it: case, and the accents of Latin letters.
-func fold(r rune) rune {
-	if r < 0x80 {
-		if 'A' <= r && r <= 'Z' {
-			r += 'a' - 'A'
-		}
-		return r
-	}
-	r = unicode.ToLower(r)
-	if base, ok := accents()[r]; ok {
-		return base
-	}
-	return r
-}
-
 // accents maps the accented letters of Latin script to the plain ones.
 var accents = sync.OnceValue(func() map[rune]rune {
 	m := map[rune]rune{}
@@ -212,7 +196,11 @@ func folded(word string) string {
 		if unicode.Is(left, r) {
 			return -1
 		}
-		return fold(r)
+		r = unicode.ToLower(r)
+		if base, ok := accents()[r]; ok {
+			return base
+		}
+		return r
 	}, word)
 }
 

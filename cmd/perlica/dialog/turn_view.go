@@ -130,9 +130,21 @@ func (v *TurnView) thoughtLines(text string) {
 func (v *TurnView) tool(t provider.ToolCall) {
 	added, removed := 0, 0
 	for _, c := range t.Content {
-		if c.Type == "diff" {
-			a, r := diffSize(c.OldText, c.NewText)
-			added, removed = added+a, removed+r
+		if c.Type != "diff" {
+			continue
+		}
+		count := map[string]int{}
+		for line := range strings.Lines(c.OldText) {
+			count[line]++
+			removed++
+		}
+		for line := range strings.Lines(c.NewText) {
+			if count[line] > 0 {
+				count[line]--
+				removed--
+			} else {
+				added++
+			}
 		}
 	}
 	if added+removed > 0 {
@@ -152,24 +164,6 @@ func (v *TurnView) tool(t provider.ToolCall) {
 		v.Say.Tools[t.ID] = t.Title + v.diffs[t.ID] // it was never said to run
 	}
 	v.Say.tool(t)
-}
-
-// diffSize counts the lines that a change adds and removes.
-func diffSize(before, after string) (added, removed int) {
-	count := map[string]int{}
-	for line := range strings.Lines(before) {
-		count[line]++
-		removed++
-	}
-	for line := range strings.Lines(after) {
-		if count[line] > 0 {
-			count[line]--
-			removed--
-		} else {
-			added++
-		}
-	}
-	return added, removed
 }
 
 // showPlan shows a plan when its entries are new, and then only how far it is.
