@@ -8,7 +8,9 @@ package agents
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -107,11 +109,7 @@ func (r Resolver) Named(id string) (Agent, error) {
 		a.Command = argv
 	default:
 		e := &Error{ID: id, Why: fmt.Sprintf("there is no provider %q", id), Hint: "see 'perlica provider list'", Unknown: true}
-		var configured []string
-		for name := range r.Config.Providers {
-			configured = append(configured, name)
-		}
-		if near := registry.Nearest(id, configured...); near != "" {
+		if near := registry.Nearest(id, slices.Collect(maps.Keys(r.Config.Providers))...); near != "" {
 			e.Hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		return Agent{}, e

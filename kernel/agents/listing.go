@@ -3,10 +3,10 @@ package agents
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
-	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/registry"
 )
@@ -68,7 +68,7 @@ func (r Resolver) List() []Listing {
 	for _, k := range registry.All() {
 		ids = append(ids, k.ID)
 	}
-	for _, id := range sortedIDs(r.Config) {
+	for _, id := range slices.Sorted(maps.Keys(r.Config.Providers)) {
 		if !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
@@ -100,7 +100,7 @@ func (r Resolver) Describe(id string) (Listing, error) {
 // providers without a command.
 func (r Resolver) Warnings() []string {
 	var lines []string
-	for _, id := range sortedIDs(r.Config) {
+	for _, id := range slices.Sorted(maps.Keys(r.Config.Providers)) {
 		if argv, _ := r.commandOf(id); len(argv) == 0 {
 			lines = append(lines, fmt.Sprintf("providers.%s: the registry does not know it, and it has no adapter.command%s", id, r.near(id)))
 		}
@@ -117,7 +117,7 @@ func (r Resolver) Warnings() []string {
 
 // near asks whether another id was meant.
 func (r Resolver) near(id string) string {
-	others := slices.DeleteFunc(sortedIDs(r.Config), func(other string) bool { return other == id })
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(r.Config.Providers)), func(other string) bool { return other == id })
 	if n := registry.Nearest(id, others...); n != "" {
 		return fmt.Sprintf("; did you mean %q?", n)
 	}
@@ -190,14 +190,4 @@ func (r Resolver) state(id string) (State, string) {
 		return Missing, why.Why
 	}
 	return Missing, err.Error()
-}
-
-// sortedIDs are the providers that the configuration mentions.
-func sortedIDs(c *config.Config) []string {
-	var ids []string
-	for id := range c.Providers {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// setting is the value of a key after all layers.
+// setting is the value of a key, in one layer or after all.
 type setting struct {
 	row    *row
-	key    string
-	id     string
+	key    string // as shown: "providers.claude.acp.mode"
+	id     string // the provider in it, or ""
 	value  any
-	origin string
+	origin string // "user file PATH:3"
 }
 
 // Load reads all layers. flags maps keys such as "model.default_provider" to values;
@@ -112,7 +112,7 @@ func (l *loader) user(dirs Dirs) {
 	layer := readLayer("user file", path, data)
 	l.problems = append(l.problems, layer.problems...)
 	for _, e := range layer.entries {
-		l.put(setting{row: e.row, key: e.key, id: e.id, value: e.value, origin: e.origin})
+		l.put(e.setting)
 	}
 	l.elements = append(l.elements, layer.elements...)
 }
@@ -181,8 +181,8 @@ func (l *loader) buildLists() {
 			}
 		}
 		for _, f := range e.entries {
-			key := e.list + "[" + strconv.Itoa(n) + "]." + f.key
-			l.config.settings = append(l.config.settings, setting{row: f.row, key: key, value: f.value, origin: f.origin})
+			f.key = e.list + "[" + strconv.Itoa(n) + "]." + f.key
+			l.config.settings = append(l.config.settings, f.setting)
 		}
 	}
 }

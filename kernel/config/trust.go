@@ -174,7 +174,7 @@ func (l *loader) tighten(file *layer) {
 			l.withhold(file.source+":"+strconv.Itoa(e.line), e.key+" = "+shownValue(e.row, e.value, programs[e.key]))
 			continue
 		}
-		l.put(setting{row: e.row, key: e.key, id: e.id, value: e.value, origin: e.origin})
+		l.put(e.setting)
 	}
 	for _, e := range file.elements {
 		if !trusted && e.loosens() {
