@@ -49,7 +49,5 @@ func (p *Project) OwnFolders() []string {
 	return slices.DeleteFunc(own, func(dir string) bool { return dir == "" })
 }
 
-// Vouchers are the user's own record of the standing approvals given here.
-func (p *Project) Vouchers() approvals.Vouchers {
-	return approvals.NewVouchers(filepath.Join(p.Dirs.State, "approvals"))
-}
+// Vouchers are the user's own record of the standing approvals given and the contacts paired here.
+func (p *Project) Vouchers() approvals.Vouchers { return approvals.NewVouchers(p.Dirs) }
