@@ -81,10 +81,8 @@ func (d Dirs) KeyDir() string { return filepath.Join(d.State, "keys") }
 func (d Dirs) ConfigFile() string { return filepath.Join(d.Config, "config.toml") }
 
 // Own is the workspace below the user's state, and the one context in it, of what belongs to no
-// project.
-func (d Dirs) Own() (ws Workspace, context string) {
-	return Workspace{Root: d.State, Exists: exists(filepath.Join(d.State, DirName))}, "user"
-}
+// project. It has no configuration.
+func (d Dirs) Own() (ws Workspace, context string) { return Workspace{Root: d.State}, "user" }
 
 // EnsureOwn makes the directories of the user's own context, as Workspace.Ensure does.
 func (d Dirs) EnsureOwn() (ContextPaths, error) {
