@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // uncoloured masks a text whose secrets a terminal's colours may cut in two: once as if the
 // colours were not there, and once as if they were blanks. A text in which nothing is masked
@@ -13,7 +16,6 @@ func (t *text) uncoloured() bool {
 		if before == t.s {
 			return false
 		}
-		plain.look()
 		if plain.rules(); plain.s != before {
 			*t = plain
 			return true
@@ -46,6 +48,26 @@ func (t *text) withoutColours(instead string) {
 		}
 		t.apply(e)
 	}
+}
+
+// coloured reports whether a bracket stands behind an ESC.
+func coloured(s string) bool {
+	isEnd := func(text string) bool {
+		return slices.ContainsFunc(escapes, func(esc string) bool { return strings.HasSuffix(text, esc) })
+	}
+	for _, c := range []byte("[](") {
+		for at := 0; ; {
+			i := strings.IndexByte(s[at:], c)
+			if i < 0 {
+				break
+			}
+			at += i + 1
+			if at > 1 && strings.IndexByte("\x1bbB3e", s[at-2]) >= 0 && isEnd(s[:at-1]) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // titleEnd returns the length of an operating system command (OSC), such as a link.

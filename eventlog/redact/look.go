@@ -13,7 +13,6 @@ type found struct {
 	spaced   []int
 	patterns [][]int // of each pattern
 	pem      bool
-	coloured bool // there may be a control sequence
 	tags     [len(tagMarks)]bool
 	urls     [len(urlMarks)]bool
 }
@@ -29,16 +28,16 @@ type literal struct {
 // three. A bit for each says whether there are any; it is asked at every byte.
 type literals struct {
 	words      [1 << 16]uint16 // a place in lists
-	anywhere   [1 << 15]uint16
+	anywhere   [1 << 16]uint16
 	isWord     [1 << 16 / 64]uint64
-	isAnywhere [1 << 15 / 64]uint64
+	isAnywhere [1 << 16 / 64]uint64
 	lists      [][]literal
 }
 
 func pairOf(s string, at int) uint16 { return uint16(s[at])<<8 | uint16(s[at+1]) }
 
-// slotOf returns the place of three bytes; others may share it.
-func slotOf(triple uint32) uint32 { return triple * 0x9e3779b1 >> 17 }
+// slotOf returns the place of the last three of four bytes; others may share it.
+func slotOf(triple uint32) uint16 { return uint16(triple << 8 * 0x9e3779b1 >> 16) }
 
 func (t *literals) addWord(l literal) {
 	pair := pairOf(l.text, 0)
@@ -47,17 +46,19 @@ func (t *literals) addWord(l literal) {
 }
 
 func (t *literals) addAnywhere(l literal) {
-	add := func(third byte) {
-		slot := slotOf(uint32(pairOf(l.text, 0))<<8 | uint32(third))
+	for third := range 256 {
+		c := byte(third)
+		if len(l.text) > 2 {
+			c = l.text[2]
+		} else if !dashed(c) && c != '.' && c != '~' && c != '>' { // what may stand behind -- and </
+			continue
+		}
+		slot := slotOf(uint32(pairOf(l.text, 0))<<8 | uint32(c))
 		t.isAnywhere[slot/64] |= 1 << (slot % 64)
 		t.list(&t.anywhere[slot], l)
-	}
-	if len(l.text) > 2 {
-		add(l.text[2])
-		return
-	}
-	for third := range 256 {
-		add(byte(third))
+		if len(l.text) > 2 {
+			return
+		}
 	}
 }
 
@@ -96,11 +97,6 @@ var literalTable = sync.OnceValue(func() *literals {
 		t.addAnywhere(literal{text: text, add: func(f *found, _, _ int) { *is(f) = true }})
 	}
 	has(beginPEM, func(f *found) *bool { return &f.pem })
-	for _, esc := range escapes {
-		for _, c := range "[](" {
-			has(esc+string(c), func(f *found) *bool { return &f.coloured })
-		}
-	}
 	for i, m := range tagMarks {
 		has(m.open+"/", func(f *found) *bool { return &f.tags[i] })
 	}
@@ -117,11 +113,11 @@ func (t *text) look() {
 	table, s := literalTable(), t.s
 	triple := uint32(' ')
 	for i := range len(s) {
-		triple = triple<<8&0xffffff | uint32(s[i])
+		triple = triple<<8 | uint32(s[i])
 		if slot := slotOf(triple); table.isAnywhere[slot/64]>>(slot%64)&1 != 0 && i > 1 {
 			table.at(&t.found, table.anywhere[slot], s, i-2)
 		}
-		if pair := triple & 0xffff; table.isWord[pair/64]>>(pair%64)&1 != 0 && i > 0 && beginsWord(s, i-1) {
+		if pair := uint16(triple); table.isWord[pair/64]>>(pair%64)&1 != 0 && i > 0 && beginsWord(s, i-1) {
 			table.at(&t.found, table.words[pair], s, i-1)
 		}
 	}

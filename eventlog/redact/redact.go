@@ -43,7 +43,7 @@ func Text(s string) string {
 func (t *text) pass() bool {
 	t.invalid = false // a mask may have made it valid
 	before := t.s
-	if t.look(); t.coloured && t.uncoloured() {
+	if coloured(t.s) && t.uncoloured() {
 		return true
 	}
 	t.rules()
@@ -51,6 +51,7 @@ func (t *text) pass() bool {
 }
 
 func (t *text) rules() {
+	t.look()
 	if t.pem {
 		t.apply(maskPEM(t))
 	}

@@ -104,28 +104,36 @@ func (t *text) inString(from, to int) (int, int) {
 	if from < t.at {
 		t.at, t.open = 0, false
 	}
-	if i := strings.LastIndexByte(t.s[t.at:from], '\n'); i >= 0 { // no string goes over a line's end
-		t.at, t.open = t.at+i+1, false
-	}
-	for t.at < from {
-		if t.s[t.at] == '"' {
-			t.open = !t.open
+	if !t.valid { // the lines before may be none
+		if i := strings.LastIndexByte(t.s[t.at:from], '\n'); i >= 0 {
+			t.at, t.open = t.at+i+1, false
 		}
-		t.at += t.width()
 	}
-	from = t.at
-	for t.open && t.at < to && t.s[t.at] != '"' && t.at+t.width() <= to {
-		t.at += t.width()
+	at, open := t.at, t.open
+	for at < from {
+		switch t.s[at] {
+		case '"':
+			open = !open
+		case '\\':
+			at++
+			if at < len(t.s) && t.s[at] == 'u' {
+				at += 4
+			}
+		}
+		at++
 	}
-	return from, t.at
-}
-
-// width returns the length of the byte or escape at s[at].
-func (t *text) width() int {
-	if t.open && t.s[t.at] == '\\' {
-		return max(1, escapeLength(t.s[t.at:]))
+	for from = at; open && at < to && t.s[at] != '"'; {
+		n := 1
+		if t.s[at] == '\\' {
+			n = max(1, escapeLength(t.s[at:]))
+		}
+		if at+n > to {
+			break
+		}
+		at += n
 	}
-	return 1
+	t.at, t.open = at, open
+	return from, at
 }
 
 // apply edits the text and brings what was found to where it stands there; what was replaced is
