@@ -98,7 +98,10 @@ func escapeLength(s string) int {
 // inString returns what of s[from:to] may be replaced: in JSON what stands in the string around
 // from, without halves of escapes.
 func (t *text) inString(from, to int) (int, int) {
-	if !t.isJSON(from) {
+	const outside = " \t\r,:{}[]0123456789+-.eEtrufalsn"
+	v := t.s[from:to]
+	inside := strings.Trim(v, outside) != "" && !strings.ContainsAny(v, "\"\\\n") && !strings.Contains(t.s[max(0, from-5):from], `\`)
+	if inside || !t.isJSON(from) { // the quick look needs no JSON to be read
 		return from, to
 	}
 	if from < t.at {
