@@ -230,3 +230,8 @@ type Resolved struct {
 	Note string `json:"note"`
 	By   string `json:"by"`
 }
+
+// Voucher is the payload of voucher.given and voucher.revoked.
+type Voucher struct {
+	Decision string `json:"decision_sha256"` // of its JSON
+}
