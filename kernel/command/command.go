@@ -17,6 +17,7 @@ import (
 
 	"github.com/agext/levenshtein"
 
+	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/sessions"
 )
@@ -131,10 +132,7 @@ func lookup(name string) (Command, bool) {
 // the beginning of, or that a few letters make of it, at most one in three.
 func nearest(name string, agents []string) string {
 	best, least := "", math.MaxInt
-	names := slices.Clone(agents)
-	for _, c := range Commands() {
-		names = append(names, c.Name)
-	}
+	names := append(slices.Clone(agents), each(Commands(), func(c Command) string { return c.Name })...)
 	for _, n := range names {
 		d, ok := 1, len(name) >= 3 && strings.HasPrefix(n, name)
 		if !ok {
@@ -178,21 +176,19 @@ func (h *Host) Complete(ctx context.Context, line string) []string {
 	return starting(h.arguments(ctx, words[0], words[1:len(words)-1]), last)
 }
 
-func starting(all []string, prefix string) []string {
-	var list []string
-	for _, s := range all {
-		if strings.HasPrefix(s, prefix) {
-			list = append(list, s)
-		}
+func each[T any](list []T, name func(T) string) (names []string) {
+	for _, x := range list {
+		names = append(names, name(x))
 	}
-	return list
+	return names
+}
+
+func starting(all []string, prefix string) []string {
+	return slices.DeleteFunc(all, func(s string) bool { return !strings.HasPrefix(s, prefix) })
 }
 
 func (h *Host) names() []string {
-	var list []string
-	for _, c := range Commands() {
-		list = append(list, "/"+c.Name)
-	}
+	list := each(Commands(), func(c Command) string { return "/" + c.Name })
 	o, _, _ := h.offers()
 	for _, c := range o.Commands {
 		if !Known(c.Name) {
@@ -205,28 +201,23 @@ func (h *Host) names() []string {
 // arguments are the words that may follow a command and the words before.
 func (h *Host) arguments(ctx context.Context, name string, before []string) []string {
 	o, _, _ := h.offers()
+	if verbs := map[string][]string{
+		"session": {"list", "new", "use", "show", "current", "rename", "delete", "export"}, "log": {"show", "verify"}, "policy": {"revoke"},
+	}[name]; verbs != nil && len(before) == 0 {
+		return verbs
+	}
 	switch {
-	case name == "session" && len(before) == 0:
-		return []string{"list", "new", "use", "show", "current", "rename", "delete", "export"}
 	case name == "session" && len(before) == 1 && slices.Contains([]string{"use", "show", "delete"}, before[0]):
 		return h.sessionNames(ctx)
-	case name == "log" && len(before) == 0:
-		return []string{"show", "verify"}
-	case name == "policy" && len(before) == 0:
-		return []string{"revoke"}
 	case len(before) > 0 && name != "config":
 		return nil
 	}
 	var list []string
 	switch name {
 	case "help":
-		for _, c := range Commands() {
-			list = append(list, c.Name)
-		}
+		return each(Commands(), func(c Command) string { return c.Name })
 	case "provider":
-		for _, l := range h.Agents.List() {
-			list = append(list, l.ID)
-		}
+		return each(h.Agents.List(), func(l agents.Listing) string { return l.ID })
 	case "mode":
 		for _, m := range o.Modes {
 			list = append(list, string(m.Id))
@@ -246,9 +237,7 @@ func (h *Host) arguments(ctx context.Context, name string, before []string) []st
 		}
 	case "allow", "deny", "choose":
 		open, _ := h.open(ctx) // what cannot be read cannot be completed
-		for _, q := range open {
-			list = append(list, short(string(q.ID)))
-		}
+		return each(open, func(q interaction.Question) string { return short(string(q.ID)) })
 	}
 	return list
 }

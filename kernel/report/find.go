@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -179,15 +180,10 @@ var (
 // FindApproval returns the approval with this id, or with this unique beginning or end of
 // an id, among those that stand.
 func FindApproval(list []policy.Approval, ref string) (policy.Approval, error) {
-	var found []policy.Approval
-	for _, a := range list {
-		if a.ID == ref {
-			return a, nil
-		}
-		if isShortFor(ref, a.ID) {
-			found = append(found, a)
-		}
+	if i := slices.IndexFunc(list, func(a policy.Approval) bool { return a.ID == ref }); i >= 0 {
+		return list[i], nil
 	}
+	found := slices.DeleteFunc(slices.Clone(list), func(a policy.Approval) bool { return !isShortFor(ref, a.ID) })
 	switch len(found) {
 	case 0:
 		return policy.Approval{}, fmt.Errorf("%w: %s", ErrNoApproval, ref)

@@ -61,15 +61,6 @@ func AddFlags(cmd *cobra.Command, f *Flags) {
 	cmd.MarkFlagsMutuallyExclusive("session", "continue")
 }
 
-// CheckFormat refuses an output format that there is none of.
-func (f Flags) CheckFormat() error {
-	switch f.Format {
-	case "text", "json", "stream-json":
-		return nil
-	}
-	return exitcode.Usagef("--output-format is text, json or stream-json, not %q", f.Format)
-}
-
 // Check refuses values that no later step would.
 func (f Flags) Check() error {
 	if f.Empty != "" { // a variable that is not set: without an id, for one, a second run would call again

@@ -207,11 +207,7 @@ func (a *app) describeQuestion(ctx context.Context, log *store.Reader, p *projec
 	if err != nil {
 		return shown, err
 	}
-	shown.Open = false
-	for _, o := range open {
-		shown.Open = shown.Open || o.ID == q.ID
-	}
-	if !shown.Open {
+	if shown.Open = slices.ContainsFunc(open, func(o interaction.Question) bool { return o.ID == q.ID }); !shown.Open {
 		shown.Ended = kernel.ErrRunGone.Error()
 	}
 	return shown, nil

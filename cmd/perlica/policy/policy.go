@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -122,10 +123,7 @@ func (a *app) policyCheck(ctx context.Context, f checkFlags, args []string) erro
 
 // check refuses what is no request.
 func (f checkFlags) check(args []string) error {
-	known := f.kind == ""
-	for _, k := range toolKinds {
-		known = known || k == f.kind
-	}
+	known := f.kind == "" || slices.Contains(toolKinds, f.kind)
 	switch policy.Mode(f.permissions) {
 	case "", policy.ModeAsk, policy.ModeReads, policy.ModeDeny, policy.ModeAllow:
 	default:

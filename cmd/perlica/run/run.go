@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -91,8 +92,8 @@ func (a *app) run(cmd *cobra.Command, f dialog.Flags, args []string) error {
 			f.Empty = fl.Name
 		}
 	})
-	if err := f.CheckFormat(); err != nil {
-		return err
+	if !slices.Contains([]string{"text", "json", "stream-json"}, f.Format) {
+		return exitcode.Usagef("--output-format is text, json or stream-json, not %q", f.Format)
 	}
 	ctx, stop := signals.Catch(cmd.Context(), f.Timeout)
 	defer stop.Release()
