@@ -23,8 +23,6 @@ func (v *verification) classify() {
 			v.find(r.Seq, Reordered, "what stands as event %d was written as event %d", r.Seq, t)
 		case r.flaw == badColumn:
 			v.find(r.Seq, Edited, "event %d: a value is missing or of another kind", r.Seq)
-		case r.flaw == payloadGone:
-			v.find(r.Seq, Deleted, "event %d: the payload is missing, and nothing says why", r.Seq)
 		case r.flaw == payloadEdited:
 			v.find(r.Seq, Edited, "event %d: the payload was edited", r.Seq)
 		default:
