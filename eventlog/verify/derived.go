@@ -70,7 +70,7 @@ type signatures struct {
 }
 
 func (n *signatures) count(s *seal) {
-	if s.where == keptElsewhere || s.kind == Checkpoint && s.Note == "" {
+	if s.where == keptElsewhere {
 		return
 	}
 	n.newest = s.size

@@ -18,10 +18,12 @@ func (v *verification) judge(s *seal) {
 		fallthrough
 	case s.fault != "":
 		v.find(0, s.kind, "%s does not hold: %s", s.where, s.fault)
-	case s.size < v.tree.Size, s.size == 0 && s.Note != "":
+	case s.size < v.tree.Size, s.size == 0 && !s.claim:
 		v.unchecked(s)
 	case v.tree.Root() == s.Root:
-		v.holds(s)
+		if !s.claim {
+			v.holds(s)
+		}
 	case v.damaged, v.lost:
 		v.unchecked(s)
 	case len(v.wrong) < maxFindings:
@@ -36,7 +38,7 @@ func (v *verification) judge(s *seal) {
 func (v *verification) unchecked(s *seal) {
 	last, n := &v.skipped, &v.rep.Unchecked
 	switch {
-	case s.where == keptElsewhere, s.kind == Checkpoint && s.Note == "":
+	case s.where == keptElsewhere, s.claim:
 		v.warn("%s could not be checked: of its %d events some are absent or damaged", s.where, s.size)
 		return
 	case s.kind == Anchor:
@@ -64,7 +66,7 @@ func (v *verification) holds(s *seal) {
 	switch {
 	case s.kind == Anchor:
 		v.rep.Anchors++
-	case s.where != keptElsewhere && s.Note != "":
+	case s.where != keptElsewhere:
 		v.rep.Checkpoints++
 	}
 	if s.known && (s.wanted || !v.opt.RequireSignature) {

@@ -23,6 +23,7 @@ type seal struct {
 	kind   Damage // what it is if it does not hold
 	known  bool   // one of the known keys signed it
 	wanted bool   // one of Options.Signers did
+	claim  bool   // unsigned, of the source itself: it shows nothing but its own damage
 	bare   bool   // a line of the anchor without the signature that is stored for its size
 	fault  string // why it is none, whatever the log is
 }
@@ -34,7 +35,7 @@ const keptElsewhere = "the checkpoint kept elsewhere"
 func (v *verification) remember(ctx context.Context) error {
 	var first []seal
 	if h := &v.head; h.Root != (tlog.Hash{}) {
-		s := seal{Checkpoint: h.Checkpoint, size: h.Size, where: h.Where, kind: Checkpoint}
+		s := seal{Checkpoint: h.Checkpoint, size: h.Size, where: h.Where, kind: Checkpoint, claim: h.Note == ""}
 		if h.Note != "" {
 			v.sign(&s)
 		}

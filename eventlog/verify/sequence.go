@@ -174,8 +174,12 @@ func (v *verification) block(b *Block) {
 				v.unread = b.why
 			}
 			continue
-		case seq > tree.MaxSeq || r.flaw == absent && !wellFormed(tree.Subtree{Seq: r.Seq, Level: r.level}):
-			v.find(event.Seq(v.tree.Size+1), Inserted, "what stands behind event %d has the impossible number %d", v.tree.Size, seq)
+		case seq > tree.MaxSeq:
+			v.find(event.Seq(v.tree.Size+1), Inserted, "an event has the impossible number %d", seq)
+			v.unseen()
+			continue
+		case r.flaw == absent && !wellFormed(tree.Subtree{Seq: r.Seq, Level: r.level}):
+			v.find(event.Seq(v.tree.Size+1), Inserted, "what is absent from event %d on is no part of a tree", seq)
 			v.unseen()
 			continue
 		}
