@@ -53,7 +53,7 @@ func (s *Source) Head(context.Context) (verify.Head, error) {
 // A stretch ends with the first of these.
 const (
 	stretchLines = 1024
-	stretchBytes = 1 << 20
+	stretchBytes = 1 << 18
 )
 
 // Next reads lines. They are parsed by the goroutine that reads the stretch.
