@@ -125,7 +125,7 @@ func (v *verification) shifted(from map[event.Seq]event.Seq) map[event.Seq]bool 
 		v.find(first, Deleted, "%s missing, and all behind were renumbered", spanOf(first, first+delta-1))
 		return inserted
 	}
-	v.find(first+delta, Inserted, "%s inserted, and all behind were renumbered", spanWas(first+delta, first-1))
+	v.find(first+delta, Inserted, "%s inserted, and all behind were renumbered", numbered(first+delta, first-1, "was", "were"))
 	for s := first + delta; s < first; s++ {
 		inserted[s] = true
 	}
@@ -143,16 +143,12 @@ func (v *verification) taken(from map[event.Seq]event.Seq, first, end, delta eve
 	return false
 }
 
-func spanOf(a, b event.Seq) string {
+// numbered names a stretch of events, with the verb that fits.
+func numbered(a, b event.Seq, one, many string) string {
 	if a == b {
-		return fmt.Sprintf("event %d is", a)
+		return fmt.Sprintf("event %d %s", a, one)
 	}
-	return fmt.Sprintf("events %d to %d are", a, b)
+	return fmt.Sprintf("events %d to %d %s", a, b, many)
 }
 
-func spanWas(a, b event.Seq) string {
-	if a == b {
-		return fmt.Sprintf("event %d was", a)
-	}
-	return fmt.Sprintf("events %d to %d were", a, b)
-}
+func spanOf(a, b event.Seq) string { return numbered(a, b, "is", "are") }

@@ -19,8 +19,9 @@ type openRuns struct {
 	last   event.Seq // of the last llm.single_call.enforced
 }
 
-// maxOpenRuns keeps a hostile file from filling the memory.
-const maxOpenRuns = 1 << 20
+// maxStored keeps a hostile file from filling the memory. It is more than the hashes of 268 million
+// events.
+const maxStored = 1 << 20
 
 func (o *openRuns) count(e *event.Event) {
 	switch e.Type.Step() {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
+	"runtime"
 
 	"zombiezen.com/go/sqlite"
 
@@ -25,19 +25,19 @@ type file struct {
 	conn   *sqlite.Conn // of Head, Next and End
 	there  *sqlite.Stmt // the next number that is there
 
-	lacks     map[string]bool // the tables that are not there
-	size      int64           // how far the log goes, as it was at the start
-	covered   int64           // the greatest size of a stored checkpoint then
-	sizes     int64           // how many sizes they have
-	numbered  int64           // the greatest number of one
-	stored    int64           // how many there are
-	anchors   int             // lines of the anchor
-	absent    []tree.Subtree
-	withholds bool  // a payload is said not to have come
-	next      int64 // the number that the next stretch begins with
+	lacks    map[string]bool // the tables that are not there
+	size     int64           // how far the log goes, as it was at the start
+	covered  int64           // the greatest size of a stored checkpoint then
+	sizes    int64           // how many sizes they have
+	numbered int64           // the greatest number of one
+	stored   int64           // how many there are
+	anchors  int             // lines of the anchor
+	absent   []tree.Subtree
+	withheld []int64 // the events whose payloads are said not to have come
+	beyond   int64   // how far the stored hashes go, if that is farther
+	next     int64   // the number that the next stretch begins with
 
-	mu   sync.Mutex // guards idle
-	idle []*scanner
+	idle chan *scanner
 }
 
 // errNoEvents says that there is no table of events, which has been reported.
@@ -50,7 +50,7 @@ var errEndless = fmt.Errorf("%w: events come over and over", fault.ErrCorrupt)
 // whole log on all cores, and writes nothing; others may append at the same time. Otherwise it is
 // Check.
 func Log(ctx context.Context, r *store.Reader, opt Options) (Report, error) {
-	f := &file{reader: r, next: 1}
+	f := &file{reader: r, next: 1, idle: make(chan *scanner, runtime.GOMAXPROCS(0))}
 	f.v = &verification{source: f, file: f, opt: opt}
 	return f.v.finish(f.verify(ctx))
 }
@@ -77,7 +77,8 @@ func (f *file) verify(ctx context.Context) error {
 }
 
 func (f *file) close() (err error) {
-	for _, s := range f.idle {
+	close(f.idle)
+	for s := range f.idle {
 		err = errors.Join(err, s.close())
 	}
 	if f.there != nil {
@@ -120,7 +121,6 @@ func (f *file) Head(ctx context.Context) (h Head, err error) {
 	}
 	f.anchored(anchors)
 	f.partial()
-	f.v.hasNodes = f.reader.Version >= 2 && len(f.absent) == 0 && !f.lacks["nodes"]
 	return h, nil
 }
 
@@ -149,7 +149,7 @@ func (f *file) anchored(anchors []anchor.Line) {
 // long it is.
 func (f *file) Next(context.Context) (func(*Block) error, error) {
 	first := f.next
-	if first > f.size {
+	if first > max(f.size, min(f.covered, 1)) { // of an empty log there may be checkpoints
 		return nil, io.EOF
 	}
 	last, hole, there := min((first-1)/blockEvents*blockEvents+blockEvents, f.size), false, f.size+1
@@ -164,29 +164,28 @@ func (f *file) Next(context.Context) (func(*Block) error, error) {
 			last = (there - 1) / blockEvents * blockEvents
 		}
 	}
-	f.next = last + 1
+	f.next = max(first, last) + 1
 	return func(b *Block) error {
 		b.last, b.hole = last, hole
-		return f.scan(func(s *scanner) error { return s.fill(b, first) })
+		return f.read(b, first)
 	}, nil
 }
 
-// scan lends a scanner.
-func (f *file) scan(with func(*scanner) error) (err error) {
-	f.mu.Lock()
+// read reads a stretch from its first number on.
+func (f *file) read(b *Block, first int64) (err error) {
 	var s *scanner
-	if n := len(f.idle); n > 0 {
-		s, f.idle = f.idle[n-1], f.idle[:n-1]
-	}
-	f.mu.Unlock()
-	if s == nil {
+	select {
+	case s = <-f.idle:
+	default:
 		if s, err = newScanner(f); err != nil {
 			return err
 		}
 	}
-	err = with(s)
-	f.mu.Lock()
-	f.idle = append(f.idle, s)
-	f.mu.Unlock()
-	return err
+	err = s.fill(b, first)
+	select {
+	case f.idle <- s:
+		return err
+	default: // others came in between
+		return errors.Join(err, s.close())
+	}
 }

@@ -131,7 +131,11 @@ func (v *verification) shortened() {
 			case s.fault != "":
 				v.find(0, s.kind, "%s does not hold: %s", s.where, s.fault)
 			default:
-				v.find(event.Seq(v.size+1), Truncated, "the log ends with event %d, and %s covers %d", v.size, s.where, s.size)
+				where := s.where
+				if v.file != nil && s.kind == Checkpoint && where != keptElsewhere {
+					where = "a checkpoint in the file"
+				}
+				v.find(event.Seq(v.size+1), Truncated, "the log ends with event %d, and %s covers %d", v.size, where, s.size)
 				v.covered = s.size
 			}
 		}

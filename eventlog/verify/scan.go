@@ -3,6 +3,7 @@ package verify
 import (
 	"cmp"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -21,47 +22,33 @@ type scanner struct {
 	f    *file
 	conn *sqlite.Conn
 
-	rows, nodes, notes, withheld *sqlite.Stmt
+	rows, notes *sqlite.Stmt
 
 	absent  []tree.Subtree // those that lie ahead
-	marked  []int64        // the events of the stretch whose payload is said not to have come
 	event   event.Event
 	flaw    flaw
 	field   []byte
 	payload []byte
-	last    [14]string        // the texts of the row before, by column: most stay the same
-	texts   map[string]string // all that were seen
+	last    [14]string // the texts of the row before, by column: most stay the same
 }
 
 func newScanner(f *file) (s *scanner, err error) {
-	s = &scanner{f: f, field: make([]byte, 4096), texts: map[string]string{}}
+	s = &scanner{f: f, field: make([]byte, 4096)}
 	if s.conn, err = connect(f.reader); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			_ = s.conn.Close() // it was read from only
-		}
-	}()
-	prepare := func(to **sqlite.Stmt, table, query string) {
-		if err == nil && !f.lacks[table] {
-			*to, _, err = s.conn.PrepareTransient(query)
-			err = fault.Explain(err)
-		}
+	s.rows, _, err = s.conn.PrepareTransient(`SELECT ` + store.Columns + ` FROM events WHERE seq >= ? AND seq <= ? ORDER BY seq`)
+	if err == nil && f.covered > 0 {
+		s.notes, _, err = s.conn.PrepareTransient(`SELECT id, size, note FROM checkpoints WHERE size >= ? AND size <= ? ORDER BY size, id`)
 	}
-	prepare(&s.rows, "events", `SELECT `+store.Columns+` FROM events WHERE seq >= ? AND seq <= ? ORDER BY seq`)
-	if f.reader.Version >= 2 {
-		prepare(&s.nodes, "nodes", `SELECT n, hash FROM nodes WHERE level = ? AND n >= ? AND n < ? ORDER BY n`)
-		prepare(&s.notes, "checkpoints", `SELECT id, size, note FROM checkpoints WHERE size >= ? AND size <= ? ORDER BY size, id`)
+	if err != nil {
+		return nil, errors.Join(fault.Explain(err), s.close())
 	}
-	if f.withholds {
-		prepare(&s.withheld, "withheld", `SELECT seq FROM withheld WHERE seq >= ? AND seq <= ? ORDER BY seq`)
-	}
-	return s, err
+	return s, nil
 }
 
 func (s *scanner) close() error {
-	for _, stmt := range []*sqlite.Stmt{s.rows, s.nodes, s.notes, s.withheld} {
+	for _, stmt := range []*sqlite.Stmt{s.rows, s.notes} {
 		if stmt != nil {
 			_ = stmt.Finalize() // what went wrong was returned when it did
 		}
@@ -132,20 +119,21 @@ func (s *scanner) fill(b *Block, first int64) error {
 		}
 	}
 	s.without(b, b.last+1)
-	if err := s.stored(b, first); err != nil || s.notes == nil {
-		return err
+	if s.notes == nil {
+		return nil
 	}
-	err := eachRow(s.notes, b.checkpoint, first, b.last)
+	last := b.last
+	if last == s.f.size { // and those of more events than there are
+		last = max(last, s.f.covered)
+	}
+	err := eachRow(s.notes, func(stmt *sqlite.Stmt) error {
+		b.Checkpoint(stmt.ColumnInt64(1), stmt.ColumnText(2), fmt.Sprintf("checkpoint %d of the file", stmt.ColumnInt64(0)))
+		return nil
+	}, first, last)
 	if fault.IsBroken(err) {
 		return nil // it was found already, and so is what does not follow
 	}
 	return err
-}
-
-// checkpoint adds a stored checkpoint.
-func (b *Block) checkpoint(stmt *sqlite.Stmt) error {
-	b.Checkpoint(stmt.ColumnInt64(1), stmt.ColumnText(2), fmt.Sprintf("checkpoint %d of the file", stmt.ColumnInt64(0)))
-	return nil
 }
 
 // without adds what is absent before event seq.
@@ -158,13 +146,6 @@ func (s *scanner) without(b *Block, seq int64) {
 
 // scan reads the rows. Where the file is broken it goes on row by row.
 func (s *scanner) scan(b *Block, first int64) error {
-	s.marked = s.marked[:0]
-	if s.withheld != nil {
-		err := eachRow(s.withheld, func(stmt *sqlite.Stmt) error { s.marked = append(s.marked, stmt.ColumnInt64(0)); return nil }, first, b.last)
-		if err != nil {
-			return err
-		}
-	}
 	next := first
 	each := func(stmt *sqlite.Stmt) error {
 		next = s.row(b, stmt) + 1
@@ -214,7 +195,7 @@ func (s *scanner) row(b *Block, stmt *sqlite.Stmt) int64 {
 	e.Payload, e.Withheld = s.payload, ""
 	if n == 0 && e.PayloadLen > 0 && stmt.ColumnType(17) == sqlite.TypeNull {
 		e.Payload = nil
-		if _, ok := slices.BinarySearch(s.marked, seq); ok {
+		if _, ok := slices.BinarySearch(s.f.withheld, seq); ok {
 			e.Withheld = event.Masked
 		}
 	}
@@ -243,34 +224,6 @@ func (s *scanner) intern(stmt *sqlite.Stmt, col int) string {
 	if string(b) == s.last[col] {
 		return s.last[col]
 	}
-	t, ok := s.texts[string(b)]
-	if !ok {
-		if len(s.texts) > 1<<14 {
-			clear(s.texts)
-		}
-		t = string(b)
-		s.texts[t] = t
-	}
-	s.last[col] = t
-	return t
-}
-
-// stored reads the hashes of the tree that are stored for the block. Those of a stretch without
-// events may be many; what is missing there is found without them.
-func (s *scanner) stored(b *Block, seq int64) error {
-	if b.hole || s.nodes == nil {
-		return nil
-	}
-	first, end := (seq-1)>>tree.NodeHeight, (b.last+1<<tree.NodeHeight-1)>>tree.NodeHeight
-	err := eachRow(s.nodes, func(stmt *sqlite.Stmt) error {
-		n := tree.Node{Level: tree.NodeHeight, N: stmt.ColumnInt64(0)}
-		if stmt.ColumnBytes(1, n.Hash[:]) == tlog.HashSize {
-			b.nodes = append(b.nodes, n)
-		}
-		return nil
-	}, tree.NodeHeight, first, end)
-	if fault.IsBroken(err) {
-		return nil // they are found missing
-	}
-	return err
+	s.last[col] = string(b)
+	return s.last[col]
 }

@@ -30,8 +30,9 @@ type verification struct {
 	opt       Options
 	verifiers note.Verifiers
 	head      Head
-	hasNodes  bool   // the source has every stored hash of the tree
-	seals     []seal // those that come in no block, by size: what is left of them
+	nodes     map[place]tlog.Hash // the stored hashes of the tree
+	hasNodes  bool                // all of them
+	seals     []seal              // those that come in no block, by size: what is left of them
 
 	unknown strangers
 
@@ -52,20 +53,25 @@ type verification struct {
 	size          int64 // how far the log goes, at the end
 	covered       int64 // how far it went, as a checkpoint says that is reported
 	tree          tree.Range
-	start         tree.Range  // the tree at the start of this group of leaves, see nodeHeight
-	damaged       bool        // a leaf of this group is not known
-	lost          bool        // the tree does not follow from the events any more
-	broken        bool        // its root is not known
-	high          []tree.Node // of the second stored level and up, to be compared at the end
-	stored        []seal      // the checkpoints of the blocks that lie ahead
-	same          []seal      // those of the last size that was looked at
-	good          int64       // the greatest size at which a checkpoint held
-	wrong         []seal      // checkpoints behind it that did not
-	skipped       int64       // the size of the last one that could not be checked
-	skippedAnchor int64       // likewise, of the lines of the anchor
+	start         tree.Range // the tree at the start of this group of leaves, see nodeHeight
+	damaged       bool       // a leaf of this group is not known
+	lost          bool       // the tree does not follow from the events any more
+	broken        bool       // its root is not known
+	stored        []seal     // the checkpoints of the blocks that lie ahead
+	same          []seal     // those of the last size that was looked at
+	good          int64      // the greatest size at which a checkpoint held
+	wrong         []seal     // checkpoints behind it that did not
+	skipped       int64      // the size of the last one that could not be checked
+	skippedAnchor int64      // likewise, of the lines of the anchor
 	moreWrong     int
 	stray         []tree.Node // stored nodes behind it that do not follow from the events
 	last          *Finding    // what the source's end says
+}
+
+// place is where in the tree a hash is stored.
+type place struct {
+	level int
+	n     int64
 }
 
 // span is a stretch of numbers.
@@ -86,38 +92,43 @@ func (v *verification) verify(ctx context.Context) (err error) {
 // run verifies all blocks.
 func (v *verification) run(whole context.Context) error {
 	ctx, cancel := context.WithCancelCause(whole)
-	defer cancel(nil)
 	n := max(runtime.GOMAXPROCS(0), 1)
-	work, order := make(chan *Block), make(chan *Block, 4*n)
-	free := make(chan *Block, cap(order)+2*n+2)
+	free, order, reading := make(chan *Block, 6*n), make(chan *Block, 6*n), make(chan struct{}, n)
 	for range cap(free) {
 		free <- &Block{v: v, done: make(chan struct{}, 1)}
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel(nil)
-	for range n {
-		wg.Go(func() {
-			for b := range work {
-				b.err = b.read(b)
-				b.done <- struct{}{}
-			}
-		})
-	}
 	wg.Go(func() {
 		defer close(order)
-		defer close(work)
-		if err := v.dispatch(ctx, free, work, order); err != nil {
-			cancel(err)
+		for {
+			read, err := v.source.Next(ctx)
+			if err == io.EOF {
+				return
+			}
+			var b *Block
+			select {
+			case b = <-free:
+			case <-ctx.Done():
+				return
+			}
+			b.reset(read)
+			order <- b
+			if b.err = err; err != nil {
+				b.done <- struct{}{}
+				return
+			}
+			reading <- struct{}{}
+			wg.Go(func() {
+				b.err = b.read(b)
+				<-reading
+				b.done <- struct{}{}
+			})
 		}
 	})
 	for b := range order {
-		select {
-		case <-b.done:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		if b.err != nil {
+		if <-b.done; b.err != nil {
 			return b.err
 		}
 		v.block(b)
@@ -126,38 +137,10 @@ func (v *verification) run(whole context.Context) error {
 		}
 		free <- b
 	}
-	if err := context.Cause(ctx); err != nil {
-		return err
+	if whole.Err() != nil {
+		return context.Cause(whole)
 	}
-	wg.Wait()
 	return v.end(whole)
-}
-
-// dispatch hands out the blocks.
-func (v *verification) dispatch(ctx context.Context, free <-chan *Block, work, order chan<- *Block) error {
-	for {
-		read, err := v.source.Next(ctx)
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		var b *Block
-		select {
-		case b = <-free:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		b.reset(read)
-		for _, to := range []chan<- *Block{order, work} {
-			select {
-			case to <- b:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
-	}
 }
 
 // block verifies what a block says about the log as a whole.
@@ -191,7 +174,7 @@ func (v *verification) block(b *Block) {
 			continue
 		}
 		v.skip(b, seq-1)
-		v.add(b, r)
+		v.add(r)
 		v.hold()
 	}
 	if b.last > 0 {
@@ -216,7 +199,7 @@ func (v *verification) twice(r *row) {
 }
 
 // add puts an event on the tree and before the auditor, or a subtree in the place of its events.
-func (v *verification) add(b *Block, r *row) {
+func (v *verification) add(r *row) {
 	switch {
 	case r.flaw == absent:
 		v.absentEvents += 1 << r.level
@@ -232,7 +215,7 @@ func (v *verification) add(b *Block, r *row) {
 		v.prune(&r.Event)
 	}
 	v.tree.AddSubtree(r.level, r.LeafHash)
-	v.compareNodes(b)
+	v.compareNodes()
 }
 
 // sound takes in an event whose header is as it was written.
@@ -291,16 +274,11 @@ func (v *verification) skip(b *Block, size int64) {
 // as well as can be: with the stored hashes of groups, else with any.
 func (v *verification) missing(b *Block, last int64) {
 	first := v.tree.Size + 1
-	kind, what := Deleted, "is missing"
 	if v.unread != nil {
-		kind, what, v.unread = Unreadable, fmt.Sprintf("cannot be read: %v", v.unread), nil
-	} else if first < last {
-		what = "are missing"
-	}
-	if first == last {
-		v.find(event.Seq(first), kind, "event %d %s", first, what)
+		v.find(event.Seq(first), Unreadable, "%s: %v", numbered(event.Seq(first), event.Seq(last), "cannot be read", "cannot be read"), v.unread)
+		v.unread = nil
 	} else {
-		v.find(event.Seq(first), kind, "events %d to %d %s", first, last, what)
+		v.find(event.Seq(first), Deleted, "%s missing", spanOf(event.Seq(first), event.Seq(last)))
 	}
 	if len(v.gaps) < maxFindings {
 		v.gaps = append(v.gaps, span{first, last})
@@ -315,34 +293,24 @@ func (v *verification) missing(b *Block, last int64) {
 	for v.tree.Size < last {
 		v.damaged = true
 		v.tree.Add(tlog.Hash{})
-		v.compareNodes(b)
+		v.compareNodes()
 	}
 }
 
 // compareNodes compares what the last leaf has completed with what is stored.
-func (v *verification) compareNodes(b *Block) {
+func (v *verification) compareNodes() {
 	for i := 0; i < len(v.tree.Nodes); i++ {
 		n := v.tree.Nodes[i]
-		if n.Level > tree.NodeHeight {
-			if !v.lost {
-				v.high = append(v.high, n)
-			}
-			continue
-		}
-		stored, ok := b.node(n.N)
-		switch {
-		case !ok && v.hasNodes:
-			if v.damaged {
-				v.find(0, Tree, "the hash over %s is missing", below(n))
-			} else {
-				v.stray = append(v.stray, n)
-			}
-			fallthrough
-		case !ok:
-			v.lost = v.lost || v.damaged
-		case stored == n.Hash:
-		case !v.damaged:
+		damaged := v.damaged && n.Level == tree.NodeHeight // or that has been made good
+		switch stored, ok := v.nodes[place{n.Level, n.N}]; {
+		case n.Level > tree.NodeHeight && v.lost, ok && stored == n.Hash:
+		case !damaged && (ok || v.hasNodes):
 			v.stray = append(v.stray, n)
+		case !damaged:
+		case !ok:
+			if v.lost = true; v.hasNodes {
+				v.find(0, Tree, "the hash over %s is missing", below(n))
+			}
 		case !v.lost:
 			// What is stored stands for the leaves that are not known.
 			v.tree.Size, v.tree.Roots, v.tree.Nodes = v.start.Size, append(v.tree.Roots[:0], v.start.Roots...), v.tree.Nodes[:0]

@@ -5,8 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 
-	"golang.org/x/mod/sumdb/tlog"
-
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/tree"
@@ -71,9 +69,8 @@ type Block struct {
 	why   error // why the first unreadable row is
 
 	// Of a stretch of the log's file.
-	last  int64       // the seq that it ends with, also where no event is there
-	hole  bool        // there are no events
-	nodes []tree.Node // as stored
+	last int64 // the seq that it ends with, also where no event is there
+	hole bool  // there are no events
 
 	header []byte // scratch
 	read   func(*Block) error
@@ -82,7 +79,7 @@ type Block struct {
 }
 
 func (b *Block) reset(read func(*Block) error) {
-	*b = Block{v: b.v, rows: b.rows[:0], seals: b.seals[:0], nodes: b.nodes[:0], header: b.header[:0], read: read, done: b.done}
+	*b = Block{v: b.v, rows: b.rows[:0], seals: b.seals[:0], header: b.header[:0], read: read, done: b.done}
 }
 
 // Event adds an event with its number and its leaf as they are stored. Its payload is nil if it is
@@ -137,16 +134,6 @@ func (b *Block) Checkpoint(size int64, note, where string) {
 		s.fault = fmt.Sprintf("it covers %d events and is stored for %d", s.Size, size)
 	}
 	b.seals = append(b.seals, s)
-}
-
-// node returns the stored node with this number, of the first stored level.
-func (b *Block) node(n int64) (tlog.Hash, bool) {
-	for i := range b.nodes {
-		if b.nodes[i].N == n {
-			return b.nodes[i].Hash, true
-		}
-	}
-	return tlog.Hash{}, false
 }
 
 // wellFormed reports whether a is a complete subtree of some tree.

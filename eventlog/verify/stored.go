@@ -119,7 +119,10 @@ func (f *file) measure() (err error) {
 	if n := len(f.absent); n > 0 {
 		f.size = max(f.size, f.absent[n-1].Last())
 	}
-	return nil
+	if f.lacks["nodes"] {
+		return nil
+	}
+	return f.nodes()
 }
 
 // measureNotes reads which sizes checkpoints are stored for. They are looked at in their places,
@@ -159,8 +162,8 @@ func (f *file) without(stmt *sqlite.Stmt) {
 func (f *file) derived() error {
 	stored := map[event.RunID]event.Seq{}
 	err := query(f.conn, `SELECT run_id, seq FROM open_runs`, func(stmt *sqlite.Stmt) error {
-		if len(stored) == maxOpenRuns {
-			return fmt.Errorf("%w: it lists more than %d open runs", fault.ErrCorrupt, maxOpenRuns)
+		if len(stored) == maxStored {
+			return fmt.Errorf("%w: it lists more than %d open runs", fault.ErrCorrupt, maxStored)
 		}
 		stored[event.RunID(stmt.ColumnText(0))] = event.Seq(stmt.ColumnInt64(1))
 		return nil
@@ -170,7 +173,10 @@ func (f *file) derived() error {
 	}
 	f.v.runs.stored = stored
 	if !f.v.opt.NoImport {
-		return query(f.conn, `SELECT 1 FROM withheld LIMIT 1`, func(*sqlite.Stmt) error { f.withholds = true; return nil })
+		return query(f.conn, `SELECT seq FROM withheld ORDER BY seq`, func(stmt *sqlite.Stmt) error {
+			f.withheld = append(f.withheld, stmt.ColumnInt64(0))
+			return nil
+		})
 	}
 	// Those whose payload is missing are found in their place.
 	return query(f.conn, `
@@ -184,112 +190,57 @@ func (f *file) derived() error {
 	})
 }
 
-// End compares what else is stored with what follows from the events.
-func (f *file) End(context.Context) error {
-	err := f.beyond()
-	if err != nil {
-		return err
-	}
-	f.v.compareRuns()
-	switch {
-	case f.reader.Version >= 2 && !f.lacks["nodes"]:
-		err = f.nodes()
-	case f.reader.Version < 2 && !f.lacks["tree"]:
-		err = f.oldTree()
-	}
-	if err != nil || len(f.v.gone) == 0 {
-		return err
-	}
-	return f.prunedSince()
-}
-
-// prunedSince reads which payloads were pruned while the log was read.
-func (f *file) prunedSince() error {
-	b := &Block{v: f.v}
-	err := f.scan(func(s *scanner) error {
-		return query(s.conn, `SELECT `+store.Columns+` FROM events WHERE seq > ? AND class = 'fact' AND type = 'log.pruned' ORDER BY seq`, func(stmt *sqlite.Stmt) error {
-			s.row(b, stmt)
-			f.v.prune(&b.rows[len(b.rows)-1].Event)
-			return nil
-		}, f.size)
-	})
-	if fault.IsBroken(err) {
-		return nil // what cannot be read covers nothing
-	}
-	return err
-}
-
-// beyond looks at the stored checkpoints of more events than there are. None of them was held against
-// the tree, which has no such size.
-func (f *file) beyond() error {
-	covered := max(f.size, f.v.covered)
-	if f.covered <= covered {
-		return nil
-	}
-	b := &Block{v: f.v}
-	err := query(f.conn, fmt.Sprintf(`SELECT id, size, note FROM checkpoints WHERE size > ? AND size <= ? ORDER BY size DESC LIMIT %d`, maxFindings), b.checkpoint, covered, f.covered)
-	most := covered
-	for i := range b.seals {
-		if s := &b.seals[i]; s.fault != "" {
-			f.v.find(0, s.kind, "%s does not hold: %s", s.where, s.fault)
-		} else {
-			most = max(most, s.size)
-		}
-	}
-	if most > covered {
-		f.v.find(event.Seq(f.size+1), Truncated, "the log ends with event %d, and a checkpoint in the file covers %d", f.size, most)
-	}
-	if fault.IsBroken(err) {
-		return nil // that was found already
-	}
-	return err
-}
-
-// nodes compares the upper levels of the tree with what is stored. In a part of a log not all
-// of them follow from what is there.
+// nodes reads the stored hashes of the tree. In a part of a log not all of them follow from what is
+// there.
 func (f *file) nodes() error {
-	part := len(f.absent) > 0
-	stored := map[[2]int64]tlog.Hash{}
-	beyond, limit := int64(0), f.size>>tree.NodeHeight
-	err := query(f.conn, `SELECT level, n, hash FROM nodes WHERE level <> ? OR n >= ? OR n < 0`, func(stmt *sqlite.Stmt) error {
+	f.v.nodes = map[place]tlog.Hash{}
+	err := query(f.conn, `SELECT level, n, hash FROM nodes`, func(stmt *sqlite.Stmt) error {
 		level, n := stmt.ColumnInt64(0), stmt.ColumnInt64(1)
 		var h tlog.Hash
 		switch {
+		case len(f.v.nodes) == maxStored:
+			return fmt.Errorf("%w: there are more than %d", fault.ErrCorrupt, maxStored)
 		case level <= 0 || level >= tree.MaxLevel || level%tree.NodeHeight != 0 || n < 0 || n >= tree.MaxSeq>>level:
 			f.v.find(0, Tree, "a hash is stored at an impossible place: level %d, number %d", level, n)
 		case (n+1)<<level > f.size:
-			beyond = max(beyond, (n+1)<<level) // others may have appended since
+			f.beyond = max(f.beyond, (n+1)<<level)
 		case stmt.ColumnLen(2) == len(h) && stmt.ColumnBytes(2, h[:]) == len(h):
-			stored[[2]int64{level, n}] = h
+			f.v.nodes[place{int(level), n}] = h
 		}
 		return nil
-	}, tree.NodeHeight, limit)
-	if fault.IsBroken(err) {
+	})
+	if f.v.hasNodes = err == nil && len(f.absent) == 0; fault.IsBroken(err) {
 		f.v.find(0, Unreadable, "the stored hashes of the tree cannot be read: %v", err)
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	for _, n := range f.v.high {
-		if h, ok := stored[[2]int64{int64(n.Level), n.N}]; h != n.Hash && (ok || !part) {
-			f.v.misplaced(n)
-		}
-	}
-	return f.tooMany(beyond)
+	return err
 }
 
-// tooMany looks for stored hashes over events that the log does not have.
-func (f *file) tooMany(beyond int64) error {
-	if beyond == 0 {
+// End compares what else is stored with what follows from the events.
+func (f *file) End(ctx context.Context) error {
+	f.v.compareRuns()
+	if f.beyond > f.size {
+		f.v.find(event.Seq(f.size+1), Truncated, "the log ends with event %d, and a stored hash covers %d", f.size, f.beyond)
+	}
+	if f.reader.Version < 2 && !f.lacks["tree"] {
+		return f.oldTree()
+	}
+	if len(f.v.gone) == 0 {
 		return nil
 	}
-	var now int64 // read behind them: others may append between the two
-	err := query(f.conn, `SELECT coalesce(max(seq), 0) FROM events`, func(stmt *sqlite.Stmt) error { now = stmt.ColumnInt64(0); return nil })
-	if err == nil && beyond > max(now, f.size) {
-		f.v.find(event.Seq(f.size+1), Truncated, "the log ends with event %d, and a stored hash covers %d", f.size, beyond)
+	// What is missing may have been pruned since.
+	for e, err := range f.reader.Events(ctx, event.Query{After: event.Seq(f.size), Types: []event.Type{event.LogPruned}}) {
+		if fault.IsBroken(err) {
+			return nil // what cannot be read covers nothing
+		}
+		if err != nil {
+			return err
+		}
+		if e.Class == event.Fact && e.PayloadMatches() {
+			f.v.prune(&e)
+		}
 	}
-	return err
+	return nil
 }
 
 // oldTree compares the tree with what schema version 1 stored of it: its size and frontier.
