@@ -115,7 +115,7 @@ func (v *verification) shifted(from map[event.Seq]event.Seq) map[event.Seq]bool 
 	for from[first-1] != 0 && from[first-1]-(first-1) == delta {
 		first--
 	}
-	if taken := v.taken(from, first, end, delta); taken {
+	if taken(from, first, end) {
 		return inserted
 	}
 	for s := first; s <= end; s++ {
@@ -134,7 +134,7 @@ func (v *verification) shifted(from map[event.Seq]event.Seq) map[event.Seq]bool 
 
 // taken reports whether the events from first to end only changed places with others: what
 // was written under their numbers stands elsewhere.
-func (v *verification) taken(from map[event.Seq]event.Seq, first, end, delta event.Seq) bool {
+func taken(from map[event.Seq]event.Seq, first, end event.Seq) bool {
 	for s, t := range from {
 		if (s < first || s > end) && t >= first && t <= end {
 			return true

@@ -40,9 +40,6 @@ type file struct {
 	idle chan *scanner
 }
 
-// errNoEvents says that there is no table of events, which has been reported.
-var errNoEvents = errors.New("there are no events")
-
 // errEndless ends the reading of a file that is so broken that it would not end.
 var errEndless = fmt.Errorf("%w: events come over and over", fault.ErrCorrupt)
 
@@ -62,9 +59,6 @@ func (f *file) verify(ctx context.Context) error {
 	whole := make(chan error, 1)
 	go func() { whole <- f.reader.CheckIntegrity(checking) }()
 	err := f.v.verify(ctx)
-	if errors.Is(err, errNoEvents) {
-		err = nil
-	}
 	if err != nil {
 		cancel()
 	}
@@ -103,11 +97,8 @@ func (f *file) Head(ctx context.Context) (h Head, err error) {
 	if f.conn, err = connect(f.reader); err != nil {
 		return h, err
 	}
-	if err := f.tables(ctx); err != nil {
+	if err := f.tables(ctx); err != nil || f.lacks["events"] {
 		return h, err
-	}
-	if f.lacks["events"] {
-		return h, errNoEvents
 	}
 	if err := f.measure(); err != nil {
 		return h, err

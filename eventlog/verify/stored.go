@@ -222,7 +222,7 @@ func (f *file) End(ctx context.Context) error {
 	if f.beyond > f.size {
 		f.v.find(event.Seq(f.size+1), Truncated, "the log ends with event %d, and a stored hash covers %d", f.size, f.beyond)
 	}
-	if f.reader.Version < 2 && !f.lacks["tree"] {
+	if f.reader.Version < 2 && len(f.lacks) == 0 {
 		return f.oldTree()
 	}
 	if len(f.v.gone) == 0 {

@@ -171,8 +171,12 @@ func (v *verification) finish(err error) (Report, error) {
 	for _, k := range v.unknown.list() {
 		v.warn("%s", k)
 	}
-	if v.clock.back > 0 {
-		v.warn("the clock went back %s, first by %v at event %d", times(v.clock.back), v.clock.by, v.clock.first)
+	if n := v.clock.back; n > 0 {
+		often := "once"
+		if n > 1 {
+			often = fmt.Sprintf("%d times", n)
+		}
+		v.warn("the clock went back %s, first by %v at event %d", often, v.clock.by, v.clock.first)
 	}
 	v.unsigned()
 	if v.opt.RequireSignature && v.rep.Signed == 0 {
@@ -239,11 +243,4 @@ func (c *clock) tick(e *event.Event) {
 		}
 	}
 	c.last, c.writer = e.Time, e.Writer
-}
-
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
 }
