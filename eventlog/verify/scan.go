@@ -25,7 +25,6 @@ type scanner struct {
 	rows, notes *sqlite.Stmt
 
 	absent  []tree.Subtree // those that lie ahead
-	event   event.Event
 	flaw    flaw
 	field   []byte
 	payload []byte
@@ -174,9 +173,10 @@ func (s *scanner) scan(b *Block, first int64) error {
 
 // row adds the row that stmt stands at and returns its seq.
 func (s *scanner) row(b *Block, stmt *sqlite.Stmt) int64 {
-	seq, e := stmt.ColumnInt64(0), &s.event
+	seq := stmt.ColumnInt64(0)
 	s.without(b, seq)
 	s.flaw = sound
+	e := b.next()
 	e.Seq, e.ID, e.Time = event.Seq(seq), string(s.text(stmt, 1)), time.Unix(0, stmt.ColumnInt64(2))
 	e.Type, e.Class = event.Type(s.intern(stmt, 3)), event.Class(s.intern(stmt, 4))
 	e.Actor, e.Writer, e.Context = s.intern(stmt, 5), s.intern(stmt, 6), s.intern(stmt, 7)
@@ -192,14 +192,14 @@ func (s *scanner) row(b *Block, stmt *sqlite.Stmt) int64 {
 	n := stmt.ColumnLen(17)
 	s.payload = slices.Grow(s.payload[:0], n)[:n]
 	stmt.ColumnBytes(17, s.payload)
-	e.Payload, e.Withheld = s.payload, ""
+	payload := s.payload
 	if n == 0 && e.PayloadLen > 0 && stmt.ColumnType(17) == sqlite.TypeNull {
-		e.Payload = nil
+		payload = nil
 		if _, ok := slices.BinarySearch(s.f.withheld, seq); ok {
 			e.Withheld = event.Masked
 		}
 	}
-	b.event(e, s.flaw)
+	b.check(payload, s.flaw)
 	return seq
 }
 

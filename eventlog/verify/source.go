@@ -85,29 +85,41 @@ func (b *Block) reset(read func(*Block) error) {
 // Event adds an event with its number and its leaf as they are stored. Its payload is nil if it is
 // withheld; Withheld then is empty or [event.Missing] if nothing says why. Neither e nor its payload
 // is kept.
-func (b *Block) Event(e *event.Event) { b.event(e, sound) }
+func (b *Block) Event(e *event.Event) {
+	*b.next() = *e
+	b.check(e.Payload, sound)
+}
 
-// event adds an event of which this flaw is known.
-func (b *Block) event(e *event.Event, f flaw) {
-	b.rows = append(b.rows, row{Event: *e, flaw: f})
+// next returns where the next event is put.
+func (b *Block) next() *event.Event {
+	b.rows = append(b.rows, row{})
+	return &b.rows[len(b.rows)-1].Event
+}
+
+// check verifies the event that was put there, of which this flaw is known.
+func (b *Block) check(payload []byte, f flaw) {
 	r := &b.rows[len(b.rows)-1]
-	r.Payload = nil
+	r.Payload, r.flaw = payload, f
 	if f == sound {
 		b.header = r.AppendHeader(append(b.header[:0], 0)) // RFC 6962: a leaf
 		if sha256.Sum256(b.header) != r.LeafHash {
 			r.flaw = headerEdited
 		}
 	}
+	wanted := false
 	switch {
-	case e.Payload == nil && e.PayloadLen > 0:
+	case payload == nil && r.PayloadLen > 0:
 		if r.flaw == sound {
 			r.flaw = payloadGone
 		}
 	case r.flaw != sound && r.Type != event.LogPruned:
-	case !e.PayloadMatches():
+	case !r.PayloadMatches():
 		r.flaw = max(r.flaw, payloadEdited)
-	case r.Type == event.LogPruned || b.v.opt.Audit != nil && b.v.opt.Audit.Wants(r.Type):
-		r.Payload = append([]byte{}, e.Payload...)
+	default:
+		wanted = r.Type == event.LogPruned || b.v.opt.Audit != nil && b.v.opt.Audit.Wants(r.Type)
+	}
+	if r.Payload = nil; wanted {
+		r.Payload = append([]byte{}, payload...)
 	}
 }
 
