@@ -55,13 +55,11 @@ func (v *verification) holds(s *seal) {
 	for i := range v.wrong {
 		v.find(0, v.wrong[i].kind, "%s does not hold: its root is not that of the first %d events, which %s covers, too", v.wrong[i].where, v.wrong[i].size, s.where)
 	}
+	v.good = s.size
 	for _, n := range v.stray {
-		if (n.N+1)<<n.Level <= s.size {
-			v.find(0, Tree, "the stored hash over %s is wrong, or missing", below(n))
-		}
+		v.misplaced(n)
 	}
 	v.wrong, v.moreWrong, v.stray = v.wrong[:0], 0, v.stray[:0]
-	v.good = s.size
 	v.signatures.count(s)
 	switch {
 	case s.kind == Anchor:

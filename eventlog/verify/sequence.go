@@ -205,8 +205,11 @@ func (v *verification) add(r *row) {
 		v.absentEvents += 1 << r.level
 		v.unseen()
 	case r.flaw != sound && r.flaw != payloadGone:
-		v.keepBad(r)
-		v.unseen()
+		if v.unseen(); len(v.bad) < maxBad {
+			v.bad = append(v.bad, *r)
+		} else {
+			v.moreBad++
+		}
 		v.damaged = v.damaged || r.flaw == headerEdited || r.flaw == badColumn
 	default:
 		v.sound(r)
@@ -247,16 +250,6 @@ func (v *verification) unseen() {
 
 // maxBad is how many bad events are looked at more closely.
 const maxBad = 512
-
-func (v *verification) keepBad(r *row) {
-	if len(v.bad) == maxBad {
-		v.moreBad++
-		return
-	}
-	bad := *r
-	bad.Payload = nil
-	v.bad = append(v.bad, bad)
-}
 
 // skip brings the tree up to size, over what is missing.
 func (v *verification) skip(b *Block, size int64) {
