@@ -184,7 +184,7 @@ func (s *scanner) row(b *Block, stmt *sqlite.Stmt) int64 {
 	e.Run, e.Trace = event.RunID(s.intern(stmt, 10)), event.TraceID(s.intern(stmt, 11))
 	e.Interaction, e.Input = event.InteractionID(s.intern(stmt, 12)), event.InputID(s.intern(stmt, 13))
 	e.PayloadLen = stmt.ColumnInt64(14)
-	var sum, leaf [sha256.Size + 1]byte // a longer one is told by the last byte
+	var sum, leaf [sha256.Size + 1]byte // one byte more than a hash has shows a longer one
 	if stmt.ColumnBytes(15, sum[:]) != sha256.Size || stmt.ColumnBytes(16, leaf[:]) != tlog.HashSize {
 		s.flaw = badColumn
 	}
