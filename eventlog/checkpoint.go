@@ -21,7 +21,7 @@ func (l *Log) Checkpoint(ctx context.Context) (evidence.Checkpoint, error) {
 	if err := ctx.Err(); err != nil {
 		return evidence.Checkpoint{}, err
 	}
-	r := l.await(entry{checkpoint: true, late: true})
+	r := l.await(entry{checkpoint: true})
 	if r.err != nil {
 		return evidence.Checkpoint{}, r.err
 	}
@@ -41,9 +41,6 @@ func (l *Log) Anchored() error {
 			return err
 		}
 	}
-	l.turn.Lock()
-	l.finishBacklog()
-	l.releaseTurn()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
