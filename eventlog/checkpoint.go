@@ -96,19 +96,12 @@ func (w *batchWriter) checkpoint(ctx context.Context) error {
 	return w.exec(ctx, putNote, w.newest.Size, w.newest.Note)
 }
 
-// signature returns what signs for the log. To make it of the key takes as long as to sign.
+// signature returns what signs for the log.
 func (w *batchWriter) signature() (note.Signer, error) {
 	if w.keys == nil {
 		return nil, evidence.ErrKey
 	}
-	if w.signer == nil || w.signer.Name() != w.origin {
-		var err error
-		if w.signer, err = w.keys.Signer(w.origin); err != nil {
-			w.signer = nil
-			return nil, err
-		}
-	}
-	return w.signer, nil
+	return w.keys.Signer(w.origin)
 }
 
 // signs reports whether msg is what signer would sign now.
