@@ -49,8 +49,9 @@ type batchWriter struct {
 	newest   evidence.Checkpoint // to be anchored; its size is zero if there is none
 	unsigned error               // why it is not signed
 
-	rows  []*event.Event      // frames that wait to be inserted together
-	named []driver.NamedValue // scratch
+	rows  []*event.Event // frames that wait to be inserted together
+	args  []any          // scratch
+	named []driver.NamedValue
 }
 
 // commit writes the batch in one transaction. An entry that conflicts with the log is
@@ -221,36 +222,20 @@ func (w *batchWriter) fill(ctx context.Context, batch []entry) (conflict int, er
 	if err := w.catchUp(ctx); err != nil {
 		return -1, err
 	}
-	tree := &w.next
 	w.rows = w.rows[:0]
-	for i := range batch {
-		if err := w.precluded(ctx, batch[i].unless); err != nil {
-			if errors.Is(err, errUnless) {
-				return i, err
-			}
-			return -1, err
+	for i, e := range batch {
+		err := w.add(ctx, e)
+		if errors.Is(err, errUnless) || fault.IsConstraint(err) {
+			return i, err
 		}
-		for j := range batch[i].events {
-			e := &batch[i].events[j]
-			e.Seq = event.Seq(tree.Size + 1)
-			e.LeafHash = e.Leaf()
-			tree.Add(e.LeafHash)
-			w.nextLast = e.LeafHash
-			if err := w.put(ctx, e); err != nil {
-				if fault.IsConstraint(err) {
-					return i, err
-				}
-				return -1, err
-			}
-			if e.Seq == 1 {
-				w.origin = store.OriginOf(e.ID)
-			}
+		if err != nil {
+			return -1, err
 		}
 	}
 	if err := w.flush(ctx); err != nil {
 		return -1, err
 	}
-	for _, n := range tree.Nodes {
+	for _, n := range w.next.Nodes {
 		if err := w.exec(ctx, putNode, int64(n.Level), n.N, n.Hash[:]); err != nil {
 			return -1, err
 		}
@@ -269,6 +254,27 @@ func (w *batchWriter) fill(ctx context.Context, batch []entry) (conflict int, er
 		}
 	}
 	return -1, w.failpoint("insert")
+}
+
+// add gives the events of an entry their places and inserts them.
+func (w *batchWriter) add(ctx context.Context, e entry) error {
+	if err := w.precluded(ctx, e.unless); err != nil {
+		return err
+	}
+	for i := range e.events {
+		e := &e.events[i]
+		e.Seq = event.Seq(w.next.Size + 1)
+		e.LeafHash = e.Leaf()
+		w.next.Add(e.LeafHash)
+		w.nextLast = e.LeafHash
+		if err := w.put(ctx, e); err != nil {
+			return err
+		}
+		if e.Seq == 1 {
+			w.origin = store.OriginOf(e.ID)
+		}
+	}
+	return nil
 }
 
 // near is how many events of other processes are added to the tree one by one; of more, what is

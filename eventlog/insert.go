@@ -24,6 +24,7 @@ const (
 	insertFew      = `INSERT INTO events (` + store.Columns + `) VALUES ` + alikeMarks + another + another + another
 	insertTogether = insertFew + another4 + another4 + another4
 
+	// By rows with all values a batch of 100 takes 1.5 times the processor time, one of 10 1.23 times.
 	alikeMarks = `(?, ?, ?, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?, ?, ?, ?)`
 	another    = `, ` + alikeMarks
 	another4   = another + another + another + another
@@ -79,11 +80,11 @@ func (w *batchWriter) flush(ctx context.Context) error {
 
 // insert inserts as many events as the statement has rows.
 func (w *batchWriter) insert(ctx context.Context, text string, rows ...*event.Event) error {
-	args := store.Args(rows[0])
+	w.args = store.AppendArgs(w.args[:0], rows[0])
 	for _, e := range rows[1:] {
-		args = append(args, int64(e.Seq), e.ID, e.Time.UnixNano(), e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:], store.Stored(e))
+		w.args = append(w.args, int64(e.Seq), e.ID, e.Time.UnixNano(), e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:], store.Stored(e))
 	}
-	return w.exec(ctx, text, args...)
+	return w.exec(ctx, text, w.args...)
 }
 
 // exec runs a statement, which is prepared the first time, on the writer's connection. The

@@ -193,9 +193,9 @@ func TestPruneSelects(t *testing.T) {
 		{event.Pruning{}, "", 0},
 	} {
 		l, path := pruneLog(t)
-		events, _, err := l.Prunable(t.Context(), tc.p)
-		if err != nil || events != tc.n {
-			t.Errorf("%+v: %d prunable, %v", tc.p, events, err)
+		s, err := l.Selection(t.Context(), tc.p)
+		if err != nil || s.Events != tc.n {
+			t.Errorf("%+v: %d prunable, %v", tc.p, s.Events, err)
 		}
 		done, err := l.Prune(t.Context(), tc.p)
 		if err != nil || done.Events != tc.n {

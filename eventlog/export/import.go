@@ -199,7 +199,7 @@ func (w *importer) commit(ctx context.Context, x *Reader) error {
 }
 
 func (w *importer) event(ctx context.Context, e *event.Event) error {
-	args := store.Args(e)
+	args := store.AppendArgs(nil, e)
 	if e.Withheld != "" {
 		args[len(args)-1] = nil // the payload
 		if _, err := w.tx.ExecContext(ctx, `INSERT INTO withheld (seq, why) VALUES (?, ?)`, int64(e.Seq), e.Withheld); err != nil {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -59,26 +60,9 @@ func (r *Reader) Checkpoints(ctx context.Context) ([]evidence.Checkpoint, error)
 }
 
 // LastCheckpoint returns the newest checkpoint stored with the log that covers at least
-// Size events; ok is false if there is none.
+// size events; ok is false if there is none.
 func (r *Reader) LastCheckpoint(ctx context.Context, size int64) (c evidence.Checkpoint, ok bool, err error) {
-	if r.Version < 2 {
-		return c, false, nil
-	}
-	var msg string
-	err = r.DB.GetContext(ctx, &msg, `
-		SELECT note
-		FROM checkpoints
-		WHERE size >= ?
-		ORDER BY size DESC, id DESC
-		LIMIT 1`, size)
-	if errors.Is(err, sql.ErrNoRows) {
-		return c, false, nil
-	}
-	if err != nil {
-		return c, false, fault.Explain(err)
-	}
-	c, err = evidence.ParseCheckpoint(msg)
-	return c, err == nil, err
+	return r.NewestCheckpoint(ctx, size, math.MaxInt64)
 }
 
 // Origin returns the name of the log in its checkpoints, and "" while it is empty.

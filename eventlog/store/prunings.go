@@ -41,7 +41,8 @@ type Selection struct {
 	Open          []event.RunID // that keep their payloads
 }
 
-// Selection looks what p would remove now, and removes nothing.
+// Selection looks what p would remove now, and removes nothing. It fails with ErrUnfinished if p
+// names a run that has no outcome.
 func (r *Reader) Selection(ctx context.Context, p event.Pruning) (s Selection, err error) {
 	// By the events: the list of open runs may have been cut, and what is removed is gone.
 	if s.Open, err = r.runs(ctx, intended); err != nil {
@@ -56,13 +57,6 @@ func (r *Reader) Selection(ctx context.Context, p event.Pruning) (s Selection, e
 		FROM events
 		WHERE `+where, args...).Scan(&s.Events, &s.Bytes, &s.First, &s.Last)
 	return s, fault.Explain(err)
-}
-
-// Prunable returns how many payloads Prune would remove now, and their lengths together. It
-// fails with ErrUnfinished if p names a run that has no outcome.
-func (r *Reader) Prunable(ctx context.Context, p event.Pruning) (events, bytes int64, err error) {
-	s, err := r.Selection(ctx, p)
-	return s.Events, s.Bytes, err
 }
 
 // Preceding returns the last event before the first one that is not older than t. Where the
