@@ -83,14 +83,8 @@ func proven(ctx context.Context, r *store.Reader, seq event.Seq) (e event.Event,
 
 // whyWithheld says why an event has no payload.
 func whyWithheld(ctx context.Context, r *store.Reader, e *event.Event) (string, error) {
-	if r.Version >= 2 {
-		var why []string
-		if err := r.DB.SelectContext(ctx, &why, `SELECT why FROM withheld WHERE seq = ?`, int64(e.Seq)); err != nil {
-			return "", fault.Explain(err)
-		}
-		if len(why) > 0 {
-			return why[0], nil
-		}
+	if why, err := r.Withheld(ctx, e.Seq); err != nil || why != "" {
+		return why, err
 	}
 	for later, err := range r.Events(ctx, event.Query{After: e.Seq, Types: []event.Type{event.LogPruned}}) {
 		if err != nil {

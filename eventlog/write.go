@@ -69,7 +69,7 @@ func (l *Log) work(job func(), due bool) (ended bool) {
 		return false
 	}
 	// The writer's connection is the last to go: it empties the write-ahead log.
-	l.ended = errors.Join(l.DB.Close(), l.batch.close())
+	l.ended = errors.Join(l.Reader.Close(), l.batch.close())
 	return true
 }
 

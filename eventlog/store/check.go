@@ -25,7 +25,7 @@ func (r *Reader) CheckSettings(ctx context.Context) error {
 	if r.Immutable {
 		return nil // SQLite then reads no write-ahead log, and says "delete" of every file
 	}
-	return CheckSettings(ctx, r.DB, "journal_mode")
+	return CheckSettings(ctx, r.db, "journal_mode")
 }
 
 // CheckSettings returns a *fault.SettingError if a connection of db does not have these settings as
@@ -49,10 +49,10 @@ func CheckSettings(ctx context.Context, db *sqlx.DB, names ...string) error {
 // or not ours, a line each: without its triggers a log is no longer append-only.
 // Of a log that an older version wrote it says nothing: Open changes its schema.
 func (r *Reader) CheckSchema(ctx context.Context) (faults []string, err error) {
-	if _, version, err := identify(ctx, r.DB); err != nil || version < SchemaVersion {
+	if _, version, err := identify(ctx, r.db); err != nil || version < SchemaVersion {
 		return nil, err
 	}
-	return schemaFaults(ctx, r.DB)
+	return schemaFaults(ctx, r.db)
 }
 
 // schemaFaults compares the statements that made db's tables, indexes and triggers with Schema.
@@ -90,7 +90,7 @@ func schemaFaults(ctx context.Context, db sqlx.QueryerContext) (faults []string,
 // against its table. The error wraps ErrCorrupt if there is any. Whether the events are those that
 // were written is what Verify says, which looks for the same. A million events take some 5 s.
 func (r *Reader) CheckIntegrity(ctx context.Context) error {
-	return PragmaCheck(ctx, r.DB, `PRAGMA integrity_check(1)`)
+	return PragmaCheck(ctx, r.db, `PRAGMA integrity_check(1)`)
 }
 
 // PragmaCheck carries out a pragma that answers "ok", such as integrity_check; the error wraps

@@ -52,7 +52,7 @@ func (r *Reader) Selection(ctx context.Context, p event.Pruning) (s Selection, e
 		return s, fmt.Errorf("%w: %s", fault.ErrUnfinished, p.Run)
 	}
 	where, args := Covering(p, s.Open)
-	err = r.DB.QueryRowxContext(ctx, `
+	err = r.db.QueryRowxContext(ctx, `
 		SELECT count(*), coalesce(sum(payload_len), 0), coalesce(min(seq), 0), coalesce(max(seq), 0)
 		FROM events
 		WHERE `+where, args...).Scan(&s.Events, &s.Bytes, &s.First, &s.Last)
@@ -63,7 +63,7 @@ func (r *Reader) Selection(ctx context.Context, p event.Pruning) (s Selection, e
 // clock went backwards nothing newer than t is among them. It is 0 if there is none.
 func (r *Reader) Preceding(ctx context.Context, t time.Time) (event.Seq, error) {
 	var last event.Seq
-	err := r.DB.GetContext(ctx, &last, `
+	err := r.db.GetContext(ctx, &last, `
 		SELECT coalesce((SELECT min(seq) - 1 FROM events WHERE ts >= ?), (SELECT max(seq) FROM events), 0)`, t.UnixNano())
 	return last, fault.Explain(err)
 }
