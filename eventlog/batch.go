@@ -41,8 +41,7 @@ type batchWriter struct {
 	tree   tree.Range
 	last   tlog.Hash // the last leaf
 	origin string
-	signer note.Signer // of origin, once it was needed
-	seen   int64       // the version of the file that is; 0: not known
+	seen   int64 // the version of the file that is; 0: not known
 
 	// What this transaction makes of it.
 	next     tree.Range
@@ -176,7 +175,7 @@ func (w *batchWriter) failpoint(point string) error {
 }
 
 // placeEvery is how often the writer looks whether the file is in its place, at most, where it adds
-// one event to many: that takes a hundredth of a commit. Who deletes the file deletes what was
+// one event to many: that takes a hundredth of a commit, and a tenth of its processor time. Who deletes the file deletes what was
 // acknowledged just before, too. An intent is never alone: no prompt leaves behind a lost one.
 const placeEvery = time.Millisecond
 
@@ -223,36 +222,20 @@ func (w *batchWriter) fill(ctx context.Context, batch []entry) (conflict int, er
 	if err := w.catchUp(ctx); err != nil {
 		return -1, err
 	}
-	tree := &w.next
 	w.rows = w.rows[:0]
-	for i := range batch {
-		if err := w.precluded(ctx, batch[i].unless); err != nil {
-			if errors.Is(err, errUnless) {
-				return i, err
-			}
-			return -1, err
+	for i, e := range batch {
+		err := w.add(ctx, e)
+		if errors.Is(err, errUnless) || fault.IsConstraint(err) {
+			return i, err
 		}
-		for j := range batch[i].events {
-			e := &batch[i].events[j]
-			e.Seq = event.Seq(tree.Size + 1)
-			e.LeafHash = e.Leaf()
-			tree.Add(e.LeafHash)
-			w.nextLast = e.LeafHash
-			if err := w.put(ctx, e); err != nil {
-				if fault.IsConstraint(err) {
-					return i, err
-				}
-				return -1, err
-			}
-			if e.Seq == 1 {
-				w.origin = store.OriginOf(e.ID)
-			}
+		if err != nil {
+			return -1, err
 		}
 	}
 	if err := w.flush(ctx); err != nil {
 		return -1, err
 	}
-	for _, n := range tree.Nodes {
+	for _, n := range w.next.Nodes {
 		if err := w.exec(ctx, putNode, int64(n.Level), n.N, n.Hash[:]); err != nil {
 			return -1, err
 		}
@@ -273,8 +256,29 @@ func (w *batchWriter) fill(ctx context.Context, batch []entry) (conflict int, er
 	return -1, w.failpoint("insert")
 }
 
-// near is how many events of other processes are added to the tree one by one; of more, what
-// is stored of the tree is read.
+// add gives the events of an entry their places and inserts them.
+func (w *batchWriter) add(ctx context.Context, e entry) error {
+	if err := w.precluded(ctx, e.unless); err != nil {
+		return err
+	}
+	for i := range e.events {
+		e := &e.events[i]
+		e.Seq = event.Seq(w.next.Size + 1)
+		e.LeafHash = e.Leaf()
+		w.next.Add(e.LeafHash)
+		w.nextLast = e.LeafHash
+		if err := w.put(ctx, e); err != nil {
+			return err
+		}
+		if e.Seq == 1 {
+			w.origin = store.OriginOf(e.ID)
+		}
+	}
+	return nil
+}
+
+// near is how many events of other processes are added to the tree one by one; of more, what is
+// stored of the tree is read, which makes an append 2.5 times as long where two processes take turns.
 const near = 512
 
 // catchUp brings tree up to what is in the log, to which other processes may have appended,

@@ -21,7 +21,7 @@ func (l *Log) Checkpoint(ctx context.Context) (evidence.Checkpoint, error) {
 	if err := ctx.Err(); err != nil {
 		return evidence.Checkpoint{}, err
 	}
-	r := l.await(entry{checkpoint: true, late: true})
+	r := l.await(entry{checkpoint: true})
 	if r.err != nil {
 		return evidence.Checkpoint{}, r.err
 	}
@@ -41,9 +41,6 @@ func (l *Log) Anchored() error {
 			return err
 		}
 	}
-	l.turn.Lock()
-	l.finishBacklog()
-	l.releaseTurn()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
@@ -99,19 +96,12 @@ func (w *batchWriter) checkpoint(ctx context.Context) error {
 	return w.exec(ctx, putNote, w.newest.Size, w.newest.Note)
 }
 
-// signature returns what signs for the log. To make it of the key takes as long as to sign.
+// signature returns what signs for the log.
 func (w *batchWriter) signature() (note.Signer, error) {
 	if w.keys == nil {
 		return nil, evidence.ErrKey
 	}
-	if w.signer == nil || w.signer.Name() != w.origin {
-		var err error
-		if w.signer, err = w.keys.Signer(w.origin); err != nil {
-			w.signer = nil
-			return nil, err
-		}
-	}
-	return w.signer, nil
+	return w.keys.Signer(w.origin)
 }
 
 // signs reports whether msg is what signer would sign now.

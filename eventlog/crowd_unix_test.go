@@ -41,8 +41,9 @@ func childCrowd(path string) {
 	}()
 	c := &crowder{path: path, name: os.Getenv("EVENTLOG_TEST_NAME")}
 	c.open()
-	var before int // what others have done; each of them may have one under way
-	c.must(c.log.DB.Get(&before, `SELECT count(*) FROM events WHERE type = 'llm.requested'`))
+	// What others have done; each of them may have one under way.
+	before, err := c.log.Count(context.Background(), event.Query{Types: []event.Type{event.Requested}})
+	c.must(err)
 	for n := max(before-crowdSize, 0); ; n++ {
 		select {
 		case <-stop:

@@ -12,7 +12,6 @@ type entry struct {
 	events     []event.Event
 	checkpoint bool                 // a checkpoint is wanted behind them
 	store      *evidence.Checkpoint // has a note that is to be stored; nil: none
-	late       bool                 // who waits also waits until the batch's checkpoint is anchored
 	unless     event.Query          // nothing is written if the log holds an event that it selects; zero: whatever it holds
 	ahead      bool                 // who waits does not wait for the checkpoint that the events ask for
 	wait       chan result          // nil if no one waits; capacity 1

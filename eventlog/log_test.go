@@ -54,17 +54,11 @@ func audit(t *testing.T, path string) {
 	if err != nil || !rep.OK() {
 		t.Fatalf("verify: %+v, %v", rep, err)
 	}
-	var integrity string
-	if err := r.DB.Get(&integrity, `PRAGMA integrity_check`); err != nil || integrity != "ok" {
-		t.Fatalf("integrity: %s, %v", integrity, err)
+	if err := r.CheckIntegrity(ctx); err != nil {
+		t.Fatal(err)
 	}
-	var wrong int
-	if err := r.DB.Get(&wrong, `
-		SELECT count(*)
-		FROM (SELECT run_id FROM events WHERE type = 'llm.requested'
-			EXCEPT SELECT run_id FROM events WHERE type IN ('llm.responded', 'llm.provider_error', 'llm.outcome_unknown')
-			EXCEPT SELECT run_id FROM open_runs)`); err != nil || wrong > 0 {
-		t.Fatalf("%d intents are neither open nor ended, %v", wrong, err)
+	if wrong, err := r.UnlistedRuns(ctx); err != nil || len(wrong) > 0 {
+		t.Fatalf("%d intents are neither open nor ended, %v", len(wrong), err)
 	}
 }
 
@@ -333,6 +327,17 @@ func TestOpenRefuses(t *testing.T) {
 	if _, err := store.OpenReader(t.Context(), filepath.Join(dir, "none.db")); !errors.Is(err, fault.ErrNotExist) {
 		t.Errorf("OpenReader of nothing: %v", err)
 	}
+}
+
+// dbOf opens the file of a log for reading.
+func dbOf(tb testing.TB, path string) *sqlx.DB {
+	tb.Helper()
+	db, err := sqlx.Open("sqlite", store.ReaderDSN(path, false))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = db.Close() }) // read from only
+	return db
 }
 
 func execFile(path, stmt string) error {

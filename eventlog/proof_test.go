@@ -210,7 +210,7 @@ func TestProofWithoutPayload(t *testing.T) {
 func TestProveFindsAnotherTree(t *testing.T) {
 	l, _, _ := proofLog(t)
 	var leaf []byte
-	if err := l.DB.Get(&leaf, `SELECT leaf FROM events WHERE seq = 290`); err != nil {
+	if err := dbOf(t, l.Path()).Get(&leaf, `SELECT leaf FROM events WHERE seq = 290`); err != nil {
 		t.Fatal(err)
 	}
 	const drop = `DROP TRIGGER events_lose_nothing_but_payloads;`

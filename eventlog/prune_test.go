@@ -173,9 +173,8 @@ func TestPruneRemovesEveryByte(t *testing.T) {
 	if e, _, err := l.Last(t.Context(), event.Query{Types: []event.Type{event.LogPruned}}); err != nil || !strings.Contains(string(e.Payload), `"why":"a test"`) {
 		t.Errorf("%s, %v", e.Payload, err)
 	}
-	var integrity string
-	if err := l.DB.Get(&integrity, `PRAGMA integrity_check`); err != nil || integrity != "ok" {
-		t.Errorf("integrity: %s, %v", integrity, err)
+	if err := l.CheckIntegrity(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -193,9 +192,9 @@ func TestPruneSelects(t *testing.T) {
 		{event.Pruning{}, "", 0},
 	} {
 		l, path := pruneLog(t)
-		events, _, err := l.Prunable(t.Context(), tc.p)
-		if err != nil || events != tc.n {
-			t.Errorf("%+v: %d prunable, %v", tc.p, events, err)
+		s, err := l.Selection(t.Context(), tc.p)
+		if err != nil || s.Events != tc.n {
+			t.Errorf("%+v: %d prunable, %v", tc.p, s.Events, err)
 		}
 		done, err := l.Prune(t.Context(), tc.p)
 		if err != nil || done.Events != tc.n {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/fault"
-	"github.com/perlica/perlica/eventlog/store"
 )
 
 // TestPruneWaitsForReaders: a reader that keeps the old state keeps its bytes, too.
@@ -18,12 +17,7 @@ func TestPruneWaitsForReaders(t *testing.T) {
 	}
 	t.Parallel() // most of the time it waits
 	l, path := pruneLog(t)
-	r, err := store.OpenReader(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	conn, err := r.DB.Connx(t.Context())
+	conn, err := dbOf(t, path).Connx(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +44,7 @@ func TestPruneWaitsForReaders(t *testing.T) {
 	if got := found(t, path, "[one:", "[two:"); got != "" {
 		t.Errorf("in the files: %s", got)
 	}
-	intact(t, r)
+	intact(t, &l.Reader)
 }
 
 func TestPruneCancelled(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
 )
 
 // python returns the name of a Python that docs/verify.py runs with.
@@ -71,7 +70,7 @@ func TestAStrangerAgrees(t *testing.T) {
 	if err := os.WriteFile(since, []byte(last.Note), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := store.Hashes{Ctx: context.Background(), DB: readerOf(t, path).DB}
+	h := readerOf(t, path).Hashes(context.Background())
 	list := damages()
 	for _, part := range []struct {
 		level int

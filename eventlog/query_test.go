@@ -101,7 +101,7 @@ func TestQueries(t *testing.T) {
 func TestPageSize(t *testing.T) {
 	l := openTest(t)
 	var size int
-	if err := l.DB.Get(&size, `PRAGMA page_size`); err != nil || size != 8192 {
+	if err := dbOf(t, l.Path()).Get(&size, `PRAGMA page_size`); err != nil || size != 8192 {
 		t.Errorf("%d, %v", size, err)
 	}
 }

@@ -36,9 +36,7 @@ func (l *Log) remove(w *batchWriter, job pruneJob) error {
 	if !errors.Is(err, fault.ErrBusy) && !errors.Is(err, fault.ErrFull) {
 		// A disk that fails, a file that is gone: what is on it is not known any more.
 		err = &WriteError{Op: "prune", Err: err}
-		for _, answer := range l.finish(nil, evidence.Checkpoint{}, err) {
-			answer()
-		}
+		l.finish(nil, evidence.Checkpoint{}, err)
 	}
 	return err
 }

@@ -80,30 +80,3 @@ func TestWhatAKilledImportLeaves(t *testing.T) {
 		t.Errorf("there is %v", list)
 	}
 }
-
-// TestScratchIsHeld: no one sweeps what somebody works in.
-func TestScratchIsHeld(t *testing.T) {
-	dir := t.TempDir()
-	one, err := folder.NewScratch(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(one.Path("out"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	two, err := folder.NewScratch(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(one.Path("out")); err != nil {
-		t.Error(err)
-	}
-	for _, s := range []*folder.Scratch{one, two} {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	if list, _ := os.ReadDir(dir); len(list) > 0 {
-		t.Error(list)
-	}
-}

@@ -36,7 +36,7 @@ func (w *batchWriter) single(batch []entry) *event.Event {
 }
 
 // trySingle inserts one event by a statement that commits itself, which saves two statements of
-// three. It reports whether it did: if not, the log was changed by others, or the event
+// three: 10 µs of processor time of 65 for a frame, 4 of 84 for a fact. It reports whether it did: if not, the log was changed by others, or the event
 // conflicts with it, and a transaction finds out. Any error is final.
 func (w *batchWriter) trySingle(ctx context.Context, e *event.Event) (done bool, err error) {
 	for _, point := range []string{"begin", "insert", "commit"} {

@@ -92,9 +92,8 @@ func (st story) compare(ctx context.Context, l *Log, acked int) (found int, err 
 	if err != nil || !rep.OK() {
 		return int(rep.Events), fmt.Errorf("%w: verify: %v, %v", errDamaged, rep.Findings, err)
 	}
-	var integrity string
-	if err := l.DB.Get(&integrity, `PRAGMA integrity_check`); err != nil || integrity != "ok" {
-		return int(rep.Events), fmt.Errorf("%w: integrity: %.200s, %v", errDamaged, integrity, err)
+	if err := l.CheckIntegrity(ctx); err != nil {
+		return int(rep.Events), fmt.Errorf("%w: integrity: %w", errDamaged, err)
 	}
 	for e, err := range l.Events(ctx, event.Query{}) {
 		if err != nil {

@@ -60,40 +60,36 @@ func (l *Log) disarm() {
 func (l *Log) work(job func(), due bool) (ended bool) {
 	l.turn.Lock()
 	defer l.releaseTurn()
-	l.finishBacklog()
 	if job != nil {
 		job()
 	}
 	for l.step(due) {
-		l.finishBacklog()
 	}
 	if !l.over() {
 		return false
 	}
 	// The writer's connection is the last to go: it empties the write-ahead log.
-	l.ended = errors.Join(l.DB.Close(), l.batch.close())
+	l.ended = errors.Join(l.Reader.Close(), l.batch.close())
 	return true
 }
 
-// step writes the next batch, if one is due. Who calls it holds turn, and there is no backlog.
+// step writes the next batch, if one is due, and the line of the anchor for its checkpoint. Who calls
+// it holds turn.
 func (l *Log) step(due bool) bool {
 	batch := l.take(due)
 	if batch == nil {
 		return false
 	}
 	err := l.batch.commit(batch)
-	late := l.finish(batch, l.batch.newest, err)
-	if len(late) > 0 || l.batch.newest.Size > 0 {
-		l.backlog = &backlog{late}
+	if err == nil && l.batch.newest.Size > 0 {
+		fault := l.batch.anchor()
+		l.mu.Lock()
+		l.anchor = fault
+		l.mu.Unlock()
+		l.rest.Reset(restAfter)
 	}
+	l.finish(batch, l.batch.newest, err)
 	return true
-}
-
-// A backlog is what is left to be done when a batch is committed and those who waited for that
-// know it: its checkpoint is to be anchored. Who waited and wrote has no time for that; nothing
-// else is written until the writer has done it.
-type backlog struct {
-	late []func() // tells those who wait for it
 }
 
 // over reports whether the log is closing and all is written.
@@ -101,24 +97,6 @@ func (l *Log) over() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.closing && len(l.queue) == 0
-}
-
-// finishBacklog does what is left of the last batch.
-func (l *Log) finishBacklog() {
-	if l.backlog == nil {
-		return
-	}
-	if l.batch.newest.Size > 0 && l.Err() == nil {
-		err := l.batch.anchor()
-		l.mu.Lock()
-		l.anchor = err
-		l.mu.Unlock()
-		l.rest.Reset(restAfter)
-	}
-	for _, answer := range l.backlog.late {
-		answer()
-	}
-	l.backlog = nil
 }
 
 // revive gives a dead log a new handle.
@@ -172,9 +150,8 @@ func (l *Log) take(due bool) (batch []entry) {
 }
 
 // finish tells everybody in the batch what became of it. After a fault the log is
-// dead: what is still queued fails with the same error. Who waits for more than the commit
-// is told by the functions returned.
-func (l *Log) finish(batch []entry, newest evidence.Checkpoint, err error) (late []func()) {
+// dead: what is still queued fails with the same error.
+func (l *Log) finish(batch []entry, newest evidence.Checkpoint, err error) {
 	l.mu.Lock()
 	if isPutOff(batch, err) {
 		l.anchor, err = err, nil
@@ -207,13 +184,8 @@ func (l *Log) finish(batch []entry, newest evidence.Checkpoint, err error) (late
 				r.err = &ConflictError{Type: unique(e.events)}
 			}
 		}
-		if e.late {
-			late = append(late, func() { e.wait <- r })
-			continue
-		}
 		e.wait <- r
 	}
-	return late
 }
 
 // isPutOff reports whether all that failed is a checkpoint that no one waits for, because others held

@@ -219,12 +219,8 @@ func (x *exporter) knownGone(ctx context.Context, e *event.Event) (bool, error) 
 	if covered(x.prunings, e) {
 		return true, nil
 	}
-	if x.r.Version >= 2 {
-		var marked bool
-		err := x.r.DB.GetContext(ctx, &marked, `SELECT EXISTS (SELECT 1 FROM withheld WHERE seq = ?)`, int64(e.Seq))
-		if err != nil || marked {
-			return marked, fault.Explain(err)
-		}
+	if why, err := x.r.Withheld(ctx, e.Seq); err != nil || why != "" {
+		return why != "", err
 	}
 	// The log may have been pruned since this was last read.
 	x.prunings = nil

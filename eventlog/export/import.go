@@ -116,7 +116,6 @@ type importer struct {
 	db     *sqlx.DB
 	tx     *sqlx.Tx
 	insert *sqlx.Stmt
-	args   []any // scratch
 }
 
 // importTo makes the file at path.
@@ -200,14 +199,14 @@ func (w *importer) commit(ctx context.Context, x *Reader) error {
 }
 
 func (w *importer) event(ctx context.Context, e *event.Event) error {
-	w.args = store.AppendArgs(w.args[:0], e)
+	args := store.AppendArgs(nil, e)
 	if e.Withheld != "" {
-		w.args[len(w.args)-1] = nil // the payload
+		args[len(args)-1] = nil // the payload
 		if _, err := w.tx.ExecContext(ctx, `INSERT INTO withheld (seq, why) VALUES (?, ?)`, int64(e.Seq), e.Withheld); err != nil {
 			return err
 		}
 	}
-	if _, err := w.insert.ExecContext(ctx, w.args...); err != nil {
+	if _, err := w.insert.ExecContext(ctx, args...); err != nil {
 		return err
 	}
 	var err error

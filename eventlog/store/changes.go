@@ -36,7 +36,7 @@ type Changes struct {
 // what happens in the other folders Wait only ends. The caller must Close it, before the Reader.
 func (r *Reader) Changes(ctx context.Context, others ...string) (*Changes, error) {
 	// The number that is asked for is a connection's own.
-	conn, err := r.DB.Conn(ctx)
+	conn, err := r.db.Conn(ctx)
 	if err != nil {
 		return nil, fault.Explain(err)
 	}

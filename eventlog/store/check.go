@@ -25,7 +25,7 @@ func (r *Reader) CheckSettings(ctx context.Context) error {
 	if r.Immutable {
 		return nil // SQLite then reads no write-ahead log, and says "delete" of every file
 	}
-	return CheckSettings(ctx, r.DB, "journal_mode")
+	return CheckSettings(ctx, r.db, "journal_mode")
 }
 
 // CheckSettings returns a *fault.SettingError if a connection of db does not have these settings as
@@ -49,65 +49,48 @@ func CheckSettings(ctx context.Context, db *sqlx.DB, names ...string) error {
 // or not ours, a line each: without its triggers a log is no longer append-only.
 // Of a log that an older version wrote it says nothing: Open changes its schema.
 func (r *Reader) CheckSchema(ctx context.Context) (faults []string, err error) {
-	if _, version, err := identify(ctx, r.DB); err != nil || version < SchemaVersion {
+	if _, version, err := identify(ctx, r.db); err != nil || version < SchemaVersion {
 		return nil, err
 	}
-	fresh, err := sqlx.Open("sqlite", ":memory:")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = fresh.Close() }() // it was never anywhere else
-	fresh.SetMaxOpenConns(1)
-	if _, err := fresh.ExecContext(ctx, Schema); err != nil {
-		return nil, err
-	}
-	want, err := schemaOf(ctx, fresh)
-	if err != nil {
-		return nil, err
-	}
-	got, err := schemaOf(ctx, r.DB)
-	if err != nil {
-		return nil, err
-	}
-	for name, sql := range want {
-		switch found, ok := got[name]; {
-		case !ok:
-			faults = append(faults, "the "+name+" is missing")
-		case found != sql:
-			faults = append(faults, "the "+name+" was changed")
-		}
-	}
-	for name := range got {
-		if _, ok := want[name]; !ok {
-			faults = append(faults, "the "+name+" is not Perlica's")
-		}
-	}
-	slices.Sort(faults)
-	return faults, nil
+	return schemaFaults(ctx, r.db)
 }
 
-// schemaOf returns the statements that made db's tables, indexes and triggers.
-func schemaOf(ctx context.Context, db *sqlx.DB) (map[string]string, error) {
-	var rows []struct{ Kind, Name, SQL string }
-	err := db.SelectContext(ctx, &rows, `
-		SELECT type AS kind, name, sql
+// schemaFaults compares the statements that made db's tables, indexes and triggers with Schema.
+func schemaFaults(ctx context.Context, db sqlx.QueryerContext) (faults []string, err error) {
+	var rows []struct{ Name, SQL string }
+	err = sqlx.SelectContext(ctx, db, &rows, `
+		SELECT type || ' ' || name AS name, sql
 		FROM sqlite_schema
 		WHERE sql IS NOT NULL`)
 	if err != nil {
 		return nil, fault.Explain(err)
 	}
-	made := map[string]string{}
-	for _, row := range rows {
-		made[row.Kind+" "+row.Name] = row.SQL
+	want := map[string]string{}
+	for _, sql := range Statements() {
+		words := strings.Fields(strings.Replace(sql, "UNIQUE ", "", 1)) // CREATE, what, its name
+		want[strings.ToLower(words[1])+" "+words[2]] = sql
 	}
-	return made, nil
+	for _, row := range rows {
+		switch sql, ours := want[row.Name]; {
+		case !ours:
+			faults = append(faults, "the "+row.Name+" is not Perlica's")
+		case sql != row.SQL:
+			faults = append(faults, "the "+row.Name+" was changed")
+		}
+		delete(want, row.Name)
+	}
+	for name := range want {
+		faults = append(faults, "the "+name+" is missing")
+	}
+	slices.Sort(faults)
+	return faults, nil
 }
 
 // CheckIntegrity has SQLite look through the whole file for structural damage, and hold each index
 // against its table. The error wraps ErrCorrupt if there is any. Whether the events are those that
 // were written is what Verify says, which looks for the same. A million events take some 5 s.
 func (r *Reader) CheckIntegrity(ctx context.Context) error {
-	return PragmaCheck(ctx, r.DB, `PRAGMA integrity_check(1)`)
+	return PragmaCheck(ctx, r.db, `PRAGMA integrity_check(1)`)
 }
 
 // PragmaCheck carries out a pragma that answers "ok", such as integrity_check; the error wraps

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -45,7 +46,7 @@ func (r *Reader) Checkpoints(ctx context.Context) ([]evidence.Checkpoint, error)
 		return nil, nil
 	}
 	var notes []string
-	if err := r.DB.SelectContext(ctx, &notes, `SELECT note FROM checkpoints ORDER BY id`); err != nil {
+	if err := r.db.SelectContext(ctx, &notes, `SELECT note FROM checkpoints ORDER BY id`); err != nil {
 		return nil, fault.Explain(err)
 	}
 	list := make([]evidence.Checkpoint, len(notes))
@@ -59,32 +60,15 @@ func (r *Reader) Checkpoints(ctx context.Context) ([]evidence.Checkpoint, error)
 }
 
 // LastCheckpoint returns the newest checkpoint stored with the log that covers at least
-// Size events; ok is false if there is none.
+// size events; ok is false if there is none.
 func (r *Reader) LastCheckpoint(ctx context.Context, size int64) (c evidence.Checkpoint, ok bool, err error) {
-	if r.Version < 2 {
-		return c, false, nil
-	}
-	var msg string
-	err = r.DB.GetContext(ctx, &msg, `
-		SELECT note
-		FROM checkpoints
-		WHERE size >= ?
-		ORDER BY size DESC, id DESC
-		LIMIT 1`, size)
-	if errors.Is(err, sql.ErrNoRows) {
-		return c, false, nil
-	}
-	if err != nil {
-		return c, false, fault.Explain(err)
-	}
-	c, err = evidence.ParseCheckpoint(msg)
-	return c, err == nil, err
+	return r.NewestCheckpoint(ctx, size, math.MaxInt64)
 }
 
 // Origin returns the name of the log in its checkpoints, and "" while it is empty.
 func (r *Reader) Origin(ctx context.Context) (string, error) {
 	var id string
-	err := r.DB.GetContext(ctx, &id, `SELECT event_id FROM events WHERE seq = 1`)
+	err := r.db.GetContext(ctx, &id, `SELECT event_id FROM events WHERE seq = 1`)
 	if errors.Is(err, sql.ErrNoRows) {
 		c, ok, err := r.LastCheckpoint(ctx, 0) // a part of a log may lack its beginning
 		if err != nil || !ok {
@@ -104,7 +88,7 @@ func (r *Reader) NewestCheckpoint(ctx context.Context, least, most int64) (c evi
 		return c, false, nil
 	}
 	var msg string
-	err = r.DB.GetContext(ctx, &msg, `
+	err = r.db.GetContext(ctx, &msg, `
 		SELECT note
 		FROM checkpoints
 		WHERE size BETWEEN ? AND ?

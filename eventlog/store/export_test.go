@@ -19,7 +19,7 @@ const (
 
 func Literals(types []event.Type) string { return literals(types) }
 
-func DB(r *Reader) *sqlx.DB { return r.DB }
+func DB(r *Reader) *sqlx.DB { return r.db }
 
 func Fetch(r *Reader, ctx context.Context, q event.Query, limit int) ([]event.Event, bool, error) {
 	return r.fetch(ctx, q, limit)

@@ -38,7 +38,7 @@ func (r *Reader) Find(ctx context.Context, id string) (event.Seq, error) {
 	}
 	for _, span := range spans {
 		var seq event.Seq
-		err := r.DB.GetContext(ctx, &seq, `
+		err := r.db.GetContext(ctx, &seq, `
 			SELECT seq
 			FROM events
 			WHERE seq BETWEEN ? AND ? AND event_id = ?`, span[0], span[1], id)
@@ -55,7 +55,7 @@ func (r *Reader) since(ctx context.Context, at time.Time, size int64) (int64, er
 	for low < high {
 		mid := (low + high) / 2
 		var ts int64
-		err := r.DB.GetContext(ctx, &ts, `SELECT ts FROM events WHERE seq = ?`, mid)
+		err := r.db.GetContext(ctx, &ts, `SELECT ts FROM events WHERE seq = ?`, mid)
 		if errors.Is(err, sql.ErrNoRows) {
 			ts = 0 // of a part of a log; what is not there is not found
 		} else if err != nil {

@@ -35,7 +35,7 @@ func (r *Reader) uncalled(ctx context.Context, id event.InputID) error {
 		Run  event.RunID `db:"run_id"`
 		Type event.Type
 	}
-	err := r.DB.SelectContext(ctx, &runs, `
+	err := r.db.SelectContext(ctx, &runs, `
 		SELECT run_id, type
 		FROM events INDEXED BY events_one_outcome_per_run
 		WHERE input_id = ?1 AND `+isOutcome+`
@@ -50,7 +50,7 @@ func (r *Reader) uncalled(ctx context.Context, id event.InputID) error {
 	for _, run := range runs {
 		if run.Type == event.ProviderError { // the agent may have failed before there was an intent
 			var seq event.Seq
-			err := r.DB.GetContext(ctx, &seq, `
+			err := r.db.GetContext(ctx, &seq, `
 				SELECT coalesce(max(seq), 0)
 				FROM events INDEXED BY events_run
 				WHERE run_id = ? AND class = 'fact' AND type = 'llm.requested'`, string(run.Run))

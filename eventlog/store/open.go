@@ -46,6 +46,6 @@ func (r *Reader) UnlistedRuns(ctx context.Context) ([]event.RunID, error) {
 }
 
 func (r *Reader) runs(ctx context.Context, query string) (runs []event.RunID, err error) {
-	err = r.DB.SelectContext(ctx, &runs, query)
+	err = r.db.SelectContext(ctx, &runs, query)
 	return runs, fault.Explain(err)
 }

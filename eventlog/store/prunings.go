@@ -41,7 +41,8 @@ type Selection struct {
 	Open          []event.RunID // that keep their payloads
 }
 
-// Selection looks what p would remove now, and removes nothing.
+// Selection looks what p would remove now, and removes nothing. It fails with ErrUnfinished if p
+// names a run that has no outcome.
 func (r *Reader) Selection(ctx context.Context, p event.Pruning) (s Selection, err error) {
 	// By the events: the list of open runs may have been cut, and what is removed is gone.
 	if s.Open, err = r.runs(ctx, intended); err != nil {
@@ -51,25 +52,18 @@ func (r *Reader) Selection(ctx context.Context, p event.Pruning) (s Selection, e
 		return s, fmt.Errorf("%w: %s", fault.ErrUnfinished, p.Run)
 	}
 	where, args := Covering(p, s.Open)
-	err = r.DB.QueryRowxContext(ctx, `
+	err = r.db.QueryRowxContext(ctx, `
 		SELECT count(*), coalesce(sum(payload_len), 0), coalesce(min(seq), 0), coalesce(max(seq), 0)
 		FROM events
 		WHERE `+where, args...).Scan(&s.Events, &s.Bytes, &s.First, &s.Last)
 	return s, fault.Explain(err)
 }
 
-// Prunable returns how many payloads Prune would remove now, and their lengths together. It
-// fails with ErrUnfinished if p names a run that has no outcome.
-func (r *Reader) Prunable(ctx context.Context, p event.Pruning) (events, bytes int64, err error) {
-	s, err := r.Selection(ctx, p)
-	return s.Events, s.Bytes, err
-}
-
 // Preceding returns the last event before the first one that is not older than t. Where the
 // clock went backwards nothing newer than t is among them. It is 0 if there is none.
 func (r *Reader) Preceding(ctx context.Context, t time.Time) (event.Seq, error) {
 	var last event.Seq
-	err := r.DB.GetContext(ctx, &last, `
+	err := r.db.GetContext(ctx, &last, `
 		SELECT coalesce((SELECT min(seq) - 1 FROM events WHERE ts >= ?), (SELECT max(seq) FROM events), 0)`, t.UnixNano())
 	return last, fault.Explain(err)
 }

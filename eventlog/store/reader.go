@@ -23,7 +23,7 @@ import (
 // Reader reads the committed part of a log. Its methods may be called from several
 // goroutines.
 type Reader struct {
-	DB      *sqlx.DB
+	db      *sqlx.DB
 	path    string
 	Version int // of the file's schema
 
@@ -71,14 +71,14 @@ func openReader(ctx context.Context, path string, immutable bool) (*Reader, erro
 		_ = db.Close() // the error that matters is the first
 		return nil, err
 	}
-	return &Reader{DB: db, path: path, Version: version, Immutable: immutable}, nil
+	return &Reader{db: db, path: path, Version: version, Immutable: immutable}, nil
 }
 
 // ReaderOf returns a Reader of a log that is open for writing. Its connections are opened with the
 // first query.
 func ReaderOf(path string) (Reader, error) {
 	db, err := sqlx.Open("sqlite", ReaderDSN(path, false))
-	return Reader{DB: db, path: path, Version: SchemaVersion}, err
+	return Reader{db: db, path: path, Version: SchemaVersion}, err
 }
 
 // emptyOrForeign tells a file in which a log is just being made, or would have been, from
@@ -95,7 +95,7 @@ func emptyOrForeign(ctx context.Context, db *sqlx.DB) error {
 }
 
 // Close releases the file. A Log is closed by its own Close.
-func (r *Reader) Close() error { return r.DB.Close() }
+func (r *Reader) Close() error { return r.db.Close() }
 
 // Path returns the absolute name of the log's file.
 func (r *Reader) Path() string { return r.path }
@@ -112,14 +112,14 @@ func (r *Reader) Head(ctx context.Context) (size int64, root tlog.Hash, err erro
 
 // Hashes reads the tree's hashes.
 func (r *Reader) Hashes(ctx context.Context) Hashes {
-	return Hashes{Ctx: ctx, DB: r.DB, Old: r.Version < 2}
+	return Hashes{Ctx: ctx, DB: r.db, Old: r.Version < 2}
 }
 
 // FindRuns returns the runs that have an intent or an outcome and whose id, or its last eight
 // characters, begins with part, or ends with it, without reading their events.
 func (r *Reader) FindRuns(ctx context.Context, part string) ([]event.RunID, error) {
 	var runs []event.RunID
-	err := r.DB.SelectContext(ctx, &runs, `
+	err := r.db.SelectContext(ctx, &runs, `
 		SELECT run_id
 		FROM (
 			SELECT run_id
@@ -234,7 +234,7 @@ func (r *Reader) Events(ctx context.Context, q event.Query) iter.Seq2[event.Even
 func (r *Reader) narrow(ctx context.Context, q *event.Query) error {
 	var first, last *int64
 	var over bool
-	err := r.DB.QueryRowxContext(ctx, `
+	err := r.db.QueryRowxContext(ctx, `
 		SELECT min(seq), max(seq),
 			EXISTS (SELECT 1 FROM events WHERE run_id = ? AND class = 'fact' AND type = 'llm.single_call.enforced')
 		FROM events
@@ -256,7 +256,7 @@ func (r *Reader) fetch(ctx context.Context, q event.Query, limit int) (events []
 	if q.Newest {
 		order = "DESC"
 	}
-	rows, err := r.DB.QueryxContext(ctx, `
+	rows, err := r.db.QueryxContext(ctx, `
 		SELECT seq, event_id, ts, type, class, actor, writer, context_id,
 			session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
 			payload_len, payload_sha256, leaf, payload
@@ -301,7 +301,7 @@ func (r *Reader) fillWithheld(ctx context.Context, events []event.Event) error {
 		Seq event.Seq
 		Why string
 	}
-	err := r.DB.SelectContext(ctx, &rows, `
+	err := r.db.SelectContext(ctx, &rows, `
 		SELECT seq, why
 		FROM withheld
 		WHERE seq BETWEEN ? AND ?`, int64(min(first, last)), int64(max(first, last)))
@@ -318,6 +318,14 @@ func (r *Reader) fillWithheld(ctx context.Context, events []event.Event) error {
 		}
 	}
 	return nil
+}
+
+// Withheld returns the mark that says why event seq has no payload, and "" if there is none.
+func (r *Reader) Withheld(ctx context.Context, seq event.Seq) (why string, err error) {
+	if r.Version >= 2 {
+		err = r.db.GetContext(ctx, &why, `SELECT coalesce((SELECT why FROM withheld WHERE seq = ?), '')`, int64(seq))
+	}
+	return why, fault.Explain(err)
 }
 
 func scanEvent(rows *sqlx.Rows) (e event.Event, err error) {
@@ -347,7 +355,7 @@ func scanEvent(rows *sqlx.Rows) (e event.Event, err error) {
 // here.
 func (r *Reader) Count(ctx context.Context, q event.Query) (n int, err error) {
 	condition, args := Conditions(q)
-	err = r.DB.GetContext(ctx, &n, `SELECT count(*) FROM events `+condition, args...)
+	err = r.db.GetContext(ctx, &n, `SELECT count(*) FROM events `+condition, args...)
 	return n, fault.Explain(err)
 }
 

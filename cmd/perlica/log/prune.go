@@ -73,22 +73,22 @@ func (a *app) logPrune(ctx context.Context, f pruneFlags) error {
 		return exitcode.Usagef("--keep is facts, not %q", f.keep)
 	}
 	var p event.Pruning
-	var events, bytes int64
+	var s store.Selection
 	err := a.Reading(ctx, func(log *store.Reader, _ *project.Project) (err error) {
 		if p, err = f.pruning(ctx, log); err != nil {
 			return err
 		}
-		events, bytes, err = log.Prunable(ctx, p)
+		s, err = log.Selection(ctx, p)
 		return err
 	})
 	if err != nil {
 		return pruneErr(err)
 	}
-	what := fmt.Sprintf("%s of %s", printing.Count(int(events), "payload"), inBytes(bytes))
+	what := fmt.Sprintf("%s of %s", printing.Count(int(s.Events), "payload"), inBytes(s.Bytes))
 	if f.dryRun {
 		return a.Say("this would remove %s, of events up to %d", what, p.Until)
 	}
-	if !f.yes && events > 0 {
+	if !f.yes && s.Events > 0 {
 		a.Note("this removes " + what + " for good; their hashes stay")
 		if yes, err := a.Confirm(ctx, "Remove them?"); err != nil || !yes {
 			return err
