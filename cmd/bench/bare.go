@@ -20,33 +20,16 @@ type bareLog struct {
 	n                   int64
 }
 
-func openBare(dir string) (*bareLog, error) {
+func openBare(dir string) *bareLog {
 	path := filepath.Join(dir, fmt.Sprintf("bare-%d.db", time.Now().UnixNano()))
-	db, err := sql.Open("sqlite", "file:"+path+barePragmas)
-	if err != nil {
-		return nil, err
-	}
+	db := must(sql.Open("sqlite", "file:"+path+barePragmas))
 	db.SetMaxOpenConns(1)
-	if _, err := db.Exec(`CREATE TABLE e (seq INTEGER PRIMARY KEY, a TEXT, ts INTEGER, b TEXT, c TEXT, d TEXT, e TEXT, f TEXT, g TEXT,
-		h TEXT, i TEXT, j TEXT, k TEXT, l TEXT, m INTEGER, n BLOB, o BLOB, p BLOB) STRICT`); err != nil {
-		return nil, err
-	}
+	must(db.Exec(`CREATE TABLE e (seq INTEGER PRIMARY KEY, a TEXT, ts INTEGER, b TEXT, c TEXT, d TEXT, e TEXT, f TEXT, g TEXT,
+		h TEXT, i TEXT, j TEXT, k TEXT, l TEXT, m INTEGER, n BLOB, o BLOB, p BLOB) STRICT`))
 	// All on one connection: a transaction of database/sql would prepare its statements anew.
-	conn, err := db.Conn(context.Background())
-	if err != nil {
-		return nil, err
-	}
-	b := &bareLog{db: db, conn: conn}
-	for stmt, sql := range map[**sql.Stmt]string{
-		&b.begin:    `BEGIN IMMEDIATE`,
-		&b.commitTx: `COMMIT`,
-		&b.in:       insertBare,
-	} {
-		if *stmt, err = conn.PrepareContext(context.Background(), sql); err != nil {
-			return nil, err
-		}
-	}
-	return b, nil
+	conn := must(db.Conn(context.Background()))
+	prepare := func(query string) *sql.Stmt { return must(conn.PrepareContext(context.Background(), query)) }
+	return &bareLog{db: db, conn: conn, begin: prepare(`BEGIN IMMEDIATE`), commitTx: prepare(`COMMIT`), in: prepare(insertBare)}
 }
 
 const insertBare = `INSERT INTO e VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
@@ -62,27 +45,18 @@ func (b *bareLog) row(payload []byte) []any {
 }
 
 // insert adds one row by the prepared statement: by itself, a durable one.
-func (b *bareLog) insert(payload []byte) error {
-	_, err := b.in.Exec(b.row(payload)...)
-	return err
-}
+func (b *bareLog) insert(payload []byte) { must(b.in.Exec(b.row(payload)...)) }
 
 // exec adds one row, a durable one, by a statement that is prepared for it alone, as db.Exec does.
-func (b *bareLog) exec(payload []byte) error {
-	_, err := b.conn.ExecContext(context.Background(), insertBare, b.row(payload)...)
-	return err
+func (b *bareLog) exec(payload []byte) {
+	must(b.conn.ExecContext(context.Background(), insertBare, b.row(payload)...))
 }
 
 // commit inserts n rows of one payload in one durable transaction.
-func (b *bareLog) commit(n int, payload []byte) error {
-	if _, err := b.begin.Exec(); err != nil {
-		return err
-	}
+func (b *bareLog) commit(n int, payload []byte) {
+	must(b.begin.Exec())
 	for range n {
-		if err := b.insert(payload); err != nil {
-			return err
-		}
+		b.insert(payload)
 	}
-	_, err := b.commitTx.Exec()
-	return err
+	must(b.commitTx.Exec())
 }
