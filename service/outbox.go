@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -31,12 +32,12 @@ func (b *Bridge) cut(name, text string) []string {
 const maxBackoff = 5 * time.Minute
 
 // queueEvent is the event that a message is to be sent. It gets an id, which is also its key.
-func (b *Bridge) queueEvent(input event.InputID, f bridge.Queued) event.Event {
-	if f.ID == "" {
-		f.ID = uuid.Must(uuid.NewV7()).String()
-	}
+func queueEvent(input event.InputID, f bridge.Queued) event.Event {
+	f.ID = cmp.Or(f.ID, newID())
 	return event.NewFact(event.BridgeQueued, "perlica", event.Refs{Input: input, Interaction: f.Question}, f)
 }
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // commit puts events on disk, all or none, and then hands on what they say is to be sent and
 // to be answered. An error ends the bridge: what it cannot record it may not do.

@@ -3,7 +3,6 @@ package shell
 import (
 	"slices"
 	"strings"
-	"sync"
 )
 
 // A setting is a program that changes the machine: its power, services, kernel, mounts or
@@ -14,23 +13,21 @@ type setting struct {
 	acts  []string // if not empty, it changes something only with one of these
 }
 
-var settings = sync.OnceValue(func() map[string]setting {
+var settings = named(func() map[string]setting {
 	return map[string]setting{
-		"shutdown":            {shows: []string{"--help", "-c", "--show"}},
-		"reboot":              {shows: []string{"--help"}},
-		"halt":                {shows: []string{"--help"}},
-		"poweroff":            {shows: []string{"--help"}},
-		"init":                {acts: []string{"0", "1", "6", "s", "S"}},
-		"systemctl":           {bare: true, shows: []string{"status", "show", "cat", "list-units", "list-unit-files", "list-timers", "list-sockets", "list-dependencies", "list-jobs", "list-machines", "is-active", "is-enabled", "is-failed", "is-system-running", "get-default", "show-environment", "help", "--version", "--help", "--failed"}},
-		"service":             {bare: true, shows: []string{"--status-all", "status"}},
-		"rc-service":          {shows: []string{"-l", "status"}},
-		"launchctl":           {bare: true, shows: []string{"list", "print", "help", "version"}},
-		"sv":                  {shows: []string{"status"}},
-		"initctl":             {shows: []string{"list", "status"}},
-		"loginctl":            {bare: true, shows: []string{"list-sessions", "list-users", "show-session", "show-user", "session-status", "user-status"}},
-		"journalctl":          {acts: []string{"--vacuum-size", "--vacuum-time", "--vacuum-files", "--rotate", "--flush"}, bare: true},
-		"chkconfig":           {bare: true, shows: []string{"--list"}},
-		"update-alternatives": {acts: []string{"--set", "--install", "--remove", "--config", "--auto", "--remove-all"}},
+		"shutdown":             {shows: []string{"--help", "-c", "--show"}},
+		"reboot halt poweroff": {shows: []string{"--help"}},
+		"init":                 {acts: []string{"0", "1", "6", "s", "S"}},
+		"systemctl":            {bare: true, shows: []string{"status", "show", "cat", "list-units", "list-unit-files", "list-timers", "list-sockets", "list-dependencies", "list-jobs", "list-machines", "is-active", "is-enabled", "is-failed", "is-system-running", "get-default", "show-environment", "help", "--version", "--help", "--failed"}},
+		"service":              {bare: true, shows: []string{"--status-all", "status"}},
+		"rc-service":           {shows: []string{"-l", "status"}},
+		"launchctl":            {bare: true, shows: []string{"list", "print", "help", "version"}},
+		"sv":                   {shows: []string{"status"}},
+		"initctl":              {shows: []string{"list", "status"}},
+		"loginctl":             {bare: true, shows: []string{"list-sessions", "list-users", "show-session", "show-user", "session-status", "user-status"}},
+		"journalctl":           {acts: []string{"--vacuum-size", "--vacuum-time", "--vacuum-files", "--rotate", "--flush"}, bare: true},
+		"chkconfig":            {bare: true, shows: []string{"--list"}},
+		"update-alternatives":  {acts: []string{"--set", "--install", "--remove", "--config", "--auto", "--remove-all"}},
 
 		"iptables":     {acts: []string{"-A", "-I", "-D", "-F", "-X", "-P", "-R", "-N", "-Z", "-t", "--flush", "--append", "--insert", "--delete", "--policy", "--delete-chain"}},
 		"ip6tables":    {acts: []string{"-A", "-I", "-D", "-F", "-X", "-P", "-R", "-N", "-Z", "-t", "--flush"}},
@@ -61,7 +58,7 @@ var settings = sync.OnceValue(func() map[string]setting {
 		"sysctl":         {acts: []string{"-w", "--write", "-p", "--load", "--system", "*=*"}},
 		"modprobe":       {shows: []string{"-n", "--dry-run", "-c", "--showconfig", "-D", "--show-depends", "-R"}},
 		"kmod":           {acts: []string{"insert", "remove", "load", "unload"}},
-		"dkms":           {shows: []string{"status"}},
+		"dkms csrutil":   {shows: []string{"status"}},
 		"mount":          {bare: true, shows: []string{"-l", "--version", "-V", "--help", "-h"}},
 		"swapon":         {bare: true, shows: []string{"-s", "--show", "--summary"}},
 		"losetup":        {bare: true, shows: []string{"-a", "-l", "-j", "--list", "--all"}},
@@ -78,7 +75,6 @@ var settings = sync.OnceValue(func() map[string]setting {
 		"hwclock":        {acts: []string{"-w", "-s", "--systohc", "--hctosys", "--set"}, bare: true},
 		"date":           {acts: []string{"-s", "--set"}, bare: true},
 		"localectl":      {bare: true, shows: []string{"status", "list-locales", "list-keymaps"}},
-		"csrutil":        {shows: []string{"status"}},
 		"nvram":          {shows: []string{"-p", "-xp"}},
 		"spctl":          {shows: []string{"--status", "--assess", "-a"}},
 		"pmset":          {shows: []string{"-g"}},
@@ -89,11 +85,10 @@ var settings = sync.OnceValue(func() map[string]setting {
 		"dconf":          {acts: []string{"write", "reset", "load"}},
 
 		// What leaves code that runs later.
-		"crontab":   {shows: []string{"-l", "-V", "-h"}},
-		"fcrontab":  {shows: []string{"-l"}},
-		"direnv":    {acts: []string{"allow", "permit", "grant"}},
-		"incrontab": {shows: []string{"-l"}},
-		"schtasks":  {acts: []string{"/create", "/delete", "/change", "/run"}},
+		"crontab":            {shows: []string{"-l", "-V", "-h"}},
+		"fcrontab incrontab": {shows: []string{"-l"}},
+		"direnv":             {acts: []string{"allow", "permit", "grant"}},
+		"schtasks":           {acts: []string{"/create", "/delete", "/change", "/run"}},
 
 		// Windows.
 		"format":   {bare: true},
