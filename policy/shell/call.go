@@ -183,7 +183,7 @@ func (w *walker) converts(name string, fs []field, st *state, in flow) (flow, bo
 	case "fd", "fdfind":
 		return w.fd(fs, st), true
 	case "ls", "dir", "find", "gfind":
-		return w.listing(name, fs, st, in), true
+		return w.listing(name, fs, st), true
 	case "xargs", "gxargs", "parallel":
 		return w.xargs(name, fs, st, in), true
 	case "start-stop-daemon":
@@ -329,15 +329,9 @@ func (w *walker) set(args []field, st *state) {
 }
 
 func (w *walker) eval(fs []field, st *state, in flow) {
-	var b strings.Builder
-	var whole field
-	for _, f := range fs[1:] {
-		b.WriteString(f.text + " ")
-		whole.vague = whole.vague || f.vague
-		whole.origin |= f.origin
-	}
+	whole := joined(fs[1:])
 	whole.src = shown(fs)
-	w.nested(b.String(), whole, st, in)
+	w.nested(whole.text+" ", whole, st, in)
 }
 
 // nested judges text that a shell will read, found in the field from.

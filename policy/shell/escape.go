@@ -25,7 +25,7 @@ func (w *walker) escape(name string, fs []field, st *state, in flow) bool {
 	case "man":
 		for _, pager := range values(optionsOf(fs[1:], "P --pager -H --html"), "-P", "--pager", "-H", "--html") {
 			w.nested(pager.text, pager, st.child(nil), flow{})
-			if !w.harmlessCommand(pager, st) {
+			if !harmlessCommand(pager) {
 				w.ask("names a program that others will run: %s", shown(fs))
 			}
 		}
@@ -62,35 +62,26 @@ type tool struct {
 	outputs bool     // its second operand is such a file
 }
 
-func toolOf(name string) (t tool) {
-	switch name {
-	case "zip":
-		t.runs = []string{"-TT", "--unzip-command"}
-	case "tcpdump":
-		t.runs = []string{"-z"}
-	case "nmap":
-		t.runs = []string{"--script"}
-	case "sort":
-		t = tool{runs: []string{"--compress-program"}, valued: "oktTSlbna --output --key", writes: []string{"-o", "--output"}}
-	case "shuf":
-		t = tool{valued: "oktTSlbna --output --key", writes: []string{"-o", "--output"}}
-	case "csplit":
-		t = tool{valued: "fbn --prefix --suffix-format --digits", writes: []string{"-f", "--prefix"}}
-	case "uniq", "xxd":
-		t = tool{valued: "fswcglLo --skip-fields --skip-chars --check-chars", outputs: true}
-	case "split":
-		t = tool{runs: []string{"--filter"}, valued: "abCln --filter --lines --bytes --suffix-length --additional-suffix", outputs: true}
+var tools = named(func() map[string]tool {
+	return map[string]tool{
+		"zip":      {runs: []string{"-TT", "--unzip-command"}},
+		"tcpdump":  {runs: []string{"-z"}},
+		"nmap":     {runs: []string{"--script"}},
+		"sort":     {runs: []string{"--compress-program"}, valued: "oktTSlbna --output --key", writes: []string{"-o", "--output"}},
+		"shuf":     {valued: "oktTSlbna --output --key", writes: []string{"-o", "--output"}},
+		"csplit":   {valued: "fbn --prefix --suffix-format --digits", writes: []string{"-f", "--prefix"}},
+		"uniq xxd": {valued: "fswcglLo --skip-fields --skip-chars --check-chars", outputs: true},
+		"split":    {runs: []string{"--filter"}, valued: "abCln --filter --lines --bytes --suffix-length --additional-suffix", outputs: true},
 	}
-	return t
-}
+})
 
 // tool judges the few options of everyday tools that name a program or a file.
 func (w *walker) tool(name string, fs []field, st *state) {
-	t := toolOf(name)
+	t := tools()[name]
 	for _, f := range valuesOf(fs, t.runs) {
 		w.nested(f.text, f, st.child(nil), flow{})
 	}
-	if name == "zip" && slices.ContainsFunc(fs, func(f field) bool { return slices.Contains(t.runs, f.text) }) {
+	if name == "zip" && among(fs, t.runs...) {
 		w.ask("runs a command: %s", shown(fs))
 	}
 	opts, operands := options(fs[1:], t.valued, false)
@@ -109,13 +100,13 @@ func (w *walker) tool(name string, fs []field, st *state) {
 func (w *walker) editor(name string, fs []field, st *state, in flow) {
 	w.lineCommands(fs, st)
 	opts, operands := options(fs[1:], "cSsuUTwW --cmd", false)
-	silent := name == "ed" || name == "red" || name == "ex" || slices.ContainsFunc(opts, func(o option) bool { return o.name == "-e" || o.name == "-E" })
+	silent := name == "ed" || name == "red" || name == "ex" || has(opts, "-e", "-E")
 	if silent && in.piped && in.known {
 		for line := range strings.Lines(in.text) {
 			w.editorCommand(line, literal(line), fs, st)
 		}
 	}
-	if silent || slices.ContainsFunc(opts, func(o option) bool { return o.name == "-c" }) {
+	if silent || has(opts, "-c") {
 		for _, f := range operands {
 			if !strings.HasPrefix(f.text, "+") {
 				w.write(f, st, "edits "+f.src)
@@ -254,7 +245,7 @@ func (w *walker) environment(name string, value field, st *state) {
 			w.ask("names a program that others will run: %s", shown)
 		}
 	case slices.Contains(programVars, name):
-		if !w.harmlessCommand(value, st) {
+		if !harmlessCommand(value) {
 			w.ifRefused(value, st)
 			w.ask("names a program that others will run: %s", shown)
 		}
@@ -285,7 +276,7 @@ func requires(text string) bool {
 
 // harmlessCommand says whether a command that others will run is one that only shows
 // or edits what it is given, or that connects as it always does.
-func (w *walker) harmlessCommand(f field, st *state) bool {
+func harmlessCommand(f field) bool {
 	words := strings.Fields(f.text)
 	switch {
 	case len(words) == 0:
@@ -297,16 +288,13 @@ func (w *walker) harmlessCommand(f field, st *state) bool {
 	if !slices.Contains(harmlessPrograms, words[0]) && !(strings.HasPrefix(words[0], "/usr/bin/") && slices.Contains(harmlessPrograms, path.Base(words[0]))) {
 		return false
 	}
-	for _, word := range words[1:] {
-		if strings.HasPrefix(word, "+") || strings.HasPrefix(word, "-c") && words[0] != "ssh" || strings.Contains(word, "!") {
-			return false
-		}
-		if lower := strings.ToLower(word); strings.Contains(lower, "proxycommand") || strings.Contains(lower, "localcommand") || strings.Contains(lower, "knownhostscommand") {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(words[1:], func(word string) bool {
+		return strings.HasPrefix(word, "+") || strings.HasPrefix(word, "-c") && words[0] != "ssh" || strings.Contains(word, "!") || sshCommands().MatchString(word)
+	})
 }
+
+// sshCommands are settings of ssh that name a command.
+var sshCommands = lazily(`(?i)(proxy|local|knownhosts)command`)
 
 // systemPath are directories in which only the administrator of the system can put
 // programs.
@@ -320,11 +308,7 @@ func (w *walker) searchPath(name string, value field, st *state) {
 		}
 		for _, d := range st.dirs {
 			target := resolve(d.path, w.home(dir))
-			ok := within(w.place.Dir, target) || within(w.place.Home, target)
-			for _, s := range systemPath {
-				ok = ok || within(s, target)
-			}
-			if !ok {
+			if !slices.ContainsFunc(append(systemPath, w.place.Dir, w.place.Home), func(s string) bool { return within(s, target) }) {
 				w.ask("a %s with a directory outside the working directory and the home: %s", name, dir)
 			}
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // listing judges find and ls, and returns the names they list.
-func (w *walker) listing(name string, fs []field, st *state, in flow) flow {
+func (w *walker) listing(name string, fs []field, st *state) flow {
 	if name == "ls" || name == "dir" {
 		_, operands := options(fs[1:], "IwT", false)
 		if len(operands) == 0 {

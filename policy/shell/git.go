@@ -50,12 +50,9 @@ func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 		}
 		return
 	}
-	runs := slices.Contains(gitPrograms, key) || strings.HasPrefix(key, "pager.")
-	for _, kind := range gitProgramKinds {
-		for _, end := range gitProgramEnds {
-			runs = runs || strings.HasPrefix(key, kind) && strings.HasSuffix(key, end)
-		}
-	}
+	runs := slices.Contains(gitPrograms, key) || strings.HasPrefix(key, "pager.") ||
+		slices.ContainsFunc(gitProgramKinds, func(kind string) bool { return strings.HasPrefix(key, kind) }) &&
+			slices.ContainsFunc(gitProgramEnds, func(end string) bool { return strings.HasSuffix(key, end) })
 	quiet := []string{"true", "false", "", "cache", "store", "osxkeychain", "manager", "manager-core", "libsecret", "wincred", "cat", "0", "none"}
 	switch {
 	case key == "core.hookspath" && value.text != "/dev/null" && value.text != "":
@@ -64,7 +61,7 @@ func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 		w.ask("names code that git will run: %s", shown(fs))
 	case strings.HasPrefix(key, "alias.") && value.vague:
 		w.unknown("the text does not tell what the alias runs: %s", shown(fs))
-	case runs && !slices.Contains(quiet, value.text) && !w.harmlessCommand(value, st):
+	case runs && !slices.Contains(quiet, value.text) && !harmlessCommand(value):
 		w.ifRefused(value, st)
 		w.ask("names a program that git will run: %s", shown(fs))
 	}
@@ -138,7 +135,8 @@ func (w *walker) gitLoss(sub string, args, fs []field) {
 	if !found {
 		return
 	}
-	lost := len(words) == 0 || sub == "branch" && has(optionsOf(args, ""), "-d", "--delete") && has(optionsOf(args, ""), "-f", "--force")
+	opts := optionsOf(args, "")
+	lost := len(words) == 0 || sub == "branch" && has(opts, "-d", "--delete") && has(opts, "-f", "--force")
 	for i, f := range args {
 		lost = lost || slices.Contains(words, f.text) && (i == 0 || strings.HasPrefix(f.text, "-"))
 		if len(f.text) > 2 && f.text[0] == '-' && f.text[1] != '-' {
@@ -150,24 +148,20 @@ func (w *walker) gitLoss(sub string, args, fs []field) {
 	if verb := map[string]string{"worktree": "remove", "submodule": "deinit"}[sub]; verb != "" {
 		lost = lost && len(args) > 0 && args[0].text == verb
 	}
-	if lost && !has(optionsOf(args, ""), "--dry-run") {
+	if lost && !has(opts, "--dry-run") {
 		w.ask("loses what no commit holds: %s", shown(fs))
 	}
 }
 
 func (w *walker) gitScripts(sub string, args []field, st *state) {
-	for i, f := range args {
-		name, value, has := strings.Cut(f.text, "=")
-		switch {
-		case !slices.Contains(gitTexts()[sub], name):
-			if sub == "grep" && strings.HasPrefix(f.text, "-O") && len(f.text) > 2 {
-				w.nested(f.text[2:], f, st.child(nil), flow{})
-			}
-		case has:
-			w.nested(value, *part(f, value), st.child(nil), flow{})
-		case i+1 < len(args):
-			w.nested(args[i+1].text, args[i+1], st.child(nil), flow{})
+	texts := valuesOf(args, gitTexts()[sub])
+	for _, f := range args {
+		if sub == "grep" && strings.HasPrefix(f.text, "-O") && len(f.text) > 2 && f.text[2] != '=' {
+			texts = append(texts, *part(f, f.text[2:]))
 		}
+	}
+	for _, f := range texts {
+		w.nested(f.text, f, st.child(nil), flow{})
 	}
 }
 

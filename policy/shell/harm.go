@@ -36,14 +36,14 @@ func (w *walker) harm(name string, fs []field, st *state, in flow) bool {
 func (w *walker) lossOrContainer(name string, fs []field, st *state) {
 	w.loss(name, fs)
 	switch {
-	case name == "gh" && slices.ContainsFunc(fs, func(f field) bool { return f.text == "download" }):
+	case name == "gh" && among(fs, "download"):
 		w.fetch(name, fs, st)
 	case name == "docker" || name == "podman" || name == "nerdctl" || name == "docker-compose":
 		w.container(fs)
 	case isDiskTool(name):
 		w.diskTool(name, fs, st)
 	case name == "npm" || name == "yarn" || name == "pnpm" || name == "pip" || name == "pip3" || name == "go":
-		w.packageSettings(name, fs)
+		w.packageSettings(fs)
 	case name == "java" || name == "javac" || name == "dpkg" || name == "rpm" || name == "installer":
 		for _, f := range fs[1:] {
 			if w.runsForeign(f, st) && !strings.HasPrefix(f.text, "-") {
@@ -54,7 +54,7 @@ func (w *walker) lossOrContainer(name string, fs []field, st *state) {
 }
 
 // packageSettings asks about settings with which a package manager runs other programs.
-func (w *walker) packageSettings(name string, fs []field) {
+func (w *walker) packageSettings(fs []field) {
 	if len(fs) < 4 {
 		return
 	}
@@ -332,20 +332,15 @@ func (w *walker) copy(name string, fs []field, st *state) {
 			w.writeAll(sources, st, "creates ")
 			return
 		}
-		w.setuid(modeOf(opts), fs)
+		if o, ok := find(opts, "-m", "--mode"); ok && o.value != nil {
+			w.setuid(o.value.text, fs)
+		}
 	}
 	if target == nil || (name == "scp" && isRemote(target.text)) {
 		return
 	}
 	w.write(*target, st, shown(fs))
 	w.carry(sources, *target, st)
-}
-
-func modeOf(opts []option) string {
-	if o, ok := find(opts, "-m", "--mode"); ok && o.value != nil {
-		return o.value.text
-	}
-	return ""
 }
 
 // isRemote says whether host:path is meant.

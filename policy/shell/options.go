@@ -110,6 +110,11 @@ func find(opts []option, names ...string) (option, bool) {
 	return option{}, false
 }
 
+// among says whether one of the words stands among the fields.
+func among(fs []field, words ...string) bool {
+	return slices.ContainsFunc(fs, func(f field) bool { return slices.Contains(words, f.text) })
+}
+
 // values are those of the options with one of these names.
 func values(opts []option, names ...string) []field {
 	var out []field

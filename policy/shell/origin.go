@@ -248,16 +248,14 @@ func isPrivate(target string) bool {
 
 // senders are the programs that hand what they read or what they are given to another
 // machine, with their options whose value is used but not sent.
-var senders = sync.OnceValue(func() map[string][]string {
+var senders = named(func() map[string][]string {
 	return map[string][]string{
-		"curl":  {"--key", "--cert", "-E", "--cacert", "-K", "--config", "-c", "--cookie-jar", "-o", "--output", "--netrc-file", "--pubkey", "--capath", "--proxy-cacert", "--user", "-u"},
-		"wget":  {"--private-key", "--certificate", "--ca-certificate", "--load-cookies", "--save-cookies", "-O", "-o", "--config"},
-		"http":  {"--cert", "--cert-key", "--verify"},
-		"https": {"--cert", "--cert-key", "--verify"}, "xh": {"--cert", "--cert-key", "--verify"},
-		"scp": {"-i", "-F", "-o", "-S", "-P"}, "sftp": {"-i", "-F", "-o", "-b"}, "rsync": {"-e", "--rsh", "--exclude", "--password-file", "--include", "--exclude-from"},
-		"ssh": {"-i", "-F", "-o", "-E", "-S"}, "nc": nil, "ncat": {"--ssl-cert", "--ssl-key"}, "netcat": nil, "socat": nil, "telnet": nil, "ftp": nil, "lftp": nil, "tftp": nil,
-		"mail": nil, "mailx": nil, "sendmail": nil, "mutt": nil, "rclone": {"--config"}, "gsutil": nil, "s3cmd": {"-c", "--config"}, "openssl": {"-key", "-cert", "-inkey", "-CAfile"},
-		"telegram-send": nil, "transfer": nil, "croc": nil, "wormhole": nil, "pastebinit": nil, "termbin": nil, "ngrok": nil,
+		"curl":          {"--key", "--cert", "-E", "--cacert", "-K", "--config", "-c", "--cookie-jar", "-o", "--output", "--netrc-file", "--pubkey", "--capath", "--proxy-cacert", "--user", "-u"},
+		"wget":          {"--private-key", "--certificate", "--ca-certificate", "--load-cookies", "--save-cookies", "-O", "-o", "--config"},
+		"http https xh": {"--cert", "--cert-key", "--verify"},
+		"scp":           {"-i", "-F", "-o", "-S", "-P"}, "sftp": {"-i", "-F", "-o", "-b"}, "rsync": {"-e", "--rsh", "--exclude", "--password-file", "--include", "--exclude-from"},
+		"ssh": {"-i", "-F", "-o", "-E", "-S"}, "ncat": {"--ssl-cert", "--ssl-key"}, "rclone": {"--config"}, "s3cmd": {"-c", "--config"}, "openssl": {"-key", "-cert", "-inkey", "-CAfile"},
+		"nc netcat socat telnet ftp lftp tftp mail mailx sendmail mutt gsutil telegram-send transfer croc wormhole pastebinit termbin ngrok": nil,
 	}
 })
 
@@ -273,7 +271,7 @@ var uploads = sync.OnceValue(func() map[string][]string {
 func (w *walker) sends(name string, fs []field, st *state, in flow) {
 	used, known := senders()[name]
 	if words, ok := uploads()[name]; ok {
-		known = slices.ContainsFunc(fs[1:], func(f field) bool { return slices.Contains(words, f.text) })
+		known = among(fs[1:], words...)
 	}
 	if !known || len(fs) == 1 && !in.origin.is(private) {
 		return

@@ -143,7 +143,7 @@ func (w *walker) machine(name string, fs []field) bool {
 		}
 	}
 	if name == "systemctl" && len(args) > 0 {
-		shows = shows || slices.ContainsFunc(args, func(f field) bool { return slices.Contains(s.shows, f.text) })
+		shows = shows || among(args, s.shows...)
 	}
 	if !shows {
 		w.ask("changes the machine or what runs on it: %s", shown(fs))
@@ -237,10 +237,6 @@ func (w *walker) mounts(volume string) bool {
 	if what, _ := w.place.loss(target, false); what != "" && target != w.place.Dir {
 		return !strings.HasSuffix(volume, ":ro") || target == "/"
 	}
-	for _, dir := range []string{"/etc", "/usr", "/boot", "/sys", "/proc", "/var/run", "/run", "/bin", "/sbin", "/lib", "/root"} {
-		if within(dir, target) && !strings.HasSuffix(volume, ":ro") {
-			return true
-		}
-	}
-	return false
+	system := []string{"/etc", "/usr", "/boot", "/sys", "/proc", "/var/run", "/run", "/bin", "/sbin", "/lib", "/root"}
+	return !strings.HasSuffix(volume, ":ro") && slices.ContainsFunc(system, func(dir string) bool { return within(dir, target) })
 }

@@ -173,10 +173,7 @@ func isDiskTool(name string) bool {
 
 // diskTool judges what makes, wipes or divides file systems.
 func (w *walker) diskTool(name string, fs []field, st *state) {
-	reads := slices.ContainsFunc(fs[1:], func(f field) bool {
-		return slices.Contains([]string{"-l", "--list", "print", "list", "info", "status", "-V", "--version", "--help", "-h", "-I", "luksDump", "isLuks"}, f.text)
-	})
-	if reads {
+	if among(fs[1:], "-l", "--list", "print", "list", "info", "status", "-V", "--version", "--help", "-h", "-I", "luksDump", "isLuks") {
 		return
 	}
 	for _, f := range fs[1:] {
