@@ -113,7 +113,7 @@ const (
 func (w *walker) judge(name string, fs []field, st *state, in flow) (flow, handling) {
 	w.sends(name, fs, st, in)
 	w.unpacks(name, fs, st, in)
-	if wr, ok := wrappers()[name]; ok && wr.runs(fs) {
+	if wr, ok := wrappers(name); ok && wr.runs(fs) {
 		return w.unwrap(name, wr, fs, st, in), answers
 	}
 	switch {
@@ -128,11 +128,11 @@ func (w *walker) judge(name string, fs []field, st *state, in flow) (flow, handl
 	if out, ok := w.converts(name, fs, st, in); ok {
 		return out, answers
 	}
-	if _, ok := fetchers()[name]; ok && name != "gh" {
+	if _, ok := fetchers(name); ok && name != "gh" {
 		w.fetch(name, fs, st)
 		return flow{piped: true, origin: network}, answers
 	}
-	if w.harm(name, fs, st, in) || slices.Contains(textPrograms, name) {
+	if w.harm(name, fs, st, in) || listed("textPrograms", name) {
 		return flow{}, passes
 	}
 	return flow{}, unread

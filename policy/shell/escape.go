@@ -62,22 +62,14 @@ type tool struct {
 	outputs bool     // its second operand is such a file
 }
 
-var tools = named(func() map[string]tool {
-	return map[string]tool{
-		"zip":      {runs: []string{"-TT", "--unzip-command"}},
-		"tcpdump":  {runs: []string{"-z"}},
-		"nmap":     {runs: []string{"--script"}},
-		"sort":     {runs: []string{"--compress-program"}, valued: "oktTSlbna --output --key", writes: []string{"-o", "--output"}},
-		"shuf":     {valued: "oktTSlbna --output --key", writes: []string{"-o", "--output"}},
-		"csplit":   {valued: "fbn --prefix --suffix-format --digits", writes: []string{"-f", "--prefix"}},
-		"uniq xxd": {valued: "fswcglLo --skip-fields --skip-chars --check-chars", outputs: true},
-		"split":    {runs: []string{"--filter"}, valued: "abCln --filter --lines --bytes --suffix-length --additional-suffix", outputs: true},
-	}
+var tools = table("tools", func(said string) tool {
+	m := members(said, "runs", "valued", "writes", "outputs")
+	return tool{runs: m["runs"], valued: strings.Join(m["valued"], " "), writes: m["writes"], outputs: m["outputs"] != nil}
 })
 
 // tool judges the few options of everyday tools that name a program or a file.
 func (w *walker) tool(name string, fs []field, st *state) {
-	t := tools()[name]
+	t, _ := tools(name)
 	for _, f := range valuesOf(fs, t.runs) {
 		w.nested(f.text, f, st.child(nil), flow{})
 	}

@@ -3,7 +3,6 @@ package shell
 import (
 	"slices"
 	"strings"
-	"sync"
 )
 
 const gitValued = "Cc --git-dir --work-tree --namespace --exec-path --super-prefix --config-env"
@@ -69,26 +68,10 @@ func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 
 // gitLosses are the subcommands that lose what no commit holds, with one of these
 // words; one without words always does.
-var gitLosses = sync.OnceValue(func() map[string][]string {
-	return map[string][]string{
-		"filter-branch": nil, "filter-repo": nil, "prune": nil, "fast-import": nil,
-		"stash": {"clear", "drop"}, "reflog": {"expire", "delete"}, "gc": {"--prune=now", "--prune=all"},
-		"reset": {"--hard", "--merge"}, "switch": {"-f", "--force", "--discard-changes"},
-		"branch": {"-D", "-f", "--force"}, "update-ref": {"-d", "--stdin"}, "symbolic-ref": {"-d", "--delete"}, "checkout-index": {"-f", "--force"},
-		"read-tree": {"--reset"}, "worktree": {"--force", "-f"}, "submodule": {"-f", "--force"}, "lfs": {"prune"}, "notes": {"prune", "remove"}, "rerere": {"clear"},
-		"maintenance": {"register", "start"}, "repack": {"-k"},
-	}
-})
+var gitLosses = table("gitLosses", strings.Fields)
 
 // gitTexts are the options of git whose value is a script.
-var gitTexts = sync.OnceValue(func() map[string][]string {
-	return map[string][]string{
-		"rebase": {"-x", "--exec"}, "pull": {"--upload-pack"}, "fetch": {"--upload-pack"}, "ls-remote": {"--upload-pack", "--exec"}, "clone": {"--upload-pack", "-u"},
-		"push": {"--receive-pack", "--exec"}, "archive": {"--exec"}, "grep": {"--open-files-in-pager", "-O"}, "difftool": {"-x", "--extcmd"},
-		"filter-branch": {"--tree-filter", "--index-filter", "--msg-filter", "--env-filter", "--commit-filter", "--parent-filter", "--tag-name-filter", "--setup"},
-		"send-email":    {"--smtp-server", "--to-cmd", "--cc-cmd", "--sendmail-cmd"}, "format-patch": {}, "send-pack": {"--receive-pack", "--exec"}, "fetch-pack": {"--upload-pack", "--exec"},
-	}
-})
+var gitTexts = table("gitTexts", strings.Fields)
 
 func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
 	w.gitLoss(sub, args, fs)
@@ -131,7 +114,7 @@ func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
 }
 
 func (w *walker) gitLoss(sub string, args, fs []field) {
-	words, found := gitLosses()[sub]
+	words, found := gitLosses(sub)
 	if !found {
 		return
 	}
@@ -154,7 +137,8 @@ func (w *walker) gitLoss(sub string, args, fs []field) {
 }
 
 func (w *walker) gitScripts(sub string, args []field, st *state) {
-	texts := valuesOf(args, gitTexts()[sub])
+	names, _ := gitTexts(sub)
+	texts := valuesOf(args, names)
 	for _, f := range args {
 		if sub == "grep" && strings.HasPrefix(f.text, "-O") && len(f.text) > 2 && f.text[2] != '=' {
 			texts = append(texts, *part(f, f.text[2:]))

@@ -5,7 +5,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // An origin says where a text or a file comes from, as far as that matters.
@@ -97,20 +96,13 @@ func (w *walker) carry(sources []field, target field, st *state) {
 	}
 }
 
-// Programs that fetch, and their options that take a value.
-var fetchers = sync.OnceValue(func() map[string]string {
-	return map[string]string{
-		"curl":   "oXHdFuAebcxKTmrUCEhtwyYzDQP --output --output-dir --request --header --data --url --data-raw --data-binary --user --max-time --retry --connect-timeout --form --upload-file",
-		"wget":   "oOPaBitTQUeRAIXDlw --output-document --directory-prefix --output-file --header --timeout --tries --user-agent",
-		"aria2c": "odijsxk --out --dir", "axel": "on --output", "http": "oab --output", "https": "oab --output", "xh": "oab --output", "fetch": "o",
-		"lynx": "", "lwp-request": "mbpHC", "links": "", "w3m": "", "iwr": "", "invoke-webrequest": "", "irm": "", "invoke-restmethod": "",
-		"gh": "ORDpo --output --repo --dir --pattern",
-	}
-})
+// fetchers are the programs that fetch, and their options that take a value.
+var fetchers = table("fetchers", func(said string) string { return said })
 
 // fetch judges where a download is stored and remembers it.
 func (w *walker) fetch(name string, fs []field, st *state) {
-	opts, operands := options(fs[1:], fetchers()[name], false)
+	valued, _ := fetchers(name)
+	opts, operands := options(fs[1:], valued, false)
 	at := st.clone()
 	for _, o := range opts {
 		dir := o.name == "--output-dir" || o.name == "--directory-prefix" || o.name == "-P" && name == "wget" || o.name == "--dir" || o.name == "-d" && name == "aria2c"
@@ -248,29 +240,15 @@ func isPrivate(target string) bool {
 
 // senders are the programs that hand what they read or what they are given to another
 // machine, with their options whose value is used but not sent.
-var senders = named(func() map[string][]string {
-	return map[string][]string{
-		"curl":          {"--key", "--cert", "-E", "--cacert", "-K", "--config", "-c", "--cookie-jar", "-o", "--output", "--netrc-file", "--pubkey", "--capath", "--proxy-cacert", "--user", "-u"},
-		"wget":          {"--private-key", "--certificate", "--ca-certificate", "--load-cookies", "--save-cookies", "-O", "-o", "--config"},
-		"http https xh": {"--cert", "--cert-key", "--verify"},
-		"scp":           {"-i", "-F", "-o", "-S", "-P"}, "sftp": {"-i", "-F", "-o", "-b"}, "rsync": {"-e", "--rsh", "--exclude", "--password-file", "--include", "--exclude-from"},
-		"ssh": {"-i", "-F", "-o", "-E", "-S"}, "ncat": {"--ssl-cert", "--ssl-key"}, "rclone": {"--config"}, "s3cmd": {"-c", "--config"}, "openssl": {"-key", "-cert", "-inkey", "-CAfile"},
-		"nc netcat socat telnet ftp lftp tftp mail mailx sendmail mutt gsutil telegram-send transfer croc wormhole pastebinit termbin ngrok": nil,
-	}
-})
+var senders = table("senders", strings.Fields)
 
 // uploads are programs that send only with one of these words among their operands.
-var uploads = sync.OnceValue(func() map[string][]string {
-	return map[string][]string{
-		"gh": {"gist", "release", "upload"}, "aws": {"s3", "s3api"}, "gcloud": {"storage", "scp"}, "az": {"storage"}, "docker": {"push"},
-		"kubectl": {"cp"}, "openssl": {"s_client"}, "wrangler": {"r2"}, "mc": {"cp", "put"}, "b2": {"upload-file", "file"},
-	}
-})
+var uploads = table("uploads", strings.Fields)
 
 // sends asks where something private leaves this machine.
 func (w *walker) sends(name string, fs []field, st *state, in flow) {
-	used, known := senders()[name]
-	if words, ok := uploads()[name]; ok {
+	used, known := senders(name)
+	if words, ok := uploads(name); ok {
 		known = among(fs[1:], words...)
 	}
 	if !known || len(fs) == 1 && !in.origin.is(private) {

@@ -115,19 +115,3 @@ func nesting(text string) int {
 func lazily(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
-
-// named makes a table, when it is first used, of rows that each stand for the names before it.
-func named[T any](rows func() map[string]T) func() map[string]T {
-	return sync.OnceValue(func() map[string]T {
-		table := map[string]T{}
-		for names, row := range rows() {
-			for name := range strings.FieldsSeq(names) {
-				if _, twice := table[name]; twice {
-					panic("policy/shell: two rows for " + name)
-				}
-				table[name] = row
-			}
-		}
-		return table
-	})
-}

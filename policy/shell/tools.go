@@ -162,13 +162,8 @@ func tarArgs(args []field) []field {
 	return append([]field{first}, args[1:]...)
 }
 
-var diskTools = []string{
-	"mke2fs", "mkswap", "mkdosfs", "wipefs", "fdisk", "sfdisk", "gdisk", "sgdisk", "cfdisk", "parted", "blkdiscard", "hdparm",
-	"badblocks", "cryptsetup", "pvcreate", "pvremove", "vgremove", "lvremove", "mdadm", "zpool", "diskutil", "nvme", "partx", "tune2fs",
-}
-
 func isDiskTool(name string) bool {
-	return name == "mkfs" || strings.HasPrefix(name, "mkfs.") || strings.HasPrefix(name, "newfs") || slices.Contains(diskTools, name)
+	return name == "mkfs" || strings.HasPrefix(name, "mkfs.") || strings.HasPrefix(name, "newfs") || listed("diskTools", name)
 }
 
 // diskTool judges what makes, wipes or divides file systems.
