@@ -39,7 +39,6 @@ const (
 	defaultSettle  = 500 * time.Millisecond
 	maxText        = 10_000 // Messages names no limit; no one reads more in a bubble
 	maxMine        = 256
-	maxRows        = 4096
 )
 
 // Options are what Messages needs.
@@ -63,9 +62,8 @@ type Channel struct {
 	seen map[int64]time.Time // when the last message of each chat was, as last listed
 
 	mu   sync.Mutex
-	mine []string         // ids of what was sent, the last ones
-	rows map[string]int64 // of the last messages that were seen or sent
-	old  []string         // the keys of rows, the oldest first
+	mine []string              // ids of what was sent, the last ones
+	rows channel.Recent[int64] // of the last messages that were seen or sent
 }
 
 var _ channel.Channel = (*Channel)(nil)
@@ -96,7 +94,7 @@ func prepare(opt Options, env []string) (*Channel, error) {
 	if opt.Settle <= 0 {
 		opt.Settle = defaultSettle
 	}
-	return &Channel{opt: opt, env: env, turn: make(chan struct{}, 1), seen: map[int64]time.Time{}, rows: map[string]int64{}}, nil
+	return &Channel{opt: opt, env: env, turn: make(chan struct{}, 1), seen: map[int64]time.Time{}}, nil
 }
 
 // Name is "imessage".

@@ -106,8 +106,7 @@ type Channel struct {
 	phones  map[string]*phone
 	got     map[string]chan struct{}
 	conns   map[*phone]bool
-	places  map[string]place // of what phones have got, by contact and key
-	order   []string         // the keys of places, the oldest first
+	places  channel.Recent[place] // of what phones have got, by contact and key
 }
 
 // numbered is a message that the bridge has not confirmed.
@@ -153,7 +152,7 @@ func Listen(path string, limits channel.Limits) (*Channel, error) {
 	}
 	c := &Channel{
 		limits: limits, instance: rand.Text(), listener: l, change: make(chan struct{}),
-		phones: map[string]*phone{}, got: map[string]chan struct{}{}, conns: map[*phone]bool{}, places: map[string]place{},
+		phones: map[string]*phone{}, got: map[string]chan struct{}{}, conns: map[*phone]bool{},
 	}
 	c.wg.Go(c.accept)
 	return c, nil
@@ -191,7 +190,7 @@ func (c *Channel) changed() {
 func (c *Channel) After(m channel.Inbound, sent string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at, ok := c.places[m.Chat+"/"+sent]
+	at, ok := c.places.Get(m.Chat + "/" + sent)
 	for _, w := range c.waiting {
 		if w.id() == m.ID {
 			return ok && w.n > at.n && (w.from == at.by || w.from.since > at.n)

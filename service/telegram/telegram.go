@@ -110,13 +110,8 @@ func New(opt Options) (*Channel, error) {
 	if opt.Timeout <= 0 {
 		opt.Timeout = defaultTimeout
 	}
-	client := &http.Client{}
-	if opt.Client != nil {
-		*client = *opt.Client
-	}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Channel{
-		opt: opt, client: client, base: strings.TrimRight(opt.BaseURL, "/"), self: m[1], secret: m[2],
+		opt: opt, client: channel.Client(opt.Client), base: strings.TrimRight(opt.BaseURL, "/"), self: m[1], secret: m[2],
 		now: time.Now, failures: map[int64]int{},
 	}, nil
 }

@@ -6,9 +6,6 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// maxRecent is how many messages the order is known of.
-const maxRecent = 4096
-
 // stale is how much older than a card a message may say that it is: a gateway that was cut off may
 // hand on much later what was written long before. It is no matter of seconds: clocks differ.
 const stale = time.Minute
@@ -17,25 +14,6 @@ const stale = time.Minute
 type sending struct {
 	number int64
 	at     time.Time
-}
-
-// recent keeps what was put in last.
-type recent[T any] struct {
-	values map[string]T
-	keys   []string // the oldest first
-}
-
-func newRecent[T any]() recent[T] { return recent[T]{values: map[string]T{}} }
-
-func (r *recent[T]) put(key string, value T) {
-	if _, known := r.values[key]; !known {
-		r.keys = append(r.keys, key)
-	}
-	r.values[key] = value
-	if len(r.keys) > maxRecent {
-		delete(r.values, r.keys[0])
-		r.keys = r.keys[1:]
-	}
 }
 
 // tick numbers what happens.
@@ -49,10 +27,10 @@ func (c *Channel) tick() int64 {
 // cameFirst returns when a message came for the first time, if it was not accepted then. The
 // caller holds mu.
 func (c *Channel) cameFirst(id string, now int64) int64 {
-	if before, ok := c.first.values[id]; ok {
+	if before, ok := c.first.Get(id); ok {
 		return before
 	}
-	c.first.put(id, now)
+	c.first.Put(id, now)
 	return now
 }
 
@@ -61,7 +39,7 @@ func (c *Channel) landed(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last++
-	c.sent.put(id, sending{c.last, c.now()})
+	c.sent.Put(id, sending{c.last, c.now()})
 }
 
 // After reports whether a message that waits came behind the answer of the receiver that it has
@@ -69,7 +47,7 @@ func (c *Channel) landed(id string) {
 func (c *Channel) After(m channel.Inbound, sent string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	card, ok := c.sent.values[sent]
+	card, ok := c.sent.Get(sent)
 	if !ok || m.Sent.Before(card.at.Add(-stale)) {
 		return false
 	}

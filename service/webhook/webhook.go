@@ -104,10 +104,10 @@ type Channel struct {
 	err    error // of Close
 
 	mu      sync.Mutex
-	waiting []*handover   // in the order they came
-	last    int64         // the number of the last thing that happened
-	first   recent[int64] // when messages that were not accepted came first
-	sent    recent[sending]
+	waiting []*handover           // in the order they came
+	last    int64                 // the number of the last thing that happened
+	first   channel.Recent[int64] // when messages that were not accepted came first
+	sent    channel.Recent[sending]
 	arrived chan struct{} // closed and replaced when one came
 }
 
@@ -189,14 +189,9 @@ func prepare(opt Options) (*Channel, error) {
 	if opt.Timeout <= 0 {
 		opt.Timeout = defaultTimeout
 	}
-	client := &http.Client{}
-	if opt.Client != nil {
-		*client = *opt.Client
-	}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Channel{
-		opt: opt, client: client, served: make(chan error, 1), now: time.Now, epoch: rand.Text(),
-		closed: make(chan struct{}), arrived: make(chan struct{}), first: newRecent[int64](), sent: newRecent[sending](),
+		opt: opt, client: channel.Client(opt.Client), served: make(chan error, 1), now: time.Now, epoch: rand.Text(),
+		closed: make(chan struct{}), arrived: make(chan struct{}),
 	}, nil
 }
 
