@@ -350,7 +350,7 @@ func plain(s *syntax.Stmt) bool {
 	}
 	for _, r := range s.Redirs {
 		word := r.Word.Lit()
-		dup := (r.Op == syntax.DplOut || r.Op == syntax.DplIn) && isDescriptor(word)
+		dup := (r.Op == syntax.DplOut || r.Op == syntax.DplIn) && descriptors().MatchString(word)
 		if !dup && (word != "/dev/null" || r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc || r.Op == syntax.WordHdoc) {
 			return false
 		}

@@ -250,21 +250,13 @@ func (w *walker) environment(name string, value field, st *state) {
 		}
 	case name == "ENV" && strings.ContainsAny(value.text, "/`$"), name == "PS4" && strings.ContainsAny(value.text, "`$"):
 		w.ask("names code that a shell will run: %s", shown)
-	case name == "NODE_OPTIONS" && requires(value.text), (name == "JAVA_TOOL_OPTIONS" || name == "_JAVA_OPTIONS" || name == "JDK_JAVA_OPTIONS") && strings.Contains(value.text, "agent"):
+	case name == "NODE_OPTIONS" && requires().MatchString(value.text), (name == "JAVA_TOOL_OPTIONS" || name == "_JAVA_OPTIONS" || name == "JDK_JAVA_OPTIONS") && strings.Contains(value.text, "agent"):
 		w.ask("names code that others will load: %s", shown)
 	}
 }
 
-// requires says whether node's options load code from a path.
-func requires(text string) bool {
-	for word := range strings.FieldsSeq(text) {
-		switch head, _, _ := strings.Cut(word, "="); head {
-		case "-r", "--require", "--import", "--loader", "--experimental-loader", "--inspect", "--inspect-brk":
-			return true
-		}
-	}
-	return false
-}
+// requires finds options of node that load code from a path.
+var requires = lazily(`(^|\s)(-r|--require|--import|--loader|--experimental-loader|--inspect|--inspect-brk)(=|\s|$)`)
 
 // harmlessCommand says whether a command that others will run is one that only shows
 // or edits what it is given, or that connects as it always does.

@@ -20,10 +20,11 @@ func (w *walker) harm(name string, fs []field, st *state, in flow) bool {
 		w.ownCall(fs)
 	case "kill", "pkill", "killall", "skill":
 		w.kill(name, fs)
-	case "setcap", "visudo", "passwd", "chpasswd", "usermod", "useradd", "userdel", "groupadd", "groupmod", "groupdel",
-		"adduser", "deluser", "addgroup", "chsh", "sudoedit", "newgrp", "dscl", "vipw", "gpasswd", "capsh":
-		w.ask("changes privileges: %s", shown(fs))
 	default:
+		if listed("privileges", name) {
+			w.ask("changes privileges: %s", shown(fs))
+			return true
+		}
 		w.database(name, fs, st, in)
 		w.lossOrContainer(name, fs, st)
 		return w.machine(name, fs) || isDiskTool(name)
@@ -232,20 +233,16 @@ func (w *walker) write(f field, st *state, action string) {
 	}
 }
 
-// plants says whether a program or a shell runs what stands in this file, without being
-// being asked to.
+// plants says whether a program or a shell runs what stands in this file, without being asked to.
 func plants(target string) bool {
-	base := path.Base(target)
-	if slices.Contains([]string{".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".envrc", ".gitconfig", ".vimrc", ".inputrc", ".xprofile", ".xsessionrc", "authorized_keys", ".gdbinit", ".kshrc", ".cshrc", ".login", ".pam_environment"}, base) {
-		return true
-	}
-	for _, dir := range []string{"/.git/hooks/", "/.git/config", "/.git/info/attributes", "/.config/systemd/", "/.config/autostart/", "/LaunchAgents/", "/LaunchDaemons/", "/.config/fish/", "/etc/cron", "/.ssh/", "/.git/modules/", "/.config/git/"} {
-		if strings.Contains(target, dir) && !strings.HasSuffix(target, ".sample") {
-			return true
-		}
-	}
-	return strings.HasSuffix(target, "/.git/hooks") || strings.HasSuffix(target, "/.git")
+	return plantedFiles().MatchString(target) || plantedDirs().MatchString(target) && !strings.HasSuffix(target, ".sample")
 }
+
+var (
+	plantedFiles = lazily(`(^|/)(\.(bashrc|bash_profile|bash_login|bash_logout|profile|zshrc|zshenv|zprofile|zlogin|envrc|gitconfig|vimrc|inputrc|` +
+		`xprofile|xsessionrc|gdbinit|kshrc|cshrc|login|pam_environment)|authorized_keys)$|/\.git(/hooks)?$`)
+	plantedDirs = lazily(`/\.git/(hooks/|config|info/attributes|modules/)|/\.config/(systemd|autostart|fish|git)/|/Launch(Agents|Daemons)/|/etc/cron|/\.ssh/`)
+)
 
 func (w *walker) writeAll(fs []field, st *state, verb string) {
 	for _, f := range fs {

@@ -154,24 +154,15 @@ func local(f field) bool {
 	if !found {
 		host = f.text
 	}
-	name, _, _ := strings.Cut(host, "/")
-	if head, _, port := strings.Cut(name, ":"); port {
-		name = head
-	}
-	return name == "localhost" || strings.HasPrefix(name, "127.") || name == "0.0.0.0" || strings.HasPrefix(host, "[::1]")
+	return localHosts().MatchString(host)
 }
+
+var localHosts = lazily(`^((localhost|0\.0\.0\.0)([/:]|$)|127\.|\[::1\])`)
 
 // storing says whether an option names the file to which a program stores.
 func storing(program, option string) bool {
-	switch option {
-	case "-o":
-		return program != "wget"
-	case "--output", "--output-document", "--out":
-		return true
-	case "-O":
-		return program == "wget" || program == "gh"
-	}
-	return false
+	return slices.Contains([]string{"--output", "--output-document", "--out"}, option) ||
+		option == "-o" && program != "wget" || option == "-O" && (program == "wget" || program == "gh")
 }
 
 // defaultName is the name that a download gets from its address.

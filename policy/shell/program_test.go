@@ -9,7 +9,7 @@ import (
 // stands twice in one.
 func TestProgramsAreRead(t *testing.T) {
 	read := map[string]func(name string) bool{
-		"textPrograms": nil, "diskTools": nil, "changing": nil,
+		"textPrograms": nil, "diskTools": nil, "changing": nil, "privileges": nil,
 		"wrappers":  func(name string) bool { _, ok := wrappers(name); return ok },
 		"tools":     func(name string) bool { _, ok := tools(name); return ok },
 		"settings":  func(name string) bool { _, ok := settings(name); return ok },

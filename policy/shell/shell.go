@@ -9,6 +9,7 @@ package shell
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -31,15 +32,7 @@ const (
 // Above says whether a tier is graver than another; the empty one is ordinary.
 func (t Tier) Above(other Tier) bool { return t.rank() > other.rank() }
 
-func (t Tier) rank() int {
-	switch t {
-	case Refused:
-		return 2
-	case AlwaysAsked:
-		return 1
-	}
-	return 0
-}
+func (t Tier) rank() int { return slices.Index([]Tier{AlwaysAsked, Refused}, t) }
 
 // Verdict is which tier a shell command belongs to, and why.
 type Verdict struct {
@@ -120,7 +113,7 @@ func (w *walker) add(tier Tier, why, word string) {
 	if w.refusedOnly > 0 && tier != Refused {
 		return
 	}
-	if tier.rank() > w.verdict.Tier.rank() {
+	if tier.Above(w.verdict.Tier) {
 		w.verdict.Tier, w.verdict.Why, w.verdict.Word = tier, tidy(why), word
 	}
 }
