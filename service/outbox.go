@@ -159,7 +159,7 @@ func (b *Bridge) deliver(ctx context.Context, q *queued) bool {
 		if ctx.Err() == nil {
 			b.warn("a message could not be sent", "channel", q.Channel, "error", err.Error())
 		}
-		if !sleep(ctx, wait) {
+		if !channel.Wait(ctx, wait) {
 			return false
 		}
 	}
@@ -262,16 +262,4 @@ func (b *Bridge) writeFile(ctx context.Context, q *queued) (*channel.File, error
 		return nil, err
 	}
 	return &channel.File{Name: q.File, Path: path, MIME: "text/markdown"}, nil
-}
-
-// sleep waits, and reports whether ctx is still alive.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

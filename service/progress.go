@@ -40,7 +40,7 @@ func newStatus(d *desk, m received) *status {
 	ch := d.b.channels[d.key.Channel]
 	if t, ok := ch.(channel.Typist); ok {
 		s.wg.Go(func() {
-			for ok := true; ok; ok = sleep(ctx, typingEvery) {
+			for ok := true; ok; ok = channel.Wait(ctx, typingEvery) {
 				once, done := context.WithTimeout(ctx, typingEvery)
 				_ = t.Typing(once, m.Chat) // only a sign
 				done()
@@ -55,7 +55,7 @@ func newStatus(d *desk, m received) *status {
 
 // keep makes the message once the turn has gone on for a while, and edits it now and then.
 func (s *status) keep(ctx context.Context, e channel.Editor) {
-	for sleep(ctx, statusEvery) {
+	for channel.Wait(ctx, statusEvery) {
 		select {
 		case <-s.dirty:
 			if s.id == "" {

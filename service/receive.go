@@ -61,7 +61,7 @@ func (b *Bridge) poll(ctx context.Context, ch channel.Channel) {
 		if errors.As(err, &limit) {
 			wait = max(wait, limit.After)
 		}
-		if !sleep(ctx, wait) {
+		if !channel.Wait(ctx, wait) {
 			return
 		}
 		wait = min(2*wait, maxBackoff)

@@ -117,3 +117,13 @@ type Button struct {
 	Label string
 	Data  string // comes back in Inbound.Button; at most 64 bytes
 }
+
+// Wait returns when the time is over, or ctx ends; then it returns false.
+func Wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

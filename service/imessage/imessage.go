@@ -77,23 +77,14 @@ func New(opt Options) (*Channel, error) {
 }
 
 func prepare(opt Options, env []string) (*Channel, error) {
-	if opt.Command == "" {
-		opt.Command = defaultCommand
-	}
-	path, err := exec.LookPath(opt.Command)
+	path, err := exec.LookPath(cmp.Or(opt.Command, defaultCommand))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoCommand, err)
 	}
 	opt.Command = path
-	if opt.Every <= 0 {
-		opt.Every = defaultEvery
-	}
-	if opt.Timeout <= 0 {
-		opt.Timeout = defaultTimeout
-	}
-	if opt.Settle <= 0 {
-		opt.Settle = defaultSettle
-	}
+	opt.Every = cmp.Or(max(opt.Every, 0), defaultEvery)
+	opt.Timeout = cmp.Or(max(opt.Timeout, 0), defaultTimeout)
+	opt.Settle = cmp.Or(max(opt.Settle, 0), defaultSettle)
 	return &Channel{opt: opt, env: env, turn: make(chan struct{}, 1), seen: map[int64]time.Time{}}, nil
 }
 

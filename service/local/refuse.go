@@ -2,6 +2,7 @@ package local
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/perlica/perlica/service/channel"
 )
@@ -16,15 +17,14 @@ type Refusal struct {
 // Refuse tells the phone why the message is not taken.
 func (c *Channel) Refuse(m channel.Inbound, why *channel.ConflictError) {
 	c.mu.Lock()
-	var refused, rest []numbered
-	for _, w := range c.waiting {
-		if reflect.DeepEqual(w.inbound(), m) {
+	var refused []numbered
+	c.waiting = slices.DeleteFunc(c.waiting, func(w numbered) bool {
+		same := reflect.DeepEqual(w.inbound(), m)
+		if same {
 			refused = append(refused, w)
-		} else {
-			rest = append(rest, w)
 		}
-	}
-	c.waiting = rest
+		return same
+	})
 	c.mu.Unlock()
 	for _, w := range refused {
 		_ = w.from.write(line{Refused: &Refusal{w.ID, why.Error()}}) // if it is lost the phone says it again

@@ -13,6 +13,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -160,9 +161,7 @@ func prepare(opt Options) (*Channel, error) {
 	if len(opt.Secret) < minSecret {
 		return nil, fmt.Errorf("the secret is shorter than %d bytes", minSecret)
 	}
-	if opt.Listen == "" {
-		opt.Listen = DefaultListen
-	}
+	opt.Listen = cmp.Or(opt.Listen, DefaultListen)
 	host, _, err := net.SplitHostPort(opt.Listen)
 	if err != nil {
 		return nil, err
@@ -177,18 +176,10 @@ func prepare(opt Options) (*Channel, error) {
 	if u.Scheme == "http" && !isLoopback(u.Hostname()) && !opt.AllowRemote {
 		return nil, errors.New("replies would go to another machine without TLS, which is not allowed")
 	}
-	if opt.Format == "" {
-		opt.Format = channel.Markdown
-	}
-	if opt.MaxBody <= 0 {
-		opt.MaxBody = defaultMaxBody
-	}
-	if opt.Handover <= 0 {
-		opt.Handover = defaultHandover
-	}
-	if opt.Timeout <= 0 {
-		opt.Timeout = defaultTimeout
-	}
+	opt.Format = cmp.Or(opt.Format, channel.Markdown)
+	opt.MaxBody = cmp.Or(max(opt.MaxBody, 0), defaultMaxBody)
+	opt.Handover = cmp.Or(max(opt.Handover, 0), defaultHandover)
+	opt.Timeout = cmp.Or(max(opt.Timeout, 0), defaultTimeout)
 	return &Channel{
 		opt: opt, client: channel.Client(opt.Client), served: make(chan error, 1), now: time.Now, epoch: rand.Text(),
 		closed: make(chan struct{}), arrived: make(chan struct{}),
