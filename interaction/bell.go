@@ -113,12 +113,6 @@ func (c *Coordinator) Reachable() error {
 	return nil
 }
 
-func (b *bell) close() error {
-	err := b.listener.Close()
-	b.wg.Wait()
-	return err
-}
-
 // acceptPause keeps a socket that cannot be served from taking a processor.
 const acceptPause = 50 * time.Millisecond
 
@@ -149,8 +143,9 @@ func (c *Coordinator) Sees(writer string) error {
 	return nil
 }
 
-// wake makes the process behind a log handle look at the log, and waits until it has.
-func (c *Coordinator) wake(writer string) error {
+// Wake makes the process that writes the log through the given handle look at the log, and
+// waits until it has. It fails with ErrAskerGone if that process does not listen.
+func (c *Coordinator) Wake(writer string) error {
 	conn, err := net.DialTimeout("unix", socketPath(c.dir, writer), wakeTimeout)
 	if err != nil {
 		return fmt.Errorf("interaction: %w: %w", ErrAskerGone, err)

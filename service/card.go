@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -69,12 +70,7 @@ func (c *card) last() string {
 func (c *card) has(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, sent := range c.sent {
-		if sent == id {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(slices.Collect(maps.Values(c.sent)), id)
 }
 
 // leaves takes note that a message of the card is being sent. lands, which must follow, is sent

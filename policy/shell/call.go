@@ -120,7 +120,7 @@ func (w *walker) judge(name string, fs []field, st *state, in flow) (flow, handl
 	case isShell(name):
 		return w.shell(name, fs, st, in), answers
 	case w.builtin(name, fs, st, in):
-		return flow{known: slices.Contains(silent, name)}, answers
+		return flow{known: listed("silent", name)}, answers
 	}
 	if out, ok := w.prints(name, fs, st); ok {
 		return out, answers
@@ -158,7 +158,7 @@ func (w *walker) prints(name string, fs []field, st *state) (flow, bool) {
 	case "mktemp":
 		return w.mktemp(fs, st), true
 	case "ssh-agent", "direnv", "conda", "pyenv", "rbenv", "nodenv", "jenv", "brew", "fnm", "mise", "zoxide", "starship", "opam", "dircolors", "keychain", "luarocks", "minikube":
-		if len(fs) > 1 && !strings.Contains(fs[0].text, "/") && slices.Contains(hooks, fs[1].text) {
+		if len(fs) > 1 && !strings.Contains(fs[0].text, "/") && listed("hooks", fs[1].text) {
 			return flow{known: true}, true
 		}
 	case "printenv":
@@ -222,13 +222,6 @@ func (w *walker) mktemp(fs []field, st *state) flow {
 	w.write(template, st, "creates "+shown(fs))
 	return flow{piped: true, known: !template.vague, text: template.text}
 }
-
-// hooks are the first words with which everyday programs print settings for the shell that
-// evaluates them. Their names say what they do, as a script's does.
-var hooks = []string{"-s", "hook", "shell.bash", "shell.zsh", "shell.posix", "init", "shellenv", "env", "activate", "-b", "path", "docker-env"}
-
-// silent are the commands of a shell that print nothing.
-var silent = []string{"cd", "set", "shift", "export", "unset", "readonly", "local", "trap", "declare", "typeset"}
 
 // builtin handles what a shell does to itself. It says whether it did.
 func (w *walker) builtin(name string, fs []field, st *state, in flow) bool {

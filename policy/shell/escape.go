@@ -194,29 +194,6 @@ var xdgDirs = map[string]string{
 	"XDG_CONFIG_HOME": "/.config", "XDG_STATE_HOME": "/.local/state", "XDG_DATA_HOME": "/.local/share", "XDG_CACHE_HOME": "/.cache",
 }
 
-// programVars are variables whose value some program runs as a command.
-var programVars = []string{
-	"PROMPT_COMMAND", "GIT_SSH_COMMAND", "GIT_SSH", "GIT_PAGER", "PAGER", "MANPAGER", "SYSTEMD_PAGER", "AWS_PAGER", "GH_PAGER", "BAT_PAGER", "DELTA_PAGER",
-	"EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "KUBE_EDITOR", "SUDO_EDITOR", "FCEDIT", "HGEDITOR", "SVN_EDITOR",
-	"GIT_ASKPASS", "SSH_ASKPASS", "SUDO_ASKPASS", "GIT_EXTERNAL_DIFF", "GIT_PROXY_COMMAND", "BROWSER", "LESSOPEN", "LESSCLOSE",
-	"RSYNC_RSH", "CVS_RSH", "NPM_CONFIG_SCRIPT_SHELL", "RUSTC_WRAPPER", "RUSTC", "MANROFFOPT", "TAR_OPTIONS", "PYTHONBREAKPOINT",
-}
-
-// codeVars are variables that name code which some program loads.
-var codeVars = []string{
-	"LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH", "BASH_ENV", "ZDOTDIR", "PYTHONSTARTUP", "PERL5OPT", "PERL5DB", "PERL5LIB",
-	"RUBYOPT", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_PARAMETERS", "INPUTRC", "GCONV_PATH",
-	"PYTHONWARNINGS", "GIT_CONFIG_COUNT", "BASH_LOADABLES_PATH", "NODE_REPL_EXTERNAL_MODULE", "VIMINIT", "EXINIT", "GVIMINIT", "MAKEFILES", "EMACSLOADPATH", "MANOPT",
-}
-
-// harmlessPrograms may stand in these variables.
-var harmlessPrograms = []string{
-	"", "cat", "less", "more", "most", "bat", "delta", "true", ":", "false", "echo", "vi", "vim", "nvim", "nano", "emacs", "emacsclient", "code", "hx", "helix",
-	"micro", "kak", "ed", "ex", "subl", "zed", "idea", "firefox", "none", "w3m", "lynx", "diff-so-fancy",
-	"/bin/true", "/usr/bin/true", "/bin/cat", "/usr/bin/less", "/bin/echo", "sccache", "ccache", "rustc", "ssh", "head", "tail", "open", "xdg-open",
-	"/dev/null", "0", "1",
-}
-
 // environment judges what is put into a variable that programs run or load.
 func (w *walker) environment(name string, value field, st *state) {
 	shown := name + "=" + value.text
@@ -236,12 +213,12 @@ func (w *walker) environment(name string, value field, st *state) {
 		if value.vague || value.text != "" && !slices.Contains(shells, path.Base(value.text)) || strings.Contains(value.text, ".") {
 			w.ask("names a program that others will run: %s", shown)
 		}
-	case slices.Contains(programVars, name):
+	case listed("programVars", name):
 		if !harmlessCommand(value) {
 			w.ifRefused(value, st)
 			w.ask("names a program that others will run: %s", shown)
 		}
-	case slices.Contains(codeVars, name), strings.HasPrefix(name, "GIT_CONFIG_KEY_"), strings.HasPrefix(name, "BASH_FUNC_"):
+	case listed("codeVars", name), strings.HasPrefix(name, "GIT_CONFIG_KEY_"), strings.HasPrefix(name, "BASH_FUNC_"):
 		if value.text != "" && value.text != "/dev/null" && value.text != "ignore" {
 			w.ask("names code that others will load: %s", shown)
 		}
@@ -269,7 +246,7 @@ func harmlessCommand(f field) bool {
 		return false
 	}
 	// A pager of a user's is known by its name; one below the tree may be anything.
-	if !slices.Contains(harmlessPrograms, words[0]) && !(strings.HasPrefix(words[0], "/usr/bin/") && slices.Contains(harmlessPrograms, path.Base(words[0]))) {
+	if !listed("harmlessPrograms", words[0]) && !(strings.HasPrefix(words[0], "/usr/bin/") && listed("harmlessPrograms", path.Base(words[0]))) {
 		return false
 	}
 	return !slices.ContainsFunc(words[1:], func(word string) bool {

@@ -29,12 +29,6 @@ func (w *walker) git(fs []field, st *state) {
 	}
 }
 
-// gitPrograms are settings whose value git runs; a * stands for any name.
-var gitPrograms = []string{
-	"core.pager", "core.editor", "core.sshcommand", "core.askpass", "core.gitproxy", "core.fsmonitor", "sequence.editor", "diff.external", "credential.helper",
-	"gpg.program", "ssh.variant", "uploadpack.packobjectshook", "sendemail.smtpserver", "interactive.difffilter", "web.browser", "man.viewer",
-}
-
 var gitProgramKinds = []string{"pager.", "filter.", "difftool.", "mergetool.", "merge.", "diff.", "credential.", "gpg.", "browser.", "man.", "trailer.", "submodule.", "remote.", "guitool.", "hook."}
 
 var gitProgramEnds = []string{".cmd", ".command", ".clean", ".smudge", ".process", ".driver", ".textconv", ".helper", ".program", ".path", ".update", ".uploadpack", ".receivepack", ".vcs", ".pager"}
@@ -49,7 +43,7 @@ func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 		}
 		return
 	}
-	runs := slices.Contains(gitPrograms, key) || strings.HasPrefix(key, "pager.") ||
+	runs := listed("gitPrograms", key) || strings.HasPrefix(key, "pager.") ||
 		slices.ContainsFunc(gitProgramKinds, func(kind string) bool { return strings.HasPrefix(key, kind) }) &&
 			slices.ContainsFunc(gitProgramEnds, func(end string) bool { return strings.HasSuffix(key, end) })
 	quiet := []string{"true", "false", "", "cache", "store", "osxkeychain", "manager", "manager-core", "libsecret", "wincred", "cat", "0", "none"}

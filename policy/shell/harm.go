@@ -64,14 +64,11 @@ func (w *walker) packageSettings(fs []field) {
 		return
 	}
 	for _, f := range fs[2:] {
-		if key, _, _ := strings.Cut(f.text, "="); slices.Contains(packageKeys, key) {
+		if key, _, _ := strings.Cut(f.text, "="); listed("packageKeys", key) {
 			w.ask("names code that others will run: %s", shown(fs))
 		}
 	}
 }
-
-// packageKeys are the settings that packageSettings asks about.
-var packageKeys = []string{"scripts.preinstall", "scripts.install", "scripts.postinstall", "scripts.prepare", "script-shell", "node-options", "git", "shell", "GOFLAGS", "CC", "global.index-url", "index-url", "registry", "onload-script", "init-module", "globalconfig", "userconfig"}
 
 // fileCommand judges the commands that act on the files they name.
 func (w *walker) fileCommand(name string, fs []field, st *state) bool {

@@ -58,13 +58,11 @@ var languages = sync.OnceValue(func() map[string]language {
 
 // languageOf finds the language of an interpreter by its name.
 func languageOf(name string) (language, bool) {
-	if l, ok := languages()[name]; ok {
-		return l, true
-	}
 	if strings.HasPrefix(name, "python3.") || strings.HasPrefix(name, "python2.") {
-		return languages()["python"], true
+		name = "python"
 	}
-	return language{}, false
+	l, ok := languages()[name]
+	return l, ok
 }
 
 // interpreter judges a program that runs a language this package does not read.

@@ -30,13 +30,6 @@ var wrappers = table("wrappers", func(said string) wrapper {
 	}
 })
 
-// commandOptions are options whose value is a command, with any program.
-var commandOptions = []string{
-	"-c", "-e", "-x", "--exec", "--command", "--run", "--rsh", "--to-command", "--call", "--eval-command", "--cmd", "--shell-command", "--on-success", "--on-failure",
-	"--pre", "--prepare", "--cleanup", "--setup", "--conclude", "--filter-command", "--use-compress-program", "--compress-program", "--checkpoint-action", "--info-script", "--exec-batch",
-	"--sync-command", "--ssh-command", "--proxy-command", "--editor", "--pager", "--upload-pack", "--receive-pack", "--rsync-path", "--session-command", "--init-command", "--shell", "--exec-cmd", "--run-command", "--script-command", "--on-change", "--before", "--after",
-}
-
 // outputOptions are options whose value is a file to write, with any program.
 var outputOptions = []string{"-o", "--output", "--out", "--outfile", "--out-file", "--output-file", "--output-dir", "--outdir", "--out-dir", "--dest", "--destination", "--install-dir", "--prefix", "--target-dir", "--log-file", "--logfile"}
 
@@ -112,15 +105,12 @@ func startsCommand(f field) bool {
 
 // takesCommand says whether the value of an option is a command, as its name says.
 func takesCommand(option string) bool {
-	if slices.Contains(commandOptions, option) {
+	if listed("commandOptions", option) {
 		return true
 	}
 	words := strings.Split(strings.TrimLeft(option, "-"), "-")
-	return strings.HasPrefix(option, "--") && slices.ContainsFunc(words, func(word string) bool { return slices.Contains(commandWords, word) })
+	return strings.HasPrefix(option, "--") && slices.ContainsFunc(words, func(word string) bool { return listed("commandWords", word) })
 }
-
-// commandWords are parts of the names of such options.
-var commandWords = []string{"cmd", "command", "exec", "hook", "script", "run", "shell", "eval", "on", "pre", "post", "before", "after"}
 
 // optionScripts judges the values of options that take a command.
 func (w *walker) optionScripts(fs []field, st *state) {

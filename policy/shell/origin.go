@@ -213,20 +213,13 @@ func isPrivate(target string) bool {
 	if !strings.Contains(target, "/.") && !slices.Contains(privateNames, path.Base(target)) && !privateDirs().MatchString(target) {
 		return false
 	}
-	for _, name := range privateNames {
-		dir, isDir := strings.CutSuffix(name, "/")
-		absolute := strings.HasPrefix(name, "/")
-		switch {
-		case absolute && target == name:
-			return true
-		case absolute:
-		case isDir && (strings.Contains(target, "/"+name) || strings.HasSuffix(target, "/"+dir)):
-			return true
-		case strings.HasSuffix(target, "/"+name):
-			return true
+	return slices.ContainsFunc(privateNames, func(name string) bool {
+		if strings.HasPrefix(name, "/") {
+			return target == name
 		}
-	}
-	return false
+		dir, isDir := strings.CutSuffix(name, "/")
+		return strings.HasSuffix(target, "/"+dir) || isDir && strings.Contains(target, "/"+name)
+	})
 }
 
 // senders are the programs that hand what they read or what they are given to another

@@ -117,11 +117,24 @@ func lazily(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
+// maxBraces bounds the work of the parser, which goes through all of a word again for each brace
+// that is not closed.
+const maxBraces = 1024
+
 // spreadBraces expands the braces of a word as bash does, before anything else is
 // expanded. It counts down left and stops below zero.
 func spreadBraces(parts []syntax.WordPart, left *int) [][]syntax.WordPart {
-	word := syntax.Word{Parts: slices.Clone(parts)}
-	if !syntax.SplitBraces(&word) {
+	word, braces := syntax.Word{Parts: slices.Clone(parts)}, 0
+	for _, part := range parts {
+		if lit, ok := part.(*syntax.Lit); ok {
+			braces += strings.Count(lit.Value, "{")
+		}
+	}
+	switch {
+	case braces > maxBraces:
+		*left = -1
+		return nil
+	case !syntax.SplitBraces(&word):
 		return [][]syntax.WordPart{parts}
 	}
 	return spread(word.Parts, left)

@@ -25,7 +25,7 @@ func (w *walker) loss(name string, fs []field) {
 	for _, f := range fs[1:min(len(fs), 200)] {
 		words = append(words, f.text)
 	}
-	if !found || slices.ContainsFunc(words, func(word string) bool { return slices.Contains(rehearsals, word) }) ||
+	if !found || slices.ContainsFunc(words, func(word string) bool { return listed("rehearsals", word) }) ||
 		len(words) > 0 && words[len(words)-1] == "-h" {
 		return
 	}
@@ -33,11 +33,6 @@ func (w *walker) loss(name string, fs []field) {
 	if slices.ContainsFunc(phrases, func(phrase []string) bool { return inOrder(phrase, words, fold) }) {
 		w.ask("takes away or sends what cannot be brought back: %s", shown(fs))
 	}
-}
-
-// rehearsals are words that ask for a rehearsal only, or for help.
-var rehearsals = []string{
-	"--dry-run", "--dryrun", "--dry-run=client", "--dry-run=server", "--help", "--what-if", "--whatif", "--check", "--plan", "--no-op", "--version", "can-i",
 }
 
 // inOrder says whether the words of a phrase stand among words in this order. What

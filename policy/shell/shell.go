@@ -8,6 +8,7 @@
 package shell
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -201,11 +202,7 @@ func shown(fs []field) string {
 		if b.Len() > 0 {
 			b.WriteByte(' ')
 		}
-		if f.src != "" {
-			b.WriteString(f.src)
-		} else {
-			b.WriteString(f.text)
-		}
+		b.WriteString(cmp.Or(f.src, f.text))
 	}
 	return b.String()
 }

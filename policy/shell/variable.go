@@ -138,21 +138,13 @@ func all(args []field, quoted bool) []run {
 // value that is unknown have been spread by variants before.
 func (w *walker) operate(e *syntax.Expansion, v field, ok bool, st *state) (field, bool) {
 	arg := w.scalar(e.Word, st)
-	switch e.Op {
-	case syntax.DefaultUnset, syntax.AssignUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnsetOrNull:
-		if ok && v.text == "" {
-			return arg, !arg.vague
-		}
+	alternate := e.Op == syntax.AlternateUnset || e.Op == syntax.AlternateUnsetOrNull
+	switch {
+	case offersDefault(e.Op) && ok && alternate == (v.text != ""):
+		return arg, !arg.vague
+	case offersDefault(e.Op), e.Op == syntax.ErrorUnset, e.Op == syntax.ErrorUnsetOrNull:
 		return v, ok
-	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
-		return v, ok
-	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
-		if ok && v.text != "" {
-			return arg, !arg.vague
-		}
-		return v, ok
-	}
-	if !ok || arg.vague {
+	case !ok || arg.vague:
 		return field{}, false
 	}
 	return trim(e.Op, v, arg.text)

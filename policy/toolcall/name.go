@@ -163,8 +163,6 @@ var ofAgent = sync.OnceValue(func() map[string]map[string]role {
 	}
 })
 
-func namesOf(provider string) map[string]role { return ofAgent()[provider] }
-
 // titles are the agents whose title is the command where they say it nowhere else.
 // @google/gemini-cli 0.61: the title is the command alone, and the content tells
 // "[in DIR] (description) [background]"; earlier ones have that after the command. Qwen, which
