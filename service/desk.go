@@ -213,9 +213,7 @@ func (d *desk) open(ctx context.Context, session event.SessionID, provider strin
 func (d *desk) move(ctx context.Context, session event.SessionID, provider string) error {
 	d.opening.Lock()
 	defer d.opening.Unlock()
-	d.mu.Lock()
-	old := d.conv
-	d.mu.Unlock()
+	old := d.opened()
 	if old != nil && old.Session() == session {
 		return nil
 	}
@@ -231,11 +229,15 @@ func (d *desk) move(ctx context.Context, session event.SessionID, provider strin
 	return nil
 }
 
-func (d *desk) close(ctx context.Context) {
+// opened is the conversation that was opened last, or nil.
+func (d *desk) opened() *kernel.Conversation {
 	d.mu.Lock()
-	conv := d.conv
-	d.mu.Unlock()
-	if conv != nil {
+	defer d.mu.Unlock()
+	return d.conv
+}
+
+func (d *desk) close(ctx context.Context) {
+	if conv := d.opened(); conv != nil {
 		_ = conv.Close(ctx) // what failed is on record
 	}
 }
@@ -261,10 +263,7 @@ func (b *Bridge) makeRoom(me *desk) {
 		if room || oldest == nil {
 			return
 		}
-		oldest.mu.Lock()
-		conv := oldest.conv
-		oldest.mu.Unlock()
-		if !conv.Rest() {
+		if !oldest.opened().Rest() {
 			return // a turn has come: it is its slot now
 		}
 	}

@@ -50,20 +50,15 @@ func (w *walker) machine(name string, fs []field) bool {
 
 // kill asks about signals to everything, or to the first process.
 func (w *walker) kill(name string, fs []field) {
-	all := false
+	all := name != "kill" && among(fs[1:], "-u", "-U", "--user", "--euid", "-v", "--inverse", ".", ".*", "systemd", "init", "sshd", "launchd", "perlica")
 	signal := true // the first -N is a signal
 	for _, f := range fs[1:] {
 		switch {
-		case f.text == "--":
+		case name != "kill":
+		case f.text == "1" || !signal && (f.text == "-1" || f.text == "0"):
+			all = true
+		case strings.HasPrefix(f.text, "-"):
 			signal = false
-		case name == "kill" && (f.text == "-1" && !signal || f.text == "1" || f.text == "0" && !signal):
-			all = true
-		case name == "kill" && strings.HasPrefix(f.text, "-"):
-			signal = false
-		case name != "kill" && (f.text == "-u" || f.text == "-U" || f.text == "--user" || f.text == "--euid" || f.text == "-v" || f.text == "--inverse" || f.text == "." || f.text == ".*"):
-			all = true
-		case name != "kill" && slices.Contains([]string{"systemd", "init", "sshd", "launchd", "perlica"}, f.text):
-			all = true
 		}
 	}
 	if all {
