@@ -64,16 +64,18 @@ func (r *Records) counting(ctx context.Context, vouched bool, where string, args
 		return nil, err
 	}
 	var list []Contact
+	var known approvals.Known
 	for _, row := range rows {
 		f := bridge.Paired{
 			Peer: bridge.Peer{Channel: row.Channel, Contact: row.Contact}, Chat: row.Chat, Name: row.Name,
 			Rights: readRights(row.Rights), Pairing: row.Pairing, Message: row.Message,
 		}
-		known, err := r.vouchers.Knows(voucher{r.place, f})
-		if err != nil {
-			return nil, err
+		if known == nil {
+			if known, err = r.vouchers.Known(ctx); err != nil {
+				return nil, err
+			}
 		}
-		if known == vouched {
+		if known.Has(voucher{r.place, f}) == vouched {
 			list = append(list, Contact{
 				Channel: f.Channel, ID: f.Contact, Chat: f.Chat, Name: tidy(f.Name), Rights: f.Rights, Paired: time.Unix(0, row.Paired),
 				Session: row.Session, fact: f,

@@ -89,6 +89,14 @@ func (a *App) CompleteProviders(*cobra.Command, []string, string) ([]string, cob
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
+// Completed is what a shell is given of words that were looked up, in their order.
+func Completed(words []string, err error) ([]string, cobra.ShellCompDirective) {
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
 // CompleteSessions gives shells the sessions that are listed.
 func (a *App) CompleteSessions(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
@@ -99,30 +107,32 @@ func (a *App) CompleteSessions(cmd *cobra.Command, _ []string, _ string) ([]stri
 		}
 		return err
 	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	return Completed(names, err)
 }
 
 // ViewingSessions calls f with the view of the context's sessions and its log, both open
 // for reading.
 func (a *App) ViewingSessions(ctx context.Context, f func(view *sessions.View, log *store.Reader) error) error {
-	return a.Reading(ctx, func(log *store.Reader, p *project.Project) (err error) {
-		paths, err := p.Workspace.Context(p.Config.ContextID)
-		if err != nil {
-			return err
-		}
-		view, remove, err := OpenView(paths.Sessions, func(path string) (*sessions.View, error) {
-			return sessions.Open(ctx, log, path)
-		})
-		if err != nil {
-			return err
-		}
-		defer remove()
-		defer func() { err = errors.Join(err, view.Close()) }()
-		return f(view, log)
+	return a.Reading(ctx, func(log *store.Reader, p *project.Project) error {
+		return ViewSessions(ctx, log, p, func(view *sessions.View) error { return f(view, log) })
 	})
+}
+
+// ViewSessions calls f with the view of the sessions of a log that is open.
+func ViewSessions(ctx context.Context, log *store.Reader, p *project.Project, f func(*sessions.View) error) (err error) {
+	paths, err := p.Workspace.Context(p.Config.ContextID)
+	if err != nil {
+		return err
+	}
+	view, remove, err := OpenView(paths.Sessions, func(path string) (*sessions.View, error) {
+		return sessions.Open(ctx, log, path)
+	})
+	if err != nil {
+		return err
+	}
+	defer remove()
+	defer func() { err = errors.Join(err, view.Close()) }()
+	return f(view)
 }
 
 // Writing calls f with the context open for writing.
@@ -174,8 +184,15 @@ func (a *App) locateAs(environ []string, settings map[string]string) (*project.P
 	if err != nil {
 		return &project.Project{Config: &config.Config{}}, err
 	}
-	p, err := project.Find(dir, environ, settings)
+	find := project.Find
+	if a.UserFlag {
+		find = project.User
+	}
+	p, err := find(dir, environ, settings)
 	p.Environ = a.Environ
+	if a.UserFlag && a.ContextFlag != "" {
+		return p, exitcode.Usagef("--user and --context exclude each other: the user's own log has one context")
+	}
 	var bad *config.ContextNameError
 	if a.ContextFlag != "" && errors.As(config.CheckContextName(a.ContextFlag), &bad) {
 		return p, exitcode.Usagef("--context %q: %s", bad.Name, bad.Reason)
@@ -220,7 +237,11 @@ func (a *App) Open(ctx context.Context, p *project.Project) (*kernel.Runner, fun
 func (a *App) Reader(ctx context.Context, p *project.Project) (*store.Reader, config.ContextPaths, error) {
 	r, paths, err := p.OpenReader(ctx)
 	if errors.As(err, &project.NoLogError{}) {
-		err = exitcode.WithHint(err, "the first 'perlica run' makes it")
+		made := "the first 'perlica run' makes it"
+		if a.UserFlag {
+			made = "the first standing approval, or contact that is paired, makes it"
+		}
+		err = exitcode.WithHint(err, "%s", made)
 	}
 	return r, paths, MayNotRead(err, paths.EventLog)
 }
