@@ -107,7 +107,7 @@ var only = map[string][]string{
 	"os/exec":                          {"provider/process", "provider/predictable", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/bench"}, // of service see onlyName
 	"os/signal":                        {"cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/signals", "cmd/perlica/watch", "cmd/perlica/builtin"},
 	"net":                              {"interaction", "service/local", "service/webhook", "cmd/perlica/service"},
-	"net/http":                         {"eventlog/witness", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
+	"net/http":                         {"eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
 	"plugin":                           {},
 	"github.com/spf13/cobra":           {"cmd/perlica", "cmd/perlica/chat", "cmd/perlica/cli", "cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/log", "cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/selection", "cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/watch"},
 	"github.com/chzyer/readline":       {"cmd/perlica/editor"},

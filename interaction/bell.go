@@ -2,10 +2,12 @@ package interaction
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -111,12 +113,6 @@ func (c *Coordinator) Reachable() error {
 	return nil
 }
 
-func (b *bell) close() error {
-	err := b.listener.Close()
-	b.wg.Wait()
-	return err
-}
-
 // acceptPause keeps a socket that cannot be served from taking a processor.
 const acceptPause = 50 * time.Millisecond
 
@@ -147,8 +143,9 @@ func (c *Coordinator) Sees(writer string) error {
 	return nil
 }
 
-// wake makes the process behind a log handle look at the log, and waits until it has.
-func (c *Coordinator) wake(writer string) error {
+// Wake makes the process that writes the log through the given handle look at the log, and
+// waits until it has. It fails with ErrAskerGone if that process does not listen.
+func (c *Coordinator) Wake(writer string) error {
 	conn, err := net.DialTimeout("unix", socketPath(c.dir, writer), wakeTimeout)
 	if err != nil {
 		return fmt.Errorf("interaction: %w: %w", ErrAskerGone, err)
@@ -162,4 +159,26 @@ func (c *Coordinator) wake(writer string) error {
 		return fmt.Errorf("interaction: %w", ErrAskerAsleep)
 	}
 	return nil
+}
+
+// TryListen listens on a socket in dir for a moment. The error says why other processes
+// could not wake one that asks. Where the folder does not exist yet there is nothing to say.
+func TryListen(dir string) error {
+	path := socketPath(dir, rand.Text())
+	dir = filepath.Dir(path)
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("interaction: the folder for sockets: %w", err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("interaction: the folder for sockets: %w", &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR})
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return fmt.Errorf("interaction: listen for answers: %w", err)
+	}
+	return l.Close() // removes the socket
 }

@@ -133,12 +133,8 @@ func (c *Coordinator) Answer(ctx context.Context, id event.InteractionID, a Answ
 		c.collect(ctx, false)
 		return nil
 	}
-	return c.wake(q.Writer)
+	return c.Wake(q.Writer)
 }
-
-// Wake makes the process that writes the log through the given handle look at the log, and
-// waits until it has. It fails with ErrAskerGone if that process does not listen.
-func (c *Coordinator) Wake(writer string) error { return c.wake(writer) }
 
 // reject records an answer that does not count and returns why.
 func (c *Coordinator) reject(ctx context.Context, q Question, a Answer, why error) error {
@@ -230,7 +226,9 @@ func (c *Coordinator) Close() error {
 	if b == nil {
 		return nil
 	}
-	return b.close()
+	err := b.listener.Close()
+	b.wg.Wait()
+	return err
 }
 
 // Find returns a question from the log, or ErrUnknownQuestion.

@@ -92,14 +92,13 @@ func realOr(p string) string {
 
 // resolved is the place with all links followed, for comparing with real paths.
 func resolved(p shell.Place) shell.Place {
-	out := shell.Place{Dir: realOr(p.Dir), Home: realOr(p.Home)}
-	for _, t := range p.Temp {
-		out.Temp = append(out.Temp, realOr(t))
+	all := func(paths []string) (out []string) {
+		for _, path := range paths {
+			out = append(out, realOr(path))
+		}
+		return out
 	}
-	for _, o := range p.Own {
-		out.Own = append(out.Own, realOr(o))
-	}
-	return out
+	return shell.Place{Dir: realOr(p.Dir), Home: realOr(p.Home), Temp: all(p.Temp), Own: all(p.Own)}
 }
 
 // samePath says whether two paths lead to one file.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -99,17 +100,13 @@ func (r *reading) choose(a *asked, c command.Choice, named bool, f *bridge.Recei
 func (r *reading) pressed(f *bridge.Received) {
 	f.Kind, f.Word = kindRefused, notHere
 	id, n, _ := strings.Cut(strings.TrimPrefix(r.m.Button, buttonPrefix), ":")
-	var a *asked
-	for _, o := range r.open {
-		if string(o.ID) == id {
-			a = o
-		}
-	}
+	which := slices.IndexFunc(r.open, func(a *asked) bool { return string(a.ID) == id })
 	i, err := strconv.Atoi(n)
-	if a == nil || err != nil || i < 1 || i > len(a.Options) {
+	if which < 0 || err != nil || i < 1 || i > len(r.open[which].Options) {
 		f.Word = notOpen
 		return
 	}
+	a := r.open[which]
 	on, at := r.card(r.m.ReplyTo)
 	if r.m.ReplyTo == "" {
 		on, at = a, a.inChat(r.ch.Name(), r.m.Chat)

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,9 +95,7 @@ func Open(ctx context.Context, opt Options) (*Bridge, error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	if opt.Backoff == 0 {
-		opt.Backoff = time.Second
-	}
+	opt.Backoff = cmp.Or(opt.Backoff, time.Second)
 	opt.Settings.Agents = max(opt.Settings.Agents, 1)
 	held, err := lock(opt.Lock, opt.Context, opt.Now())
 	if err != nil {
@@ -254,12 +253,10 @@ func (b *Bridge) drain(give context.CancelCauseFunc) {
 	}()
 	stop := kernel.Stop{By: "terminated", Why: "the bridge was told to stop"}
 	for i, grace := range []time.Duration{b.set().Grace, cancelGrace} {
-		timer := time.NewTimer(grace)
 		select {
 		case <-done:
-			timer.Stop()
 			return
-		case <-timer.C:
+		case <-time.After(grace):
 		}
 		if i == 0 {
 			b.mu.Lock()
@@ -282,17 +279,9 @@ const flushTime = 5 * time.Second
 // flush waits until what is queued has been sent, for a while. The rest is sent after the
 // next start.
 func (b *Bridge) flush(mute context.CancelFunc) {
-	deadline := time.NewTimer(flushTime)
-	defer deadline.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for b.unsentNow() {
-		select {
-		case <-tick.C:
-			continue
-		case <-deadline.C:
-		}
-		break
+	ctx, cancel := context.WithTimeout(b.sending, flushTime)
+	defer cancel()
+	for b.unsentNow() && channel.Wait(ctx, 20*time.Millisecond) {
 	}
 	mute()
 	b.lanes.Wait()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -69,12 +70,7 @@ func (c *card) last() string {
 func (c *card) has(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, sent := range c.sent {
-		if sent == id {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(slices.Collect(maps.Values(c.sent)), id)
 }
 
 // leaves takes note that a message of the card is being sent. lands, which must follow, is sent
@@ -119,7 +115,7 @@ func (b *Bridge) ask(d *desk, q interaction.Question) {
 		b.fail(err)
 		return
 	}
-	a := &asked{q, d.key, map[bridge.Peer]*card{}}
+	a, under := &asked{q, d.key, map[bridge.Peer]*card{}}, d.current()
 	var events []event.Event
 	for _, c := range contacts {
 		own := c.key() == d.key
@@ -129,25 +125,22 @@ func (b *Bridge) ask(d *desk, q interaction.Question) {
 		}
 		chat := c.Chat
 		if own {
-			chat = d.chat()
+			chat = under.Chat
 		}
 		parts := b.cut(ch.Name(), cardText(q, own, d, ch.Limits().Buttons))
 		card := &card{chat: chat, sent: map[string]string{}}
 		a.cards[c.key()] = card
 		for i, text := range parts {
-			f := bridge.Queued{Peer: c.key(), Chat: chat, Kind: outCard, Text: text, Question: q.ID}
+			f := bridge.Queued{ID: newID(), Peer: c.key(), Chat: chat, Kind: outCard, Text: text, Question: q.ID}
 			if i == len(parts)-1 && ch.Limits().Buttons {
 				f.Buttons = buttons(q)
 			}
-			e := b.queueEvent(d.input(), f)
-			events = append(events, e)
-			var made bridge.Queued
-			_ = e.Decode(&made) // as it was encoded
-			card.parts = append(card.parts, made.ID)
+			events = append(events, queueEvent(under.input, f))
+			card.parts = append(card.parts, f.ID)
 		}
 	}
 	if a.cards[d.key] == nil {
-		events = append(events, b.queueEvent(d.input(), bridge.Queued{Peer: d.key, Chat: d.chat(), Kind: outNotice,
+		events = append(events, queueEvent(under.input, bridge.Queued{Peer: d.key, Chat: under.Chat, Kind: outNotice,
 			Text: b.render(d.key.Channel, "The agent asks something that you may not answer: it waits for somebody who may, or for `perlica pending`.")}))
 	}
 	b.mu.Lock()
@@ -237,7 +230,7 @@ func (b *Bridge) closeCards(q interaction.Question, a *interaction.Answer, why i
 	b.info("question closed", "id", shortID(q.ID), "how", how)
 	events := []event.Event{cardClosed(q.ID, how)}
 	for who, c := range open.cards {
-		events = append(events, b.closing(who, c.chat, c.parts[len(c.parts)-1], q, how))
+		events = append(events, queueEvent("", b.closing(who, c.chat, c.parts[len(c.parts)-1], q, how)))
 	}
 	_ = b.commit(b.hard, events...) // it ends the bridge
 }
@@ -264,13 +257,13 @@ func cardClosed(id event.InteractionID, how string) event.Event {
 }
 
 // closing edits a card where the platform can, and else sends a note.
-func (b *Bridge) closing(who bridge.Peer, chat, target string, q interaction.Question, how string) event.Event {
+func (b *Bridge) closing(who bridge.Peer, chat, target string, q interaction.Question, how string) bridge.Queued {
 	text := fmt.Sprintf("**%s** `#%s`\n\n%s", literal(cmp.Or(q.Title, "use a tool")), shortID(q.ID), literal(how))
-	f := bridge.Queued{Peer: who, Chat: chat, Kind: outNotice, Text: b.cut(who.Channel, text)[0], Question: q.ID}
+	f := bridge.Queued{Peer: who, Chat: chat, Kind: outNotice, Text: b.render(who.Channel, text), Question: q.ID}
 	if _, ok := b.channels[who.Channel].(channel.Editor); ok {
 		f.Kind, f.Target = outEdit, target
 	}
-	return b.queueEvent("", f)
+	return f
 }
 
 // closeOrphans closes what an earlier bridge asked: no one waits for an answer any more.
@@ -310,14 +303,11 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 			continue
 		}
 		sent[k.Peer][k.Question] = true
-		e := b.closing(k.Peer, k.Chat, k.ID, q, how)
+		f := b.closing(k.Peer, k.Chat, k.ID, q, how)
 		if k.state != "sent" { // whether there is a card to edit is not known
-			f := bridge.Queued{}
-			_ = e.Decode(&f) // as it was encoded
 			f.Kind, f.Target = outNotice, ""
-			e = b.queueEvent("", f)
 		}
-		events = append(events, e)
+		events = append(events, queueEvent("", f))
 	}
 	if len(events) == 0 {
 		return nil

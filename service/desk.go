@@ -40,8 +40,8 @@ func (b *Bridge) deskOf(who bridge.Peer) *desk {
 	if d == nil {
 		d = &desk{b: b, key: who, wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1)}
 		b.desk[who] = d
-		b.desks.Go(func() { d.work(d.wake, d.next, d.do) })
-		b.desks.Go(func() { d.work(d.urgent, d.nextFirst, d.do) })
+		b.desks.Go(func() { d.work(d.wake, &d.queue) })
+		b.desks.Go(func() { d.work(d.urgent, &d.first) })
 	}
 	return d
 }
@@ -61,10 +61,8 @@ func (d *desk) take(m received) {
 	}
 }
 
-func (d *desk) next() *received      { return d.peek(&d.queue) }
-func (d *desk) nextFirst() *received { return d.peek(&d.first) }
-
-func (d *desk) peek(line *[]received) *received {
+// next takes the first message out of a line; nil: there is none.
+func (d *desk) next(line *[]received) *received {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(*line) == 0 {
@@ -77,19 +75,15 @@ func (d *desk) peek(line *[]received) *received {
 
 // work does what is in a line until the bridge stops. What is not finished then is taken up
 // by the next start.
-func (d *desk) work(bell chan struct{}, next func() *received, do func(received)) {
-	for {
-		if d.b.turning.Err() != nil {
-			return
-		}
-		if m := next(); m != nil {
-			do(*m)
+func (d *desk) work(bell chan struct{}, line *[]received) {
+	for d.b.turning.Err() == nil {
+		if m := d.next(line); m != nil {
+			d.do(*m)
 			continue
 		}
 		select {
 		case <-bell:
 		case <-d.b.turning.Done():
-			return
 		}
 	}
 }
@@ -135,34 +129,24 @@ func (d *desk) finish(m received, refs event.Refs, f bridge.Finished, text strin
 			if i == 0 {
 				q.ReplyTo = m.Message
 			}
-			events = append(events, d.b.queueEvent(m.input, q))
+			events = append(events, queueEvent(m.input, q))
 		}
 	}
 	for _, q := range more {
-		events = append(events, d.b.queueEvent(m.input, q))
+		events = append(events, queueEvent(m.input, q))
 	}
 	d.b.info("finished", "from", d.key.Channel+":"+d.key.Contact, "how", string(f.How), "id", m.Message)
 	_ = d.b.commit(d.b.hard, events...) // it ends the bridge
 }
 
-// chat is where the message under way came from.
-func (d *desk) chat() string {
+// current is the message under way, or an empty one.
+func (d *desk) current() received {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.now == nil {
-		return ""
+		return received{}
 	}
-	return d.now.Chat
-}
-
-// input is the id of the message under way.
-func (d *desk) input() event.InputID {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.now == nil {
-		return ""
-	}
-	return d.now.input
+	return *d.now
 }
 
 // stopTurn asks the turn under way to end, and reports whether there is one.
@@ -229,9 +213,7 @@ func (d *desk) open(ctx context.Context, session event.SessionID, provider strin
 func (d *desk) move(ctx context.Context, session event.SessionID, provider string) error {
 	d.opening.Lock()
 	defer d.opening.Unlock()
-	d.mu.Lock()
-	old := d.conv
-	d.mu.Unlock()
+	old := d.opened()
 	if old != nil && old.Session() == session {
 		return nil
 	}
@@ -247,11 +229,15 @@ func (d *desk) move(ctx context.Context, session event.SessionID, provider strin
 	return nil
 }
 
-func (d *desk) close(ctx context.Context) {
+// opened is the conversation that was opened last, or nil.
+func (d *desk) opened() *kernel.Conversation {
 	d.mu.Lock()
-	conv := d.conv
-	d.mu.Unlock()
-	if conv != nil {
+	defer d.mu.Unlock()
+	return d.conv
+}
+
+func (d *desk) close(ctx context.Context) {
+	if conv := d.opened(); conv != nil {
 		_ = conv.Close(ctx) // what failed is on record
 	}
 }
@@ -277,10 +263,7 @@ func (b *Bridge) makeRoom(me *desk) {
 		if room || oldest == nil {
 			return
 		}
-		oldest.mu.Lock()
-		conv := oldest.conv
-		oldest.mu.Unlock()
-		if !conv.Rest() {
+		if !oldest.opened().Rest() {
 			return // a turn has come: it is its slot now
 		}
 	}

@@ -39,11 +39,7 @@ func lock(path, context string, now time.Time) (*flock.Flock, error) {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	if !ok {
-		e := &HeldError{}
-		if b, err := os.ReadFile(path); err == nil && json.Unmarshal(b, e) != nil {
-			e = &HeldError{}
-		}
-		return nil, errors.Join(e, f.Close())
+		return nil, errors.Join(held(path), f.Close())
 	}
 	if b, err := json.Marshal(HeldError{os.Getpid(), context, now.UTC()}); err == nil {
 		_ = os.WriteFile(path, b, 0o600) // it holds all the same
@@ -68,9 +64,14 @@ func Holder(path string) (*HeldError, error) {
 	if free {
 		return nil, nil
 	}
+	return held(path), nil
+}
+
+// held is what the file of the lock says.
+func held(path string) *HeldError {
 	e := &HeldError{}
 	if b, err := os.ReadFile(path); err != nil || json.Unmarshal(b, e) != nil {
-		e = &HeldError{}
+		return &HeldError{}
 	}
-	return e, nil
+	return e
 }

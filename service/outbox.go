@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -31,12 +32,12 @@ func (b *Bridge) cut(name, text string) []string {
 const maxBackoff = 5 * time.Minute
 
 // queueEvent is the event that a message is to be sent. It gets an id, which is also its key.
-func (b *Bridge) queueEvent(input event.InputID, f bridge.Queued) event.Event {
-	if f.ID == "" {
-		f.ID = uuid.Must(uuid.NewV7()).String()
-	}
+func queueEvent(input event.InputID, f bridge.Queued) event.Event {
+	f.ID = cmp.Or(f.ID, newID())
 	return event.NewFact(event.BridgeQueued, "perlica", event.Refs{Input: input, Interaction: f.Question}, f)
 }
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // commit puts events on disk, all or none, and then hands on what they say is to be sent and
 // to be answered. An error ends the bridge: what it cannot record it may not do.
@@ -158,7 +159,7 @@ func (b *Bridge) deliver(ctx context.Context, q *queued) bool {
 		if ctx.Err() == nil {
 			b.warn("a message could not be sent", "channel", q.Channel, "error", err.Error())
 		}
-		if !sleep(ctx, wait) {
+		if !channel.Wait(ctx, wait) {
 			return false
 		}
 	}
@@ -261,16 +262,4 @@ func (b *Bridge) writeFile(ctx context.Context, q *queued) (*channel.File, error
 		return nil, err
 	}
 	return &channel.File{Name: q.File, Path: path, MIME: "text/markdown"}, nil
-}
-
-// sleep waits, and reports whether ctx is still alive.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -129,7 +129,7 @@ func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound
 	b.info("paired", "contact", who.Channel+":"+who.Contact, "name", paired.Name, "rights", p.rights.text())
 	return []event.Event{
 		event.NewFact(event.ContactPaired, "user", event.Refs{}, paired),
-		b.queueEvent("", bridge.Queued{Peer: who, Chat: m.Chat, Kind: outNotice,
+		queueEvent("", bridge.Queued{Peer: who, Chat: m.Chat, Kind: outNotice,
 			Text: b.render(channel, "You are paired. Write to the agent; `/help` says what else can be said here.")}),
 	}, nil
 }

@@ -40,7 +40,7 @@ func newStatus(d *desk, m received) *status {
 	ch := d.b.channels[d.key.Channel]
 	if t, ok := ch.(channel.Typist); ok {
 		s.wg.Go(func() {
-			for ok := true; ok; ok = sleep(ctx, typingEvery) {
+			for ok := true; ok; ok = channel.Wait(ctx, typingEvery) {
 				once, done := context.WithTimeout(ctx, typingEvery)
 				_ = t.Typing(once, m.Chat) // only a sign
 				done()
@@ -55,7 +55,7 @@ func newStatus(d *desk, m received) *status {
 
 // keep makes the message once the turn has gone on for a while, and edits it now and then.
 func (s *status) keep(ctx context.Context, e channel.Editor) {
-	for sleep(ctx, statusEvery) {
+	for channel.Wait(ctx, statusEvery) {
 		select {
 		case <-s.dirty:
 			if s.id == "" {
@@ -73,13 +73,10 @@ func (s *status) keep(ctx context.Context, e channel.Editor) {
 
 func (s *status) make() {
 	b := s.d.b
-	event := b.queueEvent(s.m.input, bridge.Queued{
-		Peer: s.d.key, Chat: s.m.Chat, Kind: outStatus, Text: b.cut(s.d.key.Channel, "⏳ "+s.text())[0],
-	})
-	var made bridge.Queued
-	_ = event.Decode(&made) // as it was encoded
-	s.id = made.ID
-	_ = b.commit(b.hard, event) // it ends the bridge
+	s.id = newID()
+	_ = b.commit(b.hard, queueEvent(s.m.input, bridge.Queued{ // it ends the bridge
+		ID: s.id, Peer: s.d.key, Chat: s.m.Chat, Kind: outStatus, Text: b.render(s.d.key.Channel, "⏳ "+s.text()),
+	}))
 }
 
 func (s *status) text() string {
@@ -99,7 +96,7 @@ func (s *status) edit(ctx context.Context, e channel.Editor, text string) {
 	if err != nil || q == nil || q.platform == "" {
 		return
 	}
-	_ = e.Edit(ctx, q.platform, channel.Outbound{Chat: s.m.Chat, Text: s.d.b.cut(s.d.key.Channel, text)[0], Key: s.id}) // only a sign
+	_ = e.Edit(ctx, q.platform, channel.Outbound{Chat: s.m.Chat, Text: s.d.b.render(s.d.key.Channel, text), Key: s.id}) // only a sign
 }
 
 // tool takes note of a tool call.

@@ -61,7 +61,7 @@ func (b *Bridge) poll(ctx context.Context, ch channel.Channel) {
 		if errors.As(err, &limit) {
 			wait = max(wait, limit.After)
 		}
-		if !sleep(ctx, wait) {
+		if !channel.Wait(ctx, wait) {
 			return
 		}
 		wait = min(2*wait, maxBackoff)
@@ -151,12 +151,12 @@ func (b *Bridge) judge(ctx context.Context, ch channel.Channel, m channel.Inboun
 		return events, nil
 	}
 	if ack := b.set().Ack; ack != "" {
-		events = append(events, b.queueEvent(input, bridge.Queued{
+		events = append(events, queueEvent(input, bridge.Queued{
 			ID: "ack:" + string(input), Peer: c.key(), Chat: m.Chat, Kind: outAck, Text: b.render(name, ack), ReplyTo: m.ID,
 		}))
 	}
 	if n := len(b.openTo(c.key())); n > 0 {
-		events = append(events, b.queueEvent(input, bridge.Queued{
+		events = append(events, queueEvent(input, bridge.Queued{
 			Peer: c.key(), Chat: m.Chat, Kind: outNotice, Text: b.render(name, hint(n)), ReplyTo: m.ID,
 		}))
 	}

@@ -51,38 +51,38 @@ func (r *Records) counting(ctx context.Context, vouched bool, where string, args
 	if err := r.view.CatchUp(ctx); err != nil {
 		return nil, err
 	}
-	rows, err := r.view.DB().QueryxContext(ctx, `
+	var rows []struct {
+		Channel, Contact, Chat, Name, Rights, Pairing, Message string
+		Paired                                                 int64
+		Session                                                event.SessionID
+	}
+	err := r.view.DB().SelectContext(ctx, &rows, `
 		SELECT channel, contact, chat, name, rights, paired, session, pairing, message
 		FROM contacts `+where+`
 		ORDER BY paired, channel, contact`, args...)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // rows.Err below tells
 	var list []Contact
 	var known approvals.Known
-	for rows.Next() {
-		var c Contact
-		var f bridge.Paired
-		var rights string
-		var paired int64
-		if err := rows.Scan(&f.Channel, &f.Contact, &f.Chat, &f.Name, &rights, &paired, &c.Session, &f.Pairing, &f.Message); err != nil {
-			return nil, err
+	for _, row := range rows {
+		f := bridge.Paired{
+			Peer: bridge.Peer{Channel: row.Channel, Contact: row.Contact}, Chat: row.Chat, Name: row.Name,
+			Rights: readRights(row.Rights), Pairing: row.Pairing, Message: row.Message,
 		}
-		f.Rights = readRights(rights)
 		if known == nil {
 			if known, err = r.vouchers.Known(ctx); err != nil {
 				return nil, err
 			}
 		}
-		if known.Has(voucher{r.place, f}) != vouched {
-			continue
+		if known.Has(voucher{r.place, f}) == vouched {
+			list = append(list, Contact{
+				Channel: f.Channel, ID: f.Contact, Chat: f.Chat, Name: tidy(f.Name), Rights: f.Rights, Paired: time.Unix(0, row.Paired),
+				Session: row.Session, fact: f,
+			})
 		}
-		c.Channel, c.ID, c.Chat, c.Name, c.Rights, c.Paired = f.Channel, f.Contact, f.Chat, tidy(f.Name), f.Rights, time.Unix(0, paired)
-		c.fact = f
-		list = append(list, c)
 	}
-	return list, rows.Err()
+	return list, nil
 }
 
 // contact returns one contact; ok is false if it is not paired.
@@ -140,7 +140,6 @@ func (r *Records) cardOf(ctx context.Context, channel, chat, platform string) (e
 type received struct {
 	bridge.Received
 	input event.InputID
-	seq   event.Seq
 }
 
 // waiting returns the messages that are not finished, in the order in which they came.
@@ -148,22 +147,18 @@ func (r *Records) waiting(ctx context.Context) (list []received, err error) {
 	if err := r.view.CatchUp(ctx); err != nil {
 		return nil, err
 	}
-	rows, err := r.view.DB().QueryxContext(ctx, `SELECT input, seq, fact FROM inbox WHERE finished = '' ORDER BY seq`)
-	if err != nil {
-		return nil, err
+	var rows []struct {
+		Input event.InputID
+		Fact  string
 	}
-	defer func() { _ = rows.Close() }() // rows.Err below tells
-	for rows.Next() {
-		var m received
-		var fact string
-		if err := rows.Scan(&m.input, &m.seq, &fact); err != nil {
-			return nil, err
-		}
-		if json.Unmarshal([]byte(fact), &m.Received) == nil { // else its text was removed from the log
+	err = r.view.DB().SelectContext(ctx, &rows, `SELECT input, fact FROM inbox WHERE finished = '' ORDER BY seq`)
+	for _, row := range rows {
+		m := received{input: row.Input}
+		if json.Unmarshal([]byte(row.Fact), &m.Received) == nil { // else its text was removed from the log
 			list = append(list, m)
 		}
 	}
-	return list, rows.Err()
+	return list, err
 }
 
 // queued is a message that is to be sent.
@@ -203,21 +198,51 @@ func (r *Records) outbox(ctx context.Context, query string, args ...any) (list [
 	if err := r.view.CatchUp(ctx); err != nil {
 		return nil, err
 	}
-	rows, err := r.view.DB().QueryxContext(ctx, query, args...)
-	if err != nil {
+	var rows []struct {
+		Fact, State, Platform string
+		Input                 event.InputID
+		Attempts              int
+		Repeated              bool
+	}
+	if err := r.view.DB().SelectContext(ctx, &rows, query, args...); err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // rows.Err below tells
-	for rows.Next() {
-		q := &queued{}
-		var fact string
-		if err := rows.Scan(&fact, &q.input, &q.state, &q.attempts, &q.repeated, &q.platform); err != nil {
-			return nil, err
-		}
-		if err := json.Unmarshal([]byte(fact), &q.Queued); err != nil {
+	for _, row := range rows {
+		q := &queued{input: row.Input, state: row.State, attempts: row.Attempts, repeated: row.Repeated, platform: row.Platform}
+		if err := json.Unmarshal([]byte(row.Fact), &q.Queued); err != nil {
 			return nil, err
 		}
 		list = append(list, q)
 	}
-	return list, rows.Err()
+	return list, nil
 }
+
+// What a message of a contact is.
+const (
+	kindInput   bridge.Kind = "input"   // one call
+	kindCommand bridge.Kind = "command" // a slash command
+	kindAnswer  bridge.Kind = "answer"  // of a question
+	kindRefused bridge.Kind = "refused" // nothing is done but saying why; Word holds it
+)
+
+// What became of it.
+const (
+	endAnswered bridge.Ending = "answered"
+	endFailed   bridge.Ending = "failed"
+	endUnknown  bridge.Ending = "unknown" // no one knows what became of its call
+	endDone     bridge.Ending = "done"    // of a command, of an answer that counts
+	endRefused  bridge.Ending = "refused"
+)
+
+// What a message to a contact is.
+const (
+	outAck    bridge.OutKind = "ack"
+	outReply  bridge.OutKind = "reply"
+	outCard   bridge.OutKind = "card"
+	outNotice bridge.OutKind = "note"
+	outStatus bridge.OutKind = "status"
+	outEdit   bridge.OutKind = "edit" // of a message that was sent
+)
+
+// once reports whether a message of this kind is better lost than sent twice.
+func once(k bridge.OutKind) bool { return k == outAck || k == outStatus }

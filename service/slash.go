@@ -60,16 +60,10 @@ func (b *Bridge) agentCommands(who bridge.Peer) (names []string) {
 	b.mu.Lock()
 	d := b.desk[who]
 	b.mu.Unlock()
-	if d == nil {
+	if d == nil || d.opened() == nil {
 		return nil
 	}
-	d.mu.Lock()
-	conv := d.conv
-	d.mu.Unlock()
-	if conv == nil {
-		return nil
-	}
-	o, _, _ := conv.Offers()
+	o, _, _ := d.opened().Offers()
 	for _, c := range o.Commands {
 		names = append(names, c.Name)
 	}

@@ -55,26 +55,24 @@ func (r *Records) Status(ctx context.Context) (s Status, err error) {
 		return s, err
 	}
 	var rows []struct {
-		Running  bool   `db:"running"`
-		Channels string `db:"channels"`
-		At       int64  `db:"at"`
-		Why      string `db:"why"`
+		Running       bool
+		At            int64
+		Channels, Why string
 	}
 	if err := db.SelectContext(ctx, &rows, `SELECT running, channels, at, why FROM bridge`); err != nil {
 		return s, err
 	}
-	var served []string
 	for _, row := range rows {
 		s.Running, s.Since, s.Why = row.Running, time.Unix(0, row.At), row.Why
+		var served []string
 		_ = json.Unmarshal([]byte(row.Channels), &served) // the view wrote it
-	}
-	for _, name := range served {
-		s.Channels = append(s.Channels, ChannelStatus{Name: name, Served: true})
+		for _, name := range served {
+			s.Channels = append(s.Channels, ChannelStatus{Name: name, Served: true})
+		}
 	}
 	var channels []struct {
-		Name  string `db:"name"`
-		Error string `db:"error"`
-		Since int64  `db:"since"`
+		Name, Error string
+		Since       int64
 	}
 	if err := db.SelectContext(ctx, &channels, `SELECT name, error, since FROM channels ORDER BY name`); err != nil {
 		return s, err

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 
 	"github.com/jmoiron/sqlx"
@@ -11,87 +12,14 @@ import (
 	"github.com/perlica/perlica/kernel/fact/bridge"
 )
 
+//go:embed schema.sql
+var schema string
+
 // projection is service_bridge.db: what the bridge knows, as tables.
 var projection = view.Projection{
-	Name:    "bridge",
-	Version: 2,
-	Schema: `
-		CREATE TABLE bridge (
-			id       INTEGER PRIMARY KEY CHECK (id = 1),
-			running  INTEGER NOT NULL, -- a crash leaves it; the lock tells
-			pid      INTEGER NOT NULL,
-			channels TEXT    NOT NULL,
-			at       INTEGER NOT NULL, -- nanoseconds since the Unix epoch, as all times
-			why      TEXT    NOT NULL
-		) STRICT;
-		CREATE TABLE channels (
-			name   TEXT    PRIMARY KEY,
-			cursor TEXT    NOT NULL DEFAULT '',
-			error  TEXT    NOT NULL DEFAULT '',
-			since  INTEGER NOT NULL DEFAULT 0
-		) STRICT;
-		CREATE TABLE contacts (
-			channel TEXT    NOT NULL,
-			contact TEXT    NOT NULL,
-			chat    TEXT    NOT NULL,
-			name    TEXT    NOT NULL,
-			rights  TEXT    NOT NULL,
-			paired  INTEGER NOT NULL,
-			session TEXT    NOT NULL DEFAULT '',
-			pairing TEXT    NOT NULL,
-			message TEXT    NOT NULL,
-			PRIMARY KEY (channel, contact)
-		) STRICT;
-		CREATE TABLE pairing ( -- the last one that was opened
-			id       TEXT    PRIMARY KEY,
-			salt     BLOB    NOT NULL,
-			hash     BLOB    NOT NULL,
-			rights   TEXT    NOT NULL,
-			expires  INTEGER NOT NULL,
-			attempts INTEGER NOT NULL DEFAULT 0,
-			used     INTEGER NOT NULL DEFAULT 0
-		) STRICT;
-		CREATE TABLE strangers (
-			channel  TEXT    NOT NULL,
-			contact  TEXT    NOT NULL,
-			attempts INTEGER NOT NULL DEFAULT 0,
-			last     INTEGER NOT NULL DEFAULT 0,
-			ignored  INTEGER NOT NULL DEFAULT 0,
-			PRIMARY KEY (channel, contact)
-		) STRICT;
-		CREATE TABLE inbox (
-			input    TEXT    PRIMARY KEY,
-			seq      INTEGER NOT NULL,
-			received INTEGER NOT NULL,
-			fact     TEXT    NOT NULL, -- the payload of service.message_received
-			channel  TEXT    NOT NULL,
-			contact  TEXT    NOT NULL,
-			finished TEXT    NOT NULL DEFAULT '',
-			run      TEXT    NOT NULL DEFAULT ''
-		) STRICT;
-		CREATE INDEX inbox_waiting ON inbox (seq) WHERE finished = '';
-		CREATE TABLE outbox (
-			id       TEXT    PRIMARY KEY,
-			seq      INTEGER NOT NULL,
-			fact     TEXT    NOT NULL, -- the payload of service.message_queued
-			input    TEXT    NOT NULL, -- that it is about
-			channel  TEXT    NOT NULL,
-			contact  TEXT    NOT NULL,
-			kind     TEXT    NOT NULL,
-			question TEXT    NOT NULL,
-			state    TEXT    NOT NULL, -- queued, started, sent, failed
-			attempts INTEGER NOT NULL DEFAULT 0,
-			platform TEXT    NOT NULL DEFAULT '',
-			error    TEXT    NOT NULL DEFAULT '',
-			repeated INTEGER NOT NULL DEFAULT 0, -- the platform may have taken it before
-			started  INTEGER NOT NULL DEFAULT 0
-		) STRICT;
-		CREATE INDEX outbox_waiting ON outbox (seq) WHERE state IN ('queued', 'started');
-		CREATE INDEX outbox_platform ON outbox (channel, platform) WHERE platform <> '';
-		CREATE TABLE questions ( -- that were put to contacts
-			id  TEXT PRIMARY KEY,
-			how TEXT NOT NULL DEFAULT '' -- it ended; empty: nobody was told
-		) STRICT`,
+	Name:     "bridge",
+	Version:  2,
+	Schema:   schema,
 	Types:    event.For(event.Bridge),
 	Withheld: true, // a message counts as received when its text is gone
 	Apply:    apply,
@@ -104,6 +32,7 @@ type applier struct {
 	e   event.Event
 }
 
+// exec carries out statements, each of which is given all of the arguments.
 func (a applier) exec(query string, args ...any) error {
 	_, err := a.tx.ExecContext(a.ctx, query, args...)
 	return err
@@ -112,6 +41,15 @@ func (a applier) exec(query string, args ...any) error {
 // decode reports whether the payload could be read. One that could not is passed over: a fact
 // of a later version must not keep the bridge from starting.
 func (a applier) decode(v any) bool { return a.e.Payload != nil && a.e.Decode(v) == nil }
+
+// on applies a fact, if it could be read.
+func on[T any](a applier, do func(f T) error) error {
+	var f T
+	if !a.decode(&f) {
+		return nil
+	}
+	return do(f)
+}
 
 func apply(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	a := applier{ctx, tx, e}
@@ -144,114 +82,93 @@ func (a applier) bridge() error {
 	const set = `
 		INSERT INTO bridge (id, running, pid, channels, at, why) VALUES (1, ?, ?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET running = excluded.running, pid = excluded.pid, channels = excluded.channels, at = excluded.at, why = excluded.why`
-	var f bridge.Started
-	var s bridge.Stopped
-	if a.e.Type == event.ServiceStarted && a.decode(&f) {
+	if a.e.Type == event.ServiceStopped {
+		return on(a, func(f bridge.Stopped) error { return a.exec(set, 0, 0, "[]", a.e.Time.UnixNano(), f.Why) })
+	}
+	return on(a, func(f bridge.Started) error {
 		list, _ := json.Marshal(f.Channels) // strings
 		return a.exec(set, 1, f.PID, string(list), a.e.Time.UnixNano(), "")
-	}
-	if a.e.Type == event.ServiceStopped && a.decode(&s) {
-		return a.exec(set, 0, 0, "[]", a.e.Time.UnixNano(), s.Why)
-	}
-	return nil
+	})
 }
 
 func (a applier) channel() error {
 	if a.e.Type == event.CursorMoved {
-		var f bridge.Cursor
-		if !a.decode(&f) {
-			return nil
-		}
+		return on(a, func(f bridge.Cursor) error {
+			return a.exec(`
+				INSERT INTO channels (name, cursor) VALUES (?, ?)
+				ON CONFLICT DO UPDATE SET cursor = excluded.cursor`, f.Channel, f.Cursor)
+		})
+	}
+	return on(a, func(f bridge.Channel) error {
 		return a.exec(`
-			INSERT INTO channels (name, cursor) VALUES (?, ?)
-			ON CONFLICT DO UPDATE SET cursor = excluded.cursor`, f.Channel, f.Cursor)
-	}
-	var f bridge.Channel
-	if !a.decode(&f) {
-		return nil
-	}
-	return a.exec(`
-		INSERT INTO channels (name, error, since) VALUES (?, ?, ?)
-		ON CONFLICT DO UPDATE SET error = excluded.error, since = excluded.since`, f.Channel, f.Error, a.e.Time.UnixNano())
+			INSERT INTO channels (name, error, since) VALUES (?, ?, ?)
+			ON CONFLICT DO UPDATE SET error = excluded.error, since = excluded.since`, f.Channel, f.Error, a.e.Time.UnixNano())
+	})
 }
 
 func (a applier) pairing() error {
 	switch a.e.Type {
 	case event.PairingOpened:
-		var f bridge.Pairing
-		if !a.decode(&f) {
-			return nil
-		}
-		if err := a.exec(`DELETE FROM pairing`); err != nil {
-			return err
-		}
-		return a.exec(`INSERT INTO pairing (id, salt, hash, rights, expires) VALUES (?, ?, ?, ?, ?)`,
-			f.ID, f.Salt, f.Hash, string(Rights(f.Rights).text()), f.Expires.UnixNano())
+		return on(a, func(f bridge.Pairing) error {
+			return a.exec(`
+				DELETE FROM pairing;
+				INSERT INTO pairing (id, salt, hash, rights, expires) VALUES (?1, ?2, ?3, ?4, ?5)`,
+				f.ID, f.Salt, f.Hash, Rights(f.Rights).text(), f.Expires.UnixNano())
+		})
 	case event.PairingAttempted:
-		var f bridge.Attempt
-		if !a.decode(&f) {
-			return nil
-		}
-		if err := a.exec(`UPDATE pairing SET attempts = attempts + 1 WHERE id = ?`, f.Pairing); err != nil {
-			return err
-		}
+		return on(a, func(f bridge.Attempt) error {
+			return a.exec(`
+				UPDATE pairing SET attempts = attempts + 1 WHERE id = ?1;
+				INSERT INTO strangers (channel, contact, attempts, last) VALUES (?2, ?3, 1, ?4)
+				ON CONFLICT DO UPDATE SET attempts = attempts + 1, last = excluded.last`,
+				f.Pairing, f.Channel, f.Contact, a.e.Time.UnixNano())
+		})
+	}
+	return on(a, func(f bridge.Stranger) error {
 		return a.exec(`
-			INSERT INTO strangers (channel, contact, attempts, last) VALUES (?, ?, 1, ?)
-			ON CONFLICT DO UPDATE SET attempts = attempts + 1, last = excluded.last`, f.Channel, f.Contact, a.e.Time.UnixNano())
-	}
-	var f bridge.Stranger
-	if !a.decode(&f) {
-		return nil
-	}
-	return a.exec(`
-		INSERT INTO strangers (channel, contact, ignored) VALUES (?, ?, ?)
-		ON CONFLICT DO UPDATE SET ignored = ignored + excluded.ignored`, f.Channel, f.Contact, 1+f.Since)
+			INSERT INTO strangers (channel, contact, ignored) VALUES (?, ?, ?)
+			ON CONFLICT DO UPDATE SET ignored = ignored + excluded.ignored`, f.Channel, f.Contact, 1+f.Since)
+	})
 }
 
 func (a applier) contact() error {
 	switch a.e.Type {
 	case event.ContactPaired:
-		var f bridge.Paired
-		if !a.decode(&f) {
-			return nil
-		}
-		// A code counts once, whichever channels it came by at one moment: the log says who was first.
-		used, err := a.tx.ExecContext(a.ctx, `UPDATE pairing SET used = 1 WHERE id = ? AND used = 0`, f.Pairing)
-		if err != nil {
-			return err
-		}
-		if n, err := used.RowsAffected(); err != nil || n == 0 && f.Pairing != "" {
-			return err
-		}
-		if err := a.exec(`DELETE FROM strangers WHERE channel = ? AND contact = ?`, f.Channel, f.Contact); err != nil {
-			return err
-		}
-		// The message with the code is no input, however often it comes again.
-		if f.Message != "" {
-			if err := a.exec(`
-				INSERT INTO inbox (input, seq, received, fact, channel, contact, finished) VALUES (?, ?, ?, '{}', ?, ?, 'paired')
-				ON CONFLICT DO NOTHING`,
-				string(InputID(f.Channel, f.Message)), int64(a.e.Seq), a.e.Time.UnixNano(), f.Channel, f.Contact); err != nil {
-				return err
-			}
-		}
-		return a.exec(`
-			INSERT INTO contacts (channel, contact, chat, name, rights, paired, pairing, message) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT DO UPDATE SET chat = excluded.chat, name = excluded.name, rights = excluded.rights, paired = excluded.paired,
-				pairing = excluded.pairing, message = excluded.message, session = ''`,
-			f.Channel, f.Contact, f.Chat, f.Name, Rights(f.Rights).text(), a.e.Time.UnixNano(), f.Pairing, f.Message)
+		return on(a, a.paired)
 	case event.ContactUnpaired:
-		var f bridge.Unpaired
-		if !a.decode(&f) {
-			return nil
+		return on(a, func(f bridge.Unpaired) error {
+			return a.exec(`DELETE FROM contacts WHERE channel = ? AND contact = ?`, f.Channel, f.Contact)
+		})
+	}
+	return on(a, func(f bridge.Peer) error {
+		return a.exec(`UPDATE contacts SET session = ? WHERE channel = ? AND contact = ?`, string(a.e.Session), f.Channel, f.Contact)
+	})
+}
+
+func (a applier) paired(f bridge.Paired) error {
+	// A code counts once, whichever channels it came by at one moment: the log says who was first.
+	used, err := a.tx.ExecContext(a.ctx, `UPDATE pairing SET used = 1 WHERE id = ? AND used = 0`, f.Pairing)
+	if err != nil {
+		return err
+	}
+	if n, err := used.RowsAffected(); err != nil || n == 0 && f.Pairing != "" {
+		return err
+	}
+	// The message with the code is no input, however often it comes again.
+	if f.Message != "" {
+		if err := a.exec(`
+			INSERT INTO inbox (input, seq, received, fact, channel, contact, finished) VALUES (?, ?, ?, '{}', ?, ?, 'paired')
+			ON CONFLICT DO NOTHING`,
+			string(InputID(f.Channel, f.Message)), int64(a.e.Seq), a.e.Time.UnixNano(), f.Channel, f.Contact); err != nil {
+			return err
 		}
-		return a.exec(`DELETE FROM contacts WHERE channel = ? AND contact = ?`, f.Channel, f.Contact)
 	}
-	var f bridge.Peer
-	if !a.decode(&f) {
-		return nil
-	}
-	return a.exec(`UPDATE contacts SET session = ? WHERE channel = ? AND contact = ?`, string(a.e.Session), f.Channel, f.Contact)
+	return a.exec(`
+		DELETE FROM strangers WHERE channel = ?1 AND contact = ?2;
+		INSERT INTO contacts (channel, contact, chat, name, rights, paired, pairing, message) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+		ON CONFLICT DO UPDATE SET chat = excluded.chat, name = excluded.name, rights = excluded.rights, paired = excluded.paired,
+			pairing = excluded.pairing, message = excluded.message, session = ''`,
+		f.Channel, f.Contact, f.Chat, f.Name, Rights(f.Rights).text(), a.e.Time.UnixNano(), f.Pairing, f.Message)
 }
 
 func (a applier) inbox() error {
@@ -271,32 +188,27 @@ func (a applier) inbox() error {
 
 func (a applier) outbox() error {
 	if a.e.Type == event.BridgeQueued {
-		var f bridge.Queued
-		if !a.decode(&f) {
-			return nil
-		}
-		if f.Kind == outCard {
-			if err := a.exec(`INSERT INTO questions (id) VALUES (?) ON CONFLICT DO NOTHING`, string(f.Question)); err != nil {
-				return err
+		return on(a, func(f bridge.Queued) error {
+			if f.Kind == outCard {
+				if err := a.exec(`INSERT INTO questions (id) VALUES (?) ON CONFLICT DO NOTHING`, string(f.Question)); err != nil {
+					return err
+				}
 			}
+			return a.exec(`
+				INSERT INTO outbox (id, seq, fact, input, channel, contact, kind, question, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'queued')
+				ON CONFLICT DO NOTHING`,
+				f.ID, int64(a.e.Seq), string(a.e.Payload), string(a.e.Input), f.Channel, f.Contact, string(f.Kind), string(f.Question))
+		})
+	}
+	return on(a, func(f bridge.Send) error {
+		switch {
+		case a.e.Type == event.SendStarted:
+			return a.exec(`UPDATE outbox SET state = 'started', attempts = attempts + 1, started = ? WHERE id = ?`, a.e.Time.UnixNano(), f.ID)
+		case a.e.Type == event.BridgeSent:
+			return a.exec(`UPDATE outbox SET state = 'sent', platform = ?, error = '' WHERE id = ?`, f.Platform, f.ID)
+		case f.Final:
+			return a.exec(`UPDATE outbox SET state = 'failed', error = ?, repeated = max(repeated, ?) WHERE id = ?`, f.Error, f.Unknown, f.ID)
 		}
-		return a.exec(`
-			INSERT INTO outbox (id, seq, fact, input, channel, contact, kind, question, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'queued')
-			ON CONFLICT DO NOTHING`, f.ID, int64(a.e.Seq), string(a.e.Payload), string(a.e.Input), f.Channel, f.Contact, string(f.Kind), string(f.Question))
-	}
-	var f bridge.Send
-	if !a.decode(&f) {
-		return nil
-	}
-	switch a.e.Type {
-	case event.SendStarted:
-		return a.exec(`UPDATE outbox SET state = 'started', attempts = attempts + 1, started = ? WHERE id = ?`, a.e.Time.UnixNano(), f.ID)
-	case event.BridgeSent:
-		return a.exec(`UPDATE outbox SET state = 'sent', platform = ?, error = '' WHERE id = ?`, f.Platform, f.ID)
-	}
-	state := "queued"
-	if f.Final {
-		state = "failed"
-	}
-	return a.exec(`UPDATE outbox SET state = ?, error = ?, repeated = max(repeated, ?) WHERE id = ?`, state, f.Error, f.Unknown, f.ID)
+		return a.exec(`UPDATE outbox SET state = 'queued', error = ?, repeated = max(repeated, ?) WHERE id = ?`, f.Error, f.Unknown, f.ID)
+	})
 }

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 )
 
 // A side is one of the programs of a comparison within this process.
 type side struct {
-	round func() error // does ops operations
+	round func() // does ops operations
 	ops   int
 
 	took []time.Duration // of an operation, by round
@@ -18,13 +21,11 @@ type side struct {
 
 // compare does rounds of all sides in turn, after one that is not counted: the machine may have
 // other work, and so each side gets the same share of it.
-func compare(rounds int, sides ...*side) error {
+func compare(rounds int, sides ...*side) {
 	for i := range rounds + 1 {
 		for _, s := range sides {
 			start, cpu := time.Now(), processCPU()
-			if err := s.round(); err != nil {
-				return err
-			}
+			s.round()
 			if i == 0 {
 				continue
 			}
@@ -33,7 +34,6 @@ func compare(rounds int, sides ...*side) error {
 			s.done += s.ops
 		}
 	}
-	return nil
 }
 
 // rate is how many operations a second the side does in the round at the median.
@@ -55,4 +55,57 @@ func cpus(ours, bare *side, promise string) {
 		return
 	}
 	ratio("  processor time", ours.cpuTime(), bare.cpuTime(), "µs", promise)
+}
+
+// barePragmas are the log's, and the comment makes the size of a page the first, as there.
+const barePragmas = "?_pragma=busy_timeout(10000)&_pragma=/**/page_size(8192)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
+	"&_pragma=wal_autocheckpoint(1000)&_txlock=immediate"
+
+// bareLog is a table of the log's form without anything of ours: no hashes, no indexes.
+type bareLog struct {
+	db                  *sql.DB
+	conn                *sql.Conn // the one of db
+	begin, commitTx, in *sql.Stmt
+	n                   int64
+}
+
+func openBare(dir string) *bareLog {
+	path := filepath.Join(dir, fmt.Sprintf("bare-%d.db", time.Now().UnixNano()))
+	db := must(sql.Open("sqlite", "file:"+path+barePragmas))
+	db.SetMaxOpenConns(1)
+	must(db.Exec(`CREATE TABLE e (seq INTEGER PRIMARY KEY, a TEXT, ts INTEGER, b TEXT, c TEXT, d TEXT, e TEXT, f TEXT, g TEXT,
+		h TEXT, i TEXT, j TEXT, k TEXT, l TEXT, m INTEGER, n BLOB, o BLOB, p BLOB) STRICT`))
+	// All on one connection: a transaction of database/sql would prepare its statements anew.
+	conn := must(db.Conn(context.Background()))
+	prepare := func(query string) *sql.Stmt { return must(conn.PrepareContext(context.Background(), query)) }
+	return &bareLog{db: db, conn: conn, begin: prepare(`BEGIN IMMEDIATE`), commitTx: prepare(`COMMIT`), in: prepare(insertBare)}
+}
+
+const insertBare = `INSERT INTO e VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+var bareHash = make([]byte, 32)
+
+// row returns the values of the next row.
+func (b *bareLog) row(payload []byte) []any {
+	const id = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
+	b.n++
+	return []any{b.n, id, time.Now().UnixNano(), "acp.notification.received", "frame", "agent", id, "default",
+		id, "s", id, "0199aaaabbbb7ccc8dddffffffffffff", "", id, len(payload), bareHash, bareHash, payload}
+}
+
+// insert adds one row by the prepared statement: by itself, a durable one.
+func (b *bareLog) insert(payload []byte) { must(b.in.Exec(b.row(payload)...)) }
+
+// exec adds one row, a durable one, by a statement that is prepared for it alone, as db.Exec does.
+func (b *bareLog) exec(payload []byte) {
+	must(b.conn.ExecContext(context.Background(), insertBare, b.row(payload)...))
+}
+
+// commit inserts n rows of one payload in one durable transaction.
+func (b *bareLog) commit(n int, payload []byte) {
+	must(b.begin.Exec())
+	for range n {
+		b.insert(payload)
+	}
+	must(b.commitTx.Exec())
 }

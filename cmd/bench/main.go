@@ -4,12 +4,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"time"
 
@@ -20,29 +22,55 @@ import (
 type comparison struct {
 	name  string
 	takes string
-	do    func(dir string, opt options) error
+	do    func(dir string, opt options)
 }
 
 // comparisons are all, in the order in which they are made.
 var comparisons = []comparison{
-	{"process", "2 s", func(dir string, opt options) error { return processes(dir, opt.rounds) }},
-	{"flood", "3 s", func(dir string, opt options) error { return floods(dir, opt.updates) }},
-	{"update", "3 s", func(dir string, _ options) error { return singles(dir) }},
-	{"prompt", "2 s", func(dir string, _ options) error { return prompts(dir) }},
-	{"warm", "30 s", func(dir string, _ options) error { return warm(dir) }},
-	{"append", "3 s", func(dir string, _ options) error { return durable(dir) }},
-	{"group", "10 s", func(dir string, _ options) error { return groups(dir) }},
-	{"growth", "2 minutes and 6 GB", func(dir string, _ options) error { return growth(dir) }},
+	{"process", "2 s", processes},
+	{"flood", "3 s", floods},
+	{"update", "3 s", singles},
+	{"prompt", "2 s", prompts},
+	{"warm", "30 s", warm},
+	{"append", "3 s", durable},
+	{"group", "10 s", groups},
+	{"growth", "2 minutes and 6 GB", growth},
 	{"million", "3 minutes and 4 GB", million},
 }
 
 // parts are what the program is to itself: the processes it compares.
-var parts = map[string]func(args []string) error{
-	"agent": func([]string) error { agent(); return nil },
-	"predictable": func([]string) error {
-		return predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, predictable.Options{})
+var parts = map[string]func(args []string){
+	"agent": func([]string) { agent() },
+	"predictable": func([]string) {
+		check(predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, predictable.Options{}))
 	},
-	"proxy": func(args []string) error { return proxy(args[0], args[1]) },
+	"proxy": func(args []string) { proxy(args[0], args[1]) },
+}
+
+// A failure is the error by which a comparison ends: there is nothing to go on with.
+type failure struct{ error }
+
+func check(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+func must[T any](v T, err error) T {
+	check(err)
+	return v
+}
+
+// ended exits where a failure ended what was being done; it is to be deferred.
+func ended(what *string) {
+	switch p := recover().(type) {
+	case nil:
+	case failure:
+		fmt.Fprintln(os.Stderr, *what, p.error)
+		os.Exit(1)
+	default:
+		panic(p)
+	}
 }
 
 // options are the flags.
@@ -53,12 +81,11 @@ type options struct {
 }
 
 func main() {
+	what := "bench:"
+	defer ended(&what)
 	if len(os.Args) > 1 {
 		if play, ok := parts[os.Args[1]]; ok {
-			if err := play(os.Args[2:]); err != nil {
-				fmt.Fprintln(os.Stderr, "bench:", err)
-				os.Exit(1)
-			}
+			play(os.Args[2:])
 			return
 		}
 	}
@@ -74,38 +101,25 @@ func main() {
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	if err := run(flag.Args(), opt); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
-
-func run(names []string, opt options) error {
-	for _, name := range names {
+	for _, name := range flag.Args() {
 		if !slices.ContainsFunc(comparisons, func(c comparison) bool { return c.name == name }) {
-			return fmt.Errorf("there is no %q; see -help", name)
+			check(fmt.Errorf("there is no %q; see -help", name))
 		}
 	}
 	for _, c := range comparisons {
-		if len(names) > 0 && !slices.Contains(names, c.name) {
-			continue
-		}
-		if err := measure(c, opt); err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
+		if flag.NArg() == 0 || slices.Contains(flag.Args(), c.name) {
+			what = "bench: " + c.name + ":"
+			measure(c, opt)
 		}
 	}
-	return nil
 }
 
 // measure does one comparison in a folder of its own.
-func measure(c comparison, opt options) error {
-	dir, err := os.MkdirTemp("", "perlica-bench")
-	if err != nil {
-		return err
-	}
+func measure(c comparison, opt options) {
+	dir := must(os.MkdirTemp("", "perlica-bench"))
 	defer func() { _ = os.RemoveAll(dir) }() // what is left is in the system's temporary folder
 	fmt.Printf("%s (takes about %s)\n", c.name, c.takes)
-	return c.do(dir, opt)
+	c.do(dir, opt)
 }
 
 // ratio prints one comparison.
@@ -121,15 +135,12 @@ func median(d []time.Duration) time.Duration {
 func ms(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
 
 // processes compares whole processes: perlica run hello, and the bare program.
-func processes(dir string, rounds int) error {
+func processes(dir string, opt options) {
 	perlica, bare := filepath.Join(dir, "perlica"), filepath.Join(dir, "bare")
-	if err := build(map[string]string{perlica: "./cmd/perlica", bare: "./cmd/bench/bare"}); err != nil {
-		return err
-	}
+	build(perlica, "./cmd/perlica")
+	build(bare, "./cmd/bench/bare")
 	project := filepath.Join(dir, "project")
-	if err := os.Mkdir(project, 0o700); err != nil {
-		return err
-	}
+	check(os.Mkdir(project, 0o700))
 	command := func(argv ...string) *exec.Cmd {
 		cmd := exec.Command(argv[0], argv[1:]...)
 		cmd.Dir = project
@@ -140,13 +151,11 @@ func processes(dir string, rounds int) error {
 	ours, theirs := []string{perlica, "run", "hello"}, []string{bare, filepath.Join(project, "bare.db")}
 	var a, b []time.Duration
 	var peak int64
-	for i := range rounds + 2 { // the first two make the files and warm the caches
+	for i := range opt.rounds + 2 { // the first two make the files and warm the caches
 		for argv, to := range map[*[]string]*[]time.Duration{&ours: &a, &theirs: &b} {
 			cmd := command((*argv)...)
 			start := time.Now()
-			if out, err := cmd.CombinedOutput(); err != nil {
-				return fmt.Errorf("%v: %w\n%s", *argv, err, out)
-			}
+			output(cmd)
 			if i < 2 {
 				continue
 			}
@@ -160,15 +169,39 @@ func processes(dir string, rounds int) error {
 	if peak > 0 {
 		fmt.Printf("%-52s %10.1f %10s %-9s              (at most 25)\n", "  its peak of resident memory", float64(peak)/(1<<20), "", "MB")
 	}
-	return syncs(command, ours, theirs)
+	syncs(command, ours, theirs)
 }
 
-// build makes each program of its package.
-func build(programs map[string]string) error {
-	for out, pkg := range programs {
-		if b, err := exec.Command("go", "build", "-o", out, pkg).CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s: %w\n%s", pkg, err, b)
-		}
+// output runs a command to its end.
+func output(cmd *exec.Cmd) []byte {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		check(fmt.Errorf("%v: %w\n%s", cmd.Args, err, out))
 	}
-	return nil
+	return out
+}
+
+// build makes a program of its package.
+func build(out, pkg string) { output(exec.Command("go", "build", "-o", out, pkg)) }
+
+var syncLine = regexp.MustCompile(`(?m)\b(fsync|fdatasync)\(`)
+
+// syncs counts the data syncs of both programs with strace, where there is one.
+func syncs(command func(...string) *exec.Cmd, ours, theirs []string) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		fmt.Printf("%-52s (strace is not installed)\n", "  its data syncs")
+		return
+	}
+	counts := [2]int{}
+	for i, argv := range [][]string{ours, theirs} {
+		cmd := command(append([]string{strace, "-f", "-e", "trace=fsync,fdatasync"}, argv...)...)
+		var trace bytes.Buffer
+		cmd.Stderr = &trace
+		if err := cmd.Run(); err != nil {
+			check(fmt.Errorf("strace: %w\n%s", err, trace.Bytes()))
+		}
+		counts[i] = len(syncLine.FindAll(trace.Bytes(), -1))
+	}
+	fmt.Printf("%-52s %10d %10d %-9s more  %5d  (at most 3)\n", "  its data syncs", counts[0], counts[1], "", counts[0]-counts[1])
 }

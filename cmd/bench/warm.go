@@ -28,73 +28,38 @@ const (
 // outcome on disk and to the first piece of the answer, with the same turn over a line proxy that
 // makes two durable appends: before the prompt, and behind the answer or before the first piece
 // is shown. They take turns, so that what else the machine does meets all.
-func warm(dir string) error {
-	for _, sync := range []bool{true, false} {
-		if err := warmTurns(dir, sync); err != nil {
-			return err
-		}
-	}
-	return nil
+func warm(dir string, _ options) {
+	warmTurns(dir, true, "a warm turn, durable both ways")
+	warmTurns(dir, false, "  with log.stream_sync = false")
 }
 
-func warmTurns(dir string, streamSync bool) error {
-	r, project, err := runner(dir, streamSync)
-	if err != nil {
-		return err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	agent := agents.Agent{Agent: provider.Agent{ID: "bench", Command: []string{self, "predictable"}, Orderly: true}}
-	c, err := r.Converse(context.Background(), kernel.Setup{Agent: agent, Dir: project}, 0, "bench")
-	if err != nil {
-		return err
-	}
-	answers, err := startProxy(wholeAnswers, dir)
-	if err != nil {
-		return err
-	}
-	lines, err := startProxy(firstLines, dir)
-	if err != nil {
-		return err
-	}
+func warmTurns(dir string, streamSync bool, what string) {
+	r, project := runner(dir, streamSync)
+	agent := agents.Agent{Agent: provider.Agent{ID: "bench", Command: []string{must(os.Executable()), "predictable"}, Orderly: true}}
+	c := must(r.Converse(context.Background(), kernel.Setup{Agent: agent, Dir: project}, 0, "bench"))
+	answers, lines := startProxy(wholeAnswers, dir), startProxy(firstLines, dir)
 	var all, first, bareAll, bareFirst []time.Duration
 	for i := range warmRounds + 20 {
 		time.Sleep(warmPause)
-		a, f, err := warmOurs(c)
-		if err != nil {
-			return err
-		}
+		a, f := warmOurs(c)
 		time.Sleep(warmPause)
-		ba, _, err := answers.turn()
-		if err != nil {
-			return err
-		}
+		ba, _ := answers.turn()
 		time.Sleep(warmPause)
-		_, bf, err := lines.turn()
-		if err != nil {
-			return err
-		}
+		_, bf := lines.turn()
 		if i >= 20 { // the first make the files and warm the caches
 			all, first, bareAll, bareFirst = append(all, a), append(first, f), append(bareAll, ba), append(bareFirst, bf)
 		}
 	}
-	if err := errors.Join(c.Close(context.Background()), r.Close(), answers.end(), lines.end()); err != nil {
-		return err
-	}
-	what := "a warm turn, durable both ways"
-	if !streamSync {
-		what = "  with log.stream_sync = false"
-	}
+	check(errors.Join(c.Close(context.Background()), r.Close()))
+	answers.end()
+	lines.end()
 	ratio(what, ms(median(all)), ms(median(bareAll)), "ms", "at most 1.25")
 	ratio("  its first chunk, durable and shown", ms(median(first)), ms(median(bareFirst)), "ms", "at most 1.25")
-	return nil
 }
 
-func warmOurs(c *kernel.Conversation) (all, first time.Duration, err error) {
+func warmOurs(c *kernel.Conversation) (all, first time.Duration) {
 	start := time.Now()
-	res, err := c.Run(context.Background(), kernel.Turn{
+	res := must(c.Run(context.Background(), kernel.Turn{
 		Input:       kernel.Input{Text: warmText, Source: "bench", Sender: "bench"},
 		Permissions: policy.ModeDeny,
 		Show: func(n kernel.Notice) {
@@ -102,12 +67,12 @@ func warmOurs(c *kernel.Conversation) (all, first time.Duration, err error) {
 				first = time.Since(start)
 			}
 		},
-	})
+	}))
 	all = time.Since(start)
-	if err == nil && (res.Outcome != kernel.OutcomeResponded || !strings.HasPrefix(res.Text, "You said")) {
-		err = fmt.Errorf("outcome %s: %v", res.Outcome, res.Err)
+	if res.Outcome != kernel.OutcomeResponded || !strings.HasPrefix(res.Text, "You said") {
+		check(fmt.Errorf("outcome %s: %v", res.Outcome, res.Err))
 	}
-	return all, first, err
+	return all, first
 }
 
 // A lineProxy stands between the caller and an agent, as Perlica does, and is a process: this
@@ -124,45 +89,29 @@ const (
 )
 
 // startProxy starts a proxy and opens a session of the same agent.
-func startProxy(how, dir string) (*lineProxy, error) {
-	p, err := startPeer("proxy", how, dir)
-	if err != nil {
-		return nil, err
-	}
-	l := &lineProxy{peer: p}
-	for _, request := range []string{
-		`"method":"initialize","params":{"protocolVersion":1}`,
-		fmt.Sprintf(`"method":"session/new","params":{"cwd":%q,"mcpServers":[]}`, dir),
-	} {
-		if err := l.ask(l.line(request)); err != nil {
-			return nil, err
-		}
-	}
-	return l, nil
+func startProxy(how, dir string) *lineProxy {
+	l := &lineProxy{peer: startPeer("proxy", how, dir)}
+	l.ask(l.request(`"method":"initialize","params":{"protocolVersion":1}`))
+	l.ask(l.request(fmt.Sprintf(`"method":"session/new","params":{"cwd":%q,"mcpServers":[]}`, dir)))
+	return l
 }
 
-func (p *lineProxy) line(request string) string {
+func (p *lineProxy) request(members string) string {
 	p.id++
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, p.id, request)
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, p.id, members)
 }
 
 // turn asks, and reads the answer to its end.
-func (p *lineProxy) turn() (all, first time.Duration, err error) {
+func (p *lineProxy) turn() (all, first time.Duration) {
 	start := time.Now()
-	line := p.line(`"method":"session/prompt","params":{"sessionId":"session-1","prompt":[{"type":"text","text":"` + warmText + `"}]}`)
-	if err := p.send(line); err != nil {
-		return 0, 0, err
-	}
+	p.send(p.request(`"method":"session/prompt","params":{"sessionId":"session-1","prompt":[{"type":"text","text":"` + warmText + `"}]}`))
 	for {
-		line, err := p.out.ReadBytes('\n')
-		if err != nil {
-			return 0, 0, err
-		}
+		line := p.line()
 		if first == 0 {
 			first = time.Since(start)
 		}
 		if isResponse(line) {
-			return time.Since(start), first, nil
+			return time.Since(start), first
 		}
 	}
 }
@@ -170,57 +119,36 @@ func (p *lineProxy) turn() (all, first time.Duration, err error) {
 func isResponse(line []byte) bool { return !bytes.Contains(line, []byte(`"method"`)) }
 
 // proxy is the proxy's process.
-func proxy(how, dir string) error {
-	log, err := openBare(dir)
-	if err != nil {
-		return err
-	}
-	agent, err := startPeer("predictable")
-	if err != nil {
-		return err
-	}
+func proxy(how, dir string) {
+	log, agent := openBare(dir), startPeer("predictable")
 	in := bufio.NewReader(os.Stdin)
 	for {
 		line, err := in.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return errors.Join(agent.end(), log.db.Close())
+			agent.end()
+			check(log.db.Close())
+			return
 		}
-		if err != nil {
-			return err
-		}
+		check(err)
 		durable := bytes.Contains(line, []byte("session/prompt"))
 		if durable {
-			if err := log.commit(1, line); err != nil {
-				return err
-			}
+			log.commit(1, line)
 		}
-		if _, err := agent.stdin.Write(line); err != nil {
-			return err
-		}
-		if err := passAnswer(agent, log, durable, how); err != nil {
-			return err
-		}
+		must(agent.stdin.Write(line))
+		passAnswer(agent, log, durable, how)
 	}
 }
 
 // passAnswer passes the agent's lines on, up to its response.
-func passAnswer(agent *peer, log *bareLog, durable bool, how string) error {
+func passAnswer(agent *peer, log *bareLog, durable bool, how string) {
 	var answer bytes.Buffer
 	for ended := false; !ended; {
-		line, err := agent.out.ReadBytes('\n')
-		if err != nil {
-			return err
-		}
+		line := agent.line()
 		answer.Write(line)
 		ended = isResponse(line)
 		if durable && (how == wholeAnswers && ended || how == firstLines && answer.Len() == len(line)) {
-			if err := log.commit(1, answer.Bytes()); err != nil {
-				return err
-			}
+			log.commit(1, answer.Bytes())
 		}
-		if _, err := os.Stdout.Write(line); err != nil {
-			return err
-		}
+		must(os.Stdout.Write(line))
 	}
-	return nil
 }

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rogpeppe/go-internal/diff"
+
 	"github.com/perlica/perlica/interaction"
 )
 
@@ -239,4 +241,99 @@ func (l *layout) line(label string, cells []cell, must bool, tone Tone) {
 		l.rows = append(l.rows, Row{Head: fmt.Sprintf(labelled, label) + mark, Text: row, Agent: true, Must: must, Tone: tone})
 		label, mark = "", restBar
 	}
+}
+
+// Kind is what an option does, as a sign and a word: whatever its label says.
+func Kind(o interaction.Option) (sign, word string) {
+	switch {
+	case o.Kind == "allow_once" && o.Offer:
+		return "✓", "remember"
+	case o.Kind == "allow_once":
+		return "✓", "once"
+	case o.Kind == "allow_always":
+		return "!", "always"
+	case o.Kind == "reject_once":
+		return "✗", "no"
+	case o.Kind == "reject_always":
+		return "✗", "never"
+	}
+	return "!", "unknown" // it counts as a yes for good
+}
+
+// Label is an option as one line of at most so many columns: its kind and its label. Only the
+// agent's labels stand in quotes, which they cannot hold themselves. With 0 nothing is cut off.
+func Label(o interaction.Option, most int) string {
+	sign, word := Kind(o)
+	head := sign + " " + word + " "
+	if most > 0 {
+		most = max(most-width(head), width("“…”"))
+	}
+	return head + label(o, most)
+}
+
+func label(o interaction.Option, most int) string {
+	if !o.Offer {
+		if most > 0 {
+			most = max(most-width("“”"), 1)
+		}
+		return "“" + Line(o.Label, most) + "”"
+	}
+	// What is remembered stands above: it is not repeated.
+	text := o.Label
+	switch strings.TrimPrefix(o.ID, "perlica:remember-") {
+	case "session":
+		text = "exactly this, for this session"
+	case "context":
+		text = "exactly this, in this project"
+	}
+	return Line(text, most)
+}
+
+// option is the row of an option, the n-th of so many.
+func option(o interaction.Option, n, of, most int) Row {
+	sign, word := Kind(o)
+	tone := Plain
+	switch {
+	case o.Always():
+		tone = Warning
+	case !o.Allows():
+		tone = Removed
+	case !o.Offer:
+		tone = Added
+	}
+	head := fmt.Sprintf("  %*d %s %-9s ", len(fmt.Sprint(of)), n, sign, word)
+	return Row{Head: head, Text: label(o, max(most-width(head), 1)), Tone: tone}
+}
+
+// diff adds a change to a file as a unified diff.
+func (l *layout) diff(d interaction.Diff, must bool) {
+	l.line("diff", visible(d.Path, true), must, Plain)
+	text := string(diff.Diff("old", []byte(d.Old), "new", []byte(d.New)))
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	lines = lines[min(3, len(lines)):] // the command that would make it, and two names
+	for i := 0; i < len(lines); {
+		n := 1
+		for blank(lines[i]) && i+n < len(lines) && lines[i+n] == lines[i] {
+			n++
+		}
+		l.diffLine(lines[i], n, must)
+		i += n
+	}
+}
+
+// blank reports whether a line of a diff shows nothing but its sign.
+func blank(line string) bool { return line == "" || strings.Trim(line[1:], " \t") == "" }
+
+// diffLine adds a line of a diff that stands there n times.
+func (l *layout) diffLine(line string, n int, must bool) {
+	sign := ""
+	if line != "" {
+		sign, line = line[:1], line[1:]
+	}
+	tone := map[string]Tone{"+": Added, "-": Removed}[sign]
+	cells := visible(line, false)
+	if n > 1 {
+		cells = blankLines(n)
+	}
+	l.line("", append(visible(sign, false), cells...), must, tone)
 }

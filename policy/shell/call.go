@@ -113,14 +113,14 @@ const (
 func (w *walker) judge(name string, fs []field, st *state, in flow) (flow, handling) {
 	w.sends(name, fs, st, in)
 	w.unpacks(name, fs, st, in)
-	if wr, ok := wrappers()[name]; ok && wr.runs(fs) {
+	if wr, ok := wrappers(name); ok && wr.runs(fs) {
 		return w.unwrap(name, wr, fs, st, in), answers
 	}
 	switch {
 	case isShell(name):
 		return w.shell(name, fs, st, in), answers
 	case w.builtin(name, fs, st, in):
-		return flow{known: slices.Contains(silent, name)}, answers
+		return flow{known: listed("silent", name)}, answers
 	}
 	if out, ok := w.prints(name, fs, st); ok {
 		return out, answers
@@ -128,11 +128,11 @@ func (w *walker) judge(name string, fs []field, st *state, in flow) (flow, handl
 	if out, ok := w.converts(name, fs, st, in); ok {
 		return out, answers
 	}
-	if _, ok := fetchers()[name]; ok && name != "gh" {
+	if _, ok := fetchers(name); ok && name != "gh" {
 		w.fetch(name, fs, st)
 		return flow{piped: true, origin: network}, answers
 	}
-	if w.harm(name, fs, st, in) || slices.Contains(textPrograms, name) {
+	if w.harm(name, fs, st, in) || listed("textPrograms", name) {
 		return flow{}, passes
 	}
 	return flow{}, unread
@@ -158,7 +158,7 @@ func (w *walker) prints(name string, fs []field, st *state) (flow, bool) {
 	case "mktemp":
 		return w.mktemp(fs, st), true
 	case "ssh-agent", "direnv", "conda", "pyenv", "rbenv", "nodenv", "jenv", "brew", "fnm", "mise", "zoxide", "starship", "opam", "dircolors", "keychain", "luarocks", "minikube":
-		if len(fs) > 1 && !strings.Contains(fs[0].text, "/") && slices.Contains(hooks, fs[1].text) {
+		if len(fs) > 1 && !strings.Contains(fs[0].text, "/") && listed("hooks", fs[1].text) {
 			return flow{known: true}, true
 		}
 	case "printenv":
@@ -183,7 +183,7 @@ func (w *walker) converts(name string, fs []field, st *state, in flow) (flow, bo
 	case "fd", "fdfind":
 		return w.fd(fs, st), true
 	case "ls", "dir", "find", "gfind":
-		return w.listing(name, fs, st, in), true
+		return w.listing(name, fs, st), true
 	case "xargs", "gxargs", "parallel":
 		return w.xargs(name, fs, st, in), true
 	case "start-stop-daemon":
@@ -222,13 +222,6 @@ func (w *walker) mktemp(fs []field, st *state) flow {
 	w.write(template, st, "creates "+shown(fs))
 	return flow{piped: true, known: !template.vague, text: template.text}
 }
-
-// hooks are the first words with which everyday programs print settings for the shell that
-// evaluates them. Their names say what they do, as a script's does.
-var hooks = []string{"-s", "hook", "shell.bash", "shell.zsh", "shell.posix", "init", "shellenv", "env", "activate", "-b", "path", "docker-env"}
-
-// silent are the commands of a shell that print nothing.
-var silent = []string{"cd", "set", "shift", "export", "unset", "readonly", "local", "trap", "declare", "typeset"}
 
 // builtin handles what a shell does to itself. It says whether it did.
 func (w *walker) builtin(name string, fs []field, st *state, in flow) bool {
@@ -329,15 +322,9 @@ func (w *walker) set(args []field, st *state) {
 }
 
 func (w *walker) eval(fs []field, st *state, in flow) {
-	var b strings.Builder
-	var whole field
-	for _, f := range fs[1:] {
-		b.WriteString(f.text + " ")
-		whole.vague = whole.vague || f.vague
-		whole.origin |= f.origin
-	}
+	whole := joined(fs[1:])
 	whole.src = shown(fs)
-	w.nested(b.String(), whole, st, in)
+	w.nested(whole.text+" ", whole, st, in)
 }
 
 // nested judges text that a shell will read, found in the field from.

@@ -263,38 +263,26 @@ const (
 )
 
 // MatchExact matches for allow rules: word by word, and nothing unknown.
-func (p *Pattern) MatchExact(call Call, at Place) bool {
-	want := p.fields(at)
-	for i, f := range want {
-		switch {
-		case f.src == anyRest:
-			return true
-		case i >= len(call) || call[i].vague:
-			return false
-		case f.src == anyWord:
-		case f.text != call[i].text:
-			return false
-		}
-	}
-	return len(call) == len(want)
-}
+func (p *Pattern) MatchExact(call Call, at Place) bool { return p.match(call, at, true) == Yes }
 
 // MatchLoose matches for deny and ask rules: the command word also with a directory
 // before it, and an unknown word may be any.
-func (p *Pattern) MatchLoose(call Call, at Place) Answer {
+func (p *Pattern) MatchLoose(call Call, at Place) Answer { return p.match(call, at, false) }
+
+func (p *Pattern) match(call Call, at Place, exact bool) Answer {
 	want := p.fields(at)
 	result := Yes
 	for i, f := range want {
 		switch {
 		case f.src == anyRest:
 			return result
-		case i >= len(call):
+		case i >= len(call), exact && call[i].vague:
 			return No
 		case f.src == anyWord:
 		case call[i].vague && i > 0:
 			result = Maybe
 		case f.text == call[i].text:
-		case i == 0 && commandName(f) == commandName(call[i]):
+		case i == 0 && !exact && commandName(f) == commandName(call[i]):
 		default:
 			return No
 		}
@@ -350,7 +338,7 @@ func plain(s *syntax.Stmt) bool {
 	}
 	for _, r := range s.Redirs {
 		word := r.Word.Lit()
-		dup := (r.Op == syntax.DplOut || r.Op == syntax.DplIn) && isDescriptor(word)
+		dup := (r.Op == syntax.DplOut || r.Op == syntax.DplIn) && descriptors().MatchString(word)
 		if !dup && (word != "/dev/null" || r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc || r.Op == syntax.WordHdoc) {
 			return false
 		}

@@ -25,7 +25,7 @@ func (w *walker) escape(name string, fs []field, st *state, in flow) bool {
 	case "man":
 		for _, pager := range values(optionsOf(fs[1:], "P --pager -H --html"), "-P", "--pager", "-H", "--html") {
 			w.nested(pager.text, pager, st.child(nil), flow{})
-			if !w.harmlessCommand(pager, st) {
+			if !harmlessCommand(pager) {
 				w.ask("names a program that others will run: %s", shown(fs))
 			}
 		}
@@ -62,35 +62,18 @@ type tool struct {
 	outputs bool     // its second operand is such a file
 }
 
-func toolOf(name string) (t tool) {
-	switch name {
-	case "zip":
-		t.runs = []string{"-TT", "--unzip-command"}
-	case "tcpdump":
-		t.runs = []string{"-z"}
-	case "nmap":
-		t.runs = []string{"--script"}
-	case "sort":
-		t = tool{runs: []string{"--compress-program"}, valued: "oktTSlbna --output --key", writes: []string{"-o", "--output"}}
-	case "shuf":
-		t = tool{valued: "oktTSlbna --output --key", writes: []string{"-o", "--output"}}
-	case "csplit":
-		t = tool{valued: "fbn --prefix --suffix-format --digits", writes: []string{"-f", "--prefix"}}
-	case "uniq", "xxd":
-		t = tool{valued: "fswcglLo --skip-fields --skip-chars --check-chars", outputs: true}
-	case "split":
-		t = tool{runs: []string{"--filter"}, valued: "abCln --filter --lines --bytes --suffix-length --additional-suffix", outputs: true}
-	}
-	return t
-}
+var tools = table("tools", func(said string) tool {
+	m := members(said, "runs", "valued", "writes", "outputs")
+	return tool{runs: m["runs"], valued: strings.Join(m["valued"], " "), writes: m["writes"], outputs: m["outputs"] != nil}
+})
 
 // tool judges the few options of everyday tools that name a program or a file.
 func (w *walker) tool(name string, fs []field, st *state) {
-	t := toolOf(name)
+	t, _ := tools(name)
 	for _, f := range valuesOf(fs, t.runs) {
 		w.nested(f.text, f, st.child(nil), flow{})
 	}
-	if name == "zip" && slices.ContainsFunc(fs, func(f field) bool { return slices.Contains(t.runs, f.text) }) {
+	if name == "zip" && among(fs, t.runs...) {
 		w.ask("runs a command: %s", shown(fs))
 	}
 	opts, operands := options(fs[1:], t.valued, false)
@@ -109,13 +92,13 @@ func (w *walker) tool(name string, fs []field, st *state) {
 func (w *walker) editor(name string, fs []field, st *state, in flow) {
 	w.lineCommands(fs, st)
 	opts, operands := options(fs[1:], "cSsuUTwW --cmd", false)
-	silent := name == "ed" || name == "red" || name == "ex" || slices.ContainsFunc(opts, func(o option) bool { return o.name == "-e" || o.name == "-E" })
+	silent := name == "ed" || name == "red" || name == "ex" || has(opts, "-e", "-E")
 	if silent && in.piped && in.known {
 		for line := range strings.Lines(in.text) {
 			w.editorCommand(line, literal(line), fs, st)
 		}
 	}
-	if silent || slices.ContainsFunc(opts, func(o option) bool { return o.name == "-c" }) {
+	if silent || has(opts, "-c") {
 		for _, f := range operands {
 			if !strings.HasPrefix(f.text, "+") {
 				w.write(f, st, "edits "+f.src)
@@ -211,29 +194,6 @@ var xdgDirs = map[string]string{
 	"XDG_CONFIG_HOME": "/.config", "XDG_STATE_HOME": "/.local/state", "XDG_DATA_HOME": "/.local/share", "XDG_CACHE_HOME": "/.cache",
 }
 
-// programVars are variables whose value some program runs as a command.
-var programVars = []string{
-	"PROMPT_COMMAND", "GIT_SSH_COMMAND", "GIT_SSH", "GIT_PAGER", "PAGER", "MANPAGER", "SYSTEMD_PAGER", "AWS_PAGER", "GH_PAGER", "BAT_PAGER", "DELTA_PAGER",
-	"EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "KUBE_EDITOR", "SUDO_EDITOR", "FCEDIT", "HGEDITOR", "SVN_EDITOR",
-	"GIT_ASKPASS", "SSH_ASKPASS", "SUDO_ASKPASS", "GIT_EXTERNAL_DIFF", "GIT_PROXY_COMMAND", "BROWSER", "LESSOPEN", "LESSCLOSE",
-	"RSYNC_RSH", "CVS_RSH", "NPM_CONFIG_SCRIPT_SHELL", "RUSTC_WRAPPER", "RUSTC", "MANROFFOPT", "TAR_OPTIONS", "PYTHONBREAKPOINT",
-}
-
-// codeVars are variables that name code which some program loads.
-var codeVars = []string{
-	"LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH", "BASH_ENV", "ZDOTDIR", "PYTHONSTARTUP", "PERL5OPT", "PERL5DB", "PERL5LIB",
-	"RUBYOPT", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_PARAMETERS", "INPUTRC", "GCONV_PATH",
-	"PYTHONWARNINGS", "GIT_CONFIG_COUNT", "BASH_LOADABLES_PATH", "NODE_REPL_EXTERNAL_MODULE", "VIMINIT", "EXINIT", "GVIMINIT", "MAKEFILES", "EMACSLOADPATH", "MANOPT",
-}
-
-// harmlessPrograms may stand in these variables.
-var harmlessPrograms = []string{
-	"", "cat", "less", "more", "most", "bat", "delta", "true", ":", "false", "echo", "vi", "vim", "nvim", "nano", "emacs", "emacsclient", "code", "hx", "helix",
-	"micro", "kak", "ed", "ex", "subl", "zed", "idea", "firefox", "none", "w3m", "lynx", "diff-so-fancy",
-	"/bin/true", "/usr/bin/true", "/bin/cat", "/usr/bin/less", "/bin/echo", "sccache", "ccache", "rustc", "ssh", "head", "tail", "open", "xdg-open",
-	"/dev/null", "0", "1",
-}
-
 // environment judges what is put into a variable that programs run or load.
 func (w *walker) environment(name string, value field, st *state) {
 	shown := name + "=" + value.text
@@ -253,12 +213,12 @@ func (w *walker) environment(name string, value field, st *state) {
 		if value.vague || value.text != "" && !slices.Contains(shells, path.Base(value.text)) || strings.Contains(value.text, ".") {
 			w.ask("names a program that others will run: %s", shown)
 		}
-	case slices.Contains(programVars, name):
-		if !w.harmlessCommand(value, st) {
+	case listed("programVars", name):
+		if !harmlessCommand(value) {
 			w.ifRefused(value, st)
 			w.ask("names a program that others will run: %s", shown)
 		}
-	case slices.Contains(codeVars, name), strings.HasPrefix(name, "GIT_CONFIG_KEY_"), strings.HasPrefix(name, "BASH_FUNC_"):
+	case listed("codeVars", name), strings.HasPrefix(name, "GIT_CONFIG_KEY_"), strings.HasPrefix(name, "BASH_FUNC_"):
 		if value.text != "" && value.text != "/dev/null" && value.text != "ignore" {
 			w.ask("names code that others will load: %s", shown)
 		}
@@ -267,25 +227,17 @@ func (w *walker) environment(name string, value field, st *state) {
 		}
 	case name == "ENV" && strings.ContainsAny(value.text, "/`$"), name == "PS4" && strings.ContainsAny(value.text, "`$"):
 		w.ask("names code that a shell will run: %s", shown)
-	case name == "NODE_OPTIONS" && requires(value.text), (name == "JAVA_TOOL_OPTIONS" || name == "_JAVA_OPTIONS" || name == "JDK_JAVA_OPTIONS") && strings.Contains(value.text, "agent"):
+	case name == "NODE_OPTIONS" && requires().MatchString(value.text), (name == "JAVA_TOOL_OPTIONS" || name == "_JAVA_OPTIONS" || name == "JDK_JAVA_OPTIONS") && strings.Contains(value.text, "agent"):
 		w.ask("names code that others will load: %s", shown)
 	}
 }
 
-// requires says whether node's options load code from a path.
-func requires(text string) bool {
-	for word := range strings.FieldsSeq(text) {
-		switch head, _, _ := strings.Cut(word, "="); head {
-		case "-r", "--require", "--import", "--loader", "--experimental-loader", "--inspect", "--inspect-brk":
-			return true
-		}
-	}
-	return false
-}
+// requires finds options of node that load code from a path.
+var requires = lazily(`(^|\s)(-r|--require|--import|--loader|--experimental-loader|--inspect|--inspect-brk)(=|\s|$)`)
 
 // harmlessCommand says whether a command that others will run is one that only shows
 // or edits what it is given, or that connects as it always does.
-func (w *walker) harmlessCommand(f field, st *state) bool {
+func harmlessCommand(f field) bool {
 	words := strings.Fields(f.text)
 	switch {
 	case len(words) == 0:
@@ -294,19 +246,16 @@ func (w *walker) harmlessCommand(f field, st *state) bool {
 		return false
 	}
 	// A pager of a user's is known by its name; one below the tree may be anything.
-	if !slices.Contains(harmlessPrograms, words[0]) && !(strings.HasPrefix(words[0], "/usr/bin/") && slices.Contains(harmlessPrograms, path.Base(words[0]))) {
+	if !listed("harmlessPrograms", words[0]) && !(strings.HasPrefix(words[0], "/usr/bin/") && listed("harmlessPrograms", path.Base(words[0]))) {
 		return false
 	}
-	for _, word := range words[1:] {
-		if strings.HasPrefix(word, "+") || strings.HasPrefix(word, "-c") && words[0] != "ssh" || strings.Contains(word, "!") {
-			return false
-		}
-		if lower := strings.ToLower(word); strings.Contains(lower, "proxycommand") || strings.Contains(lower, "localcommand") || strings.Contains(lower, "knownhostscommand") {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(words[1:], func(word string) bool {
+		return strings.HasPrefix(word, "+") || strings.HasPrefix(word, "-c") && words[0] != "ssh" || strings.Contains(word, "!") || sshCommands().MatchString(word)
+	})
 }
+
+// sshCommands are settings of ssh that name a command.
+var sshCommands = lazily(`(?i)(proxy|local|knownhosts)command`)
 
 // systemPath are directories in which only the administrator of the system can put
 // programs.
@@ -320,11 +269,7 @@ func (w *walker) searchPath(name string, value field, st *state) {
 		}
 		for _, d := range st.dirs {
 			target := resolve(d.path, w.home(dir))
-			ok := within(w.place.Dir, target) || within(w.place.Home, target)
-			for _, s := range systemPath {
-				ok = ok || within(s, target)
-			}
-			if !ok {
+			if !slices.ContainsFunc(append(systemPath, w.place.Dir, w.place.Home), func(s string) bool { return within(s, target) }) {
 				w.ask("a %s with a directory outside the working directory and the home: %s", name, dir)
 			}
 		}

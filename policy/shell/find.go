@@ -7,7 +7,7 @@ import (
 )
 
 // listing judges find and ls, and returns the names they list.
-func (w *walker) listing(name string, fs []field, st *state, in flow) flow {
+func (w *walker) listing(name string, fs []field, st *state) flow {
 	if name == "ls" || name == "dir" {
 		_, operands := options(fs[1:], "IwT", false)
 		if len(operands) == 0 {
@@ -71,13 +71,6 @@ func findRoots(args []field) (roots, tokens []field) {
 	return roots, args[i:]
 }
 
-// narrowing are the tests of find that pick out some files and leave others.
-var narrowing = []string{
-	"-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex", "-lname", "-empty", "-newer",
-	"-mtime", "-atime", "-ctime", "-mmin", "-amin", "-cmin", "-size", "-user", "-group", "-perm", "-inum", "-samefile",
-	"-nouser", "-nogroup", "-links", "-newermt", "-false",
-}
-
 // narrows says whether the tests before an action leave most files alone: whether,
 // in the last alternative, at least one of them that is not negated picks files out.
 func narrows(tokens []field) bool {
@@ -107,7 +100,7 @@ func narrows(tokens []field) bool {
 			ok, negated = false, false
 		case t.text == "!" || t.text == "-not":
 			negated = !negated
-		case slices.Contains(narrowing, t.text):
+		case listed("narrowing", t.text):
 			ok = ok || (!negated && picks(tokens, i))
 			negated = false
 		case strings.HasPrefix(t.text, "-"):

@@ -3,7 +3,6 @@ package shell
 import (
 	"slices"
 	"strings"
-	"sync"
 )
 
 const gitValued = "Cc --git-dir --work-tree --namespace --exec-path --super-prefix --config-env"
@@ -30,12 +29,6 @@ func (w *walker) git(fs []field, st *state) {
 	}
 }
 
-// gitPrograms are settings whose value git runs; a * stands for any name.
-var gitPrograms = []string{
-	"core.pager", "core.editor", "core.sshcommand", "core.askpass", "core.gitproxy", "core.fsmonitor", "sequence.editor", "diff.external", "credential.helper",
-	"gpg.program", "ssh.variant", "uploadpack.packobjectshook", "sendemail.smtpserver", "interactive.difffilter", "web.browser", "man.viewer",
-}
-
 var gitProgramKinds = []string{"pager.", "filter.", "difftool.", "mergetool.", "merge.", "diff.", "credential.", "gpg.", "browser.", "man.", "trailer.", "submodule.", "remote.", "guitool.", "hook."}
 
 var gitProgramEnds = []string{".cmd", ".command", ".clean", ".smudge", ".process", ".driver", ".textconv", ".helper", ".program", ".path", ".update", ".uploadpack", ".receivepack", ".vcs", ".pager"}
@@ -50,12 +43,9 @@ func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 		}
 		return
 	}
-	runs := slices.Contains(gitPrograms, key) || strings.HasPrefix(key, "pager.")
-	for _, kind := range gitProgramKinds {
-		for _, end := range gitProgramEnds {
-			runs = runs || strings.HasPrefix(key, kind) && strings.HasSuffix(key, end)
-		}
-	}
+	runs := listed("gitPrograms", key) || strings.HasPrefix(key, "pager.") ||
+		slices.ContainsFunc(gitProgramKinds, func(kind string) bool { return strings.HasPrefix(key, kind) }) &&
+			slices.ContainsFunc(gitProgramEnds, func(end string) bool { return strings.HasSuffix(key, end) })
 	quiet := []string{"true", "false", "", "cache", "store", "osxkeychain", "manager", "manager-core", "libsecret", "wincred", "cat", "0", "none"}
 	switch {
 	case key == "core.hookspath" && value.text != "/dev/null" && value.text != "":
@@ -64,7 +54,7 @@ func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 		w.ask("names code that git will run: %s", shown(fs))
 	case strings.HasPrefix(key, "alias.") && value.vague:
 		w.unknown("the text does not tell what the alias runs: %s", shown(fs))
-	case runs && !slices.Contains(quiet, value.text) && !w.harmlessCommand(value, st):
+	case runs && !slices.Contains(quiet, value.text) && !harmlessCommand(value):
 		w.ifRefused(value, st)
 		w.ask("names a program that git will run: %s", shown(fs))
 	}
@@ -72,26 +62,10 @@ func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 
 // gitLosses are the subcommands that lose what no commit holds, with one of these
 // words; one without words always does.
-var gitLosses = sync.OnceValue(func() map[string][]string {
-	return map[string][]string{
-		"filter-branch": nil, "filter-repo": nil, "prune": nil, "fast-import": nil,
-		"stash": {"clear", "drop"}, "reflog": {"expire", "delete"}, "gc": {"--prune=now", "--prune=all"},
-		"reset": {"--hard", "--merge"}, "switch": {"-f", "--force", "--discard-changes"},
-		"branch": {"-D", "-f", "--force"}, "update-ref": {"-d", "--stdin"}, "symbolic-ref": {"-d", "--delete"}, "checkout-index": {"-f", "--force"},
-		"read-tree": {"--reset"}, "worktree": {"--force", "-f"}, "submodule": {"-f", "--force"}, "lfs": {"prune"}, "notes": {"prune", "remove"}, "rerere": {"clear"},
-		"maintenance": {"register", "start"}, "repack": {"-k"},
-	}
-})
+var gitLosses = table("gitLosses", strings.Fields)
 
 // gitTexts are the options of git whose value is a script.
-var gitTexts = sync.OnceValue(func() map[string][]string {
-	return map[string][]string{
-		"rebase": {"-x", "--exec"}, "pull": {"--upload-pack"}, "fetch": {"--upload-pack"}, "ls-remote": {"--upload-pack", "--exec"}, "clone": {"--upload-pack", "-u"},
-		"push": {"--receive-pack", "--exec"}, "archive": {"--exec"}, "grep": {"--open-files-in-pager", "-O"}, "difftool": {"-x", "--extcmd"},
-		"filter-branch": {"--tree-filter", "--index-filter", "--msg-filter", "--env-filter", "--commit-filter", "--parent-filter", "--tag-name-filter", "--setup"},
-		"send-email":    {"--smtp-server", "--to-cmd", "--cc-cmd", "--sendmail-cmd"}, "format-patch": {}, "send-pack": {"--receive-pack", "--exec"}, "fetch-pack": {"--upload-pack", "--exec"},
-	}
-})
+var gitTexts = table("gitTexts", strings.Fields)
 
 func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
 	w.gitLoss(sub, args, fs)
@@ -134,11 +108,12 @@ func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
 }
 
 func (w *walker) gitLoss(sub string, args, fs []field) {
-	words, found := gitLosses()[sub]
+	words, found := gitLosses(sub)
 	if !found {
 		return
 	}
-	lost := len(words) == 0 || sub == "branch" && has(optionsOf(args, ""), "-d", "--delete") && has(optionsOf(args, ""), "-f", "--force")
+	opts := optionsOf(args, "")
+	lost := len(words) == 0 || sub == "branch" && has(opts, "-d", "--delete") && has(opts, "-f", "--force")
 	for i, f := range args {
 		lost = lost || slices.Contains(words, f.text) && (i == 0 || strings.HasPrefix(f.text, "-"))
 		if len(f.text) > 2 && f.text[0] == '-' && f.text[1] != '-' {
@@ -150,24 +125,21 @@ func (w *walker) gitLoss(sub string, args, fs []field) {
 	if verb := map[string]string{"worktree": "remove", "submodule": "deinit"}[sub]; verb != "" {
 		lost = lost && len(args) > 0 && args[0].text == verb
 	}
-	if lost && !has(optionsOf(args, ""), "--dry-run") {
+	if lost && !has(opts, "--dry-run") {
 		w.ask("loses what no commit holds: %s", shown(fs))
 	}
 }
 
 func (w *walker) gitScripts(sub string, args []field, st *state) {
-	for i, f := range args {
-		name, value, has := strings.Cut(f.text, "=")
-		switch {
-		case !slices.Contains(gitTexts()[sub], name):
-			if sub == "grep" && strings.HasPrefix(f.text, "-O") && len(f.text) > 2 {
-				w.nested(f.text[2:], f, st.child(nil), flow{})
-			}
-		case has:
-			w.nested(value, *part(f, value), st.child(nil), flow{})
-		case i+1 < len(args):
-			w.nested(args[i+1].text, args[i+1], st.child(nil), flow{})
+	names, _ := gitTexts(sub)
+	texts := valuesOf(args, names)
+	for _, f := range args {
+		if sub == "grep" && strings.HasPrefix(f.text, "-O") && len(f.text) > 2 && f.text[2] != '=' {
+			texts = append(texts, *part(f, f.text[2:]))
 		}
+	}
+	for _, f := range texts {
+		w.nested(f.text, f, st.child(nil), flow{})
 	}
 }
 

@@ -20,10 +20,11 @@ func (w *walker) harm(name string, fs []field, st *state, in flow) bool {
 		w.ownCall(fs)
 	case "kill", "pkill", "killall", "skill":
 		w.kill(name, fs)
-	case "setcap", "visudo", "passwd", "chpasswd", "usermod", "useradd", "userdel", "groupadd", "groupmod", "groupdel",
-		"adduser", "deluser", "addgroup", "chsh", "sudoedit", "newgrp", "dscl", "vipw", "gpasswd", "capsh":
-		w.ask("changes privileges: %s", shown(fs))
 	default:
+		if listed("privileges", name) {
+			w.ask("changes privileges: %s", shown(fs))
+			return true
+		}
 		w.database(name, fs, st, in)
 		w.lossOrContainer(name, fs, st)
 		return w.machine(name, fs) || isDiskTool(name)
@@ -36,14 +37,14 @@ func (w *walker) harm(name string, fs []field, st *state, in flow) bool {
 func (w *walker) lossOrContainer(name string, fs []field, st *state) {
 	w.loss(name, fs)
 	switch {
-	case name == "gh" && slices.ContainsFunc(fs, func(f field) bool { return f.text == "download" }):
+	case name == "gh" && among(fs, "download"):
 		w.fetch(name, fs, st)
 	case name == "docker" || name == "podman" || name == "nerdctl" || name == "docker-compose":
 		w.container(fs)
 	case isDiskTool(name):
 		w.diskTool(name, fs, st)
 	case name == "npm" || name == "yarn" || name == "pnpm" || name == "pip" || name == "pip3" || name == "go":
-		w.packageSettings(name, fs)
+		w.packageSettings(fs)
 	case name == "java" || name == "javac" || name == "dpkg" || name == "rpm" || name == "installer":
 		for _, f := range fs[1:] {
 			if w.runsForeign(f, st) && !strings.HasPrefix(f.text, "-") {
@@ -54,7 +55,7 @@ func (w *walker) lossOrContainer(name string, fs []field, st *state) {
 }
 
 // packageSettings asks about settings with which a package manager runs other programs.
-func (w *walker) packageSettings(name string, fs []field) {
+func (w *walker) packageSettings(fs []field) {
 	if len(fs) < 4 {
 		return
 	}
@@ -63,14 +64,11 @@ func (w *walker) packageSettings(name string, fs []field) {
 		return
 	}
 	for _, f := range fs[2:] {
-		if key, _, _ := strings.Cut(f.text, "="); slices.Contains(packageKeys, key) {
+		if key, _, _ := strings.Cut(f.text, "="); listed("packageKeys", key) {
 			w.ask("names code that others will run: %s", shown(fs))
 		}
 	}
 }
-
-// packageKeys are the settings that packageSettings asks about.
-var packageKeys = []string{"scripts.preinstall", "scripts.install", "scripts.postinstall", "scripts.prepare", "script-shell", "node-options", "git", "shell", "GOFLAGS", "CC", "global.index-url", "index-url", "registry", "onload-script", "init-module", "globalconfig", "userconfig"}
 
 // fileCommand judges the commands that act on the files they name.
 func (w *walker) fileCommand(name string, fs []field, st *state) bool {
@@ -232,20 +230,16 @@ func (w *walker) write(f field, st *state, action string) {
 	}
 }
 
-// plants says whether a program or a shell runs what stands in this file, without being
-// being asked to.
+// plants says whether a program or a shell runs what stands in this file, without being asked to.
 func plants(target string) bool {
-	base := path.Base(target)
-	if slices.Contains([]string{".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".envrc", ".gitconfig", ".vimrc", ".inputrc", ".xprofile", ".xsessionrc", "authorized_keys", ".gdbinit", ".kshrc", ".cshrc", ".login", ".pam_environment"}, base) {
-		return true
-	}
-	for _, dir := range []string{"/.git/hooks/", "/.git/config", "/.git/info/attributes", "/.config/systemd/", "/.config/autostart/", "/LaunchAgents/", "/LaunchDaemons/", "/.config/fish/", "/etc/cron", "/.ssh/", "/.git/modules/", "/.config/git/"} {
-		if strings.Contains(target, dir) && !strings.HasSuffix(target, ".sample") {
-			return true
-		}
-	}
-	return strings.HasSuffix(target, "/.git/hooks") || strings.HasSuffix(target, "/.git")
+	return plantedFiles().MatchString(target) || plantedDirs().MatchString(target) && !strings.HasSuffix(target, ".sample")
 }
+
+var (
+	plantedFiles = lazily(`(^|/)(\.(bashrc|bash_profile|bash_login|bash_logout|profile|zshrc|zshenv|zprofile|zlogin|envrc|gitconfig|vimrc|inputrc|` +
+		`xprofile|xsessionrc|gdbinit|kshrc|cshrc|login|pam_environment)|authorized_keys)$|/\.git(/hooks)?$`)
+	plantedDirs = lazily(`/\.git/(hooks/|config|info/attributes|modules/)|/\.config/(systemd|autostart|fish|git)/|/Launch(Agents|Daemons)/|/etc/cron|/\.ssh/`)
+)
 
 func (w *walker) writeAll(fs []field, st *state, verb string) {
 	for _, f := range fs {
@@ -332,20 +326,15 @@ func (w *walker) copy(name string, fs []field, st *state) {
 			w.writeAll(sources, st, "creates ")
 			return
 		}
-		w.setuid(modeOf(opts), fs)
+		if o, ok := find(opts, "-m", "--mode"); ok && o.value != nil {
+			w.setuid(o.value.text, fs)
+		}
 	}
 	if target == nil || (name == "scp" && isRemote(target.text)) {
 		return
 	}
 	w.write(*target, st, shown(fs))
 	w.carry(sources, *target, st)
-}
-
-func modeOf(opts []option) string {
-	if o, ok := find(opts, "-m", "--mode"); ok && o.value != nil {
-		return o.value.text
-	}
-	return ""
 }
 
 // isRemote says whether host:path is meant.

@@ -58,13 +58,11 @@ var languages = sync.OnceValue(func() map[string]language {
 
 // languageOf finds the language of an interpreter by its name.
 func languageOf(name string) (language, bool) {
-	if l, ok := languages()[name]; ok {
-		return l, true
-	}
 	if strings.HasPrefix(name, "python3.") || strings.HasPrefix(name, "python2.") {
-		return languages()["python"], true
+		name = "python"
 	}
-	return language{}, false
+	l, ok := languages()[name]
+	return l, ok
 }
 
 // interpreter judges a program that runs a language this package does not read.
@@ -77,8 +75,10 @@ func (w *walker) interpreter(name string, fs []field, st *state, in flow) {
 		}
 		return
 	}
-	if name == "deno" && len(fs) > 1 && fs[1].text == "task" {
-		w.denoTask(fs, st)
+	for i, f := range fs[:len(fs)-1] {
+		if name == "deno" && fs[1].text == "task" && f.text == "--eval" {
+			w.nested(fs[i+1].text, fs[i+1], st.child(nil), flow{})
+		}
 	}
 	codes, inPlace := w.inlineCode(l, fs)
 	for _, code := range codes {
@@ -113,15 +113,6 @@ func (w *walker) interpreter(name string, fs []field, st *state, in flow) {
 		w.unknown("runs what it downloads or decodes: %s", shown(fs))
 	case in.text != "":
 		w.code(field{text: in.text, vague: !in.known}, l, fs)
-	}
-}
-
-// denoTask judges deno task --eval SCRIPT.
-func (w *walker) denoTask(fs []field, st *state) {
-	for i, f := range fs[:len(fs)-1] {
-		if f.text == "--eval" {
-			w.nested(fs[i+1].text, fs[i+1], st.child(nil), flow{})
-		}
 	}
 }
 

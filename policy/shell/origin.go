@@ -5,7 +5,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // An origin says where a text or a file comes from, as far as that matters.
@@ -97,20 +96,13 @@ func (w *walker) carry(sources []field, target field, st *state) {
 	}
 }
 
-// Programs that fetch, and their options that take a value.
-var fetchers = sync.OnceValue(func() map[string]string {
-	return map[string]string{
-		"curl":   "oXHdFuAebcxKTmrUCEhtwyYzDQP --output --output-dir --request --header --data --url --data-raw --data-binary --user --max-time --retry --connect-timeout --form --upload-file",
-		"wget":   "oOPaBitTQUeRAIXDlw --output-document --directory-prefix --output-file --header --timeout --tries --user-agent",
-		"aria2c": "odijsxk --out --dir", "axel": "on --output", "http": "oab --output", "https": "oab --output", "xh": "oab --output", "fetch": "o",
-		"lynx": "", "lwp-request": "mbpHC", "links": "", "w3m": "", "iwr": "", "invoke-webrequest": "", "irm": "", "invoke-restmethod": "",
-		"gh": "ORDpo --output --repo --dir --pattern",
-	}
-})
+// fetchers are the programs that fetch, and their options that take a value.
+var fetchers = table("fetchers", func(said string) string { return said })
 
 // fetch judges where a download is stored and remembers it.
 func (w *walker) fetch(name string, fs []field, st *state) {
-	opts, operands := options(fs[1:], fetchers()[name], false)
+	valued, _ := fetchers(name)
+	opts, operands := options(fs[1:], valued, false)
 	at := st.clone()
 	for _, o := range opts {
 		dir := o.name == "--output-dir" || o.name == "--directory-prefix" || o.name == "-P" && name == "wget" || o.name == "--dir" || o.name == "-d" && name == "aria2c"
@@ -162,24 +154,15 @@ func local(f field) bool {
 	if !found {
 		host = f.text
 	}
-	name, _, _ := strings.Cut(host, "/")
-	if head, _, port := strings.Cut(name, ":"); port {
-		name = head
-	}
-	return name == "localhost" || strings.HasPrefix(name, "127.") || name == "0.0.0.0" || strings.HasPrefix(host, "[::1]")
+	return localHosts().MatchString(host)
 }
+
+var localHosts = lazily(`^((localhost|0\.0\.0\.0)([/:]|$)|127\.|\[::1\])`)
 
 // storing says whether an option names the file to which a program stores.
 func storing(program, option string) bool {
-	switch option {
-	case "-o":
-		return program != "wget"
-	case "--output", "--output-document", "--out":
-		return true
-	case "-O":
-		return program == "wget" || program == "gh"
-	}
-	return false
+	return slices.Contains([]string{"--output", "--output-document", "--out"}, option) ||
+		option == "-o" && program != "wget" || option == "-O" && (program == "wget" || program == "gh")
 }
 
 // defaultName is the name that a download gets from its address.
@@ -230,50 +213,27 @@ func isPrivate(target string) bool {
 	if !strings.Contains(target, "/.") && !slices.Contains(privateNames, path.Base(target)) && !privateDirs().MatchString(target) {
 		return false
 	}
-	for _, name := range privateNames {
-		dir, isDir := strings.CutSuffix(name, "/")
-		absolute := strings.HasPrefix(name, "/")
-		switch {
-		case absolute && target == name:
-			return true
-		case absolute:
-		case isDir && (strings.Contains(target, "/"+name) || strings.HasSuffix(target, "/"+dir)):
-			return true
-		case strings.HasSuffix(target, "/"+name):
-			return true
+	return slices.ContainsFunc(privateNames, func(name string) bool {
+		if strings.HasPrefix(name, "/") {
+			return target == name
 		}
-	}
-	return false
+		dir, isDir := strings.CutSuffix(name, "/")
+		return strings.HasSuffix(target, "/"+dir) || isDir && strings.Contains(target, "/"+name)
+	})
 }
 
 // senders are the programs that hand what they read or what they are given to another
 // machine, with their options whose value is used but not sent.
-var senders = sync.OnceValue(func() map[string][]string {
-	return map[string][]string{
-		"curl":  {"--key", "--cert", "-E", "--cacert", "-K", "--config", "-c", "--cookie-jar", "-o", "--output", "--netrc-file", "--pubkey", "--capath", "--proxy-cacert", "--user", "-u"},
-		"wget":  {"--private-key", "--certificate", "--ca-certificate", "--load-cookies", "--save-cookies", "-O", "-o", "--config"},
-		"http":  {"--cert", "--cert-key", "--verify"},
-		"https": {"--cert", "--cert-key", "--verify"}, "xh": {"--cert", "--cert-key", "--verify"},
-		"scp": {"-i", "-F", "-o", "-S", "-P"}, "sftp": {"-i", "-F", "-o", "-b"}, "rsync": {"-e", "--rsh", "--exclude", "--password-file", "--include", "--exclude-from"},
-		"ssh": {"-i", "-F", "-o", "-E", "-S"}, "nc": nil, "ncat": {"--ssl-cert", "--ssl-key"}, "netcat": nil, "socat": nil, "telnet": nil, "ftp": nil, "lftp": nil, "tftp": nil,
-		"mail": nil, "mailx": nil, "sendmail": nil, "mutt": nil, "rclone": {"--config"}, "gsutil": nil, "s3cmd": {"-c", "--config"}, "openssl": {"-key", "-cert", "-inkey", "-CAfile"},
-		"telegram-send": nil, "transfer": nil, "croc": nil, "wormhole": nil, "pastebinit": nil, "termbin": nil, "ngrok": nil,
-	}
-})
+var senders = table("senders", strings.Fields)
 
 // uploads are programs that send only with one of these words among their operands.
-var uploads = sync.OnceValue(func() map[string][]string {
-	return map[string][]string{
-		"gh": {"gist", "release", "upload"}, "aws": {"s3", "s3api"}, "gcloud": {"storage", "scp"}, "az": {"storage"}, "docker": {"push"},
-		"kubectl": {"cp"}, "openssl": {"s_client"}, "wrangler": {"r2"}, "mc": {"cp", "put"}, "b2": {"upload-file", "file"},
-	}
-})
+var uploads = table("uploads", strings.Fields)
 
 // sends asks where something private leaves this machine.
 func (w *walker) sends(name string, fs []field, st *state, in flow) {
-	used, known := senders()[name]
-	if words, ok := uploads()[name]; ok {
-		known = slices.ContainsFunc(fs[1:], func(f field) bool { return slices.Contains(words, f.text) })
+	used, known := senders(name)
+	if words, ok := uploads(name); ok {
+		known = among(fs[1:], words...)
 	}
 	if !known || len(fs) == 1 && !in.origin.is(private) {
 		return

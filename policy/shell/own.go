@@ -32,18 +32,10 @@ var ownReaders = []string{
 // ownValued are the options of Perlica, of all its commands, that take a value.
 const ownValued = "sf --session --provider --agent --env --context --input-id --file --attach --cwd --model --mode --permissions --wait-permissions --output-format --timeout --session-strategy --format --config"
 
-// OwnCommand says whether a command of Perlica, given the words after its name, is one
+// ownCommand says whether a command of Perlica, given the words after its name, is one
 // that no agent may run: it answers, grants, trusts, revokes, resolves, prunes, changes
 // a key or a setting, or makes an input at another front end. A command that is not
 // known is one of them.
-func OwnCommand(args []string) bool {
-	fields := make([]field, len(args))
-	for i, a := range args {
-		fields[i] = literal(a)
-	}
-	return ownCommand(fields)
-}
-
 func ownCommand(args []field) bool {
 	opts, operands := options(args, ownValued, false)
 	service := has(opts, "--service")
@@ -90,11 +82,7 @@ func (p Place) owns(target string, glob bool) bool {
 			return true
 		}
 	}
-	dirs := slices.Clone(p.Own)
-	if p.Home != "" {
-		dirs = append(dirs, p.Home+"/.config/perlica", p.Home+"/.local/state/perlica", p.Home+"/.local/share/perlica", p.Home+"/Library/Application Support/perlica")
-	}
-	for _, dir := range dirs {
+	for _, dir := range p.ownDirs("/.config/perlica", "/.local/state/perlica", "/.local/share/perlica", "/Library/Application Support/perlica") {
 		if within(strings.ToLower(dir), strings.ToLower(target)) {
 			return true
 		}
@@ -105,13 +93,20 @@ func (p Place) owns(target string, glob bool) bool {
 	return false
 }
 
+// ownDirs are the folders of the user, with those that lie in the home by default.
+func (p Place) ownDirs(inHome ...string) []string {
+	dirs := slices.Clone(p.Own)
+	for _, dir := range inHome {
+		if p.Home != "" {
+			dirs = append(dirs, p.Home+dir)
+		}
+	}
+	return dirs
+}
+
 // holdsOwn says whether Perlica's folders of the user lie below a directory.
 func (p Place) holdsOwn(target string) bool {
-	dirs := slices.Clone(p.Own)
-	if p.Home != "" {
-		dirs = append(dirs, p.Home+"/.config/perlica", p.Home+"/.local/state/perlica")
-	}
-	return slices.ContainsFunc(dirs, func(dir string) bool { return within(target, dir) })
+	return slices.ContainsFunc(p.ownDirs("/.config/perlica", "/.local/state/perlica"), func(dir string) bool { return within(target, dir) })
 }
 
 // ownFile refuses what writes to or removes Perlica's own files. It says whether it did.

@@ -5,19 +5,24 @@ import (
 	"testing"
 )
 
+// refused says whether an agent may not run a command of Perlica.
+func refused(words string) bool {
+	return Judge(Command{Argv: append([]string{"perlica"}, strings.Fields(words)...)}, Place{}).Verdict.Tier == Refused
+}
+
 // TestOwnCommand kills the mutants that let an agent answer, grant or change something in
 // Perlica's name, and those that refuse it to read.
 func TestOwnCommand(t *testing.T) {
 	for _, c := range ownCommands {
 		for _, words := range []string{c, c + " x", "--context y " + c + " x", c + " --format json", "--cwd=/x " + c} {
-			if !OwnCommand(strings.Fields(words)) {
+			if !refused(words) {
 				t.Errorf("perlica %s is not refused", words)
 			}
 		}
 	}
 	for _, c := range ownReaders {
 		for _, words := range []string{c, "--context y " + c, c + " --help", c + " --format json"} {
-			if OwnCommand(strings.Fields(words)) {
+			if refused(words) {
 				t.Errorf("perlica %s is refused", words)
 			}
 		}
@@ -27,7 +32,7 @@ func TestOwnCommand(t *testing.T) {
 		"run --session=x hi": true, "run --continue hi": true, "run hi": false, "run pending allow": false, "exec -s x hi": true, "run --sess x hi": true,
 		"pending allow x --help": false, "log key": false, "log key rotate --json": true, "policy check -- perlica pending allow": false,
 	} {
-		if got := OwnCommand(strings.Fields(words)); got != want {
+		if got := refused(words); got != want {
 			t.Errorf("perlica %s: refused is %v, want %v", words, got, want)
 		}
 	}

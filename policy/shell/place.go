@@ -21,15 +21,13 @@ type Place struct {
 
 // slashed is the place in the shell's own spelling, cleaned.
 func (p Place) slashed() Place {
-	out := Place{Dir: slashPath(p.Dir), Home: slashPath(p.Home)}
-	for _, t := range p.Temp {
-		if t != "" {
-			out.Temp = append(out.Temp, slashPath(t))
-		}
-	}
-	for _, own := range p.Own {
-		if own != "" {
-			out.Own = append(out.Own, slashPath(own))
+	return Place{Dir: slashPath(p.Dir), Home: slashPath(p.Home), Temp: slashPaths(p.Temp), Own: slashPaths(p.Own)}
+}
+
+func slashPaths(list []string) (out []string) {
+	for _, p := range list {
+		if p != "" {
+			out = append(out, slashPath(p))
 		}
 	}
 	return out
@@ -98,8 +96,7 @@ func (p Place) loss(target string, glob bool) (what, word string) {
 	if glob = HasMeta(stripped); !glob {
 		stripped = Unescape(stripped)
 	}
-	what, word = p.guarded(stripped, glob)
-	if what != "" {
+	if what, word = p.guarded(stripped, glob); what != "" {
 		what = "everything in " + what
 	}
 	return what, word
@@ -118,11 +115,8 @@ func (p Place) guarded(target string, glob bool) (what, word string) {
 		return "a parent of the working directory", "directory"
 	case anyParent(p.Home, is), isHome(target):
 		return "a home directory", "home"
-	}
-	for _, dir := range systemDirs {
-		if is(dir) {
-			return "a system directory", "system"
-		}
+	case slices.ContainsFunc(systemDirs, is):
+		return "a system directory", "system"
 	}
 	return "", ""
 }
@@ -161,20 +155,11 @@ var probes = [][]string{
 
 // sweeping says whether a pattern for one name matches more or less every name.
 func sweeping(pattern string) bool {
-	if !HasMeta(pattern) {
-		return false
+	spared := func(name string) bool {
+		ok, err := doublestar.Match(pattern, name)
+		return !ok || err != nil
 	}
-	for _, row := range probes {
-		all := true
-		for _, name := range row {
-			ok, err := doublestar.Match(pattern, name)
-			all = all && ok && err == nil
-		}
-		if all {
-			return true
-		}
-	}
-	return false
+	return HasMeta(pattern) && slices.ContainsFunc(probes, func(row []string) bool { return !slices.ContainsFunc(row, spared) })
 }
 
 // HasMeta says whether an unescaped *, ? or [ stands in the pattern.

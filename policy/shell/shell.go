@@ -8,7 +8,9 @@
 package shell
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -31,15 +33,7 @@ const (
 // Above says whether a tier is graver than another; the empty one is ordinary.
 func (t Tier) Above(other Tier) bool { return t.rank() > other.rank() }
 
-func (t Tier) rank() int {
-	switch t {
-	case Refused:
-		return 2
-	case AlwaysAsked:
-		return 1
-	}
-	return 0
-}
+func (t Tier) rank() int { return slices.Index([]Tier{AlwaysAsked, Refused}, t) }
 
 // Verdict is which tier a shell command belongs to, and why.
 type Verdict struct {
@@ -120,7 +114,7 @@ func (w *walker) add(tier Tier, why, word string) {
 	if w.refusedOnly > 0 && tier != Refused {
 		return
 	}
-	if tier.rank() > w.verdict.Tier.rank() {
+	if tier.Above(w.verdict.Tier) {
 		w.verdict.Tier, w.verdict.Why, w.verdict.Word = tier, tidy(why), word
 	}
 }
@@ -208,11 +202,7 @@ func shown(fs []field) string {
 		if b.Len() > 0 {
 			b.WriteByte(' ')
 		}
-		if f.src != "" {
-			b.WriteString(f.src)
-		} else {
-			b.WriteString(f.text)
-		}
+		b.WriteString(cmp.Or(f.src, f.text))
 	}
 	return b.String()
 }

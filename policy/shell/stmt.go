@@ -297,7 +297,7 @@ func (w *walker) redirects(list []*syntax.Redirect, st *state, in flow) (flow, *
 				in = w.fileFlow(f, st)
 				continue
 			case syntax.DplOut:
-				if isDescriptor(f.text) {
+				if descriptors().MatchString(f.text) {
 					continue
 				}
 			}
@@ -310,14 +310,8 @@ func (w *walker) redirects(list []*syntax.Redirect, st *state, in flow) (flow, *
 	return in, target
 }
 
-func isDescriptor(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if (s[i] < '0' || s[i] > '9') && (s[i] != '-' || i != len(s)-1) {
-			return false
-		}
-	}
-	return s != ""
-}
+// descriptors are what may stand behind >&, beside a file's name.
+var descriptors = lazily(`^([0-9]+-?|-)$`)
 
 // heredoc is the text of a here-document. A quoted delimiter keeps it as it stands.
 func (w *walker) heredoc(r *syntax.Redirect, st *state) flow {

@@ -3,7 +3,6 @@ package shell
 import (
 	"slices"
 	"strings"
-	"sync"
 )
 
 // A setting is a program that changes the machine: its power, services, kernel, mounts or
@@ -14,122 +13,15 @@ type setting struct {
 	acts  []string // if not empty, it changes something only with one of these
 }
 
-var settings = sync.OnceValue(func() map[string]setting {
-	return map[string]setting{
-		"shutdown":            {shows: []string{"--help", "-c", "--show"}},
-		"reboot":              {shows: []string{"--help"}},
-		"halt":                {shows: []string{"--help"}},
-		"poweroff":            {shows: []string{"--help"}},
-		"init":                {acts: []string{"0", "1", "6", "s", "S"}},
-		"systemctl":           {bare: true, shows: []string{"status", "show", "cat", "list-units", "list-unit-files", "list-timers", "list-sockets", "list-dependencies", "list-jobs", "list-machines", "is-active", "is-enabled", "is-failed", "is-system-running", "get-default", "show-environment", "help", "--version", "--help", "--failed"}},
-		"service":             {bare: true, shows: []string{"--status-all", "status"}},
-		"rc-service":          {shows: []string{"-l", "status"}},
-		"launchctl":           {bare: true, shows: []string{"list", "print", "help", "version"}},
-		"sv":                  {shows: []string{"status"}},
-		"initctl":             {shows: []string{"list", "status"}},
-		"loginctl":            {bare: true, shows: []string{"list-sessions", "list-users", "show-session", "show-user", "session-status", "user-status"}},
-		"journalctl":          {acts: []string{"--vacuum-size", "--vacuum-time", "--vacuum-files", "--rotate", "--flush"}, bare: true},
-		"chkconfig":           {bare: true, shows: []string{"--list"}},
-		"update-alternatives": {acts: []string{"--set", "--install", "--remove", "--config", "--auto", "--remove-all"}},
-
-		"iptables":     {acts: []string{"-A", "-I", "-D", "-F", "-X", "-P", "-R", "-N", "-Z", "-t", "--flush", "--append", "--insert", "--delete", "--policy", "--delete-chain"}},
-		"ip6tables":    {acts: []string{"-A", "-I", "-D", "-F", "-X", "-P", "-R", "-N", "-Z", "-t", "--flush"}},
-		"ipset":        {shows: []string{"list", "-L"}},
-		"nft":          {shows: []string{"list", "-c", "--version"}},
-		"ufw":          {shows: []string{"status", "show", "version"}},
-		"pfctl":        {shows: []string{"-s", "-sa", "-sr", "-si"}},
-		"firewall-cmd": {shows: []string{"--list-all", "--state", "--list-ports", "--list-services", "--get-default-zone", "--get-zones", "--get-active-zones", "--query-service", "--query-port", "--zone"}},
-		"netsh":        {acts: []string{"set", "add", "delete", "reset"}},
-		"ip":           {acts: []string{"add", "del", "delete", "set", "flush", "change", "replace", "append", "exec", "a+"}, bare: true},
-		"route":        {acts: []string{"add", "del", "delete", "flush", "change"}, bare: true},
-		"arp":          {acts: []string{"-d", "-s"}, bare: true},
-		"ifconfig":     {acts: []string{"up", "down", "netmask", "add", "del", "hw", "mtu", "inet", "alias", "-alias", "delete"}, bare: true},
-		"nmcli":        {acts: []string{"up", "down", "add", "modify", "delete", "connect", "disconnect", "on", "off", "reload", "import", "set"}, bare: true},
-		"iw":           {acts: []string{"set", "add", "del", "disconnect", "connect"}},
-		"iwconfig":     {acts: []string{"essid", "mode", "key", "txpower"}, bare: true},
-		"tc":           {acts: []string{"add", "del", "change", "replace", "delete"}},
-		"brctl":        {shows: []string{"show", "showmacs", "showstp"}},
-		"ethtool":      {acts: []string{"-s", "-K", "-A", "-C", "-G", "-L", "-E", "-f", "-r", "-P"}},
-		"resolvectl":   {acts: []string{"dns", "domain", "revert", "flush-caches", "default-route"}, bare: true},
-		"hostnamectl":  {bare: true, shows: []string{"status", "show"}},
-		"hostname":     {bare: true, shows: []string{"-f", "-i", "-I", "-s", "-d", "-a", "-A", "--fqdn", "--short", "--ip-address", "--all-ip-addresses", "-y"}},
-		"networksetup": {acts: []string{"-set*"}},
-		"scutil":       {acts: []string{"--set"}},
-		"wg":           {bare: true, shows: []string{"show", "genkey", "pubkey", "genpsk"}},
-		"tailscale":    {acts: []string{"up", "down", "logout", "set", "funnel", "serve"}},
-
-		"sysctl":         {acts: []string{"-w", "--write", "-p", "--load", "--system", "*=*"}},
-		"modprobe":       {shows: []string{"-n", "--dry-run", "-c", "--showconfig", "-D", "--show-depends", "-R"}},
-		"kmod":           {acts: []string{"insert", "remove", "load", "unload"}},
-		"dkms":           {shows: []string{"status"}},
-		"mount":          {bare: true, shows: []string{"-l", "--version", "-V", "--help", "-h"}},
-		"swapon":         {bare: true, shows: []string{"-s", "--show", "--summary"}},
-		"losetup":        {bare: true, shows: []string{"-a", "-l", "-j", "--list", "--all"}},
-		"dmsetup":        {shows: []string{"ls", "info", "status", "table", "deps"}},
-		"hdiutil":        {shows: []string{"info", "imageinfo", "verify", "help"}},
-		"exportfs":       {bare: true, shows: []string{"-v", "-s"}},
-		"semanage":       {acts: []string{"-a", "-d", "-m"}},
-		"auditctl":       {shows: []string{"-l", "-s", "-v"}},
-		"efibootmgr":     {bare: true, shows: []string{"-v", "--verbose"}},
-		"bootctl":        {bare: true, shows: []string{"status", "list"}},
-		"fwupdmgr":       {shows: []string{"get-devices", "get-updates"}},
-		"ldconfig":       {shows: []string{"-p", "-v", "--print-cache"}},
-		"timedatectl":    {bare: true, shows: []string{"status", "show", "list-timezones", "timesync-status"}},
-		"hwclock":        {acts: []string{"-w", "-s", "--systohc", "--hctosys", "--set"}, bare: true},
-		"date":           {acts: []string{"-s", "--set"}, bare: true},
-		"localectl":      {bare: true, shows: []string{"status", "list-locales", "list-keymaps"}},
-		"csrutil":        {shows: []string{"status"}},
-		"nvram":          {shows: []string{"-p", "-xp"}},
-		"spctl":          {shows: []string{"--status", "--assess", "-a"}},
-		"pmset":          {shows: []string{"-g"}},
-		"systemsetup":    {acts: []string{"-set*"}},
-		"defaults":       {acts: []string{"write", "delete", "import", "rename"}},
-		"softwareupdate": {acts: []string{"-i", "--install", "--reset-ignored"}},
-		"gsettings":      {acts: []string{"set", "reset", "reset-recursively"}},
-		"dconf":          {acts: []string{"write", "reset", "load"}},
-
-		// What leaves code that runs later.
-		"crontab":   {shows: []string{"-l", "-V", "-h"}},
-		"fcrontab":  {shows: []string{"-l"}},
-		"direnv":    {acts: []string{"allow", "permit", "grant"}},
-		"incrontab": {shows: []string{"-l"}},
-		"schtasks":  {acts: []string{"/create", "/delete", "/change", "/run"}},
-
-		// Windows.
-		"format":   {bare: true},
-		"iex":      {shows: []string{"-S", "--version", "-v"}},
-		"reg":      {acts: []string{"add", "delete", "import", "load", "restore"}},
-		"sc":       {acts: []string{"stop", "delete", "config", "create", "start"}},
-		"sc.exe":   {acts: []string{"stop", "delete", "config", "create"}},
-		"net":      {acts: []string{"user", "stop", "start", "localgroup", "use", "share"}},
-		"bcdedit":  {bare: true, shows: []string{"/enum"}},
-		"icacls":   {acts: []string{"/grant", "/deny", "/reset", "/remove", "/setowner", "/inheritance:r"}},
-		"vssadmin": {acts: []string{"delete", "resize"}},
-		"wbadmin":  {acts: []string{"delete"}},
-		"wmic":     {acts: []string{"delete", "call", "create"}},
-		"cipher":   {acts: []string{"/w*"}},
-		"wevtutil": {acts: []string{"cl"}},
-		"taskkill": {acts: []string{"/f", "/F"}},
-		"certutil": {acts: []string{"-urlcache", "-decode", "-addstore"}},
-	}
+var settings = table("settings", func(said string) setting {
+	m := members(said, "shows", "bare", "acts")
+	return setting{shows: m["shows"], bare: m["bare"] != nil, acts: m["acts"]}
 })
-
-// changing are the programs that change the machine with any words.
-var changing = []string{
-	"telinit", "kexec", "killall5", "start-stop-daemon", "pm-suspend", "pm-hibernate", "rtcwake", "update-rc.d", "iptables-restore", "ip6tables-restore",
-	"ebtables", "ifup", "ifdown", "wg-quick", "insmod", "rmmod", "depmod", "umount", "unmount", "swapoff", "fusermount", "sshfs", "quotaon", "quotaoff",
-	"fsfreeze", "setenforce", "setsebool", "aa-disable", "aa-teardown", "update-initramfs", "dracut", "mkinitcpio", "grub-install", "update-grub",
-	"grub-mkconfig", "grub2-mkconfig", "flashrom", "ntpdate", "dseditgroup", "sysadminctl", "atrm", "register-scheduledjob", "new-service", "remove-item",
-	"del", "erase", "rd", "stop-computer", "restart-computer", "invoke-expression", "clear-content", "clear-disk", "format-volume", "remove-partition",
-	"initialize-disk", "diskpart", "set-executionpolicy", "start-process", "stop-service", "stop-process", "remove-service", "set-service",
-	"set-itemproperty", "remove-itemproperty", "new-itemproperty", "regedit", "takeown", "setx", "mshta", "regsvr32", "rundll32", "start-bitstransfer",
-	"deltree",
-}
 
 // machine asks about changes of the machine. It says whether the program is known.
 func (w *walker) machine(name string, fs []field) bool {
-	s, found := settings()[name]
-	if !found && !slices.Contains(changing, name) {
+	s, found := settings(name)
+	if !found && !listed("changing", name) {
 		return false
 	}
 	args := fs[1:]
@@ -148,7 +40,7 @@ func (w *walker) machine(name string, fs []field) bool {
 		}
 	}
 	if name == "systemctl" && len(args) > 0 {
-		shows = shows || slices.ContainsFunc(args, func(f field) bool { return slices.Contains(s.shows, f.text) })
+		shows = shows || among(args, s.shows...)
 	}
 	if !shows {
 		w.ask("changes the machine or what runs on it: %s", shown(fs))
@@ -158,20 +50,15 @@ func (w *walker) machine(name string, fs []field) bool {
 
 // kill asks about signals to everything, or to the first process.
 func (w *walker) kill(name string, fs []field) {
-	all := false
+	all := name != "kill" && among(fs[1:], "-u", "-U", "--user", "--euid", "-v", "--inverse", ".", ".*", "systemd", "init", "sshd", "launchd", "perlica")
 	signal := true // the first -N is a signal
 	for _, f := range fs[1:] {
 		switch {
-		case f.text == "--":
+		case name != "kill":
+		case f.text == "1" || !signal && (f.text == "-1" || f.text == "0"):
+			all = true
+		case strings.HasPrefix(f.text, "-"):
 			signal = false
-		case name == "kill" && (f.text == "-1" && !signal || f.text == "1" || f.text == "0" && !signal):
-			all = true
-		case name == "kill" && strings.HasPrefix(f.text, "-"):
-			signal = false
-		case name != "kill" && (f.text == "-u" || f.text == "-U" || f.text == "--user" || f.text == "--euid" || f.text == "-v" || f.text == "--inverse" || f.text == "." || f.text == ".*"):
-			all = true
-		case name != "kill" && slices.Contains([]string{"systemd", "init", "sshd", "launchd", "perlica"}, f.text):
-			all = true
 		}
 	}
 	if all {
@@ -242,10 +129,184 @@ func (w *walker) mounts(volume string) bool {
 	if what, _ := w.place.loss(target, false); what != "" && target != w.place.Dir {
 		return !strings.HasSuffix(volume, ":ro") || target == "/"
 	}
-	for _, dir := range []string{"/etc", "/usr", "/boot", "/sys", "/proc", "/var/run", "/run", "/bin", "/sbin", "/lib", "/root"} {
-		if within(dir, target) && !strings.HasSuffix(volume, ":ro") {
-			return true
+	system := []string{"/etc", "/usr", "/boot", "/sys", "/proc", "/var/run", "/run", "/bin", "/sbin", "/lib", "/root"}
+	return !strings.HasSuffix(volume, ":ro") && slices.ContainsFunc(system, func(dir string) bool { return within(dir, target) })
+}
+
+// permissions judges chmod, chown and their like.
+func (w *walker) permissions(name string, fs []field, st *state) {
+	opts, operands := options(fs[1:], "--reference --from", false)
+	if name == "chmod" {
+		// A mode such as -x or -rwx looks like options.
+		if len(operands) > 0 {
+			w.setuid(operands[0].text, fs)
+		}
+		for _, f := range fs[1:] {
+			if strings.HasPrefix(f.text, "+") || strings.Contains(f.text, "+s") {
+				w.setuid(f.text, fs)
+			}
 		}
 	}
-	return false
+	recursive := has(opts, "-R", "--recursive")
+	dashed := name == "chmod" && slices.ContainsFunc(fs[1:], func(f field) bool { return minusMode().MatchString(f.text) })
+	if len(operands) > 0 && !has(opts, "--reference") && !dashed {
+		operands = operands[1:]
+	}
+	for _, f := range operands {
+		if recursive {
+			w.lockOut(f, st, fs)
+		}
+		if slices.ContainsFunc(w.targets(f, st), func(target string) bool { return slices.Contains(w.place.Temp, target) }) {
+			w.ask("changes the rights of what belongs to others, too: %s", shown(fs))
+		}
+		w.write(f, st, shown(fs))
+	}
+}
+
+// minusMode is a mode that looks like options.
+var minusMode = lazily(`^-[rwxXstugo]+(,.*)?$`)
+
+// lockOut judges a change of rights on a whole directory. In the working directory
+// it is everyday work, above it or at home it locks people out.
+func (w *walker) lockOut(f field, st *state, fs []field) {
+	for _, d := range st.dirs {
+		target, ok := w.target(f, d)
+		if f.vague || !ok {
+			w.unknown("the text does not tell whose rights it changes: %s", shown(fs))
+			continue
+		}
+		what, word := w.place.loss(target, f.glob)
+		if what == "" || strings.HasSuffix(what, "the working directory") && !strings.Contains(what, "parent") {
+			continue
+		}
+		w.add(Refused, "changes the rights of "+what+": "+shown(fs), word)
+	}
+}
+
+// setuid asks about modes that let a program run as its owner.
+func (w *walker) setuid(mode string, fs []field) {
+	octal := strings.TrimLeft(mode, "0=")
+	digits := strings.Trim(octal, "01234567") == ""
+	special := len(octal) >= 4 && digits && octal[len(octal)-4]&6 != 0
+	symbolic := !digits && strings.Contains(mode, "s") && strings.ContainsAny(mode, "+=")
+	if special || symbolic {
+		w.ask("changes privileges: %s", shown(fs))
+	}
+}
+
+func (w *walker) editInPlace(fs []field, st *state) {
+	if !slices.ContainsFunc(fs[1:], func(f field) bool {
+		return strings.HasPrefix(f.text, "-i") || strings.HasPrefix(f.text, "--in-place") || strings.HasPrefix(f.text, "-pi")
+	}) {
+		return
+	}
+	opts, operands := options(fs[1:], "ef --expression --file", false)
+	if !has(opts, "-e", "-f", "--expression", "--file") && len(operands) > 0 {
+		operands = operands[1:]
+	}
+	for _, f := range operands {
+		if !strings.ContainsAny(f.text, ";") {
+			w.write(f, st, "edits "+f.src)
+		}
+	}
+}
+
+// archive judges where files are unpacked, and where an archive is written.
+func (w *walker) archive(name string, fs []field, st *state) {
+	if name == "unzip" || name == "7z" {
+		opts, _ := options(fs[1:], "dxo", false)
+		if o, ok := find(opts, "-d"); ok && o.value != nil && name == "unzip" {
+			w.write(*o.value, st, "unpacks to "+o.value.text)
+		}
+		return
+	}
+	opts, _ := options(tarArgs(fs[1:]), "fCTXbgLHNVKIF --file --directory --files-from --exclude --exclude-from --to-command --checkpoint-action --use-compress-program --info-script --new-volume-script --rsh-command --rmt-command", false)
+	for _, o := range opts {
+		script := slices.Contains([]string{"--to-command", "--checkpoint-action", "--use-compress-program", "-I", "--info-script", "--new-volume-script", "-F", "--rsh-command", "--rmt-command"}, o.name)
+		if script && o.value != nil {
+			action, runs := strings.CutPrefix(o.value.text, "exec=")
+			if o.name == "--checkpoint-action" && !runs {
+				continue
+			}
+			w.nested(action, *part(*o.value, action), st.child(nil), flow{})
+			if o.name != "--use-compress-program" && o.name != "-I" {
+				w.ask("runs a command for what it packs: %s", shown(fs))
+			}
+		}
+	}
+	at := st.clone()
+	if o, ok := find(opts, "-C", "--directory"); ok && o.value != nil {
+		if has(opts, "-x", "--extract", "--get") {
+			w.write(*o.value, st, "unpacks to "+o.value.text)
+		}
+	} else if has(opts, "-P", "--absolute-names") && has(opts, "-x", "--extract") {
+		w.ask("unpacks to wherever the archive says: %s", shown(fs))
+	}
+	if has(opts, "--remove-files") {
+		w.packAway(fs, st)
+	}
+	if o, ok := find(opts, "-f", "--file"); ok && o.value != nil && has(opts, "-c", "-r", "-u", "--create", "--append") {
+		if o.value.text != "-" {
+			w.write(*o.value, at, "writes to "+o.value.text)
+		}
+	}
+}
+
+// packAway judges that tar removes what it has packed. A -C holds for what follows it.
+func (w *walker) packAway(fs []field, st *state) {
+	at := st.clone()
+	args := tarArgs(fs[1:])
+	for i := 0; i < len(args); i++ {
+		text := args[i].text
+		dir, long := strings.CutPrefix(text, "--directory=")
+		switch {
+		case long:
+			at.chdir(*part(args[i], dir))
+		case (text == "-C" || text == "--directory") && i+1 < len(args):
+			i++
+			at.chdir(args[i])
+		case strings.HasPrefix(text, "-"):
+			if strings.HasSuffix(text, "f") || text == "--file" || text == "-T" || text == "-X" {
+				i++
+			}
+		default:
+			w.destroy(args[i], at, true, "packs and removes", fs)
+		}
+		at.pending = nil
+	}
+}
+
+// tarArgs gives tar's old first argument its dash.
+func tarArgs(args []field) []field {
+	if len(args) == 0 || args[0].vague || strings.HasPrefix(args[0].text, "-") {
+		return args
+	}
+	letters := args[0].text
+	f := strings.IndexByte(letters, 'f')
+	if f >= 0 {
+		letters = letters[:f] + letters[f+1:] + "f"
+	}
+	first := *part(args[0], "-"+letters)
+	return append([]field{first}, args[1:]...)
+}
+
+func isDiskTool(name string) bool {
+	return name == "mkfs" || strings.HasPrefix(name, "mkfs.") || strings.HasPrefix(name, "newfs") || listed("diskTools", name)
+}
+
+// diskTool judges what makes, wipes or divides file systems.
+func (w *walker) diskTool(name string, fs []field, st *state) {
+	if among(fs[1:], "-l", "--list", "print", "list", "info", "status", "-V", "--version", "--help", "-h", "-I", "luksDump", "isLuks") {
+		return
+	}
+	for _, f := range fs[1:] {
+		switch {
+		case f.vague:
+			w.unknown("the text does not tell what it overwrites: %s", shown(fs))
+		case device(slashRaw(f.text)) == diskDevice || name == "diskutil" && strings.HasPrefix(strings.ToLower(f.text), "erase"):
+			w.add(Refused, "overwrites a device: "+shown(fs), "device")
+		case strings.Contains(f.text, "/") && !strings.HasPrefix(f.text, "-"):
+			w.write(f, st, shown(fs))
+		}
+	}
 }

@@ -73,8 +73,7 @@ func (w *walker) param(p *syntax.ParamExp, quoted bool, st *state) []run {
 	if list, ok := w.elements(p, st); ok {
 		return list.runs(quoted)
 	}
-	if p.Param == nil || p.Flags != nil || p.Excl || p.Width || p.IsSet || p.Index != nil || p.Slice != nil ||
-		p.Repl != nil || p.Names != 0 || p.NestedParam != nil || len(p.Modifiers) > 0 {
+	if !plainParam(p) || p.Index != nil {
 		w.substitutions(p, st)
 		return []run{vague(quoted)}
 	}
@@ -90,6 +89,12 @@ func (w *walker) param(p *syntax.ParamExp, quoted bool, st *state) []run {
 		return []run{partly(v, quoted)}
 	}
 	return []run{valueRun(v, quoted)}
+}
+
+// plainParam says whether nothing is done to a variable that is not followed here.
+func plainParam(p *syntax.ParamExp) bool {
+	return p.Param != nil && p.Flags == nil && !p.Excl && !p.Width && !p.IsSet && p.Slice == nil && p.Repl == nil && p.Names == 0 &&
+		p.NestedParam == nil && len(p.Modifiers) == 0
 }
 
 // valueRun is the run of a variable's value. What a loop found as a pattern stays
@@ -133,21 +138,13 @@ func all(args []field, quoted bool) []run {
 // value that is unknown have been spread by variants before.
 func (w *walker) operate(e *syntax.Expansion, v field, ok bool, st *state) (field, bool) {
 	arg := w.scalar(e.Word, st)
-	switch e.Op {
-	case syntax.DefaultUnset, syntax.AssignUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnsetOrNull:
-		if ok && v.text == "" {
-			return arg, !arg.vague
-		}
+	alternate := e.Op == syntax.AlternateUnset || e.Op == syntax.AlternateUnsetOrNull
+	switch {
+	case offersDefault(e.Op) && ok && alternate == (v.text != ""):
+		return arg, !arg.vague
+	case offersDefault(e.Op), e.Op == syntax.ErrorUnset, e.Op == syntax.ErrorUnsetOrNull:
 		return v, ok
-	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
-		return v, ok
-	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
-		if ok && v.text != "" {
-			return arg, !arg.vague
-		}
-		return v, ok
-	}
-	if !ok || arg.vague {
+	case !ok || arg.vague:
 		return field{}, false
 	}
 	return trim(e.Op, v, arg.text)
@@ -221,12 +218,8 @@ func (w *walker) choices(part syntax.WordPart, st *state, left *int) [][]syntax.
 }
 
 func offersDefault(op syntax.ParExpOperator) bool {
-	switch op {
-	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull,
-		syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
-		return true
-	}
-	return false
+	return slices.Contains([]syntax.ParExpOperator{syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset,
+		syntax.AssignUnsetOrNull, syntax.AlternateUnset, syntax.AlternateUnsetOrNull}, op)
 }
 
 // A variable is a value and whether child processes see it.
@@ -324,8 +317,7 @@ type expansion struct {
 
 // elements are the words of $@, $*, ${NAME[@]}, ${NAME[*]} and ${NAME[1]}, where they are known.
 func (w *walker) elements(p *syntax.ParamExp, st *state) (expansion, bool) {
-	if p.Param == nil || p.Flags != nil || p.Excl || p.Length || p.Width || p.IsSet || p.Slice != nil || p.Repl != nil ||
-		p.Exp != nil || p.Names != 0 || p.NestedParam != nil || len(p.Modifiers) > 0 {
+	if !plainParam(p) || p.Length || p.Exp != nil {
 		return expansion{}, false
 	}
 	name := p.Param.Value

@@ -19,7 +19,7 @@ func (w *walker) unwrap(name string, wr wrapper, fs []field, st *state, in flow)
 		}
 		return flow{}
 	}
-	if wr.subs != "" || wr.texts || wr.launcher {
+	if len(wr.subs) > 0 || wr.texts || wr.launcher {
 		return w.launch(wr, fs, st, in)
 	}
 	w.suffixesOf(fs, st, in)

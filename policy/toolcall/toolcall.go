@@ -46,7 +46,7 @@ type Reading struct {
 
 // Read reads a tool call that is made at a place.
 func Read(c Call, at shell.Place) Reading {
-	r := &reader{call: c, place: at, names: namesOf(c.Provider)}
+	r := &reader{call: c, place: at, names: ofAgent()[c.Provider]}
 	for _, path := range c.Locations {
 		r.path(path)
 	}
@@ -120,9 +120,6 @@ func (r *reader) finish() {
 			return (b.New == "" || strings.Contains(d.New, b.New)) && (b.Old == "" || strings.Contains(d.Old, b.Old))
 		})
 	})
-	if len(r.bodies) == 0 {
-		return
-	}
 	for i := range r.bodies {
 		if r.bodies[i].Path == "" && len(r.paths) > 0 {
 			r.bodies[i].Path = r.paths[0]

@@ -31,7 +31,7 @@ func Cut(markdown string, limits Limits) []string {
 	for _, b := range blocks {
 		for _, piece := range fitting(b, limits.Format, room) {
 			text := piece.render(limits.Format)
-			if cur.Len() > 0 && room > 0 && units(cur.String())+2+units(text) > room {
+			if cur.Len() > 0 && room > 0 && Units(cur.String())+2+Units(text) > room {
 				parts = append(parts, cur.String())
 				cur.Reset()
 			}
@@ -52,8 +52,8 @@ func Cut(markdown string, limits Limits) []string {
 	return parts
 }
 
-// units is how long a text is for those who count in UTF-16.
-func units(s string) int {
+// Units is how long a text is for those who count in UTF-16.
+func Units(s string) int {
 	n := 0
 	for _, r := range s {
 		n += max(utf16.RuneLen(r), 1)
@@ -113,17 +113,17 @@ func parseBlocks(markdown string) (list []block) {
 
 // fitting cuts a block into pieces that fit into room by themselves.
 func fitting(b block, f Format, room int) []block {
-	if room == 0 || units(b.render(f)) <= room {
+	if room == 0 || Units(b.render(f)) <= room {
 		return []block{b}
 	}
 	var pieces []block
 	var cur strings.Builder
-	frame := units(block{b.code, b.lang, ""}.render(f)) // of code
+	frame := Units(block{b.code, b.lang, ""}.render(f)) // of code
 	size, started := frame, false                       // size is that of cur as it is written
 	add := func(text, glue string) {
 		// Lines are written each for itself: a whole takes no more than the sum. Parts of a line
 		// are not, and stay apart.
-		n := units(block{b.code, b.lang, text}.render(f)) - frame
+		n := Units(block{b.code, b.lang, text}.render(f)) - frame
 		if started && (glue == "" || size+len(glue)+n > room) {
 			pieces = append(pieces, block{b.code, b.lang, cur.String()})
 			cur.Reset()
@@ -148,7 +148,7 @@ func fitting(b block, f Format, room int) []block {
 
 // atoms cuts one line into texts that fit, at a space near the middle if there is one.
 func atoms(b block, f Format, room int) []string {
-	if units(b.render(f)) <= room || utf8.RuneCountInString(b.text) < 2 {
+	if Units(b.render(f)) <= room || utf8.RuneCountInString(b.text) < 2 {
 		return []string{b.text}
 	}
 	at := len(b.text) / 2

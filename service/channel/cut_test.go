@@ -109,7 +109,7 @@ func FuzzCut(f *testing.F) {
 		for _, format := range []Format{Plain, Markdown, HTML} {
 			parts := Cut(text, Limits{Text: limit, Format: format})
 			for _, p := range parts {
-				if n := units(p); n > limit+smallest && format != HTML { // tags around one character may be more
+				if n := Units(p); n > limit+smallest && format != HTML { // tags around one character may be more
 					t.Errorf("%s: %d units, the limit is %d: %q", format, n, limit, p)
 				}
 			}

@@ -14,12 +14,17 @@
 package imessage
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,7 +44,6 @@ const (
 	defaultSettle  = 500 * time.Millisecond
 	maxText        = 10_000 // Messages names no limit; no one reads more in a bubble
 	maxMine        = 256
-	maxRows        = 4096
 )
 
 // Options are what Messages needs.
@@ -63,9 +67,8 @@ type Channel struct {
 	seen map[int64]time.Time // when the last message of each chat was, as last listed
 
 	mu   sync.Mutex
-	mine []string         // ids of what was sent, the last ones
-	rows map[string]int64 // of the last messages that were seen or sent
-	old  []string         // the keys of rows, the oldest first
+	mine []string              // ids of what was sent, the last ones
+	rows channel.Recent[int64] // of the last messages that were seen or sent
 }
 
 var _ channel.Channel = (*Channel)(nil)
@@ -79,24 +82,15 @@ func New(opt Options) (*Channel, error) {
 }
 
 func prepare(opt Options, env []string) (*Channel, error) {
-	if opt.Command == "" {
-		opt.Command = defaultCommand
-	}
-	path, err := exec.LookPath(opt.Command)
+	path, err := exec.LookPath(cmp.Or(opt.Command, defaultCommand))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoCommand, err)
 	}
 	opt.Command = path
-	if opt.Every <= 0 {
-		opt.Every = defaultEvery
-	}
-	if opt.Timeout <= 0 {
-		opt.Timeout = defaultTimeout
-	}
-	if opt.Settle <= 0 {
-		opt.Settle = defaultSettle
-	}
-	return &Channel{opt: opt, env: env, turn: make(chan struct{}, 1), seen: map[int64]time.Time{}, rows: map[string]int64{}}, nil
+	opt.Every = cmp.Or(max(opt.Every, 0), defaultEvery)
+	opt.Timeout = cmp.Or(max(opt.Timeout, 0), defaultTimeout)
+	opt.Settle = cmp.Or(max(opt.Settle, 0), defaultSettle)
+	return &Channel{opt: opt, env: env, turn: make(chan struct{}, 1), seen: map[int64]time.Time{}}, nil
 }
 
 // Name is "imessage".
@@ -117,4 +111,82 @@ func (c *Channel) Probe(ctx context.Context) (string, error) {
 // Limits are those of Messages: no buttons, no formatting.
 func (c *Channel) Limits() channel.Limits {
 	return channel.Limits{Text: maxText, Files: true, Format: channel.Plain}
+}
+
+const (
+	maxOutput = 64 << 20
+	maxWords  = 200             // of what imsg says when it fails
+	grace     = 2 * time.Second // for its output, when it was ended
+)
+
+// environment is what imsg needs of ours; the secrets of other channels are none of its business.
+func environment() (env []string) {
+	for _, name := range []string{"HOME", "PATH", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "SHELL", "__CF_USER_TEXT_ENCODING"} {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
+}
+
+// run runs imsg, when it is this call's turn, and returns what it prints. An error wraps
+// channel.ErrNotSent if it was not started.
+func (c *Channel) run(ctx context.Context, input []byte, args ...string) ([]byte, error) {
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", channel.ErrNotSent, ctx.Err())
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
+	defer cancel()
+	out, words := &capped{max: maxOutput}, &capped{max: 16 << 10, drop: true}
+	cmd := exec.CommandContext(ctx, c.opt.Command, args...)
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = c.env, bytes.NewReader(input), out, words, grace
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%w: imsg does not start: %w", channel.ErrNotSent, err)
+	}
+	err := cmd.Wait()
+	switch {
+	case err == nil:
+		return out.Bytes(), nil
+	case ctx.Err() != nil:
+		return out.Bytes(), fmt.Errorf("imsg %s was ended: %w", args[0], ctx.Err())
+	}
+	said, _, _ := strings.Cut(strings.TrimSpace(words.String()), "\n")
+	return out.Bytes(), fmt.Errorf("imsg %s: %w: %.*q", args[0], err, maxWords, said)
+}
+
+// capped is a buffer with an end.
+type capped struct {
+	bytes.Buffer
+	max  int
+	drop bool // what is too much is dropped, else it is an error
+}
+
+var errTooMuch = errors.New("imsg prints too much")
+
+func (b *capped) Write(p []byte) (int, error) {
+	if b.Len()+len(p) <= b.max {
+		return b.Buffer.Write(p)
+	}
+	if b.drop {
+		return len(p), nil
+	}
+	return 0, errTooMuch
+}
+
+// lines decodes what imsg prints with --json: an object a line.
+func lines[T any](out []byte) (list []T, err error) {
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var one T
+		err := d.Decode(&one)
+		if errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("imsg prints something else than JSON: %w", err)
+		}
+		list = append(list, one)
+	}
 }

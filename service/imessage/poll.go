@@ -75,8 +75,8 @@ func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, s
 		if end > row {
 			return c.inbound(list), fmt.Sprintf("%d@%d", end, newest.Unix()), nil
 		}
-		if err := pause(ctx, c.opt.Every); err != nil {
-			return nil, cursor, fmt.Errorf("imessage: %w", err)
+		if !channel.Wait(ctx, c.opt.Every) {
+			return nil, cursor, fmt.Errorf("imessage: %w", ctx.Err())
 		}
 	}
 }
@@ -93,17 +93,6 @@ func parse(cursor string) (row int64, since time.Time, err error) {
 		return 0, since, fmt.Errorf("%.40q is no cursor of this channel", cursor)
 	}
 	return row, time.Unix(unix, 0), nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // look returns the messages of rows behind row up to end, all of them, in their order; end is row
@@ -129,8 +118,8 @@ func (c *Channel) look(ctx context.Context, row int64, since time.Time) (list []
 		// What was stored while the chats were read one after the other may lie in one that was
 		// read before. All rows up to end are there by now: a second reading has them, and the
 		// corrections that Messages makes within moments.
-		if err := pause(ctx, c.opt.Settle); err != nil {
-			return nil, row, newest, err
+		if !channel.Wait(ctx, c.opt.Settle) {
+			return nil, row, newest, ctx.Err()
 		}
 		again, err := c.chats(ctx, since)
 		if err != nil {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"unicode/utf16"
 
 	"github.com/perlica/perlica/service/channel"
 )
@@ -29,7 +28,7 @@ func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) 
 	if err != nil {
 		return "", &channel.RejectedError{Why: fmt.Sprintf("%.40q is no chat of Messages", m.Chat)}
 	}
-	if n := len(utf16.Encode([]rune(m.Text))); n > maxText {
+	if n := channel.Units(m.Text); n > maxText {
 		return "", &channel.RejectedError{Why: fmt.Sprintf("its text has %d characters, and %d are allowed", n, maxText)}
 	}
 	params := map[string]any{"chat_id": chat, "text": m.Text}
@@ -124,13 +123,8 @@ func (c *Channel) isMine(id string) bool {
 func (c *Channel) place(id string, row int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if id == "" || row <= 0 || c.rows[id] != 0 {
-		return
-	}
-	c.rows[id] = row
-	if c.old = append(c.old, id); len(c.old) > maxRows {
-		delete(c.rows, c.old[0])
-		c.old = c.old[1:]
+	if _, known := c.rows.Get(id); id != "" && row > 0 && !known {
+		c.rows.Put(id, row)
 	}
 }
 
@@ -139,5 +133,7 @@ func (c *Channel) place(id string, row int64) {
 func (c *Channel) After(m channel.Inbound, sent string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.rows[sent] > 0 && c.rows[m.ID] > c.rows[sent]
+	before, ok := c.rows.Get(sent)
+	row, _ := c.rows.Get(m.ID)
+	return ok && row > before
 }

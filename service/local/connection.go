@@ -35,9 +35,6 @@ type place struct {
 	by *phone
 }
 
-// maxPlaces is of how many messages it is known when they were got.
-const maxPlaces = 4096
-
 // phone is one connection.
 type phone struct {
 	contact string // empty: it has not said who it is
@@ -136,22 +133,10 @@ func (c *Channel) hear(p *phone, l line) bool {
 		if done := c.got[key]; done != nil {
 			close(done)
 			delete(c.got, key)
-			c.arrived(key, place{c.count, p})
+			c.places.Put(key, place{c.count, p})
 		}
 	}
 	return true
-}
-
-// arrived takes note of when a phone had a message. The caller holds mu.
-func (c *Channel) arrived(key string, at place) {
-	if _, known := c.places[key]; !known {
-		c.order = append(c.order, key)
-	}
-	c.places[key] = at
-	if len(c.order) > maxPlaces {
-		delete(c.places, c.order[0])
-		c.order = c.order[1:]
-	}
 }
 
 // write sends a line to a phone, or loses it.

@@ -20,6 +20,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -106,8 +108,7 @@ type Channel struct {
 	phones  map[string]*phone
 	got     map[string]chan struct{}
 	conns   map[*phone]bool
-	places  map[string]place // of what phones have got, by contact and key
-	order   []string         // the keys of places, the oldest first
+	places  channel.Recent[place] // of what phones have got, by contact and key
 }
 
 // numbered is a message that the bridge has not confirmed.
@@ -153,7 +154,7 @@ func Listen(path string, limits channel.Limits) (*Channel, error) {
 	}
 	c := &Channel{
 		limits: limits, instance: rand.Text(), listener: l, change: make(chan struct{}),
-		phones: map[string]*phone{}, got: map[string]chan struct{}{}, conns: map[*phone]bool{}, places: map[string]place{},
+		phones: map[string]*phone{}, got: map[string]chan struct{}{}, conns: map[*phone]bool{},
 	}
 	c.wg.Go(c.accept)
 	return c, nil
@@ -191,7 +192,7 @@ func (c *Channel) changed() {
 func (c *Channel) After(m channel.Inbound, sent string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at, ok := c.places[m.Chat+"/"+sent]
+	at, ok := c.places.Get(m.Chat + "/" + sent)
 	for _, w := range c.waiting {
 		if w.id() == m.ID {
 			return ok && w.n > at.n && (w.from == at.by || w.from.since > at.n)
@@ -324,5 +325,29 @@ func (c *Channel) hand(ctx context.Context, chat string, a Arrived) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+}
+
+// Refusal says that a message was not taken: its id was received before, with another text or with one
+// that is not on record any more, and it is of no use to say it again.
+type Refusal struct {
+	ID    string `json:"id"`
+	Error string `json:"error"`
+}
+
+// Refuse tells the phone why the message is not taken.
+func (c *Channel) Refuse(m channel.Inbound, why *channel.ConflictError) {
+	c.mu.Lock()
+	var refused []numbered
+	c.waiting = slices.DeleteFunc(c.waiting, func(w numbered) bool {
+		same := reflect.DeepEqual(w.inbound(), m)
+		if same {
+			refused = append(refused, w)
+		}
+		return same
+	})
+	c.mu.Unlock()
+	for _, w := range refused {
+		_ = w.from.write(line{Refused: &Refusal{w.ID, why.Error()}}) // if it is lost the phone says it again
 	}
 }

@@ -6,8 +6,11 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"net"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/perlica/perlica/service/channel"
 )
 
 // Phone is the other end of the channel: it connects, again and again, keeps what it says until
@@ -84,12 +87,7 @@ func (p *Phone) Run(ctx context.Context) {
 		if err == nil {
 			p.serve(ctx, conn)
 		}
-		t := time.NewTimer(retryEvery)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-		}
-		t.Stop()
+		channel.Wait(ctx, retryEvery)
 	}
 }
 
@@ -186,11 +184,8 @@ func (p *Phone) take(l line) {
 func (p *Phone) done(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, m := range p.out {
-		if m.ID == id {
-			p.out = append(p.out[:i], p.out[i+1:]...)
-			break
-		}
+	if i := slices.IndexFunc(p.out, func(m Message) bool { return m.ID == id }); i >= 0 {
+		p.out = slices.Delete(p.out, i, i+1)
 	}
 	if len(p.out) == 0 && p.idle != nil {
 		close(p.idle)

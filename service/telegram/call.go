@@ -8,11 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
-	"net/url"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/perlica/perlica/service/channel"
@@ -48,27 +45,20 @@ func (c *Channel) post(ctx context.Context, method, kind string, body io.Reader,
 }
 
 func (c *Channel) try(ctx context.Context, method, kind string, body io.Reader, size int64, result any) error {
-	// Before there is a connection nothing can have been sent.
-	var connected atomic.Bool
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/bot"+string(c.opt.Token)+"/"+method, body)
 	if err != nil {
-		return fmt.Errorf("%w: %w", channel.ErrNotSent, withoutURL(err))
+		return fmt.Errorf("%w: %w", channel.ErrNotSent, channel.WithoutURL(err))
 	}
 	req.ContentLength = size
 	req.Header.Set("Content-Type", kind)
-	resp, err := c.client.Do(req)
+	resp, err := channel.Do(c.client, req)
 	if err != nil {
-		err = withoutURL(err)
-		if !connected.Load() {
-			err = fmt.Errorf("%w: %w", channel.ErrNotSent, err)
-		}
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
-		return fmt.Errorf("the answer breaks off: %w", withoutURL(err))
+		return fmt.Errorf("the answer breaks off: %w", channel.WithoutURL(err))
 	}
 	if len(text) > maxAnswer {
 		return fmt.Errorf("the answer has more than %d bytes", maxAnswer)
@@ -124,15 +114,6 @@ func retryAfter(resp *http.Response, a answer) time.Duration {
 		seconds, _ = strconv.Atoi(resp.Header.Get("Retry-After")) // 0 if it is none
 	}
 	return time.Duration(max(seconds, 1)) * time.Second
-}
-
-// withoutURL takes the URL, which holds the token, off an error of net/http.
-func withoutURL(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
-	}
-	return err
 }
 
 // clean returns err, or, if the token is in its text after all (a proxy's words, a transport of

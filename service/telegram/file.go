@@ -98,11 +98,11 @@ func (c *Channel) download(ctx context.Context, message string, n int, name, at 
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/file/bot"+string(c.opt.Token)+"/"+strings.Join(parts, "/"), nil)
 	if err != nil {
-		return "", withoutURL(err)
+		return "", channel.WithoutURL(err)
 	}
 	resp, err := c.client.Do(req)
 	if err != nil {
-		return "", withoutURL(err)
+		return "", channel.WithoutURL(err)
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read, or is of no use
 	if resp.StatusCode != http.StatusOK {

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"unicode/utf16"
 
 	"github.com/perlica/perlica/service/channel"
 )
@@ -26,7 +25,7 @@ func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) 
 	switch {
 	case m.File == nil:
 		return c.formatted(ctx, o, "sendMessage")
-	case units(o.Text) <= maxCaption:
+	case channel.Units(o.Text) <= maxCaption:
 		return c.document(ctx, m, o)
 	}
 	id, err := c.formatted(ctx, o, "sendMessage")
@@ -74,7 +73,7 @@ func compose(m channel.Outbound) (o outgoing, err error) {
 	if _, err := strconv.ParseInt(m.Chat, 10, 64); err != nil {
 		return o, &channel.RejectedError{Why: fmt.Sprintf("%.40q is no chat", m.Chat)}
 	}
-	if units(m.Text) > maxText {
+	if channel.Units(m.Text) > maxText { // Telegram counts without the tags; with them is on the safe side
 		return o, &channel.RejectedError{Why: fmt.Sprintf("its text is longer than %d", maxText)}
 	}
 	o = outgoing{Chat: m.Chat, Text: m.Text, ParseMode: "HTML", Preview: preview{true}}
@@ -135,10 +134,6 @@ func said(err error, words string) bool {
 	var bad *badRequest
 	return errors.As(err, &bad) && strings.Contains(bad.Why, words)
 }
-
-// units is a text's length as Telegram counts it. It counts without the tags; with them is on
-// the safe side.
-func units(text string) int { return len(utf16.Encode([]rune(text))) }
 
 // asJSON is a value for a form's field; none for nil.
 func asJSON[T any](v *T) string {

@@ -12,6 +12,7 @@
 package telegram
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,30 +94,17 @@ func New(opt Options) (*Channel, error) {
 	if m == nil {
 		return nil, errors.New("telegram: the token is not one of a bot: digits, a colon, letters")
 	}
-	if opt.BaseURL == "" {
-		opt.BaseURL = DefaultBaseURL
-	}
+	opt.BaseURL = cmp.Or(opt.BaseURL, DefaultBaseURL)
 	u, err := url.Parse(opt.BaseURL)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		// The text is not repeated: people paste tokens into it.
 		return nil, errors.New("telegram: the base URL is no address of an HTTP server")
 	}
-	if opt.MaxFile <= 0 {
-		opt.MaxFile = defaultMaxFile
-	}
-	if opt.PollFor <= 0 {
-		opt.PollFor = defaultPollFor
-	}
-	if opt.Timeout <= 0 {
-		opt.Timeout = defaultTimeout
-	}
-	client := &http.Client{}
-	if opt.Client != nil {
-		*client = *opt.Client
-	}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	opt.MaxFile = cmp.Or(max(opt.MaxFile, 0), defaultMaxFile)
+	opt.PollFor = cmp.Or(max(opt.PollFor, 0), defaultPollFor)
+	opt.Timeout = cmp.Or(max(opt.Timeout, 0), defaultTimeout)
 	return &Channel{
-		opt: opt, client: client, base: strings.TrimRight(opt.BaseURL, "/"), self: m[1], secret: m[2],
+		opt: opt, client: channel.Client(opt.Client), base: strings.TrimRight(opt.BaseURL, "/"), self: m[1], secret: m[2],
 		now: time.Now, failures: map[int64]int{},
 	}, nil
 }

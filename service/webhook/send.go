@@ -5,17 +5,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
-	"net/url"
 	"os"
 	"strconv"
-	"sync/atomic"
 	"time"
-	"unicode/utf16"
 
 	"github.com/perlica/perlica/service/attachment"
 	"github.com/perlica/perlica/service/channel"
@@ -77,7 +72,7 @@ func (c *Channel) Edit(ctx context.Context, id string, m channel.Outbound) error
 }
 
 func (c *Channel) compose(kind string, m channel.Outbound) (p post, err error) {
-	if n := len(utf16.Encode([]rune(m.Text))); c.opt.Text > 0 && n > c.opt.Text {
+	if n := channel.Units(m.Text); c.opt.Text > 0 && n > c.opt.Text {
 		return p, &channel.RejectedError{Why: fmt.Sprintf("its text has %d characters, and %d are allowed", n, c.opt.Text)}
 	}
 	p = post{Type: kind, Chat: m.Chat, Text: m.Text, Format: string(c.opt.Format), ReplyTo: m.ReplyTo, Key: m.Key}
@@ -111,20 +106,13 @@ func (c *Channel) post(ctx context.Context, p post) (id string, err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
-	// Before there is a connection nothing can have been sent.
-	var connected atomic.Bool
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.opt.ReplyURL, bytes.NewReader(body))
 	if err != nil {
-		return "", fmt.Errorf("webhook: %w: %w", channel.ErrNotSent, withoutURL(err))
+		return "", fmt.Errorf("webhook: %w: %w", channel.ErrNotSent, channel.WithoutURL(err))
 	}
 	c.sign(req, p, body)
-	resp, err := c.client.Do(req)
+	resp, err := channel.Do(c.client, req)
 	if err != nil {
-		err = withoutURL(err)
-		if !connected.Load() {
-			err = fmt.Errorf("%w: %w", channel.ErrNotSent, err)
-		}
 		return "", fmt.Errorf("webhook: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read
@@ -193,13 +181,4 @@ func retryAfter(resp *http.Response, otherwise time.Duration) time.Duration {
 		return min(max(at.Sub(date), time.Second), most)
 	}
 	return otherwise
-}
-
-// withoutURL takes the URL off an error of net/http: addresses of gateways hold secrets.
-func withoutURL(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
-	}
-	return err
 }

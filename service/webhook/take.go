@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,16 +60,14 @@ func (r *refusal) Error() string { return r.why }
 func (c *Channel) Refuse(m channel.Inbound, why *channel.ConflictError) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	rest := c.waiting[:0:0]
-	for _, h := range c.waiting {
-		if reflect.DeepEqual(h.message, m) {
+	c.waiting = slices.DeleteFunc(c.waiting, func(h *handover) bool {
+		refused := reflect.DeepEqual(h.message, m)
+		if refused {
 			h.refused = why
 			close(h.taken)
-		} else {
-			rest = append(rest, h)
 		}
-	}
-	c.waiting = rest
+		return refused
+	})
 }
 
 // take is POST /messages.
@@ -83,25 +82,23 @@ func (c *Channel) take(w http.ResponseWriter, r *http.Request) {
 		err = c.handOver(r.Context(), m, came)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	var no *refusal
+	status, said := http.StatusAccepted, map[string]string{"id": m.ID}
+	no := &refusal{status: http.StatusInternalServerError}
 	var conflict *channel.ConflictError
 	switch {
-	case errors.As(err, &conflict) && conflict.Recorded == "":
-		w.WriteHeader(http.StatusAccepted)
-		_ = json.NewEncoder(w).Encode(map[string]string{"id": m.ID, "warning": conflict.Error()})
-	case errors.As(err, &conflict):
-		w.WriteHeader(http.StatusConflict)
-		_ = json.NewEncoder(w).Encode(map[string]string{"error": conflict.Error(), "recorded": conflict.Recorded, "given": conflict.Given})
 	case err == nil:
-		w.WriteHeader(http.StatusAccepted)
-		_ = json.NewEncoder(w).Encode(map[string]string{"id": m.ID}) // a client that left repeats
-	case errors.As(err, &no):
-		if no.status == http.StatusServiceUnavailable {
-			w.Header().Set("Retry-After", "2")
-		}
-		w.WriteHeader(no.status)
-		_ = json.NewEncoder(w).Encode(map[string]string{"error": no.why})
+	case errors.As(err, &conflict) && conflict.Recorded == "":
+		said["warning"] = conflict.Error()
+	case errors.As(err, &conflict):
+		status, said = http.StatusConflict, map[string]string{"error": conflict.Error(), "recorded": conflict.Recorded, "given": conflict.Given}
+	case errors.As(err, &no) && no.status == http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "2")
+		fallthrough
+	default:
+		status, said = no.status, map[string]string{"error": no.why}
 	}
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(said) // a client that left repeats
 }
 
 // notAnAgent refuses a request of a process that descends from an agent: it could answer the
@@ -215,15 +212,13 @@ func (c *Channel) handOver(ctx context.Context, m channel.Inbound, came int64) e
 		return err
 	}
 	defer c.leave(h)
-	late := time.NewTimer(c.opt.Handover)
-	defer late.Stop()
 	select {
 	case <-h.taken:
 		if h.refused != nil {
 			return h.refused
 		}
 		return nil
-	case <-late.C:
+	case <-time.After(c.opt.Handover):
 	case <-c.closed:
 	case <-ctx.Done():
 	}
@@ -249,12 +244,7 @@ func (c *Channel) join(m channel.Inbound, came int64) (*handover, error) {
 func (c *Channel) leave(h *handover) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, w := range c.waiting {
-		if w == h {
-			c.waiting = append(c.waiting[:i:i], c.waiting[i+1:]...)
-			return
-		}
-	}
+	c.waiting = slices.DeleteFunc(c.waiting, func(w *handover) bool { return w == h })
 }
 
 // Poll returns the messages whose senders wait. The cursor that it is given says which of them
@@ -291,15 +281,10 @@ func (c *Channel) number(cursor string) int64 {
 func (c *Channel) accept(upTo int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	rest := c.waiting[:0:0]
-	for _, h := range c.waiting {
-		if h.number <= upTo {
-			close(h.taken)
-		} else {
-			rest = append(rest, h)
-		}
+	for len(c.waiting) > 0 && c.waiting[0].number <= upTo { // they are in their order
+		close(c.waiting[0].taken)
+		c.waiting = c.waiting[1:]
 	}
-	c.waiting = rest
 }
 
 // pending are the messages that wait, the cursor behind them, and what is closed when the next

@@ -13,6 +13,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -104,10 +105,10 @@ type Channel struct {
 	err    error // of Close
 
 	mu      sync.Mutex
-	waiting []*handover   // in the order they came
-	last    int64         // the number of the last thing that happened
-	first   recent[int64] // when messages that were not accepted came first
-	sent    recent[sending]
+	waiting []*handover           // in the order they came
+	last    int64                 // the number of the last thing that happened
+	first   channel.Recent[int64] // when messages that were not accepted came first
+	sent    channel.Recent[sending]
 	arrived chan struct{} // closed and replaced when one came
 }
 
@@ -160,9 +161,7 @@ func prepare(opt Options) (*Channel, error) {
 	if len(opt.Secret) < minSecret {
 		return nil, fmt.Errorf("the secret is shorter than %d bytes", minSecret)
 	}
-	if opt.Listen == "" {
-		opt.Listen = DefaultListen
-	}
+	opt.Listen = cmp.Or(opt.Listen, DefaultListen)
 	host, _, err := net.SplitHostPort(opt.Listen)
 	if err != nil {
 		return nil, err
@@ -177,26 +176,13 @@ func prepare(opt Options) (*Channel, error) {
 	if u.Scheme == "http" && !isLoopback(u.Hostname()) && !opt.AllowRemote {
 		return nil, errors.New("replies would go to another machine without TLS, which is not allowed")
 	}
-	if opt.Format == "" {
-		opt.Format = channel.Markdown
-	}
-	if opt.MaxBody <= 0 {
-		opt.MaxBody = defaultMaxBody
-	}
-	if opt.Handover <= 0 {
-		opt.Handover = defaultHandover
-	}
-	if opt.Timeout <= 0 {
-		opt.Timeout = defaultTimeout
-	}
-	client := &http.Client{}
-	if opt.Client != nil {
-		*client = *opt.Client
-	}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	opt.Format = cmp.Or(opt.Format, channel.Markdown)
+	opt.MaxBody = cmp.Or(max(opt.MaxBody, 0), defaultMaxBody)
+	opt.Handover = cmp.Or(max(opt.Handover, 0), defaultHandover)
+	opt.Timeout = cmp.Or(max(opt.Timeout, 0), defaultTimeout)
 	return &Channel{
-		opt: opt, client: client, served: make(chan error, 1), now: time.Now, epoch: rand.Text(),
-		closed: make(chan struct{}), arrived: make(chan struct{}), first: newRecent[int64](), sent: newRecent[sending](),
+		opt: opt, client: channel.Client(opt.Client), served: make(chan error, 1), now: time.Now, epoch: rand.Text(),
+		closed: make(chan struct{}), arrived: make(chan struct{}),
 	}, nil
 }
 
@@ -243,4 +229,57 @@ func Sign(secret Secret, timestamp string, body []byte) string {
 	mac.Write([]byte(timestamp + ".")) // never fails
 	mac.Write(body)
 	return "v1=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// stale is how much older than a card a message may say that it is: a gateway that was cut off may
+// hand on much later what was written long before. It is no matter of seconds: clocks differ.
+const stale = time.Minute
+
+// sending is when the receiver had a message.
+type sending struct {
+	number int64
+	at     time.Time
+}
+
+// tick numbers what happens.
+func (c *Channel) tick() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last++
+	return c.last
+}
+
+// cameFirst returns when a message came for the first time, if it was not accepted then. The
+// caller holds mu.
+func (c *Channel) cameFirst(id string, now int64) int64 {
+	if before, ok := c.first.Get(id); ok {
+		return before
+	}
+	c.first.Put(id, now)
+	return now
+}
+
+// landed takes note that the receiver has a message.
+func (c *Channel) landed(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last++
+	c.sent.Put(id, sending{c.last, c.now()})
+}
+
+// After reports whether a message that waits came behind the answer of the receiver that it has
+// what was sent: for the first time, however often it was repeated.
+func (c *Channel) After(m channel.Inbound, sent string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	card, ok := c.sent.Get(sent)
+	if !ok || m.Sent.Before(card.at.Add(-stale)) {
+		return false
+	}
+	for _, h := range c.waiting {
+		if h.message.ID == m.ID {
+			return h.came > card.number
+		}
+	}
+	return false
 }

@@ -1,0 +1,53 @@
+package shell
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestProgramsAreRead reads every row of programs.txt: no part is empty or left over, and no name
+// stands twice in one.
+func TestProgramsAreRead(t *testing.T) {
+	read := map[string]func(name string) bool{
+		"textPrograms": nil, "diskTools": nil, "changing": nil, "privileges": nil, "commandOptions": nil, "commandWords": nil, "rehearsals": nil,
+		"programVars": nil, "codeVars": nil, "harmlessPrograms": nil, "gitPrograms": nil, "packageKeys": nil, "narrowing": nil, "hooks": nil, "silent": nil,
+		"wrappers":  func(name string) bool { _, ok := wrappers(name); return ok },
+		"tools":     func(name string) bool { _, ok := tools(name); return ok },
+		"settings":  func(name string) bool { _, ok := settings(name); return ok },
+		"fetchers":  func(name string) bool { _, ok := fetchers(name); return ok },
+		"senders":   func(name string) bool { _, ok := senders(name); return ok },
+		"uploads":   func(name string) bool { _, ok := uploads(name); return ok },
+		"losses":    func(name string) bool { _, ok := losses(name); return ok },
+		"clients":   func(name string) bool { _, ok := clients(name); return ok },
+		"gitLosses": func(name string) bool { _, ok := gitLosses(name); return ok },
+		"gitTexts":  func(name string) bool { _, ok := gitTexts(name); return ok },
+	}
+	for title, f := range read {
+		if len(rows()[title]) == 0 {
+			t.Errorf("the part %q is empty", title)
+		}
+		for name := range rows()[title] {
+			if f != nil && !f(name) || !listed(title, name) {
+				t.Errorf("%s: %q is not found", title, name)
+			}
+		}
+	}
+	title, seen := "", map[string]bool{}
+	for line := range strings.Lines(programs) {
+		names, _, row := strings.Cut(line, " =")
+		switch _, known := read[title]; {
+		case strings.HasPrefix(line, "== "):
+			title = strings.TrimSpace(line[3:])
+		case line[0] == '#' || line == "\n":
+		case !known, !row && read[title] != nil:
+			t.Errorf("%s: no code reads the row %q", title, line)
+		default:
+			for name := range strings.FieldsSeq(names) {
+				if seen[title+" "+name] {
+					t.Errorf("%s: %q stands twice", title, name)
+				}
+				seen[title+" "+name] = true
+			}
+		}
+	}
+}
