@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // poke makes the writer look at the queue.
@@ -204,4 +208,95 @@ func unique(events []event.Event) event.Type {
 		}
 	}
 	return events[0].Type
+}
+
+// A ConflictError says that the log already holds what may be there only once: an
+// intent for the same input, an outcome of the same run, an answer to the same
+// question. Nothing of the call that got it was written; the log lives on.
+type ConflictError struct{ Type event.Type }
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("eventlog: there is already one %s", e.Type)
+}
+
+// A WriteError says that the log could not be written. The Log that returned it is
+// dead: every later call fails with the same error.
+type WriteError struct {
+	Op string // what was being done: "begin", "insert", "commit"
+	// Unknown is set if the commit itself failed: the events may be on disk or not,
+	// and only reopening the log tells.
+	Unknown bool
+	Err     error
+}
+
+func (e *WriteError) Error() string {
+	msg := "eventlog: " + e.Op + ": " + e.Err.Error()
+	if e.Unknown {
+		msg += " (the last events may or may not have been written)"
+	}
+	return msg
+}
+
+func (e *WriteError) Unwrap() error { return e.Err }
+
+// An entry is what one call wants written, all or none of it.
+type entry struct {
+	events     []event.Event
+	checkpoint bool                 // a checkpoint is wanted behind them
+	store      *evidence.Checkpoint // has a note that is to be stored; nil: none
+	unless     event.Query          // nothing is written if the log holds an event that it selects; zero: whatever it holds
+	ahead      bool                 // who waits does not wait for the checkpoint that the events ask for
+	wait       chan result          // nil if no one waits; capacity 1
+}
+
+// makesCheckpoint reports whether the batch with the entry ends with a checkpoint.
+func (e entry) makesCheckpoint() bool { return e.checkpoint || !e.ahead && e.endsRun() }
+
+// checkpointFollows reports whether a checkpoint is to follow the batch with the entry.
+func (e entry) checkpointFollows() bool { return e.ahead && e.endsRun() }
+
+// follows reports whether the entry is such a checkpoint: no one waits for it.
+func (e entry) follows() bool { return e.checkpoint && e.wait == nil }
+
+func (e entry) endsRun() bool {
+	return slices.ContainsFunc(e.events, func(e event.Event) bool { return e.Type == event.CallEnforced })
+}
+
+type result struct {
+	last       event.Seq
+	checkpoint evidence.Checkpoint
+	err        error
+}
+
+// weight is what an event takes in memory, about: a flood of short lines is one, too.
+func weight(e *event.Event) int { return len(e.Payload) + 512 }
+
+// TryWrite makes a log in a temporary folder within dir, appends to it, asks its
+// connection for the Settings, and removes it. The error says why a log in dir could not
+// be written as it must be: ErrFull, ErrReadOnly, a *SettingError.
+func TryWrite(ctx context.Context, dir string) (err error) {
+	tmp, err := os.MkdirTemp(dir, ".perlica-try-")
+	if err != nil {
+		kind := fault.ErrReadOnly
+		if fault.IsNoSpace(err) {
+			kind = fault.ErrFull
+		}
+		return fmt.Errorf("%w: %w", kind, err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	log, err := Open(ctx, filepath.Join(tmp, "eventlog.db"), Options{Context: "try"})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	w, err := store.OpenWritable(ctx, log.Path())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	if err := store.CheckSettings(ctx, w.DB, slices.Collect(maps.Keys(store.Settings()))...); err != nil {
+		return err
+	}
+	_, err = log.Append(ctx, event.NewFact(event.MessageReceived, "doctor", event.Refs{}, struct{}{}))
+	return err
 }

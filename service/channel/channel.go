@@ -8,6 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync/atomic"
 	"time"
 )
 
@@ -161,4 +165,66 @@ func (e *ConflictError) Error() string {
 		return fmt.Sprintf("the message %s was received before; whether with this text and these files is not on record any more", e.ID)
 	}
 	return fmt.Sprintf("the message %s was received before with another text or other files: sha256 %s is recorded, %s was given", e.ID, e.Recorded, e.Given)
+}
+
+// Client is a copy of the given client, or of one of its own, that follows no redirect: what is
+// sent to an address is for that address.
+func Client(given *http.Client) *http.Client {
+	client := &http.Client{}
+	if given != nil {
+		*client = *given
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return client
+}
+
+// Do makes a request. Its errors are without the URL, see [WithoutURL], and of the kinds that
+// [Channel] names: before there is a connection nothing can have been sent.
+func Do(client *http.Client, req *http.Request) (*http.Response, error) {
+	var connected atomic.Bool
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
+	resp, err := client.Do(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
+	if err != nil && !connected.Load() {
+		err = fmt.Errorf("%w: %w", ErrNotSent, WithoutURL(err))
+	}
+	return resp, WithoutURL(err)
+}
+
+// WithoutURL takes the URL off an error of net/http: addresses hold tokens and secrets.
+func WithoutURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// mostRecent is how many a [Recent] keeps.
+const mostRecent = 4096
+
+// Recent keeps what was put in last. The zero value is empty.
+type Recent[T any] struct {
+	values map[string]T
+	keys   []string // the oldest first
+}
+
+// Put keeps a value, in the place of the one that was there under its key.
+func (r *Recent[T]) Put(key string, value T) {
+	if r.values == nil {
+		r.values = map[string]T{}
+	}
+	if _, known := r.values[key]; !known {
+		r.keys = append(r.keys, key)
+	}
+	r.values[key] = value
+	if len(r.keys) > mostRecent {
+		delete(r.values, r.keys[0])
+		r.keys = r.keys[1:]
+	}
+}
+
+// Get returns what is kept under a key.
+func (r *Recent[T]) Get(key string) (value T, ok bool) {
+	value, ok = r.values[key]
+	return value, ok
 }
