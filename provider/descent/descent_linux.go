@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -62,70 +62,88 @@ func namespaced() (partial, hidden bool) {
 	if ns, err := os.Readlink("/proc/self/ns/pid"); err != nil || ns == firstPIDs {
 		return err != nil, err != nil
 	}
-	users, err := p.read("self/uid_map")
+	users, err := p.read("self/uid_map", unix.Read)
 	f := strings.Fields(string(users))
 	return true, err != nil || len(f) == 3 && f[2] == "1"
 }
 
 // proc is /proc, or nothing if something else lies there: in a namespace of its own a process can
 // put there what it likes, over all of it or over a part.
-type proc struct{ fd int }
+type proc struct {
+	fd  int
+	buf []byte // of read
+}
 
 const procRoot = 1 // its inode
 
-func openProc() proc {
+func openProc() *proc {
 	fd, err := unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return proc{-1}
+		return &proc{fd: -1}
 	}
 	var fs unix.Statfs_t
 	var st unix.Stat_t
 	if unix.Fstatfs(fd, &fs) != nil || fs.Type != unix.PROC_SUPER_MAGIC || unix.Fstat(fd, &st) != nil || st.Ino != procRoot {
 		_ = unix.Close(fd) // nothing was read
-		return proc{-1}
+		return &proc{fd: -1}
 	}
-	return proc{fd}
+	return &proc{fd: fd}
 }
 
-func (p proc) close() {
+func (p *proc) close() {
 	if p.fd >= 0 {
 		_ = unix.Close(p.fd) // it was read from
 	}
 }
 
 // open opens what lies in /proc itself, not what was mounted over it.
-func (p proc) open(name string) (*os.File, error) {
-	fd, err := unix.Openat2(p.fd, name, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_XDEV})
+func (p *proc) open(name string) (fd int, err error) {
+	fd, err = unix.Openat2(p.fd, name, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_XDEV})
 	if errors.Is(err, unix.ENOSYS) { // before Linux 5.6
 		fd, err = unix.Openat(p.fd, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), name), nil
+	return fd, err
 }
 
-func (p proc) read(name string) ([]byte, error) {
-	f, err := p.open(name)
+// read reads a file, or, by get, a folder; the next read overwrites what it returns. Every run reads
+// some dozens: an os.File for each would take half as long again.
+func (p *proc) read(name string, get func(fd int, b []byte) (int, error)) ([]byte, error) {
+	fd, err := p.open(name)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was read from
-	return io.ReadAll(f)
+	defer func() { _ = unix.Close(fd) }() // it was read from
+	for p.buf = p.buf[:0]; ; {
+		p.buf = slices.Grow(p.buf, 1024)
+		n, err := get(fd, p.buf[len(p.buf):cap(p.buf)])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n <= 0 {
+			return p.buf, err
+		}
+		p.buf = p.buf[:len(p.buf)+n]
+	}
 }
 
 // ancestry reads a process and its ancestors. It ends at the first whose parent cannot be seen.
 func ancestry(pid int) ([]link, error) {
 	p := openProc()
 	defer p.close()
-	if _, parent, ok := p.link(os.Getpid()); !ok || parent != os.Getppid() {
+	if _, parent, ok := p.stat(os.Getpid()); !ok || parent != os.Getppid() {
 		return nil, ErrHidden
 	}
 	var links []link
 	for pid > 0 {
-		l, parent, ok := p.link(pid)
+		l, parent, ok := p.stat(pid)
 		if !ok {
 			break
+		}
+		if env, err := p.read(strconv.Itoa(pid)+"/environ", unix.Read); err == nil { // of another user's process it cannot be read
+			l = l.environ(strings.Split(string(env), "\x00"))
+		}
+		if len(links) > 0 { // the agents that the first runs are not above it
+			l.runs, l.runner = p.runs(pid)
 		}
 		links = append(links, l)
 		pid = parent
@@ -139,10 +157,9 @@ func ancestry(pid int) ([]link, error) {
 // ticksPerSecond is what the system counts starts in; it is the same everywhere.
 const ticksPerSecond = 100
 
-// link reads one process.
-func (p proc) link(pid int) (l link, parent int, ok bool) {
-	dir := strconv.Itoa(pid)
-	b, err := p.read(dir + "/stat")
+// stat reads which process has a number, and which is its parent.
+func (p *proc) stat(pid int) (l link, parent int, ok bool) {
+	b, err := p.read(strconv.Itoa(pid)+"/stat", unix.Read)
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if err != nil || open < 0 || end < open {
 		return l, 0, false
@@ -160,23 +177,16 @@ func (p proc) link(pid int) (l link, parent int, ok bool) {
 		return l, 0, false
 	}
 	l.Started = sinceBoot(time.Duration(l.ticks) * time.Second / ticksPerSecond)
-	if env, err := p.read(dir + "/environ"); err == nil { // of another user's process it cannot be read
-		l = l.environ(strings.Split(string(env), "\x00"))
-	}
-	l.runs, l.runner = p.runs(dir)
 	return l, parent, true
 }
 
 // runs reports whether a process has the thread that Announce names.
-func (p proc) runs(dir string) (mode string, ok bool) {
-	task, err := p.open(dir + "/task")
-	if err != nil {
-		return "", false
-	}
-	defer func() { _ = task.Close() }() // it was read from
-	threads, _ := task.Readdirnames(-1) // those that could be read
+func (p *proc) runs(pid int) (mode string, ok bool) {
+	dir := strconv.Itoa(pid) + "/task"
+	b, _ := p.read(dir, unix.ReadDirent) // those that could be read
+	_, _, threads := unix.ParseDirent(b, -1, nil)
 	for _, t := range threads {
-		name, err := p.read(dir + "/task/" + t + "/comm")
+		name, err := p.read(dir+"/"+t+"/comm", unix.Read)
 		if err != nil {
 			continue
 		}
