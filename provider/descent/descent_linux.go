@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,14 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threadName is how the thread is called by which a Perlica that runs agents is known; the
-// permission mode follows. The system keeps 15 bytes of a name.
-const threadName = "perlica:"
+// runnerName and the permission mode are what a Perlica that runs agents is called from then on. The
+// system keeps 15 bytes of a name.
+const runnerName = "perlica:"
 
-// announced is the thread that carries the name.
+// announced is the mode in the name.
 var announced struct {
 	sync.Mutex
-	tid  int
 	mode string
 }
 
@@ -35,20 +33,14 @@ func Announce(mode string) error {
 	if rank(mode) == 0 {
 		mode = "deny"
 	}
-	if announced.tid != 0 && !stricter(mode, announced.mode) {
+	if announced.mode != "" && !stricter(mode, announced.mode) {
 		return nil
 	}
-	if announced.tid == 0 {
-		started := make(chan int)
-		go func() { // as long as the process lives, which owns it
-			runtime.LockOSThread()
-			started <- unix.Gettid()
-			select {}
-		}()
-		announced.tid = <-started
+	err := os.WriteFile("/proc/self/comm", []byte(runnerName+mode), 0)
+	if err == nil {
+		announced.mode = mode
 	}
-	announced.mode = mode
-	return os.WriteFile(fmt.Sprintf("/proc/self/task/%d/comm", announced.tid), []byte(threadName+mode), 0)
+	return err
 }
 
 // firstPIDs is the machine's own namespace of processes; the system numbers it so everywhere.
@@ -62,7 +54,7 @@ func namespaced() (partial, hidden bool) {
 	if ns, err := os.Readlink("/proc/self/ns/pid"); err != nil || ns == firstPIDs {
 		return err != nil, err != nil
 	}
-	users, err := p.read("self/uid_map", unix.Read)
+	users, err := p.read("self/uid_map")
 	f := strings.Fields(string(users))
 	return true, err != nil || len(f) == 3 && f[2] == "1"
 }
@@ -96,26 +88,20 @@ func (p *proc) close() {
 	}
 }
 
-// open opens what lies in /proc itself, not what was mounted over it.
-func (p *proc) open(name string) (fd int, err error) {
-	fd, err = unix.Openat2(p.fd, name, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_XDEV})
+// read reads what lies in /proc itself, not what was mounted over it. The next read overwrites what
+// it returns.
+func (p *proc) read(name string) ([]byte, error) {
+	fd, err := unix.Openat2(p.fd, name, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_XDEV})
 	if errors.Is(err, unix.ENOSYS) { // before Linux 5.6
 		fd, err = unix.Openat(p.fd, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	}
-	return fd, err
-}
-
-// read reads a file, or, by get, a folder; the next read overwrites what it returns. Every run reads
-// some dozens: an os.File for each would take half as long again.
-func (p *proc) read(name string, get func(fd int, b []byte) (int, error)) ([]byte, error) {
-	fd, err := p.open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = unix.Close(fd) }() // it was read from
 	for p.buf = p.buf[:0]; ; {
 		p.buf = slices.Grow(p.buf, 1024)
-		n, err := get(fd, p.buf[len(p.buf):cap(p.buf)])
+		n, err := unix.Read(fd, p.buf[len(p.buf):cap(p.buf)])
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -139,11 +125,8 @@ func ancestry(pid int) ([]link, error) {
 		if !ok {
 			break
 		}
-		if env, err := p.read(strconv.Itoa(pid)+"/environ", unix.Read); err == nil { // of another user's process it cannot be read
+		if env, err := p.read(strconv.Itoa(pid) + "/environ"); err == nil { // of another user's process it cannot be read
 			l = l.environ(strings.Split(string(env), "\x00"))
-		}
-		if len(links) > 0 { // the agents that the first runs are not above it
-			l.runs, l.runner = p.runs(pid)
 		}
 		links = append(links, l)
 		pid = parent
@@ -159,7 +142,7 @@ const ticksPerSecond = 100
 
 // stat reads which process has a number, and which is its parent.
 func (p *proc) stat(pid int) (l link, parent int, ok bool) {
-	b, err := p.read(strconv.Itoa(pid)+"/stat", unix.Read)
+	b, err := p.read(strconv.Itoa(pid) + "/stat")
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if err != nil || open < 0 || end < open {
 		return l, 0, false
@@ -169,6 +152,9 @@ func (p *proc) stat(pid int) (l link, parent int, ok bool) {
 		return l, 0, false
 	}
 	l.PID, l.Name = pid, string(b[open+1:end])
+	if l.runs, l.runner = strings.CutPrefix(l.Name, runnerName); l.runner {
+		l.Name = strings.TrimSuffix(runnerName, ":")
+	}
 	parent, err = strconv.Atoi(f[1])
 	if err != nil {
 		return l, 0, false
@@ -178,23 +164,6 @@ func (p *proc) stat(pid int) (l link, parent int, ok bool) {
 	}
 	l.Started = sinceBoot(time.Duration(l.ticks) * time.Second / ticksPerSecond)
 	return l, parent, true
-}
-
-// runs reports whether a process has the thread that Announce names.
-func (p *proc) runs(pid int) (mode string, ok bool) {
-	dir := strconv.Itoa(pid) + "/task"
-	b, _ := p.read(dir, unix.ReadDirent) // those that could be read
-	_, _, threads := unix.ParseDirent(b, -1, nil)
-	for _, t := range threads {
-		name, err := p.read(dir+"/"+t+"/comm", unix.Read)
-		if err != nil {
-			continue
-		}
-		if m, found := strings.CutPrefix(strings.TrimSpace(string(name)), threadName); found && (!ok || stricter(m, mode)) {
-			mode, ok = m, true
-		}
-	}
-	return mode, ok
 }
 
 // sinceBoot is the time at which the machine had run that long.

@@ -15,8 +15,9 @@ func TestAnnounce(t *testing.T) {
 		if err := Announce(c.mode); err != nil {
 			t.Fatal(err)
 		}
-		if mode, ok := p.runs(os.Getpid()); !ok || mode != c.want {
-			t.Fatalf("after %q: a runner: %v, its mode: %q, not %q", c.mode, ok, mode, c.want)
+		l, _, ok := p.stat(os.Getpid())
+		if !ok || !l.runner || l.runs != c.want {
+			t.Fatalf("after %q: a runner: %v, its mode: %q, not %q", c.mode, l.runner, l.runs, c.want)
 		}
 	}
 }
