@@ -163,10 +163,12 @@ func processes(dir string, rounds int) error {
 	return syncs(command, ours, theirs)
 }
 
-// build makes each program of its package.
+// build makes each program of its package, as it is released.
 func build(programs map[string]string) error {
 	for out, pkg := range programs {
-		if b, err := exec.Command("go", "build", "-o", out, pkg).CombinedOutput(); err != nil {
+		cmd := exec.Command("go", "build", "-o", out, pkg)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if b, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("build %s: %w\n%s", pkg, err, b)
 		}
 	}
