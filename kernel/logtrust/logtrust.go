@@ -335,17 +335,18 @@ func (s Store) add(ctx context.Context, r *store.Reader, keys []Key) (err error)
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return err
 	}
-	return replace(s.file(r.Path()), append(b, '\n'))
+	return replace(s.file(e.Path), append(b, '\n'))
 }
 
 // read returns what is kept of the log at path; a file that cannot be read counts as none.
 func (s Store) read(path string) (entry, bool) {
+	path = real(path)
 	b, err := os.ReadFile(s.file(path))
 	if err != nil {
 		return entry{}, false
 	}
 	var e entry
-	return e, json.Unmarshal(b, &e) == nil && e.Path == real(path)
+	return e, json.Unmarshal(b, &e) == nil && e.Path == path
 }
 
 // entries returns all that is kept.
@@ -360,11 +361,13 @@ func (s Store) entries() (list []entry) {
 	return list
 }
 
+// file is where an entry of that path is kept.
 func (s Store) file(path string) string {
-	sum := sha256.Sum256([]byte(real(path)))
+	sum := sha256.Sum256([]byte(path))
 	return filepath.Join(s.Dir, hex.EncodeToString(sum[:]))
 }
 
+// real is a path without links, which takes a look at each folder above.
 func real(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
