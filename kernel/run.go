@@ -190,8 +190,8 @@ func (run *run) do(ctx context.Context) (res Result, err error) {
 	setup.Limit = cmp.Or(setup.Limit, run.t.Permissions)
 	run.agent = newAgentSession(run.r, setup, run.refs, run.client)
 	if err = run.recordInput(); err == nil {
-		run.r.log.Hurry() // it is written while the agent starts
 		err = run.agent.start()
+		run.r.log.Hurry() // it is written while the agent starts
 	}
 	if run.agent.conn != nil {
 		run.client.attach(run.agent.conn)

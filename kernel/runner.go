@@ -219,7 +219,7 @@ func (r *Runner) remember(ctx context.Context, a policy.Approval, by string, ref
 }
 
 // readyKeys reads the key for checkpoints, or makes it, in the background: the commit that ends the run
-// should not wait for it, as the first use of a key takes a millisecond.
+// should not wait for it.
 func (r *Runner) readyKeys() {
 	if r.keys != nil {
 		r.readying.Go(func() { _ = r.keys.Ready() }) // the end of the run tells

@@ -15,16 +15,11 @@ const ClientName = "perlica"
 // of the protocol.
 func (c *Conn) Initialize(ctx context.Context, version string) (acp.InitializeResponse, error) {
 	var r acp.InitializeResponse
-	p := c.begin(acp.AgentMethodInitialize, acp.InitializeRequest{
+	env, err := c.call(ctx, acp.AgentMethodInitialize, acp.InitializeRequest{
 		ProtocolVersion: acp.ProtocolVersionNumber,
 		ClientInfo:      &acp.Implementation{Name: ClientName, Version: version},
 		// No capability is claimed: Perlica reads no file and runs no command.
-	}, nil)
-	// While the agent starts: the first use of a type takes encoding/json ten times as long as the next.
-	for _, answer := range []any{new(acp.InitializeResponse), new(acp.NewSessionResponse), new(acp.PromptResponse)} {
-		_ = json.Unmarshal([]byte(`{"agentCapabilities":{}}`), answer) // what it holds is not used
-	}
-	env, err := p.wait(ctx)
+	})
 	if err != nil {
 		return r, err
 	}
