@@ -158,7 +158,7 @@ func processes(dir string, rounds int) error {
 	}
 	ratio("perlica run hello, whole process", ms(median(a)), ms(median(b)), "ms", "at most 3")
 	if peak > 0 {
-		fmt.Printf("%-52s %10.1f %10s %-9s              (at most 25)\n", "  its peak of resident memory", float64(peak)/(1<<20), "", "MB")
+		fmt.Printf("%-52s %10.1f %10s %-9s              (at most 20)\n", "  its peak of resident memory", float64(peak)/(1<<20), "", "MB")
 	}
 	return syncs(command, ours, theirs)
 }

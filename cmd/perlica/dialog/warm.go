@@ -1,4 +1,4 @@
-package kernel
+package dialog
 
 import (
 	"crypto/ed25519"
@@ -12,7 +12,7 @@ import (
 
 // Warm does in the background what takes long the first time in a process, some two milliseconds:
 // the tables by which Ed25519 signs, what encoding/json learns of a type, and how os finds out by
-// what the system names a child. A front end calls it before it opens a log for a run: until the agent
+// what the system names a child. A command calls it before it opens the log for a turn: until the agent
 // starts a processor is idle.
 func Warm() {
 	go func() {
