@@ -112,6 +112,7 @@ type chat struct {
 
 // chat is the command.
 func (a *app) chat(cmd *cobra.Command, f Flags) (err error) {
+	dialog.Warm()
 	f.Format, f.Program = "text", cmd.CommandPath()
 	if err := f.Check(); err != nil {
 		return err
