@@ -101,9 +101,9 @@ func (e Event) Decode(v any) error {
 	return nil
 }
 
-// LeafFormat is the first field of every leaf, so that no other structure can
+// leafFormat is the first field of every leaf, so that no other structure can
 // ever hash to one.
-const LeafFormat = "perlica event 1"
+const leafFormat = "perlica event 1"
 
 // Leaf returns the RFC 6962 leaf hash of the event's header:
 //
@@ -126,34 +126,34 @@ func (e *Event) PayloadMatches() bool {
 
 // AppendHeader appends the header, which Leaf hashes, to b.
 func (e *Event) AppendHeader(b []byte) []byte {
-	b = AppendField(b, LeafFormat)
-	b = AppendInt(b, int64(e.Seq))
-	b = AppendField(b, e.ID)
-	b = AppendInt(b, e.Time.UnixNano())
-	b = AppendField(b, string(e.Type))
-	b = AppendField(b, string(e.Class))
-	b = AppendField(b, e.Actor)
-	b = AppendField(b, e.Writer)
-	b = AppendField(b, e.Context)
-	b = AppendField(b, string(e.Session))
-	b = AppendField(b, string(e.Conversation))
-	b = AppendField(b, string(e.Run))
-	b = AppendField(b, string(e.Trace))
-	b = AppendField(b, string(e.Interaction))
-	b = AppendField(b, string(e.Input))
-	b = AppendInt(b, e.PayloadLen)
+	b = appendField(b, leafFormat)
+	b = appendInt(b, int64(e.Seq))
+	b = appendField(b, e.ID)
+	b = appendInt(b, e.Time.UnixNano())
+	b = appendField(b, string(e.Type))
+	b = appendField(b, string(e.Class))
+	b = appendField(b, e.Actor)
+	b = appendField(b, e.Writer)
+	b = appendField(b, e.Context)
+	b = appendField(b, string(e.Session))
+	b = appendField(b, string(e.Conversation))
+	b = appendField(b, string(e.Run))
+	b = appendField(b, string(e.Trace))
+	b = appendField(b, string(e.Interaction))
+	b = appendField(b, string(e.Input))
+	b = appendInt(b, e.PayloadLen)
 	b = binary.BigEndian.AppendUint32(b, sha256.Size)
 	return append(b, e.PayloadSHA256[:]...)
 }
 
-// AppendField appends a text as a field of a header.
-func AppendField(b []byte, s string) []byte {
+// appendField appends a text as a field of a header.
+func appendField(b []byte, s string) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(len(s)))
 	return append(b, s...)
 }
 
-// AppendInt appends a number as a field of a header.
-func AppendInt(b []byte, n int64) []byte {
+// appendInt appends a number as a field of a header.
+func appendInt(b []byte, n int64) []byte {
 	var digits [20]byte
 	d := strconv.AppendInt(digits[:0], n, 10)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(d)))

@@ -140,6 +140,17 @@ func (x *Reader) absence() (*tree.Subtree, error) {
 
 // finish checks what only the end can tell.
 func (x *Reader) finish() error {
+	if err := x.ended(); err != nil {
+		return err
+	}
+	if x.tree.Root() != x.Header.Root {
+		return x.badf("the events lead to the root %s, the header names %s", x.tree.Root(), x.Header.Root)
+	}
+	return io.EOF
+}
+
+// ended compares the last line with the lines before it, and sees that there is none behind it.
+func (x *Reader) ended() error {
 	end, err := parseEnd(x.buf)
 	if err != nil {
 		return x.bad(err)
@@ -152,8 +163,6 @@ func (x *Reader) finish() error {
 		return x.badf("the lines before it are not those that were exported: their SHA-256 is another one")
 	case x.tree.Size != x.Header.Size:
 		return x.badf("the log has %d events, and this is the end after %d", x.Header.Size, x.tree.Size)
-	case x.tree.Root() != x.Header.Root:
-		return x.badf("the events lead to the root %s, the header names %s", x.tree.Root(), x.Header.Root)
 	}
 	if _, err := x.in.ReadByte(); err == nil {
 		x.n++
@@ -161,7 +170,7 @@ func (x *Reader) finish() error {
 	} else if err != io.EOF {
 		return fmt.Errorf("eventlog: import: %w", err)
 	}
-	return io.EOF
+	return nil
 }
 
 func (e end) String() string {

@@ -23,8 +23,6 @@ func (v *verification) classify() {
 			v.find(r.Seq, Reordered, "what stands as event %d was written as event %d", r.Seq, t)
 		case r.flaw == badColumn:
 			v.find(r.Seq, Edited, "event %d: a value is missing or of another kind", r.Seq)
-		case r.flaw == payloadGone:
-			v.find(r.Seq, Deleted, "event %d: the payload is missing, and nothing says why", r.Seq)
 		case r.flaw == payloadEdited:
 			v.find(r.Seq, Edited, "event %d: the payload was edited", r.Seq)
 		default:
@@ -117,7 +115,7 @@ func (v *verification) shifted(from map[event.Seq]event.Seq) map[event.Seq]bool 
 	for from[first-1] != 0 && from[first-1]-(first-1) == delta {
 		first--
 	}
-	if taken := v.taken(from, first, end, delta); taken {
+	if taken(from, first, end) {
 		return inserted
 	}
 	for s := first; s <= end; s++ {
@@ -127,7 +125,7 @@ func (v *verification) shifted(from map[event.Seq]event.Seq) map[event.Seq]bool 
 		v.find(first, Deleted, "%s missing, and all behind were renumbered", spanOf(first, first+delta-1))
 		return inserted
 	}
-	v.find(first+delta, Inserted, "%s inserted, and all behind were renumbered", spanWas(first+delta, first-1))
+	v.find(first+delta, Inserted, "%s inserted, and all behind were renumbered", numbered(first+delta, first-1, "was", "were"))
 	for s := first + delta; s < first; s++ {
 		inserted[s] = true
 	}
@@ -136,7 +134,7 @@ func (v *verification) shifted(from map[event.Seq]event.Seq) map[event.Seq]bool 
 
 // taken reports whether the events from first to end only changed places with others: what
 // was written under their numbers stands elsewhere.
-func (v *verification) taken(from map[event.Seq]event.Seq, first, end, delta event.Seq) bool {
+func taken(from map[event.Seq]event.Seq, first, end event.Seq) bool {
 	for s, t := range from {
 		if (s < first || s > end) && t >= first && t <= end {
 			return true
@@ -145,16 +143,12 @@ func (v *verification) taken(from map[event.Seq]event.Seq, first, end, delta eve
 	return false
 }
 
-func spanOf(a, b event.Seq) string {
+// numbered names a stretch of events, with the verb that fits.
+func numbered(a, b event.Seq, one, many string) string {
 	if a == b {
-		return fmt.Sprintf("event %d is", a)
+		return fmt.Sprintf("event %d %s", a, one)
 	}
-	return fmt.Sprintf("events %d to %d are", a, b)
+	return fmt.Sprintf("events %d to %d %s", a, b, many)
 }
 
-func spanWas(a, b event.Seq) string {
-	if a == b {
-		return fmt.Sprintf("event %d was", a)
-	}
-	return fmt.Sprintf("events %d to %d were", a, b)
-}
+func spanOf(a, b event.Seq) string { return numbered(a, b, "is", "are") }

@@ -5,10 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"zombiezen.com/go/sqlite"
-
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
 )
 
 // openRuns are the runs whose intent has no outcome, as the file says and as follows from the
@@ -22,8 +19,9 @@ type openRuns struct {
 	last   event.Seq // of the last llm.single_call.enforced
 }
 
-// maxOpenRuns keeps a hostile file from filling the memory.
-const maxOpenRuns = 1 << 20
+// maxStored keeps a hostile file from filling the memory. It is more than the hashes of 268 million
+// events.
+const maxStored = 1 << 20
 
 func (o *openRuns) count(e *event.Event) {
 	switch e.Type.Step() {
@@ -40,35 +38,6 @@ func (o *openRuns) count(e *event.Event) {
 	case event.Closes:
 		o.last = e.Seq
 	}
-}
-
-// derived reads what the file says beside the events, at the moment at which it is measured.
-func (v *verification) derived() error {
-	stored := map[event.RunID]event.Seq{}
-	err := query(v.conn, `SELECT run_id, seq FROM open_runs`, func(stmt *sqlite.Stmt) error {
-		if len(stored) == maxOpenRuns {
-			return fmt.Errorf("%w: it lists more than %d open runs", fault.ErrCorrupt, maxOpenRuns)
-		}
-		stored[event.RunID(stmt.ColumnText(0))] = event.Seq(stmt.ColumnInt64(1))
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	v.runs.stored = stored
-	if !v.opt.NoImport {
-		return nil
-	}
-	// Those whose payload is missing are found in their place.
-	return query(v.conn, `
-		SELECT count(*), min(seq)
-		FROM withheld
-		WHERE seq NOT IN (SELECT seq FROM events WHERE payload IS NULL)`, func(stmt *sqlite.Stmt) error {
-		if n := stmt.ColumnInt64(0); n > 0 {
-			v.find(event.Seq(stmt.ColumnInt64(1)), Deleted, "%d payloads are listed as withheld, as of an import, which this file is not", n)
-		}
-		return nil
-	})
 }
 
 // compareRuns compares the list of open runs with what follows from the events.
@@ -141,27 +110,5 @@ func (v *verification) unsigned() {
 	}
 	if n.first > 0 && n.newest > v.rep.Signed {
 		v.warn("%s", fmt.Sprintf("the newest checkpoint, of %d events, is not signed by a key that is known here, and older ones are, up to event %d", n.newest, v.rep.Signed))
-	}
-}
-
-// dropped warns of checkpoints that should be there, however few are left: those of the file are
-// numbered without a gap, each signed line of the anchor is one of them, and one comes with the end
-// of every run.
-func (v *verification) dropped() {
-	if v.reader.Version < 2 || len(v.absent) > 0 {
-		return
-	}
-	if v.opt.NoImport && v.runs.ended > 0 && v.sizes == 0 && v.anchors == 0 {
-		v.warn("runs have ended, and there is neither a checkpoint nor an anchor of them: they were removed, or could not be written")
-		return
-	}
-	if v.numbered > v.stored {
-		v.warn("checkpoints of the file are missing: they are numbered up to %d, and there are %d", v.numbered, v.stored)
-	}
-	if n := v.signatures.lone; n > 0 {
-		v.warn("of signed lines of the anchor %d have no checkpoint in the file: it was removed", n)
-	}
-	if s := v.signatures.newest; v.opt.NoImport && s > 0 && int64(v.runs.last) > s {
-		v.warn("the last run that ended lies behind the newest checkpoint, of %d events: its own was removed, or could not be written", s)
 	}
 }

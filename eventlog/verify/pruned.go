@@ -1,72 +1,65 @@
 package verify
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"encoding/json"
-	"sync"
-
-	"zombiezen.com/go/sqlite"
+	"slices"
+	"sort"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/fault"
 )
 
-// prunings are the events log.pruned of a log. They are read when the first payload is
-// found missing, and again when one is that none of them covers: it may have been pruned
-// since.
-type prunings struct {
-	mu   sync.Mutex // guards what follows; held while they are read, which is rare
-	at   int64      // all up to this seq were read
-	list []pruning
+// gone are the numbers of the events whose payload is missing and that no log.pruned has covered
+// yet, by all that a pruning asks for and whether the source says that they are withheld. A number
+// takes eight bytes: a log may have lost a million payloads.
+type gone map[goneKey][]event.Seq
+
+type goneKey struct {
+	Type    event.Type
+	Class   event.Class
+	Session event.SessionID
+	Run     event.RunID
+	marked  bool
 }
 
-type pruning struct {
-	seq event.Seq
-	event.Pruning
+func (g *gone) add(e *event.Event) {
+	if *g == nil {
+		*g = gone{}
+	}
+	k := goneKey{e.Type, e.Class, e.Session, e.Run, e.Withheld != "" && e.Withheld != event.Missing}
+	(*g)[k] = append((*g)[k], e.Seq)
 }
 
-// covers reports whether a later event says that the payload of e was removed.
-func (p *prunings) covers(conn *sqlite.Conn, e *event.Event) (bool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.covered(e) {
-		return true, nil
+// prune takes in a log.pruned whose payload is whole: what is missing of the events before it is
+// covered as far as it says.
+func (v *verification) prune(e *event.Event) {
+	var p event.Pruning
+	if json.Unmarshal(e.Payload, &p) != nil {
+		return
 	}
-	head := p.at
-	err := query(conn, `SELECT max(seq) FROM events`, func(stmt *sqlite.Stmt) error { head = stmt.ColumnInt64(0); return nil })
-	if err == nil && head > p.at {
-		err = query(conn, `SELECT seq, payload_sha256, payload FROM events
-			WHERE seq > ? AND seq <= ? AND class = 'fact' AND type = 'log.pruned' ORDER BY seq`, p.read, p.at, head)
-		p.at = head
-	}
-	if fault.IsBroken(err) {
-		err = nil // what cannot be read covers nothing
-	}
-	return p.covered(e), err
-}
-
-func (p *prunings) covered(e *event.Event) bool {
-	for i := range p.list {
-		if p.list[i].seq > e.Seq && p.list[i].Covers(e) {
-			return true
+	for k, seqs := range v.gone {
+		n := sort.Search(len(seqs), func(i int) bool { // they rise, and a pruning has an end
+			return seqs[i] > e.Seq || !p.Covers(&event.Event{Seq: seqs[i], Type: k.Type, Class: k.Class, Refs: event.Refs{Session: k.Session, Run: k.Run}})
+		})
+		v.rep.Pruned += int64(n)
+		if v.gone[k] = seqs[n:]; n == len(seqs) {
+			delete(v.gone, k)
 		}
 	}
-	return false
 }
 
-// read takes in a log.pruned whose payload is whole. That its header is, too, is found out in
-// its place.
-func (p *prunings) read(stmt *sqlite.Stmt) error {
-	sum, payload := make([]byte, sha256.Size), make([]byte, stmt.ColumnLen(2))
-	stmt.ColumnBytes(1, sum)
-	stmt.ColumnBytes(2, payload)
-	if have := sha256.Sum256(payload); !bytes.Equal(have[:], sum) {
-		return nil
+// uncovered counts the payloads that did not come with an import, and reports those of which nothing
+// says why they are missing.
+func (v *verification) uncovered() {
+	var bad []event.Seq
+	for k, seqs := range v.gone {
+		if k.marked && !v.opt.NoImport {
+			v.rep.Withheld += int64(len(seqs))
+		} else {
+			bad = append(bad, seqs...)
+		}
 	}
-	one := pruning{seq: event.Seq(stmt.ColumnInt64(0))}
-	if json.Unmarshal(payload, &one.Pruning) == nil {
-		p.list = append(p.list, one)
+	slices.Sort(bad)
+	for _, seq := range bad {
+		v.find(seq, Deleted, "event %d: the payload is missing, and nothing says why", seq)
 	}
-	return nil
 }

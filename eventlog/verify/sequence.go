@@ -2,115 +2,133 @@ package verify
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"math/bits"
 	"runtime"
+	"slices"
 	"sync"
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
-	"zombiezen.com/go/sqlite"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/evidence"
-	"github.com/perlica/perlica/eventlog/fault"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// verification is one call of Verify. Workers read blocks and verify what needs nothing but
+// blockEvents is how many events of a log's file one worker takes at a time: whole groups of the
+// tree's first stored level, and few enough to stay in a processor's cache.
+const blockEvents = 4 << tree.NodeHeight
+
+// verification is one call of Check. Workers read blocks and verify what needs nothing but
 // the block; one goroutine, the caller's, puts them in order and verifies the rest.
 type verification struct {
 	// Set before the workers start.
-	reader    *store.Reader
+	source    Source
+	file      *file // the source, if it is a log's file
 	opt       Options
 	verifiers note.Verifiers
-	conn      *sqlite.Conn    // the dispatcher's while it runs, else the caller's
-	size      int64           // how far the log goes, as it was at the start
-	covered   int64           // the greatest size of a stored checkpoint then
-	sizes     int64           // how many sizes they have
-	numbered  int64           // the greatest number of one
-	stored    int64           // how many there are
-	anchors   int             // lines of the anchor
-	lacks     map[string]bool // the tables that are not there
-	origin    string
-	absent    []tree.Subtree
-	since     *evidence.Checkpoint
-	seals     []seal // of the anchor, and the one kept elsewhere; by size
+	head      Head
+	nodes     map[place]tlog.Hash // the stored hashes of the tree
+	hasNodes  bool                // all of them
+	seals     []seal              // those that come in no block, by size: what is left of them
 
 	unknown strangers
-	pruned  prunings
 
 	// The caller's.
 	rep          Report
 	events       int64
 	absentEvents int64
-	nextAbsent   int // of absent
 	clock        clock
 	bad          []row // to be classified
 	moreBad      int
-	gap          bool // the auditor knows of the last one
+	unread       error  // why a row before the next could not be read
+	gaps         []span // where events were missing
+	gap          bool   // the auditor knows of the last one
 	runs         openRuns
+	gone         gone
 	signatures   signatures
 
+	size          int64 // how far the log goes, at the end
+	covered       int64 // how far it went, as a checkpoint says that is reported
 	tree          tree.Range
-	start         tree.Range  // the tree at the start of this group of leaves, see nodeHeight
-	damaged       bool        // a leaf of this group is not known
-	lost          bool        // the tree does not follow from the events any more
-	broken        bool        // its root is not known
-	high          []tree.Node // of the second stored level and up, to be compared at the end
-	good          int64       // the greatest size at which a checkpoint held
-	wrong         []seal      // checkpoints behind it that did not
-	skipped       int64       // the size of the last one that could not be checked
-	skippedAnchor int64       // likewise, of the lines of the anchor
+	start         tree.Range // the tree at the start of this group of leaves, see nodeHeight
+	damaged       bool       // a leaf of this group is not known
+	lost          bool       // the tree does not follow from the events any more
+	broken        bool       // its root is not known
+	stored        []seal     // the checkpoints of the blocks that lie ahead
+	same          []seal     // those of the last size that was looked at
+	good          int64      // the greatest size at which a checkpoint held
+	wrong         []seal     // checkpoints behind it that did not
+	skipped       int64      // the size of the last one that could not be checked
+	skippedAnchor int64      // likewise, of the lines of the anchor
 	moreWrong     int
 	stray         []tree.Node // stored nodes behind it that do not follow from the events
+	last          *Finding    // what the source's end says
+}
+
+// place is where in the tree a hash is stored.
+type place struct {
+	level int
+	n     int64
+}
+
+// span is a stretch of numbers.
+type span struct{ first, last int64 }
+
+// verify verifies all that the source has.
+func (v *verification) verify(ctx context.Context) (err error) {
+	v.verifiers = note.VerifierList(v.opt.Keys...)
+	if v.head, err = v.source.Head(ctx); err != nil {
+		return err
+	}
+	if err := v.remember(ctx); err != nil {
+		return err
+	}
+	return v.run(ctx)
 }
 
 // run verifies all blocks.
 func (v *verification) run(whole context.Context) error {
 	ctx, cancel := context.WithCancelCause(whole)
-	defer cancel(nil)
 	n := max(runtime.GOMAXPROCS(0), 1)
-	work, order := make(chan *block), make(chan *block, 4*n)
-	free := make(chan *block, cap(order)+2*n+2)
+	free, order, reading := make(chan *Block, 6*n), make(chan *Block, 6*n), make(chan struct{}, n)
 	for range cap(free) {
-		free <- &block{done: make(chan struct{}, 1)}
+		free <- &Block{v: v, done: make(chan struct{}, 1)}
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel(nil)
-	for range n {
-		wg.Go(func() {
-			s, err := newScanner(v)
-			if err != nil {
-				cancel(err)
-				return
-			}
-			for b := range work {
-				s.fill(b)
-				b.done <- struct{}{}
-			}
-			if err := s.close(); err != nil {
-				cancel(fault.Explain(err))
-			}
-		})
-	}
 	wg.Go(func() {
 		defer close(order)
-		defer close(work)
-		if err := v.dispatch(ctx, free, work, order); err != nil {
-			cancel(err)
+		for {
+			read, err := v.source.Next(ctx)
+			if err == io.EOF {
+				return
+			}
+			var b *Block
+			select {
+			case b = <-free:
+			case <-ctx.Done():
+				return
+			}
+			b.reset(read)
+			order <- b
+			if b.err = err; err != nil {
+				b.done <- struct{}{}
+				return
+			}
+			reading <- struct{}{}
+			wg.Go(func() {
+				b.err = b.read(b)
+				<-reading
+				b.done <- struct{}{}
+			})
 		}
 	})
 	for b := range order {
-		select {
-		case <-b.done:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		if b.err != nil {
+		if <-b.done; b.err != nil {
 			return b.err
 		}
 		v.block(b)
@@ -122,99 +140,103 @@ func (v *verification) run(whole context.Context) error {
 	if whole.Err() != nil {
 		return context.Cause(whole)
 	}
-	cancel(nil)
-	wg.Wait()
-	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return v.end()
-}
-
-// dispatch hands out the blocks. A stretch without any row is one block, however long it is.
-func (v *verification) dispatch(ctx context.Context, free <-chan *block, work, order chan<- *block) error {
-	next, _, err := v.conn.PrepareTransient(`SELECT seq FROM events WHERE seq >= ? ORDER BY seq LIMIT 1`)
-	if err != nil {
-		return fault.Explain(err)
-	}
-	defer func() { _ = next.Finalize() }() // eachRow returned what went wrong
-	for first := int64(1); first <= v.size; {
-		last, hole := min((first-1)/blockEvents*blockEvents+blockEvents, v.size), false
-		there := v.size + 1
-		err := eachRow(next, func(stmt *sqlite.Stmt) error { there = stmt.ColumnInt64(0); return nil }, first)
-		switch {
-		case fault.IsBroken(err):
-		case err != nil:
-			return err
-		case there > last:
-			hole = true
-			if last = v.size; there <= v.size {
-				last = (there - 1) / blockEvents * blockEvents
-			}
-		}
-		var b *block
-		select {
-		case b = <-free:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		b.reset(first, last, hole)
-		for _, to := range []chan<- *block{order, work} {
-			select {
-			case to <- b:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
-		first = last + 1
-	}
-	return nil
-}
-
-func (v *verification) close() error {
-	if v.conn == nil {
-		return nil
-	}
-	return fault.Explain(v.conn.Close())
+	return v.end(whole)
 }
 
 // block verifies what a block says about the log as a whole.
-func (v *verification) block(b *block) {
-	v.rep.Pruned += b.pruned
-	v.rep.Withheld += b.withheld
-	seals := b.seals
+func (v *verification) block(b *Block) {
+	v.stored = append(v.stored, b.seals...)
+	slices.SortStableFunc(v.stored, bySize)
 	for i := range b.rows {
 		r := &b.rows[i]
-		v.events++
-		if int64(r.Seq) <= v.tree.Size {
-			v.find(r.Seq, Inserted, "there is more than one event %d, or one where none may be", r.Seq)
+		seq := int64(r.Seq)
+		switch {
+		case r.flaw == unreadable:
+			v.unseen()
+			if v.unread == nil {
+				v.unread = b.why
+			}
+			continue
+		case seq > tree.MaxSeq:
+			v.find(event.Seq(v.tree.Size+1), Inserted, "an event has the impossible number %d", seq)
+			v.unseen()
+			continue
+		case r.flaw == absent && !wellFormed(tree.Subtree{Seq: r.Seq, Level: r.level}):
+			v.find(event.Seq(v.tree.Size+1), Inserted, "what is absent from event %d on is no part of a tree", seq)
 			v.unseen()
 			continue
 		}
-		seals = v.skip(b, seals, int64(r.Seq)-1)
-		v.add(b, r)
-		seals = v.hold(seals)
+		if r.flaw != absent {
+			v.events++
+		}
+		if seq <= v.tree.Size {
+			v.twice(r)
+			continue
+		}
+		v.skip(b, seq-1)
+		v.add(r)
+		v.hold()
 	}
-	v.hold(v.skip(b, seals, b.last))
+	if b.last > 0 {
+		v.skip(b, b.last)
+	}
 }
 
-// add puts an event on the tree and before the auditor.
-func (v *verification) add(b *block, r *row) {
-	if r.flaw != sound {
-		v.keepBad(r)
+// twice reports an event or a subtree where none may be. In a source that is no table it may stand
+// behind those that it preceded.
+func (v *verification) twice(r *row) {
+	v.unseen()
+	if !slices.ContainsFunc(v.gaps, func(g span) bool { return int64(r.Seq) >= g.first && int64(r.Seq) <= g.last }) {
+		v.find(r.Seq, Inserted, "there is more than one event %d, or one where none may be", r.Seq)
+		return
+	}
+	f := Finding{r.Seq, Reordered, fmt.Sprintf("event %d stands behind event %d", r.Seq, v.tree.Size)}
+	if i := slices.IndexFunc(v.rep.Findings, func(f Finding) bool { return f.Seq == r.Seq && f.Kind == Deleted }); i >= 0 {
+		v.rep.Findings[i] = f // it was taken for missing
+		return
+	}
+	v.report(f)
+}
+
+// add puts an event on the tree and before the auditor, or a subtree in the place of its events.
+func (v *verification) add(r *row) {
+	switch {
+	case r.flaw == absent:
+		v.absentEvents += 1 << r.level
 		v.unseen()
+	case r.flaw != sound && r.flaw != payloadGone:
+		if v.unseen(); len(v.bad) < maxBad {
+			v.bad = append(v.bad, *r)
+		} else {
+			v.moreBad++
+		}
 		v.damaged = v.damaged || r.flaw == headerEdited || r.flaw == badColumn
-	} else {
-		v.clock.tick(&r.Event)
-		v.runs.count(&r.Event)
-		v.gap = false
-		if v.opt.Audit != nil {
-			for _, broken := range v.opt.Audit.Event(&r.Event) {
-				v.find(r.Seq, Rule, "%s", broken)
-			}
+	default:
+		v.sound(r)
+	}
+	if r.Type == event.LogPruned && r.Class == event.Fact && r.Payload != nil {
+		v.prune(&r.Event)
+	}
+	v.tree.AddSubtree(r.level, r.LeafHash)
+	v.compareNodes()
+}
+
+// sound takes in an event whose header is as it was written.
+func (v *verification) sound(r *row) {
+	if r.flaw == payloadGone {
+		v.gone.add(&r.Event)
+	}
+	if r.Seq == 1 && v.head.Origin != "" && v.head.Origin != store.OriginOf(r.ID) {
+		v.find(r.Seq, Edited, "event 1 is not the first of %s", v.head.Origin)
+	}
+	v.clock.tick(&r.Event)
+	v.runs.count(&r.Event)
+	v.gap = false
+	if v.opt.Audit != nil {
+		for _, broken := range v.opt.Audit.Event(&r.Event) {
+			v.find(r.Seq, Rule, "%s", broken)
 		}
 	}
-	v.tree.Add(r.LeafHash)
-	v.compareNodes(b)
 }
 
 // unseen reports to the auditor that something happened that it cannot see.
@@ -229,62 +251,33 @@ func (v *verification) unseen() {
 // maxBad is how many bad events are looked at more closely.
 const maxBad = 512
 
-func (v *verification) keepBad(r *row) {
-	if len(v.bad) == maxBad {
-		v.moreBad++
-		return
+// skip brings the tree up to size, over what is missing.
+func (v *verification) skip(b *Block, size int64) {
+	switch {
+	case v.tree.Size < size:
+		v.missing(b, size)
+		v.hold()
+	case v.unread != nil && v.tree.Size == size:
+		v.find(0, Unreadable, "something behind event %d cannot be read: %v", size, v.unread)
+		v.unread = nil
 	}
-	bad := *r
-	bad.Payload = nil
-	v.bad = append(v.bad, bad)
-}
-
-// skip brings the tree up to size, over what is absent or missing. It returns the seals that
-// lie behind size.
-func (v *verification) skip(b *block, seals []seal, size int64) []seal {
-	for v.tree.Size < size {
-		to := size
-		if v.nextAbsent < len(v.absent) {
-			a := v.absent[v.nextAbsent]
-			if int64(a.Seq) == v.tree.Size+1 {
-				v.nextAbsent++
-				v.absentEvents += 1 << a.Level
-				v.tree.AddSubtree(a.Level, a.Hash)
-				v.unseen()
-				v.compareNodes(b)
-				seals = v.hold(seals)
-				continue
-			}
-			if int64(a.Seq) <= v.tree.Size { // an event lies where none may be
-				v.nextAbsent++
-				continue
-			}
-			to = min(to, int64(a.Seq)-1)
-		}
-		v.missing(b, to)
-		seals = v.hold(seals)
-	}
-	return seals
 }
 
 // missing reports that the next events, up to last, are not there, and goes on with the tree
 // as well as can be: with the stored hashes of groups, else with any.
-func (v *verification) missing(b *block, last int64) {
+func (v *verification) missing(b *Block, last int64) {
 	first := v.tree.Size + 1
-	kind, what := Deleted, "is missing"
-	if len(b.unread) > 0 && b.unread[0] <= first && b.unread[len(b.unread)-1] >= last {
-		kind, what = Unreadable, fmt.Sprintf("cannot be read: %v", b.why)
-	}
-	if first == last {
-		v.find(event.Seq(first), kind, "event %d %s", first, what)
+	if v.unread != nil {
+		v.find(event.Seq(first), Unreadable, "%s: %v", numbered(event.Seq(first), event.Seq(last), "cannot be read", "cannot be read"), v.unread)
+		v.unread = nil
 	} else {
-		if kind == Deleted {
-			what = "are missing"
-		}
-		v.find(event.Seq(first), kind, "events %d to %d %s", first, last, what)
+		v.find(event.Seq(first), Deleted, "%s missing", spanOf(event.Seq(first), event.Seq(last)))
+	}
+	if len(v.gaps) < maxFindings {
+		v.gaps = append(v.gaps, span{first, last})
 	}
 	v.unseen()
-	if b.hole {
+	if b.hole || last-first > blockEvents {
 		v.lost, v.damaged = true, true
 		v.tree = tree.Range{Size: last, Roots: make([]tlog.Hash, bits.OnesCount64(uint64(last)))}
 		v.begin()
@@ -293,34 +286,24 @@ func (v *verification) missing(b *block, last int64) {
 	for v.tree.Size < last {
 		v.damaged = true
 		v.tree.Add(tlog.Hash{})
-		v.compareNodes(b)
+		v.compareNodes()
 	}
 }
 
 // compareNodes compares what the last leaf has completed with what is stored.
-func (v *verification) compareNodes(b *block) {
+func (v *verification) compareNodes() {
 	for i := 0; i < len(v.tree.Nodes); i++ {
 		n := v.tree.Nodes[i]
-		if n.Level > tree.NodeHeight {
-			if !v.lost {
-				v.high = append(v.high, n)
-			}
-			continue
-		}
-		stored, ok := b.node(n.N)
-		switch {
-		case !ok && v.reader.Version >= 2 && len(v.absent) == 0 && !v.lacks["nodes"]:
-			if v.damaged {
-				v.find(0, Tree, "the hash over %s is missing", below(n))
-			} else {
-				v.stray = append(v.stray, n)
-			}
-			fallthrough
-		case !ok:
-			v.lost = v.lost || v.damaged
-		case stored == n.Hash:
-		case !v.damaged:
+		damaged := v.damaged && n.Level == tree.NodeHeight // or that has been made good
+		switch stored, ok := v.nodes[place{n.Level, n.N}]; {
+		case n.Level > tree.NodeHeight && v.lost, ok && stored == n.Hash:
+		case !damaged && (ok || v.hasNodes):
 			v.stray = append(v.stray, n)
+		case !damaged:
+		case !ok:
+			if v.lost = true; v.hasNodes {
+				v.find(0, Tree, "the hash over %s is missing", below(n))
+			}
 		case !v.lost:
 			// What is stored stands for the leaves that are not known.
 			v.tree.Size, v.tree.Roots, v.tree.Nodes = v.start.Size, append(v.tree.Roots[:0], v.start.Roots...), v.tree.Nodes[:0]
@@ -340,21 +323,25 @@ func (v *verification) begin() {
 	v.start.Size, v.start.Roots = v.tree.Size, append(v.start.Roots[:0], v.tree.Roots...)
 }
 
-// node returns the stored node with this number, of the first stored level.
-func (b *block) node(n int64) (tlog.Hash, bool) {
-	for i := range b.nodes {
-		if b.nodes[i].N == n {
-			return b.nodes[i].Hash, true
+// hold holds the tree against the checkpoints of its size, those of the source first.
+func (v *verification) hold() {
+	for {
+		var s seal
+		switch {
+		case len(v.stored) > 0 && v.stored[0].size <= v.tree.Size && (len(v.seals) == 0 || v.stored[0].size <= v.seals[0].size):
+			s, v.stored = v.stored[0], v.stored[1:]
+			if len(v.same) > 0 && v.same[0].size != s.size {
+				v.same = v.same[:0]
+			}
+			v.same = append(v.same, s)
+		case len(v.seals) > 0 && v.seals[0].size <= v.tree.Size:
+			s, v.seals = v.seals[0], v.seals[1:]
+			if s.kind == Anchor {
+				v.compare(&s)
+			}
+		default:
+			return
 		}
+		v.judge(&s)
 	}
-	return tlog.Hash{}, false
-}
-
-// hold holds the tree against the checkpoints of its size and returns those that are greater.
-func (v *verification) hold(seals []seal) []seal {
-	for len(seals) > 0 && seals[0].size <= v.tree.Size {
-		v.judge(&seals[0])
-		seals = seals[1:]
-	}
-	return seals
 }

@@ -11,18 +11,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
-	"github.com/perlica/perlica/eventlog/store"
 )
 
 // Damage is a kind of damage.
@@ -51,6 +48,9 @@ type Finding struct {
 	What string    `json:"what"` // in words
 }
 
+// Error makes an error of a finding, for what a Source says of its end.
+func (f Finding) Error() string { return string(f.Kind) + ": " + f.What }
+
 // maxFindings is how many findings a report lists; of more, only the number is given.
 const maxFindings = 100
 
@@ -71,6 +71,10 @@ type Report struct {
 	// Checkpoints of the file, and lines of the anchor, that could not be checked, because they
 	// lie in a part that is absent or damaged. Several for one size count once.
 	Unchecked, UncheckedAnchors int
+
+	// Checked are the kinds of damage that were looked for; NotChecked are those that the source
+	// does not show, because it lacks what they are found by.
+	Checked, NotChecked []Damage
 
 	Pruned   int64 // payloads that are gone, as an event says
 	Withheld int64 // payloads that did not come with an import
@@ -116,49 +120,17 @@ type Auditor interface {
 // ErrOtherLog says that a checkpoint is one of another log.
 var ErrOtherLog = errors.New("the checkpoint is one of another log")
 
-// Log recomputes every hash of the log from the events themselves and compares the results
-// with what is stored: leaves, tree, checkpoints, and the anchor beside it. It reads the whole
-// log on all cores, and writes nothing; others may append at the same time. An error means that
-// it could not be read; damage is in the report. The error wraps ErrOtherLog if
-// Options.Since is no checkpoint of this log, and [evidence.ErrCheckpoint] if its
+// Check recomputes every hash of a log from the events themselves and compares the results with
+// what its source has: leaves, tree, checkpoints. An error means that it could not be read; damage
+// is in the report, and so is which kinds of damage this source does not show. The error wraps
+// ErrOtherLog if Options.Since is no checkpoint of this log, and [evidence.ErrCheckpoint] if its
 // signature by a known key is false.
 //
 // It finds edits, deletions, insertions and reorderings by a writer who did not recompute the tree
 // and sign it. Against one who holds the key as well it takes a checkpoint kept elsewhere.
-func Log(ctx context.Context, r *store.Reader, opt Options) (Report, error) {
-	v := &verification{reader: r, opt: opt}
-	// The anchor before the size: an anchor is never ahead of its log.
-	anchors, err := anchor.Read(r.Path())
-	if err != nil {
-		return Report{}, err
-	}
-	if fi, err := os.Stat(anchor.Path(r.Path())); err == nil && fi.Size() > anchor.MaxBytes {
-		v.warn("the anchor has %d bytes: only the last %d MiB of it were read, and its lines are counted from there", fi.Size(), anchor.MaxBytes>>20)
-	}
-	checking, cancel := context.WithCancel(ctx)
-	defer cancel()
-	whole := make(chan error, 1)
-	go func() { whole <- r.CheckIntegrity(checking) }()
-	err = v.open(ctx, anchors)
-	if err == nil && !v.lacks["events"] {
-		err = v.run(ctx)
-	}
-	if err != nil {
-		cancel()
-	}
-	if broken := <-whole; fault.IsBroken(broken) {
-		v.find(0, Unreadable, "%v", broken)
-	} else if err == nil {
-		err = broken
-	}
-	if err = errors.Join(err, v.close()); errors.Is(err, fault.ErrCorrupt) {
-		v.find(0, Unreadable, "%v", err)
-		err = nil
-	}
-	if err != nil {
-		return Report{}, err
-	}
-	return v.finish(), nil
+func Check(ctx context.Context, src Source, opt Options) (Report, error) {
+	v := &verification{source: src, opt: opt}
+	return v.finish(v.verify(ctx))
 }
 
 // find adds a finding.
@@ -181,15 +153,30 @@ func (v *verification) warn(format string, args ...any) {
 	v.rep.Warnings = append(v.rep.Warnings, fmt.Sprintf(format, args...))
 }
 
-// finish puts the report in order.
-func (v *verification) finish() Report {
+// finish puts the report in order. What ended the verification is damage, too, if it says so.
+func (v *verification) finish(err error) (Report, error) {
+	if errors.Is(err, fault.ErrCorrupt) {
+		v.find(0, Unreadable, "%v", err)
+		err = nil
+	}
+	if err != nil {
+		return Report{}, err
+	}
 	v.classify()
+	v.uncovered()
+	if v.last != nil && len(v.rep.Findings) == 0 {
+		v.report(*v.last)
+	}
 	v.rep.Events, v.rep.Absent, v.rep.Root = v.events, v.absentEvents, v.tree.Root()
 	for _, k := range v.unknown.list() {
 		v.warn("%s", k)
 	}
-	if v.clock.back > 0 {
-		v.warn("the clock went back %s, first by %v at event %d", times(v.clock.back), v.clock.by, v.clock.first)
+	if n := v.clock.back; n > 0 {
+		often := "once"
+		if n > 1 {
+			often = fmt.Sprintf("%d times", n)
+		}
+		v.warn("the clock went back %s, first by %v at event %d", often, v.clock.by, v.clock.first)
 	}
 	v.unsigned()
 	if v.opt.RequireSignature && v.rep.Signed == 0 {
@@ -201,9 +188,8 @@ func (v *verification) finish() Report {
 	if n := v.rep.UncheckedAnchors; n > 0 {
 		v.warn("lines of the anchor that could not be checked, in a part that is absent or damaged: %d", n)
 	}
-	v.dropped()
-	if v.rep.Withheld > 0 && (v.sizes > 1 || v.rep.Anchors > 0) {
-		v.warn("payloads are withheld, as of an import, and the log was appended to: if it is none, somebody took them away")
+	if v.file != nil {
+		v.file.dropped()
 	}
 	if v.broken {
 		v.rep.Root = tlog.Hash{}
@@ -219,7 +205,20 @@ func (v *verification) finish() Report {
 		}
 		return cmp.Compare(a.Seq, b.Seq)
 	})
-	return v.rep
+	v.looked()
+	return v.rep, nil
+}
+
+// looked says which kinds of damage were looked for.
+func (v *verification) looked() {
+	for _, k := range []Damage{Edited, Deleted, Inserted, Reordered, Truncated, Unreadable, Tree, Checkpoint, Anchor, Schema, Rule, Unsigned} {
+		switch {
+		case slices.Contains(v.head.Lacks, k):
+			v.rep.NotChecked = append(v.rep.NotChecked, k)
+		case (k != Rule || v.opt.Audit != nil) && (k != Unsigned || v.opt.RequireSignature):
+			v.rep.Checked = append(v.rep.Checked, k)
+		}
+	}
 }
 
 // clock watches the times of events.
@@ -244,11 +243,4 @@ func (c *clock) tick(e *event.Event) {
 		}
 	}
 	c.last, c.writer = e.Time, e.Writer
-}
-
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
 }

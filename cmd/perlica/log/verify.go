@@ -1,13 +1,12 @@
 package log
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -22,13 +21,11 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/fault"
-	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// verifyFlags are the flags of log verify.
 type verifyFlags struct {
 	json  bool
 	since string
@@ -48,7 +45,8 @@ root of the RFC 6962 Merkle tree over all of them; then compare with what is sto
 every checkpoint and its signature, and with the anchor beside the file. Then judge the
 events themselves: at most one call for an input, one outcome for an intent, nothing sent
 before its intent, every answer given by somebody who is named.
-Without FILE it is the log of this context. Nothing is written.
+Without FILE it is the log of this context. FILE is a log, or what 'perlica log export'
+wrote; - is standard input, for an export alone. Nothing is written.
 
 It finds edits, deletions, insertions and reorderings, and a cut end where a checkpoint or
 the anchor covers it. Against whoever holds the key as well, keep a checkpoint elsewhere
@@ -57,14 +55,18 @@ and give it with --since.
 Exit codes: 0 the log is as it was written; 1 it is damaged, or cannot be read.`,
 		Example: `  perlica log verify
   perlica log verify /backup/eventlog.db --json
-  perlica log verify --since kept-elsewhere.txt`,
+  perlica log verify --since kept-elsewhere.txt
+  perlica log verify run.jsonl`,
 		Args: cli.Between(0, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.proof != "" {
 				if len(args) > 0 || f.since != "" {
 					return exitcode.WithHint(exitcode.Usagef("--proof is checked without any log"), "leave out FILE and --since, and verify the log by itself")
 				}
-				return a.verifyProof(cmd.Context(), f.proof, f.keys, f.json)
+				return a.verifyProof(f.proof, f.keys, f.json)
+			}
+			if f.since == "-" && len(args) > 0 && args[0] == "-" {
+				return exitcode.Usagef("FILE and --since cannot both be standard input")
 			}
 			return a.logVerify(cmd.Context(), args, f)
 		},
@@ -101,7 +103,12 @@ type verified struct {
 	Open     []event.RunID    `json:"open_runs,omitempty"` // an intent without an outcome; no damage
 	Warnings []string         `json:"warnings,omitempty"`
 
+	// Of an export: which kinds of damage were looked for, and which it does not show.
+	Checked    []verify.Damage `json:"checked,omitempty"`
+	NotChecked []verify.Damage `json:"not_checked,omitempty"`
+
 	required bool // a signature is asked for
+	export   bool
 }
 
 func (a *app) logVerify(ctx context.Context, args []string, f verifyFlags) error {
@@ -109,12 +116,7 @@ func (a *app) logVerify(ctx context.Context, args []string, f verifyFlags) error
 	if err != nil {
 		return err
 	}
-	if f.json {
-		err = a.PrintJSON(v)
-	} else {
-		err = a.Write(func(w io.Writer) error { return v.write(w, a.Styles(a.Stdout)) })
-	}
-	if err == nil && !v.OK {
+	if err = a.Show(f.json, v, v.write); err == nil && !v.OK {
 		err = exitcode.Failure.With(nil)
 	}
 	return err
@@ -126,8 +128,8 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 	if err != nil {
 		return v, err
 	}
-	log, file, err := a.logToVerify(ctx, args)
-	v.File = file
+	log, err := a.toVerify(ctx, args)
+	v.File, v.export = log.file, log.export
 	if errors.Is(err, fault.ErrCorrupt) {
 		v.unreadable(err)
 		return v, nil
@@ -141,7 +143,7 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 	defer func() { err = errors.Join(err, log.Close()) }()
 	audit := &report.Audit{}
 	opt.Audit, opt.NoImport = audit, len(args) == 0
-	own, warning := a.ownKeys(ctx, log)
+	own, warning := a.ownKeys(log.origin)
 	for _, key := range own {
 		if !slices.ContainsFunc(opt.Keys, func(k note.Verifier) bool { return k.Name() == key.Name() && k.KeyHash() == key.KeyHash() }) {
 			opt.Keys = append(opt.Keys, key)
@@ -171,7 +173,6 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 	return v, nil
 }
 
-// verifyOptions reads what the flags name.
 func (a *app) verifyOptions(f verifyFlags) (opt verify.Options, err error) {
 	if opt.Keys, err = verifiers(f.keys, "--key"); err != nil {
 		return opt, err
@@ -193,7 +194,7 @@ func (a *app) verifyOptions(f verifyFlags) (opt verify.Options, err error) {
 }
 
 // ownKeys returns the user's own keys, or why they cannot be used.
-func (a *app) ownKeys(ctx context.Context, log *store.Reader) ([]note.Verifier, string) {
+func (a *app) ownKeys(origin string) ([]note.Verifier, string) {
 	dirs, err := config.UserDirs(a.Getenv)
 	if err != nil {
 		return nil, "your keys are not used: " + err.Error()
@@ -202,9 +203,8 @@ func (a *app) ownKeys(ctx context.Context, log *store.Reader) ([]note.Verifier, 
 	if err != nil {
 		return nil, "your keys are not used: " + err.Error()
 	}
-	origin, err := log.Origin(ctx)
-	if err != nil || origin == "" {
-		return nil, "" // Verify says what is wrong
+	if origin == "" {
+		return nil, ""
 	}
 	return keys.Verifiers(origin), ""
 }
@@ -237,59 +237,12 @@ func (v *verified) take(rep verify.Report) {
 	}
 	v.Pruned, v.Withheld, v.Absent = rep.Pruned, rep.Withheld, rep.Absent
 	v.Findings, v.More, v.Warnings = rep.Findings, rep.More, rep.Warnings
+	if v.export {
+		v.Checked, v.NotChecked = rep.Checked, rep.NotChecked
+	}
 	if len(rep.Findings) > 0 {
 		v.Kind, v.Damage = rep.Findings[0].Kind, rep.Findings[0].What
 	}
-}
-
-func (a *app) logToVerify(ctx context.Context, args []string) (*store.Reader, string, error) {
-	if len(args) > 0 {
-		if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
-			return nil, args[0], exitcode.WithHint(fmt.Errorf("%s is a folder", args[0]), "a log is the file eventlog.db in the folder of its context")
-		}
-		log, err := store.OpenReader(ctx, args[0])
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			err = noLogAtError{args[0]}
-		case errors.Is(err, fault.ErrForeign):
-			err = exitcode.WithHint(err, "a file of 'perlica log prove' is checked with --proof, a checkpoint with --since; of a file of 'perlica log export' 'perlica log import' makes a log")
-		}
-		return log, args[0], cli.MayNotRead(err, args[0])
-	}
-	p, err := a.LocateToRead()
-	if err != nil {
-		return nil, "", err
-	}
-	log, paths, err := a.Reader(ctx, p)
-	file := paths.EventLog
-	if rel, rerr := filepath.Rel(p.Dir, file); rerr == nil {
-		file = rel
-	}
-	return log, file, err
-}
-
-// noLogAtError says that a file that was named is no log, or an empty one. It is fs.ErrNotExist.
-type noLogAtError struct{ path string }
-
-func (e noLogAtError) Error() string { return "there is no event log at " + e.path }
-func (noLogAtError) Unwrap() error   { return fs.ErrNotExist }
-
-// verifyWithProgress verifies and shows on a terminal how far it is.
-func (a *app) verifyWithProgress(ctx context.Context, log *store.Reader, opt verify.Options) (verify.Report, error) {
-	size, _, err := log.Head(ctx)
-	if err != nil {
-		size = 0 // Verify says what is wrong
-	}
-	status := term.NewStatus(a.Stderr, term.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), term.SystemClock())
-	defer func() { _ = status.Close() }() // a terminal that is gone shows nothing
-	shown := int64(0)
-	opt.Progress = func(n int64) {
-		if n-shown >= 10_000 {
-			shown = n
-			status.Set(fmt.Sprintf("verifying: %d of %d events", n, size))
-		}
-	}
-	return verify.Log(ctx, log, opt)
 }
 
 // shownFindings is how many findings are printed; --json has more.
@@ -321,6 +274,13 @@ func (v verified) write(w io.Writer, s term.Styles) error {
 		line("root:   %s", v.Root)
 	}
 	v.writeSigned(line)
+	if len(v.NotChecked) > 0 {
+		var what []string
+		for _, kind := range v.NotChecked {
+			what = append(what, cmp.Or(unchecked[kind], string(kind)))
+		}
+		line("not checked, because an export has none: %s", strings.Join(what, ", "))
+	}
 	for _, run := range v.Open {
 		line("open:   run %s has an intent and no outcome", term.Sanitize(string(run)))
 	}
@@ -336,13 +296,24 @@ func (v verified) write(w io.Writer, s term.Styles) error {
 
 // imported says what a file is that is not a whole log.
 func (v verified) imported() string {
+	what := ": an import"
+	if v.export {
+		what = ": an export"
+	}
 	switch {
 	case v.Absent > 0:
-		return ": an import, of a part of a log"
+		return what + ", of a part of a log"
 	case v.Withheld > 0:
-		return ": an import, without some payloads"
+		return what + ", without some payloads"
+	case v.export:
+		return what
 	}
 	return ""
+}
+
+// unchecked are the words for what a source other than a log's file does not have.
+var unchecked = map[verify.Damage]string{
+	verify.Tree: "the stored hashes of the tree and the list of open runs", verify.Anchor: "the anchor", verify.Schema: "tables and indexes",
 }
 
 // holds says what is known of a log that is not damaged.

@@ -1,0 +1,132 @@
+package log
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	logexport "github.com/perlica/perlica/eventlog/export"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
+)
+
+// subject is what is verified, wherever its events come from.
+type subject struct {
+	io.Closer
+	file   string // as it is named to the user
+	export bool   // it is no log, but an export of one
+	origin string // the log's name; empty if that cannot be known
+	size   int64
+	check  func(context.Context, verify.Options) (verify.Report, error)
+}
+
+// toVerify opens what is to be verified.
+func (a *app) toVerify(ctx context.Context, args []string) (subject, error) {
+	if len(args) > 0 {
+		if s, err := a.exportToVerify(args[0]); s.export || err != nil {
+			return s, err
+		}
+	}
+	log, file, err := a.logToVerify(ctx, args)
+	if err != nil {
+		return subject{file: file}, err
+	}
+	s := subject{Closer: log, file: file, check: func(ctx context.Context, opt verify.Options) (verify.Report, error) { return verify.Log(ctx, log, opt) }}
+	s.origin, _ = log.Origin(ctx) // verify says what is wrong
+	s.size, _, _ = log.Head(ctx)  // likewise
+	return s, nil
+}
+
+// exportToVerify opens the export of this name, if it is that of one.
+func (a *app) exportToVerify(name string) (s subject, err error) {
+	s.file, s.Closer = name, io.NopCloser(nil)
+	in := a.Stdin
+	if name == "-" {
+		s.file = "standard input"
+	} else {
+		info, err := os.Stat(name)
+		if err != nil || !info.Mode().IsRegular() {
+			return s, nil // what is wrong with it as a log is said instead
+		}
+		f, err := os.Open(name)
+		if err != nil {
+			return s, nil
+		}
+		in, s.Closer = f, f
+	}
+	buffered := bufio.NewReader(in)
+	begin, _ := buffered.Peek(512) // of a shorter one it is all
+	if s.export = logexport.IsExport(string(begin)); !s.export {
+		if name == "-" {
+			return s, exitcode.WithHint(errors.New("standard input is no export of a log"), "what 'perlica log export' writes is verified so; a log is verified as a FILE")
+		}
+		return s, s.Close()
+	}
+	src, err := logexport.NewSource(buffered)
+	if bad, ok := errors.AsType[*logexport.ImportError](err); ok && !errors.Is(err, fault.ErrNewer) {
+		err = fmt.Errorf("%w: line %d: %w", fault.ErrCorrupt, bad.Line, bad.Err)
+	}
+	if err != nil {
+		return s, errors.Join(err, s.Close())
+	}
+	s.origin, s.size = src.Header().Origin, src.Header().Size
+	s.check = func(ctx context.Context, opt verify.Options) (verify.Report, error) {
+		return verify.Check(ctx, src, opt)
+	}
+	return s, nil
+}
+
+func (a *app) logToVerify(ctx context.Context, args []string) (*store.Reader, string, error) {
+	if len(args) > 0 {
+		if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
+			return nil, args[0], exitcode.WithHint(fmt.Errorf("%s is a folder", args[0]), "a log is the file eventlog.db in the folder of its context")
+		}
+		log, err := store.OpenReader(ctx, args[0])
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			err = noLogAtError{args[0]}
+		case errors.Is(err, fault.ErrForeign):
+			err = exitcode.WithHint(err, "a file of 'perlica log prove' is checked with --proof, a checkpoint with --since")
+		}
+		return log, args[0], cli.MayNotRead(err, args[0])
+	}
+	p, err := a.LocateToRead()
+	if err != nil {
+		return nil, "", err
+	}
+	log, paths, err := a.Reader(ctx, p)
+	file := paths.EventLog
+	if rel, rerr := filepath.Rel(p.Dir, file); rerr == nil {
+		file = rel
+	}
+	return log, file, err
+}
+
+// noLogAtError says that a file that was named is no log, or an empty one. It is fs.ErrNotExist.
+type noLogAtError struct{ path string }
+
+func (e noLogAtError) Error() string { return "there is no event log at " + e.path }
+func (noLogAtError) Unwrap() error   { return fs.ErrNotExist }
+
+// verifyWithProgress verifies and shows on a terminal how far it is.
+func (a *app) verifyWithProgress(ctx context.Context, log subject, opt verify.Options) (verify.Report, error) {
+	status := term.NewStatus(a.Stderr, term.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), term.SystemClock())
+	defer func() { _ = status.Close() }() // a terminal that is gone shows nothing
+	shown := int64(0)
+	opt.Progress = func(n int64) {
+		if n-shown >= 10_000 {
+			shown = n
+			status.Set(fmt.Sprintf("verifying: %d of %d events", n, log.size))
+		}
+	}
+	return log.check(ctx, opt)
+}

@@ -1,0 +1,135 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/verify"
+)
+
+// Source is an export as a source for verify.Check. It is read once, in memory that does not grow
+// with it. The checks are verify's: beside them stands only that the lines are those that were
+// exported.
+type Source struct {
+	x     *Reader
+	over  bool          // there is no other line
+	cut   error         // why there is none
+	large chan struct{} // one line that is larger than most lies in memory at a time
+
+	events, withheld, absent, leaves atomic.Int64
+}
+
+// IsExport reports whether a file that begins so is an export, or was one.
+func IsExport(begin string) bool {
+	return strings.HasPrefix(begin, "{") && strings.Contains(begin, `"perlica_log_export"`)
+}
+
+// NewSource reads the header.
+func NewSource(in io.Reader) (*Source, error) {
+	x, err := NewReader(in)
+	if err != nil {
+		return nil, err
+	}
+	return &Source{x: x, large: make(chan struct{}, 1)}, nil
+}
+
+// Header returns the first line.
+func (s *Source) Header() Header { return s.x.Header }
+
+// Head says what the header says. An export has no stored hashes and no list of open runs, no anchor
+// and no tables.
+func (s *Source) Head(context.Context) (verify.Head, error) {
+	return verify.Head{
+		Checkpoint: s.x.Header.Checkpoint, Where: "the header of the export",
+		Lacks: []verify.Damage{verify.Tree, verify.Anchor, verify.Schema},
+	}, nil
+}
+
+// A stretch ends with the first of these.
+const (
+	stretchLines = 1024
+	stretchBytes = 1 << 18
+)
+
+// Next reads lines. They are parsed by the goroutine that reads the stretch.
+func (s *Source) Next(ctx context.Context) (func(*verify.Block) error, error) {
+	first, text, ends := s.x.n+1, []byte(nil), []int(nil)
+	for !s.over && len(text) < stretchBytes && len(ends) < stretchLines {
+		err := s.x.readLine()
+		if s.over = err != nil || firstMember(s.x.buf) == "end"; s.over {
+			if _, bad := errors.AsType[*ImportError](err); err != nil && !bad {
+				return nil, err
+			}
+			s.cut = err
+			break
+		}
+		text = append(text, s.x.buf...)
+		ends = append(ends, len(text))
+	}
+	if len(ends) == 0 {
+		return nil, io.EOF
+	}
+	done := func() {}
+	if len(text) > stretchBytes+MaxBareLine {
+		select {
+		case s.large <- struct{}{}:
+			done = func() { <-s.large }
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return func(b *verify.Block) error {
+		defer done()
+		from := 0
+		for i, to := range ends {
+			s.line(b, first+i, text[from:to])
+			from = to
+		}
+		return nil
+	}, nil
+}
+
+// line adds what a line has.
+func (s *Source) line(b *verify.Block, n int, line []byte) {
+	if firstMember(line) == "absent" {
+		a, err := parseAbsence(line)
+		if err != nil {
+			b.Unreadable(fmt.Errorf("line %d: %w", n, err))
+			return
+		}
+		s.absent.Add(1)
+		s.leaves.Add(1 << a.Level)
+		b.Absent(a)
+		return
+	}
+	var e event.Event
+	if err := e.UnmarshalJSON(line); err != nil {
+		b.Unreadable(fmt.Errorf("line %d: %w", n, err))
+		return
+	}
+	s.events.Add(1)
+	s.leaves.Add(1)
+	if e.Withheld != "" {
+		s.withheld.Add(1)
+	}
+	b.Event(&e)
+}
+
+// End compares the last line with the lines before it.
+func (s *Source) End(context.Context) error {
+	kind, err := verify.Truncated, s.cut
+	if err == nil {
+		x := s.x
+		x.end.Events, x.end.Withheld, x.end.Absent, x.tree.Size = s.events.Load(), s.withheld.Load(), s.absent.Load(), s.leaves.Load()
+		kind, err = verify.Edited, x.ended()
+	}
+	if bad, ok := errors.AsType[*ImportError](err); ok {
+		return verify.Finding{Kind: kind, What: fmt.Sprintf("line %d: %v", bad.Line, bad.Err)}
+	}
+	return err
+}

@@ -1,0 +1,302 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/sumdb/tlog"
+	"zombiezen.com/go/sqlite"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/tree"
+)
+
+// partial looks for what a part of a log cannot have. Nothing was ever appended to one, so that
+// it has no anchor, and one checkpoint at most, which came with it.
+func (f *file) partial() {
+	if f.v.opt.NoImport || len(f.absent) == 0 || f.anchors == 0 && f.sizes < 2 {
+		return
+	}
+	a := f.absent[0]
+	f.v.find(a.Seq, Deleted, "%s missing: the file says that they did not come with it, but with its anchor or checkpoints it is no import", spanOf(a.Seq, event.Seq(a.Last())))
+}
+
+// tables compares the tables with those of a log. What else was changed is doctor's business,
+// and Open's, which refuses it.
+func (f *file) tables(ctx context.Context) error {
+	ours := store.Statements()
+	strange := false
+	f.lacks = map[string]bool{"events": true, "tree": true}
+	if f.reader.Version >= 2 {
+		f.lacks = map[string]bool{"events": true, "nodes": true, "open_runs": true, "checkpoints": true, "withheld": true, "absent": true}
+	}
+	err := query(f.conn, `SELECT name, sql, type FROM sqlite_schema WHERE type IN ('table', 'view') AND sql IS NOT NULL`, func(stmt *sqlite.Stmt) error {
+		name, sql := stmt.ColumnText(0), stmt.ColumnText(1)
+		delete(f.lacks, name)
+		if slices.Contains(ours, sql) || f.reader.Version < 2 && name == "tree" {
+			return nil
+		}
+		strange = strange || name == "events"
+		f.v.find(0, Schema, "the %s %s is not that of a log", stmt.ColumnText(2), name)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.lacks)) {
+		f.v.find(0, Schema, "the table %s is missing", name)
+	}
+	if strange { // a number may then be anything
+		return query(f.conn, `SELECT count(*) FROM events WHERE typeof(seq) <> 'integer'`, func(stmt *sqlite.Stmt) error {
+			if n := stmt.ColumnInt64(0); n > 0 {
+				f.v.find(0, Inserted, "%d events have no number", n)
+			}
+			return nil
+		})
+	}
+	faults, err := f.reader.CheckSchema(ctx)
+	if err != nil && !fault.IsBroken(err) {
+		return err
+	}
+	for _, fault := range faults {
+		if !strings.HasPrefix(fault, "the table") {
+			f.v.warn("%s; the log can be changed or added to as it must not be", fault)
+		}
+	}
+	return nil
+}
+
+// measure reads how far the log goes and which parts of it are absent, at one moment.
+func (f *file) measure() (err error) {
+	if err := query(f.conn, `BEGIN`, nil); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, query(f.conn, `ROLLBACK`, nil)) }()
+	one := func(to *int64) func(*sqlite.Stmt) error {
+		return func(stmt *sqlite.Stmt) error { *to = stmt.ColumnInt64(0); return nil }
+	}
+	if err := query(f.conn, fmt.Sprintf(`SELECT coalesce(max(seq), 0) FROM events WHERE seq <= %d AND typeof(seq) = 'integer'`, tree.MaxSeq), one(&f.size)); err != nil {
+		return err
+	}
+	f.size = max(f.size, 0)
+	err = query(f.conn, fmt.Sprintf(`SELECT seq FROM events WHERE seq < 1 OR seq > %d LIMIT %d`, tree.MaxSeq, 2*maxFindings), func(stmt *sqlite.Stmt) error {
+		seq, at := stmt.ColumnInt64(0), int64(0)
+		if seq > tree.MaxSeq {
+			at = f.size + 1
+		}
+		f.v.find(event.Seq(at), Inserted, "an event has the impossible number %d", seq)
+		return nil
+	})
+	if err != nil || f.reader.Version < 2 {
+		return err
+	}
+	if err := f.measureNotes(); err != nil && !fault.IsBroken(err) {
+		return err
+	}
+	if !f.lacks["open_runs"] && !f.lacks["withheld"] {
+		if err := f.derived(); fault.IsBroken(err) {
+			f.v.find(0, Unreadable, "the list of open runs: %v", err)
+		} else if err != nil {
+			return err
+		}
+	}
+	if f.lacks["absent"] {
+		return nil
+	}
+	err = query(f.conn, `SELECT seq, level, hash FROM absent ORDER BY seq`, func(stmt *sqlite.Stmt) error {
+		f.without(stmt)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if n := len(f.absent); n > 0 {
+		f.size = max(f.size, f.absent[n-1].Last())
+	}
+	if f.lacks["nodes"] {
+		return nil
+	}
+	return f.nodes()
+}
+
+// measureNotes reads which sizes checkpoints are stored for. They are looked at in their places,
+// and so are none that has no place.
+func (f *file) measureNotes() error {
+	if f.lacks["checkpoints"] {
+		return nil
+	}
+	return query(f.conn, `
+		SELECT coalesce(max(size), 0), count(DISTINCT size), count(*) FILTER (WHERE size < 1), coalesce(max(id), 0), count(*)
+		FROM checkpoints`, func(stmt *sqlite.Stmt) error {
+		f.covered, f.sizes, f.numbered, f.stored = stmt.ColumnInt64(0), stmt.ColumnInt64(1), stmt.ColumnInt64(3), stmt.ColumnInt64(4)
+		if n := stmt.ColumnInt64(2); n > 0 {
+			f.v.find(0, Checkpoint, "%d checkpoints of the file are stored for an impossible number of events", n)
+		}
+		return nil
+	})
+}
+
+// without takes in a row of absent.
+func (f *file) without(stmt *sqlite.Stmt) {
+	a := tree.Subtree{Seq: event.Seq(stmt.ColumnInt64(0)), Level: stmt.ColumnInt(1)}
+	n := len(f.absent)
+	ok := stmt.ColumnLen(2) == len(a.Hash) && stmt.ColumnBytes(2, a.Hash[:]) == len(a.Hash) &&
+		wellFormed(a) && (n == 0 || int64(a.Seq) > f.absent[n-1].Last())
+	if !ok {
+		f.v.find(0, Tree, "what is absent from event %d on is no part of a tree", a.Seq)
+		return
+	}
+	f.absent = append(f.absent, a)
+	if f.v.opt.NoImport {
+		f.v.find(a.Seq, Deleted, "%s missing; the file says that they did not come, as of an import, which it is not", spanOf(a.Seq, event.Seq(a.Last())))
+	}
+}
+
+// derived reads what the file says beside the events, at the moment at which it is measured.
+func (f *file) derived() error {
+	stored := map[event.RunID]event.Seq{}
+	err := query(f.conn, `SELECT run_id, seq FROM open_runs`, func(stmt *sqlite.Stmt) error {
+		if len(stored) == maxStored {
+			return fmt.Errorf("%w: it lists more than %d open runs", fault.ErrCorrupt, maxStored)
+		}
+		stored[event.RunID(stmt.ColumnText(0))] = event.Seq(stmt.ColumnInt64(1))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	f.v.runs.stored = stored
+	if !f.v.opt.NoImport {
+		return query(f.conn, `SELECT seq FROM withheld ORDER BY seq`, func(stmt *sqlite.Stmt) error {
+			f.withheld = append(f.withheld, stmt.ColumnInt64(0))
+			return nil
+		})
+	}
+	// Those whose payload is missing are found in their place.
+	return query(f.conn, `
+		SELECT count(*), min(seq)
+		FROM withheld
+		WHERE seq NOT IN (SELECT seq FROM events WHERE payload IS NULL)`, func(stmt *sqlite.Stmt) error {
+		if n := stmt.ColumnInt64(0); n > 0 {
+			f.v.find(event.Seq(stmt.ColumnInt64(1)), Deleted, "%d payloads are listed as withheld, as of an import, which this file is not", n)
+		}
+		return nil
+	})
+}
+
+// nodes reads the stored hashes of the tree. In a part of a log not all of them follow from what is
+// there.
+func (f *file) nodes() error {
+	f.v.nodes = map[place]tlog.Hash{}
+	err := query(f.conn, `SELECT level, n, hash FROM nodes`, func(stmt *sqlite.Stmt) error {
+		level, n := stmt.ColumnInt64(0), stmt.ColumnInt64(1)
+		var h tlog.Hash
+		switch {
+		case len(f.v.nodes) == maxStored:
+			return fmt.Errorf("%w: there are more than %d", fault.ErrCorrupt, maxStored)
+		case level <= 0 || level >= tree.MaxLevel || level%tree.NodeHeight != 0 || n < 0 || n >= tree.MaxSeq>>level:
+			f.v.find(0, Tree, "a hash is stored at an impossible place: level %d, number %d", level, n)
+		case (n+1)<<level > f.size:
+			f.beyond = max(f.beyond, (n+1)<<level)
+		case stmt.ColumnLen(2) == len(h) && stmt.ColumnBytes(2, h[:]) == len(h):
+			f.v.nodes[place{int(level), n}] = h
+		}
+		return nil
+	})
+	if f.v.hasNodes = err == nil && len(f.absent) == 0; fault.IsBroken(err) {
+		f.v.find(0, Unreadable, "the stored hashes of the tree cannot be read: %v", err)
+		return nil
+	}
+	return err
+}
+
+// End compares what else is stored with what follows from the events.
+func (f *file) End(ctx context.Context) error {
+	f.v.compareRuns()
+	if f.beyond > f.size {
+		f.v.find(event.Seq(f.size+1), Truncated, "the log ends with event %d, and a stored hash covers %d", f.size, f.beyond)
+	}
+	if f.reader.Version < 2 && len(f.lacks) == 0 {
+		return f.oldTree()
+	}
+	if len(f.v.gone) == 0 {
+		return nil
+	}
+	// What is missing may have been pruned since.
+	for e, err := range f.reader.Events(ctx, event.Query{After: event.Seq(f.size), Types: []event.Type{event.LogPruned}}) {
+		if fault.IsBroken(err) {
+			return nil // what cannot be read covers nothing
+		}
+		if err != nil {
+			return err
+		}
+		if e.Class == event.Fact && e.PayloadMatches() {
+			f.v.prune(&e)
+		}
+	}
+	return nil
+}
+
+// oldTree compares the tree with what schema version 1 stored of it: its size and frontier.
+func (f *file) oldTree() error {
+	if f.v.broken {
+		return nil
+	}
+	err := query(f.conn, `SELECT size, frontier FROM tree`, func(stmt *sqlite.Stmt) error {
+		size, b := stmt.ColumnInt64(0), make([]byte, stmt.ColumnLen(1))
+		stmt.ColumnBytes(1, b)
+		switch {
+		case size > f.size: // nothing of that version appends any more
+			f.v.find(event.Seq(f.size+1), Truncated, "the log ends with event %d, and the tree in the file has %d", f.size, size)
+		case size < f.size:
+			f.v.find(event.Seq(size+1), Inserted, "the tree in the file ends with event %d, and the log with %d", size, f.size)
+		case string(b) != string(f.frontier()):
+			f.v.find(event.Seq(f.v.good+1), Tree, "the tree in the file does not follow from the events: not all are as they were written, or it is not")
+		}
+		return nil
+	})
+	if fault.IsBroken(err) {
+		f.v.find(0, Unreadable, "the tree in the file cannot be read: %v", err)
+		return nil
+	}
+	return err
+}
+
+// frontier returns the roots as schema version 1 stored them.
+func (f *file) frontier() (b []byte) {
+	for _, h := range f.v.tree.Roots {
+		b = append(b, h[:]...)
+	}
+	return b
+}
+
+// dropped warns of checkpoints that should be there, however few are left: those of the file are
+// numbered without a gap, each signed line of the anchor is one of them, and one comes with the end
+// of every run.
+func (f *file) dropped() {
+	if f.v.rep.Withheld > 0 && (f.sizes > 1 || f.v.rep.Anchors > 0) {
+		defer f.v.warn("payloads are withheld, as of an import, and the log was appended to: if it is none, somebody took them away")
+	}
+	if f.reader.Version < 2 || len(f.absent) > 0 {
+		return
+	}
+	if f.v.opt.NoImport && f.v.runs.ended > 0 && f.sizes == 0 && f.anchors == 0 {
+		f.v.warn("runs have ended, and there is neither a checkpoint nor an anchor of them: they were removed, or could not be written")
+		return
+	}
+	if f.numbered > f.stored {
+		f.v.warn("checkpoints of the file are missing: they are numbered up to %d, and there are %d", f.numbered, f.stored)
+	}
+	if n := f.v.signatures.lone; n > 0 {
+		f.v.warn("of signed lines of the anchor %d have no checkpoint in the file: it was removed", n)
+	}
+	if s := f.v.signatures.newest; f.v.opt.NoImport && s > 0 && int64(f.v.runs.last) > s {
+		f.v.warn("the last run that ended lies behind the newest checkpoint, of %d events: its own was removed, or could not be written", s)
+	}
+}
