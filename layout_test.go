@@ -104,7 +104,7 @@ var mayImportInTests = map[string][]string{
 // only lists who may import what is not ours: who starts processes, listens to signals,
 // opens a socket, speaks SQL, is a command line.
 var only = map[string][]string{
-	"os/exec":                          {"provider/process", "provider/predictable", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/bench"}, // of service see onlyName
+	"os/exec":                          {"provider/process", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/bench"}, // of service see onlyName
 	"os/signal":                        {"cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/signals", "cmd/perlica/watch", "cmd/perlica/builtin"},
 	"net":                              {"interaction", "service/local", "service/webhook", "cmd/perlica/service"},
 	"net/http":                         {"eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName

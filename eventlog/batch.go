@@ -307,7 +307,7 @@ func (w *batchWriter) look(ctx context.Context) error {
 	}
 	if w.tree.Size == 0 {
 		// Nothing was seen of it yet. What a log forgot it would let happen once more.
-		if n := anchor.SizeExcept(w.path, w.isForged); n > size {
+		if n := anchor.Above(size, w.path, w.isForged); n > size {
 			return fmt.Errorf("%w: it ends at event %d, and its anchor covers %d", fault.ErrCorrupt, size, n)
 		}
 	}

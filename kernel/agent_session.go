@@ -70,10 +70,8 @@ func newAgentSession(r *Runner, setup Setup, base event.Refs, turn *client) *age
 	return &agentSession{r: r, setup: setup, base: base, turn: turn}
 }
 
-// start starts the agent's process. The keys are read at the same time, first of all: until the process
-// runs a processor is idle.
+// start starts the agent's process.
 func (s *agentSession) start() (err error) {
-	s.r.readyKeys()
 	a := s.setup.Agent
 	s.conn, err = provider.Start(a.Agent, provider.Options{
 		Recorder: s, Client: s,

@@ -189,14 +189,9 @@ func (run *run) do(ctx context.Context) (res Result, err error) {
 	setup := run.t.Setup
 	setup.Limit = cmp.Or(setup.Limit, run.t.Permissions)
 	run.agent = newAgentSession(run.r, setup, run.refs, run.client)
-	err = run.agent.start()
-	rerr := run.recordInput()
-	run.r.log.Hurry()
-	if rerr != nil {
-		err = rerr
-		if run.agent.conn != nil {
-			run.agent.conn.Kill()
-		}
+	if err = run.recordInput(); err == nil {
+		err = run.agent.start()
+		run.r.log.Hurry() // it is written while the agent starts
 	}
 	if run.agent.conn != nil {
 		run.client.attach(run.agent.conn)

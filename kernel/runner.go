@@ -57,7 +57,6 @@ type Runner struct {
 	policy    *policy.Policy
 	opt       Options
 	keys      *evidence.Keys // nil: checkpoints are not signed
-	readying  sync.WaitGroup // of keys
 	repairing sync.Mutex     // held while a log that failed is opened again
 	epoch     atomic.Int64   // how often that was tried
 	looks     sync.RWMutex   // held while the log is looked at
@@ -220,14 +219,6 @@ func (r *Runner) remember(ctx context.Context, a policy.Approval, by string, ref
 	return nil
 }
 
-// readyKeys reads the key for checkpoints, or makes it, in the background: the commit that ends the run
-// should not wait for it, as the first use of a key takes a millisecond.
-func (r *Runner) readyKeys() {
-	if r.keys != nil {
-		r.readying.Go(func() { _ = r.keys.Ready() }) // the end of the run tells
-	}
-}
-
 // Close writes what is recorded and closes the log. No run may be under way.
 func (r *Runner) Close() error {
 	r.looks.Lock()
@@ -238,7 +229,6 @@ func (r *Runner) Close() error {
 	if r.standing != nil {
 		err = r.standing.Close()
 	}
-	r.readying.Wait()
 	return errors.Join(r.questions.Close(), err, r.log.Close())
 }
 

@@ -106,7 +106,8 @@ retried, and every step is on an append-only log.`,
 	})
 	root.PersistentFlags().StringVar(&a.ContextFlag, "context", "", "use another set of databases, by its `name`")
 	root.Flags().BoolVar(&serves, "service", false, "run the messaging bridge in the foreground: the same as 'perlica service'")
-	if len(args) > 0 && commands[args[0]] != nil { // the others would be built for nothing
+	if len(args) > 0 && commands[args[0]] != nil { // the others, and completion, would be built for nothing
+		root.CompletionOptions.DisableDefaultCmd = true
 		root.AddCommand(commands[args[0]](a.App))
 		return root
 	}

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -130,11 +131,12 @@ func readEnd(name string, most int64) ([]byte, error) {
 // Size returns how many events the log had that the anchor beside path was last written for,
 // and 0 if there is no anchor or its end cannot be read. It reads the end only.
 func Size(path string) int64 {
-	return SizeExcept(path, func(evidence.Checkpoint) bool { return false })
+	return Above(0, path, func(evidence.Checkpoint) bool { return false })
 }
 
-// SizeExcept is Size, but for lines that are forged.
-func SizeExcept(path string, forged func(evidence.Checkpoint) bool) int64 {
+// Above is Size, but for lines that are forged; it may be 0 where it is at most least. To check the
+// signature of a run's line takes as long as to write one: where no line says more, none is checked.
+func Above(least int64, path string, forged func(evidence.Checkpoint) bool) int64 {
 	name := Path(path)
 	if folder.Check(name) != nil {
 		return 0
@@ -144,6 +146,13 @@ func SizeExcept(path string, forged func(evidence.Checkpoint) bool) int64 {
 		return 0
 	}
 	lines := strings.Split(string(tail), "\n")
+	if !slices.ContainsFunc(lines, func(line string) bool {
+		number, _, _ := strings.Cut(line, " ")
+		size, err := strconv.ParseInt(number, 10, 64)
+		return err == nil && size > least
+	}) {
+		return 0
+	}
 	var last evidence.Checkpoint
 	for i := len(lines) - 2; i >= 0; i-- { // the last has no end
 		c, err := parseLine(lines[i])

@@ -44,12 +44,13 @@ func (f files) hold(now files) bool {
 
 // read returns what is kept of the log at path; a file that cannot be read counts as none.
 func (s Store) read(path string) (entry, bool) {
+	path = real(path)
 	b, err := os.ReadFile(s.file(path))
 	if err != nil {
 		return entry{}, false
 	}
 	var e entry
-	return e, json.Unmarshal(b, &e) == nil && e.Path == real(path)
+	return e, json.Unmarshal(b, &e) == nil && e.Path == path
 }
 
 // Logs returns the logs that were opened or trusted here, by path; of each its path and, unless it
@@ -81,7 +82,7 @@ func (s Store) entries() (list []entry, err error) {
 }
 
 func (s Store) file(path string) string {
-	sum := sha256.Sum256([]byte(real(path)))
+	sum := sha256.Sum256([]byte(path))
 	return filepath.Join(s.Dir, hex.EncodeToString(sum[:]))
 }
 

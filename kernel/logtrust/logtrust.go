@@ -334,5 +334,5 @@ func (s Store) add(ctx context.Context, r *store.Reader, keys []Key) (err error)
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return err
 	}
-	return replace(s.file(r.Path()), append(b, '\n'))
+	return replace(s.file(e.Path), append(b, '\n'))
 }

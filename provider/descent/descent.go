@@ -6,8 +6,8 @@
 // which runs agents. It refuses to take a process's own word that it is free: what a process says
 // of itself only ever adds to what is known of it.
 //
-// The one idea: a Perlica that runs agents says so in the name of one of its threads, which only
-// that Perlica can write and everybody can read. No binary, folder or variable counts for it.
+// The one idea: a Perlica that runs agents says so in its name, which only that Perlica can write
+// and everybody can read. No binary, folder or variable counts for it.
 package descent
 
 import (

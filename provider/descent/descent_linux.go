@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,14 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threadName is how the thread is called by which a Perlica that runs agents is known; the
-// permission mode follows. The system keeps 15 bytes of a name.
-const threadName = "perlica:"
+// runnerName and the permission mode are what a Perlica that runs agents is called from then on. The
+// system keeps 15 bytes of a name.
+const runnerName = "perlica:"
 
-// announced is the thread that carries the name.
+// announced is the mode in the name.
 var announced struct {
 	sync.Mutex
-	tid  int
 	mode string
 }
 
@@ -35,20 +33,14 @@ func Announce(mode string) error {
 	if rank(mode) == 0 {
 		mode = "deny"
 	}
-	if announced.tid != 0 && !stricter(mode, announced.mode) {
+	if announced.mode != "" && !stricter(mode, announced.mode) {
 		return nil
 	}
-	if announced.tid == 0 {
-		started := make(chan int)
-		go func() { // as long as the process lives, which owns it
-			runtime.LockOSThread()
-			started <- unix.Gettid()
-			select {}
-		}()
-		announced.tid = <-started
+	err := os.WriteFile("/proc/self/comm", []byte(runnerName+mode), 0)
+	if err == nil {
+		announced.mode = mode
 	}
-	announced.mode = mode
-	return os.WriteFile(fmt.Sprintf("/proc/self/task/%d/comm", announced.tid), []byte(threadName+mode), 0)
+	return err
 }
 
 // firstPIDs is the machine's own namespace of processes; the system numbers it so everywhere.
@@ -69,32 +61,36 @@ func namespaced() (partial, hidden bool) {
 
 // proc is /proc, or nothing if something else lies there: in a namespace of its own a process can
 // put there what it likes, over all of it or over a part.
-type proc struct{ fd int }
+type proc struct {
+	fd  int
+	buf []byte // of read
+}
 
 const procRoot = 1 // its inode
 
-func openProc() proc {
+func openProc() *proc {
 	fd, err := unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return proc{-1}
+		return &proc{fd: -1}
 	}
 	var fs unix.Statfs_t
 	var st unix.Stat_t
 	if unix.Fstatfs(fd, &fs) != nil || fs.Type != unix.PROC_SUPER_MAGIC || unix.Fstat(fd, &st) != nil || st.Ino != procRoot {
 		_ = unix.Close(fd) // nothing was read
-		return proc{-1}
+		return &proc{fd: -1}
 	}
-	return proc{fd}
+	return &proc{fd: fd}
 }
 
-func (p proc) close() {
+func (p *proc) close() {
 	if p.fd >= 0 {
 		_ = unix.Close(p.fd) // it was read from
 	}
 }
 
-// open opens what lies in /proc itself, not what was mounted over it.
-func (p proc) open(name string) (*os.File, error) {
+// read reads what lies in /proc itself, not what was mounted over it. The next read overwrites what
+// it returns.
+func (p *proc) read(name string) ([]byte, error) {
 	fd, err := unix.Openat2(p.fd, name, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_XDEV})
 	if errors.Is(err, unix.ENOSYS) { // before Linux 5.6
 		fd, err = unix.Openat(p.fd, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -102,30 +98,35 @@ func (p proc) open(name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), name), nil
-}
-
-func (p proc) read(name string) ([]byte, error) {
-	f, err := p.open(name)
-	if err != nil {
-		return nil, err
+	defer func() { _ = unix.Close(fd) }() // it was read from
+	for p.buf = p.buf[:0]; ; {
+		p.buf = slices.Grow(p.buf, 1024)
+		n, err := unix.Read(fd, p.buf[len(p.buf):cap(p.buf)])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n <= 0 {
+			return p.buf, err
+		}
+		p.buf = p.buf[:len(p.buf)+n]
 	}
-	defer func() { _ = f.Close() }() // it was read from
-	return io.ReadAll(f)
 }
 
 // ancestry reads a process and its ancestors. It ends at the first whose parent cannot be seen.
 func ancestry(pid int) ([]link, error) {
 	p := openProc()
 	defer p.close()
-	if _, parent, ok := p.link(os.Getpid()); !ok || parent != os.Getppid() {
+	if _, parent, ok := p.stat(os.Getpid()); !ok || parent != os.Getppid() {
 		return nil, ErrHidden
 	}
 	var links []link
 	for pid > 0 {
-		l, parent, ok := p.link(pid)
+		l, parent, ok := p.stat(pid)
 		if !ok {
 			break
+		}
+		if env, err := p.read(strconv.Itoa(pid) + "/environ"); err == nil { // of another user's process it cannot be read
+			l = l.environ(strings.Split(string(env), "\x00"))
 		}
 		links = append(links, l)
 		pid = parent
@@ -139,9 +140,9 @@ func ancestry(pid int) ([]link, error) {
 // ticksPerSecond is what the system counts starts in; it is the same everywhere.
 const ticksPerSecond = 100
 
-func (p proc) link(pid int) (l link, parent int, ok bool) {
-	dir := strconv.Itoa(pid)
-	b, err := p.read(dir + "/stat")
+// stat reads which process has a number, and which is its parent.
+func (p *proc) stat(pid int) (l link, parent int, ok bool) {
+	b, err := p.read(strconv.Itoa(pid) + "/stat")
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if err != nil || open < 0 || end < open {
 		return l, 0, false
@@ -151,6 +152,9 @@ func (p proc) link(pid int) (l link, parent int, ok bool) {
 		return l, 0, false
 	}
 	l.PID, l.Name = pid, string(b[open+1:end])
+	if l.runs, l.runner = strings.CutPrefix(l.Name, runnerName); l.runner {
+		l.Name = strings.TrimSuffix(runnerName, ":")
+	}
 	parent, err = strconv.Atoi(f[1])
 	if err != nil {
 		return l, 0, false
@@ -159,31 +163,7 @@ func (p proc) link(pid int) (l link, parent int, ok bool) {
 		return l, 0, false
 	}
 	l.Started = sinceBoot(time.Duration(l.ticks) * time.Second / ticksPerSecond)
-	if env, err := p.read(dir + "/environ"); err == nil { // of another user's process it cannot be read
-		l = l.environ(strings.Split(string(env), "\x00"))
-	}
-	l.runs, l.runner = p.runs(dir)
 	return l, parent, true
-}
-
-// runs reports whether a process has the thread that Announce names.
-func (p proc) runs(dir string) (mode string, ok bool) {
-	task, err := p.open(dir + "/task")
-	if err != nil {
-		return "", false
-	}
-	defer func() { _ = task.Close() }() // it was read from
-	threads, _ := task.Readdirnames(-1) // those that could be read
-	for _, t := range threads {
-		name, err := p.read(dir + "/task/" + t + "/comm")
-		if err != nil {
-			continue
-		}
-		if m, found := strings.CutPrefix(strings.TrimSpace(string(name)), threadName); found && (!ok || stricter(m, mode)) {
-			mode, ok = m, true
-		}
-	}
-	return mode, ok
 }
 
 // sinceBoot is the time at which the machine had run that long.

@@ -33,7 +33,7 @@ type agent struct {
 	calls    int // of the last tool call made
 	lastID   int // of the next request to the client
 	pending  map[string][]waiter
-	offers   offers
+	promised json.RawMessage // the response to initialize
 	authed   bool
 }
 
@@ -59,7 +59,7 @@ func newAgent(sc *scenario, opt Options, out, errw io.Writer) *agent {
 		gone:     make(chan struct{}),
 		sessions: map[string]*session{},
 		pending:  map[string][]waiter{},
-		offers:   defaultOffers(opt.State != ""),
+		promised: initializeResult(opt.State != ""),
 	}
 }
 
@@ -173,15 +173,12 @@ func (a *agent) requested(life context.Context, m message) {
 
 // respond gives the request its default response.
 func (a *agent) respond(r *request) *rpcError {
-	a.mu.Lock()
-	offers := a.offers
-	a.mu.Unlock()
 	switch r.method {
 	case "initialize":
 		r.result = initializeResult(a.opt.State != "")
 		return nil
 	case "authenticate":
-		return a.authenticate(r, offers)
+		return a.authenticate(r)
 	case "session/new":
 		return a.newSession(r)
 	case "session/set_mode":
@@ -189,15 +186,15 @@ func (a *agent) respond(r *request) *rpcError {
 	case "session/set_config_option":
 		return a.setConfigOption(r)
 	case "session/load", "session/resume":
-		if offers.has(r.method) {
+		if a.offers().has(r.method) {
 			return a.continueSession(r)
 		}
 	case "session/list":
-		if offers.has(r.method) {
+		if a.offers().has(r.method) {
 			return a.listSessions(r)
 		}
 	case "session/close":
-		if offers.has(r.method) {
+		if a.offers().has(r.method) {
 			return a.closeSession(r)
 		}
 	}
@@ -224,9 +221,11 @@ func (o offers) has(method string) bool {
 	return ok && string(v) != "null"
 }
 
-func defaultOffers(kept bool) (o offers) {
-	// Our own constant: it decodes, or every test fails.
-	_ = json.Unmarshal(initializeResult(kept), &o)
+func (a *agent) offers() (o offers) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	// A response that does not decode was asked for; it offers nothing.
+	_ = json.Unmarshal(a.promised, &o)
 	return o
 }
 
@@ -241,14 +240,14 @@ func initializeResult(kept bool) json.RawMessage {
 		`"agentInfo":{"name":"predictable","title":"Perlica's predictable agent","version":"1"},"authMethods":[]}`)
 }
 
-func (a *agent) authenticate(r *request, offers offers) *rpcError {
+func (a *agent) authenticate(r *request) *rpcError {
 	var p struct {
 		MethodID string `json:"methodId"`
 	}
 	if e := r.decode(&p); e != nil {
 		return e
 	}
-	for _, m := range offers.AuthMethods {
+	for _, m := range a.offers().AuthMethods {
 		if m.ID == p.MethodID {
 			a.mu.Lock()
 			a.authed = true

@@ -8,7 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/exec"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -145,19 +145,24 @@ func (a *agent) spawn(c child) (int, error) {
 		}
 		argv = []string{self, "agent", "predictable"}
 	}
-	cmd := exec.Command(argv[0], append(append([]string{}, argv[1:]...), "--scenario", c.scenario())...)
-	cmd.SysProcAttr = apart(c.daemon)
-	if f, ok := a.out.out.(*os.File); ok && c.stdout {
-		cmd.Stdout = f
-	}
-	if f, ok := a.errw.(*lockedWriter).out.(*os.File); ok && c.stderr {
-		cmd.Stderr = f
-	}
-	if err := c.start(cmd); err != nil {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
 		return 0, err
 	}
-	go func() { _ = cmd.Wait() }()
-	return cmd.Process.Pid, nil
+	defer null.Close()
+	files := []*os.File{null, null, null}
+	if f, ok := a.out.out.(*os.File); ok && c.stdout {
+		files[1] = f
+	}
+	if f, ok := a.errw.(*lockedWriter).out.(*os.File); ok && c.stderr {
+		files[2] = f
+	}
+	p, err := c.start(append(slices.Clone(argv), "--scenario", c.scenario()), &os.ProcAttr{Files: files, Sys: apart(c.daemon)})
+	if err != nil {
+		return 0, err
+	}
+	go func() { _, _ = p.Wait() }()
+	return p.Pid, nil
 }
 
 func (c child) scenario() string {
@@ -173,26 +178,26 @@ func (c child) scenario() string {
 
 // start starts the child. A stubborn one is waited for until it ignores SIGTERM, or
 // a client that is told its pid could end it before.
-func (c child) start(cmd *exec.Cmd) error {
+func (c child) start(argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	if !c.stubborn {
-		return cmd.Start()
+		return os.StartProcess(argv[0], argv, attr)
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer r.Close()
 	if c.stdout {
-		cmd.Stderr = w
+		attr.Files[2] = w
 	} else {
-		cmd.Stdout = w
+		attr.Files[1] = w
 	}
-	err = cmd.Start()
+	p, err := os.StartProcess(argv[0], argv, attr)
 	if err = errors.Join(err, w.Close()); err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := r.Read(make([]byte, 1)); err != nil {
-		return fmt.Errorf("the child has not started: %w", err)
+		return nil, fmt.Errorf("the child has not started: %w", err)
 	}
-	return nil
+	return p, nil
 }

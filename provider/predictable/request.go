@@ -214,10 +214,7 @@ func (a *agent) adopt(r *request) {
 	defer a.mu.Unlock()
 	switch r.method {
 	case "initialize":
-		var o offers
-		// A result that does not decode was asked for; it offers nothing.
-		_ = json.Unmarshal(r.result, &o)
-		a.offers = o
+		a.promised = r.result
 	case "session/new", "session/load", "session/resume":
 		if r.sess != nil {
 			a.restate(r.sess, r.result)

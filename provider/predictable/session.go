@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"sort"
 	"strconv"
 	"strings"
@@ -114,7 +113,7 @@ func (a *agent) file(id string) string {
 		strings.Trim(id[len("session-"):], "0123456789") != "" {
 		return ""
 	}
-	return filepath.Join(a.opt.State, id+".jsonl")
+	return a.opt.State + string(os.PathSeparator) + id + ".jsonl"
 }
 
 // restate takes over the id, the modes and the options that a response states. The

@@ -4,8 +4,9 @@
 // scenario: those go through the front end as any command does.
 //
 // The one idea a reader needs: Go initialises packages in the order of their import paths, each
-// as soon as what it imports is initialised. So this package may import the standard library's
-// small packages and [predictable], and nothing else, or its turn comes too late.
+// as soon as what it imports is initialised. So this package and [predictable] may import the
+// standard library's small packages, and of those none that comes late and has something to
+// initialise, such as path/filepath, or their turn comes too late.
 package builtin
 
 import (

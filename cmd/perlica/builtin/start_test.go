@@ -28,7 +28,8 @@ var mayInit = map[string]string{
 // frontEnd are packages that the agent's process must not initialise.
 var frontEnd = []string{
 	"github.com/spf13/", "github.com/yuin/goldmark", "github.com/perlica/perlica/policy", "github.com/perlica/perlica/eventlog",
-	"github.com/perlica/perlica/kernel", "modernc.org/sqlite", "mvdan.cc/sh", "net/http",
+	"github.com/perlica/perlica/kernel", "golang.org/x/", "github.com/go-faster", "log/slog", "math/big", "mime", "modernc.org/m",
+	"modernc.org/sqlite", "mvdan.cc/sh", "net/http", "path/filepath",
 }
 
 var initLine = regexp.MustCompile(`(?m)^init (\S+) @.* clock, (\d+) bytes`)

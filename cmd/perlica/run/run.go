@@ -83,6 +83,7 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 // run is the command: it gathers what the kernel needs, lets it run the turn, and turns
 // the result into output and an exit code.
 func (a *app) run(cmd *cobra.Command, f dialog.Flags, args []string) error {
+	dialog.Warm()
 	f.Program = cmd.CommandPath()
 	if f.Json {
 		f.Format = "json"
