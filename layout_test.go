@@ -50,6 +50,7 @@ var mayImport = map[string][]string{
 	"provider/registry":    {"provider"},
 	"provider/descent":     {},
 	"provider/predictable": {},
+	"provider/replay":      {"eventlog/event", "eventlog/export"},
 	"kernel/config":        {"eventlog/durable", "eventlog/redact", "policy"},
 	"kernel/fact":          {"eventlog/event", "interaction", "provider"},
 	"kernel/fact/bridge":   {"eventlog/event"},
