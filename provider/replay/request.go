@@ -94,11 +94,11 @@ func (p *player) cancel(session string) {
 	}
 }
 
-// clip shortens a text for an error.
+// clip shortens a text for an error. Its end stays: a client may put the same words ahead of each.
 func clip(s string) string {
-	const most = 200
-	if len(s) <= most {
+	const most = 100
+	if len(s) <= 2*most {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return strings.ToValidUTF8(s[:most]+"…"+s[len(s)-most:], "")
 }
