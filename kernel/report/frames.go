@@ -28,7 +28,11 @@ func Frames(ctx context.Context, log *store.Reader, session event.SessionID, run
 			writers[last.Writer] = true
 		}
 		session = last.Session // of the run
-		for e, err := range log.Events(ctx, event.Query{Types: frameTypes, Until: last.Seq}) {
+		q := event.Query{Types: frameTypes}
+		if last.Type == event.CallEnforced { // the end of the run
+			q.Until = last.Seq
+		}
+		for e, err := range log.Events(ctx, q) {
 			ours := writers[e.Writer] && (e.Session == session || e.Session == "") && (run == "" || e.Run == "" || e.Run == run)
 			if (ours || err != nil) && !yield(e, err) {
 				return
