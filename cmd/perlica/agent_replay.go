@@ -22,7 +22,6 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/store"
-	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/provider/replay"
 )
 
@@ -117,7 +116,7 @@ func recordOfLog(ctx context.Context, path string, f selection.Filter) (r *repla
 	if err != nil {
 		return nil, err
 	}
-	return replay.New(replay.FromEvents(report.Frames(ctx, log, q.Session, q.Run)))
+	return replay.New(replay.FromLog(ctx, log, q.Session, q.Run))
 }
 
 // writeRecord says what is in a record.

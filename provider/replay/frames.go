@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"time"
 	"unicode/utf8"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -23,49 +22,6 @@ type Frame struct {
 	Line   []byte
 
 	conn string // frames of different connections have ids of their own
-}
-
-// GoneError says that the record lacks a line.
-type GoneError struct {
-	Seq  event.Seq
-	Type event.Type
-	Why  string // as event.Event.Withheld has it
-}
-
-func (e *GoneError) Error() string {
-	return fmt.Sprintf("replay: the line of event %d (%s) is not there: it was %s", e.Seq, e.Type, e.Why)
-}
-
-// fromClient are the events that are lines of the protocol, and whether the client said them.
-var fromClient = map[event.Type]bool{
-	event.RequestSent: true, event.NotificationSent: true, event.ResponseSent: true,
-	event.NotificationReceived: false, event.ResponseReceived: false,
-}
-
-// FromEvents yields the lines among events. A line that was pruned or masked is a *GoneError.
-func FromEvents(events iter.Seq2[event.Event, error]) iter.Seq2[Frame, error] {
-	return func(yield func(Frame, error) bool) {
-		var first time.Time
-		for e, err := range events {
-			client, ok := fromClient[e.Type]
-			if err == nil && !ok {
-				continue
-			}
-			if err == nil && e.Payload == nil {
-				err = &GoneError{e.Seq, e.Type, e.Withheld}
-			}
-			if first.IsZero() {
-				first = e.Time
-			}
-			f := Frame{
-				Seq: int64(e.Seq), Client: client, Line: e.Payload,
-				Millis: e.Time.Sub(first).Milliseconds(), conn: e.Writer + " " + string(e.Session),
-			}
-			if !yield(f, err) || err != nil {
-				return
-			}
-		}
-	}
 }
 
 // A file of frames is JSON lines; docs/replay.md describes it.
@@ -119,7 +75,7 @@ func Read(r io.Reader) iter.Seq2[Frame, error] {
 	case len(head) == 0 && errors.Is(err, io.EOF):
 		return failed(errors.New("the file is empty"))
 	case len(head) > 0 && bytes.HasPrefix([]byte(`{"perlica_log_export"`), head):
-		return FromEvents(exported(in))
+		return fromEvents(exported(in))
 	case bytes.HasPrefix(head, []byte(`{"perlica_frames"`)):
 		return frames(in)
 	case err == nil || errors.Is(err, io.EOF):

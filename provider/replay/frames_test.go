@@ -28,7 +28,7 @@ func TestFramesAreByteExact(t *testing.T) {
 		}
 	}
 	var file bytes.Buffer
-	if n, err := Write(&file, FromEvents(events)); n != 2 || err != nil {
+	if n, err := Write(&file, fromEvents(events)); n != 2 || err != nil {
 		t.Fatal(n, err)
 	}
 	const want = `{"perlica_frames":1}
@@ -80,7 +80,7 @@ func TestNoRecord(t *testing.T) {
 			yield(event.Event{}, fault)
 	}
 	var gone *GoneError
-	if _, err := New(FromEvents(events)); !errors.As(err, &gone) || gone.Seq != 7 || gone.Why != event.Pruned {
+	if _, err := New(fromEvents(events)); !errors.As(err, &gone) || gone.Seq != 7 || gone.Why != event.Pruned {
 		t.Error(err)
 	}
 }

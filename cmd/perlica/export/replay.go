@@ -15,7 +15,6 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/project"
-	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/provider/replay"
 )
 
@@ -36,7 +35,7 @@ func writeReplay(ctx context.Context, a *cli.App, log *store.Reader, p *project.
 	if err != nil {
 		return err
 	}
-	frames := replay.FromEvents(report.Frames(ctx, log, q.Session, q.Run))
+	frames := replay.FromLog(ctx, log, q.Session, q.Run)
 	if !f.raw {
 		redactor, err := redactorOf(a, p)
 		if err != nil {

@@ -1,4 +1,4 @@
-package report
+package replay
 
 import (
 	"path/filepath"
@@ -8,9 +8,9 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestFrames: to a run belongs what was said to its agent's process outside of all runs, and nothing
+// TestFromLog: to a run belongs what was said to its agent's process outside of all runs, and nothing
 // of other runs, sessions and processes.
-func TestFrames(t *testing.T) {
+func TestFromLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eventlog.db")
 	log := map[string]*eventlog.Log{}
 	for _, process := range []string{"one", "two"} {
@@ -57,11 +57,11 @@ func TestFrames(t *testing.T) {
 		{"", "none", ""},
 	} {
 		got := ""
-		for e, err := range Frames(t.Context(), &log["one"].Reader, tt.session, tt.run) {
+		for f, err := range FromLog(t.Context(), &log["one"].Reader, tt.session, tt.run) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got += string(e.Payload)
+			got += string(f.Line)
 		}
 		if got != tt.want {
 			t.Errorf("session %q, run %q: %q, want %q", tt.session, tt.run, got, tt.want)
