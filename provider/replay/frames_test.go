@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -128,4 +129,33 @@ func TestTurns(t *testing.T) {
 			t.Errorf("%s: %q, %v", line, r.Turns()[0].End(), err)
 		}
 	}
+}
+
+// FuzzRead: no file and no client ends the replay but in order.
+func FuzzRead(f *testing.F) {
+	for _, text := range []string{begin + asks + slow + dies, begin + begin, `< {"method":"$/cancel_request","params":{"requestId":1}}`} {
+		var file bytes.Buffer
+		if _, err := Write(&file, record(text)); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(file.Bytes(), true)
+	}
+	f.Fuzz(func(t *testing.T, file []byte, loose bool) {
+		r, err := New(Read(bytes.NewReader(file)))
+		if err != nil {
+			return
+		}
+		var client bytes.Buffer
+		for frame := range Read(bytes.NewReader(file)) {
+			if frame.Client {
+				client.Write(append(frame.Line, '\n'))
+			}
+		}
+		for _, x := range r.Turns() {
+			x.End()
+		}
+		if err := Serve(t.Context(), &client, io.Discard, r, Options{InOrder: loose, AnyAnswer: loose}); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -17,8 +17,8 @@ import (
 	"iter"
 )
 
-// Record is what was said, as [Serve] says it again. All lines are in memory: it takes about as much
-// as the file it is read from.
+// Record is what was said, as [Serve] says it again. All lines are in memory, as they
+// were said.
 type Record struct {
 	Exchanges []*Exchange // in the order in which the client began them
 	Lines     int

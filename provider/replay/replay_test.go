@@ -148,8 +148,8 @@ func withID(t *testing.T, line []byte, id string) (changed string, was string) {
 	return string(line[:from]) + id + string(line[to:]), string(m.id)
 }
 
-// A client that says what the client of the record said, with ids of its own, is told what that
-// was, byte for byte and in the same order.
+// A client that says what the client of the record said, with ids of its own, gets what that client
+// got, byte for byte and in the same order.
 func TestRealAgents(t *testing.T) {
 	for name, frames := range recorded(t) {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +218,7 @@ func prompt(id int, session, text string) string {
 	return fmt.Sprintf(`{"id":%d,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":%q}]}}`, id, session, text)
 }
 
-// TestConversations: what a client says, and what it is told.
+// TestConversations: what a client says, and what it gets.
 func TestConversations(t *testing.T) {
 	const said = `{"method":"session/update","params":{"sessionId":"s","update":`
 	const question = `"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"title":"rm"}}}`
