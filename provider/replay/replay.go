@@ -13,6 +13,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 )
@@ -46,7 +47,7 @@ type Exchange struct {
 	Millis    int64  // from the request to its answer
 	Cancelled bool   // the client cancelled it
 
-	session string // of the request, or the one that its answer names
+	session string // of the request; if it has none the one that its answer names
 	at      int64  // when the request was made, in milliseconds of the record
 	answer  []byte // nil: the record ends without one
 	steps   []step
@@ -121,10 +122,6 @@ type question struct {
 	n  int
 }
 
-func newConn() *conn {
-	return &conn{open: map[string]*Exchange{}, asked: map[string]question{}, turns: map[string]*Exchange{}}
-}
-
 func (b *builder) add(f Frame) error {
 	m, err := parse(f.Line)
 	if err != nil {
@@ -134,7 +131,7 @@ func (b *builder) add(f Frame) error {
 	b.record.Millis = max(b.record.Millis, f.Millis)
 	c := b.conns[f.conn]
 	if c == nil || f.Client && m.method == "initialize" {
-		c = newConn()
+		c = &conn{open: map[string]*Exchange{}, asked: map[string]question{}, turns: map[string]*Exchange{}}
 		b.conns[f.conn] = c
 	}
 	s := step{question: -1, at: f.Millis, line: f.Line, session: b.name(m.session())}
@@ -185,12 +182,7 @@ func (b *builder) agent(c *conn, m message, s step) {
 		b.answer(c, m, s)
 		return
 	}
-	x := c.turns[s.session]
-	for _, other := range []*Exchange{c.last, b.last, &b.record.opening} {
-		if x == nil {
-			x = other
-		}
-	}
+	x := cmp.Or(c.turns[s.session], c.last, b.last, &b.record.opening)
 	switch {
 	case m.id != nil:
 		s.kind, s.question = ask, x.Questions
@@ -217,10 +209,8 @@ func (b *builder) answer(c *conn, m message, s step) {
 	if c.turns[x.session] == x {
 		delete(c.turns, x.session)
 	}
-	if s.session != "" {
-		x.session = s.session
-	}
-	s.kind, s.session = answer, x.session
+	x.session = cmp.Or(x.session, s.session)
+	s.kind = answer
 	s.from, s.to = m.span(m.id)
 	x.answer, x.Millis = s.line, s.at-x.at
 	x.add(s)

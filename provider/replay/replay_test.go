@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -14,90 +13,6 @@ import (
 	"testing"
 	"time"
 )
-
-// session is a replay and its client.
-type session struct {
-	t    *testing.T
-	in   *io.PipeWriter
-	out  *bufio.Reader
-	gone chan error
-}
-
-// serve starts a replay of a record.
-func serve(t *testing.T, frames iter.Seq2[Frame, error], opt Options) *session {
-	t.Helper()
-	r, err := New(frames)
-	if err != nil {
-		t.Fatal(err)
-	}
-	inR, inW := io.Pipe()
-	outR, outW := io.Pipe()
-	s := &session{t: t, in: inW, out: bufio.NewReader(outR), gone: make(chan error, 1)}
-	go func() {
-		s.gone <- Serve(context.Background(), inR, outW, r, opt)
-		outW.Close()
-	}()
-	return s
-}
-
-// send says a line to the replay.
-func (s *session) send(format string, args ...any) {
-	s.t.Helper()
-	if _, err := fmt.Fprintf(s.in, format+"\n", args...); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// line is what the replay says next.
-func (s *session) line() string {
-	s.t.Helper()
-	line, err := s.out.ReadString('\n')
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return strings.TrimSuffix(line, "\n")
-}
-
-// says fails unless the replay says these lines next. In each of them, … stands for anything.
-func (s *session) says(lines ...string) {
-	s.t.Helper()
-	for _, want := range lines {
-		head, tail, cut := strings.Cut(want, "…")
-		got := s.line()
-		if cut && strings.HasPrefix(got, head) && strings.HasSuffix(got, tail) || got == want {
-			continue
-		}
-		s.t.Fatalf("the replay says\n%s, want\n%s", got, want)
-	}
-}
-
-// leave ends the client's side; nothing more may come.
-func (s *session) leave() {
-	s.t.Helper()
-	s.in.Close()
-	if rest, err := io.ReadAll(s.out); err != nil || len(rest) > 0 {
-		s.t.Errorf("the replay goes on: %s (%v)", rest, err)
-	}
-	if err := <-s.gone; err != nil {
-		s.t.Error(err)
-	}
-}
-
-// record is a file of frames, "> " before the lines of the client, "< " before those of the agent.
-func record(text string) iter.Seq2[Frame, error] {
-	return func(yield func(Frame, error) bool) {
-		n := int64(0)
-		for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
-			if line == "" {
-				continue
-			}
-			n++
-			if !yield(Frame{Seq: n, Millis: n * 10, Client: line[0] == '>', Line: []byte(line[2:])}, nil) {
-				return
-			}
-		}
-	}
-}
 
 // recorded are records of real agents by their names: one in this package, and those of package
 // provider.
@@ -322,6 +237,13 @@ func TestConversations(t *testing.T) {
 > {"id":3,"error":{"code":1,"message":"no"}}
 < {"id":3,"result":{"stopReason":"end_turn"}}
 < {"method":"session/update","params":{"sessionId":"s-2","update":"late"}}`},
+		"a session made of another": {record: begin + `
+> {"id":2,"method":"session/fork","params":{"sessionId":"s"}}
+< {"id":2,"result":{"sessionId":"fork"}}
+< {"method":"session/update","params":{"sessionId":"fork","update":"forked"}}`, talk: `
+> {"id":2,"method":"session/fork","params":{"sessionId":"t"}}
+< {"id":2,"result":{"sessionId":"fork"}}
+< {"method":"session/update","params":{"sessionId":"fork","update":"forked"}}`},
 		"a question that is withdrawn": {record: `
 < {"method":"_hello"}
 > {"id":2,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}

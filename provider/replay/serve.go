@@ -3,6 +3,7 @@ package replay
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -208,10 +209,7 @@ func (p *player) step(y *play) {
 func (p *player) say(y *play, s *step, id []byte) {
 	was, is := y.Exchange.session, y.session
 	if s.session != "" && s.session != was {
-		was = s.session
-		if is = p.sessions[was]; is == "" {
-			is = was
-		}
+		was, is = s.session, cmp.Or(p.sessions[s.session], s.session)
 	}
 	part := func(b []byte) {
 		if was != is {
