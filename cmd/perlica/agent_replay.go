@@ -53,8 +53,11 @@ command line is wrong.`,
 				return exitcode.WithHint(exitcode.Usagef("--speed must be more than 0"), "without --speed nothing waits; 1 is the pace of the record, 2 twice as fast")
 			}
 			r, err := readRecord(cmd.Context(), args[0], f)
+			if err = export.HintGone(err); err != nil && !check {
+				err = exitcode.OneLine(err) // a client shows the last line of an agent that leaves
+			}
 			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], export.HintGone(err))
+				return fmt.Errorf("%s: %w", args[0], err)
 			}
 			if check {
 				return a.Write(func(w io.Writer) error { return writeRecord(w, r, a.Styles(a.Stdout), term.Width(a.Stdout)) })
