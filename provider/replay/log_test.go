@@ -68,3 +68,29 @@ func TestFromLog(t *testing.T) {
 		}
 	}
 }
+
+// TestConnections: two agents at work at the same time count from the same number.
+func TestConnections(t *testing.T) {
+	r, err := New(fromEvents(func(yield func(event.Event, error) bool) {
+		for _, e := range []struct {
+			session event.SessionID
+			of      event.Type
+			line    string
+		}{
+			{"s", event.RequestSent, `{"id":2,"method":"session/prompt","params":{}}`},
+			{"t", event.RequestSent, `{"id":2,"method":"session/prompt","params":{}}`},
+			{"s", event.ResponseReceived, `{"id":2,"result":{"stopReason":"s"}}`},
+			{"t", event.ResponseReceived, `{"id":2,"result":{"stopReason":"t"}}`},
+		} {
+			if !yield(event.Event{Type: e.of, Refs: event.Refs{Session: e.session}, Payload: []byte(e.line)}, nil) {
+				return
+			}
+		}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if turns := r.Turns(); turns[0].End() != "s" || turns[1].End() != "t" {
+		t.Errorf("the turns end with %q and %q", turns[0].End(), turns[1].End())
+	}
+}

@@ -191,8 +191,8 @@ func (b *builder) agent(c *conn, m message, s step) {
 		x.Questions++
 	case m.method == methodWithdraw:
 		id := member(m.params, "requestId")
-		if q, ok := c.asked[string(id)]; ok && q.of == x {
-			s.question = q.n
+		if q, ok := c.asked[string(id)]; ok {
+			x, s.question = q.of, q.n
 			s.from, s.to = m.span(id)
 		}
 	}

@@ -153,6 +153,7 @@ func TestConversations(t *testing.T) {
 > {"id":"c","method":"session/list"}
 < {"jsonrpc":"2.0","id":"c","error":{"code":-32601,"message":"replay: the record has no answer to session/list"}}
 > {"method":"session/nothing"}
+> {"id":null,"method":"session/nothing"}
 > {"id":"d","result":{}}
 > {"id":"e","method":"session/new"}
 < {"id":"e","result":{"sessionId":"s"}}
@@ -163,6 +164,8 @@ func TestConversations(t *testing.T) {
 > ` + prompt(8, "s", "slow\ndown") + `
 < ` + said + `"slow"}}
 > {"method":"session/cancel","params":{"sessionId":"other"}}
+> {"id":"not yet","method":"session/list"}
+< {"jsonrpc":"2.0","id":"not yet","error":{"code":-32601,"message":"replay: the record has no answer to session/list"}}
 > {"method":"session/cancel","params":{"sessionId":"s"}}
 < ` + said + `"cancelled"}}
 < {"id":8,"result":{"stopReason":"cancelled","was":"so"}}
@@ -237,6 +240,42 @@ func TestConversations(t *testing.T) {
 > {"id":3,"error":{"code":1,"message":"no"}}
 < {"id":3,"result":{"stopReason":"end_turn"}}
 < {"method":"session/update","params":{"sessionId":"s-2","update":"late"}}`},
+		"a cancel that was not waited for": {opt: Options{AnyAnswer: true}, record: strings.Replace(slow, "< {\"id\":3", "< {\"id\":5,\"method\":\"x/ask\"}\n> {\"id\":5,\"result\":{}}\n< {\"id\":3", 1), talk: `
+> ` + prompt(7, "s", "slow\ndown") + `
+< ` + said + `"slow"}}
+< ` + said + `"cancelled"}}
+< {"id":0,"method":"x/ask"}
+> {"method":"session/cancel","params":{"sessionId":"s"}}
+> {"id":0,"error":{}}
+< {"id":7,"result":{"stopReason":"cancelled","was":"so"}}`},
+		"an agent that died, and one after it": {record: begin + dies + begin + `
+> {"id":4,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}
+< {"id":4,"result":{}}
+> {"id":5,"method":"session/set_mode","params":{"sessionId":"s"}}
+< {"method":"session/update","params":{"sessionId":"s","update":"mode"}}
+< {"id":5,"result":{}}`, talk: `
+> {"id":1,"method":"session/new"}
+< {"id":1,"result":{"sessionId":"s"}}
+< ` + said + `"new"}}
+> {"id":2,"method":"session/new"}
+< {"id":2,"result":{"sessionId":"s-2"}}
+< {"method":"session/update","params":{"sessionId":"s-2","update":"new"}}
+> {"id":3,"method":"session/set_mode","params":{"sessionId":"s"}}
+< ` + said + `"mode"}}
+< {"id":3,"result":{}}`},
+		"a line of another session": {record: begin + `
+> {"id":2,"method":"session/prompt","params":{"sessionId":"u","prompt":[]}}
+< {"method":"session/update","params":{"sessionId":"s","update":"late"}}
+< {"method":"session/update","params":{"sessionId":"v","update":"unknown"}}
+< {"id":2,"result":{}}
+> {"id":3,"method":"session/load","params":{"sessionId":"s"}}
+< {"id":3,"result":{}}`, talk: `
+> {"id":1,"method":"session/load","params":{"sessionId":"mine"}}
+< {"id":1,"result":{}}
+> ` + prompt(2, "other", "") + `
+< {"method":"session/update","params":{"sessionId":"mine","update":"late"}}
+< {"method":"session/update","params":{"sessionId":"v","update":"unknown"}}
+< {"id":2,"result":{}}`},
 		"a session made of another": {record: begin + `
 > {"id":2,"method":"session/fork","params":{"sessionId":"s"}}
 < {"id":2,"result":{"sessionId":"fork"}}
@@ -310,6 +349,23 @@ func TestSpeed(t *testing.T) {
 			t.Errorf("line %d came after %v, before %v", i+1, at, least)
 		}
 	}
+	s.leave()
+
+	// The hour that a person took to answer is not waited for.
+	s = serve(t, func(yield func(Frame, error) bool) {
+		for f, err := range record(asks) {
+			if f.Seq > 3 {
+				f.Millis += time.Hour.Milliseconds()
+			}
+			if !yield(f, err) {
+				return
+			}
+		}
+	}, Options{Speed: 1})
+	s.send("%s", prompt(1, "s", "ask"))
+	s.says("…", "…")
+	s.send(`{"id":0,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`)
+	s.says(`{"id":1,"method":"fs/read_text_file"…`)
 	s.leave()
 
 	// A cancel is taken in while the replay waits.
