@@ -333,6 +333,20 @@ func TestLeave(t *testing.T) {
 	}
 }
 
+// anHourAfter is a record in which an hour passes behind a line.
+func anHourAfter(seq int64, frames iter.Seq2[Frame, error]) iter.Seq2[Frame, error] {
+	return func(yield func(Frame, error) bool) {
+		for f, err := range frames {
+			if f.Seq > seq {
+				f.Millis += time.Hour.Milliseconds()
+			}
+			if !yield(f, err) {
+				return
+			}
+		}
+	}
+}
+
 // The pace is the recorded one, times the speed; the client's own time does not count.
 func TestSpeed(t *testing.T) {
 	const turn = `
@@ -352,20 +366,21 @@ func TestSpeed(t *testing.T) {
 	s.leave()
 
 	// The hour that a person took to answer is not waited for.
-	s = serve(t, func(yield func(Frame, error) bool) {
-		for f, err := range record(asks) {
-			if f.Seq > 3 {
-				f.Millis += time.Hour.Milliseconds()
-			}
-			if !yield(f, err) {
-				return
-			}
-		}
-	}, Options{Speed: 1})
+	s = serve(t, anHourAfter(3, record(asks)), Options{Speed: 1})
 	s.send("%s", prompt(1, "s", "ask"))
 	s.says("…", "…")
 	s.send(`{"id":0,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`)
 	s.says(`{"id":1,"method":"fs/read_text_file"…`)
+	s.leave()
+
+	// A cancel behind the answer cancels nothing.
+	s = serve(t, anHourAfter(2, record(`
+> {"id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}
+< {"id":1,"result":{"stopReason":"end_turn"}}
+< {"method":"session/update","params":{"sessionId":"s"}}`)), Options{Speed: 1})
+	s.send("%s", prompt(1, "s", ""))
+	s.says(`{"id":1,…`)
+	s.send(`{"method":"session/cancel","params":{"sessionId":"s"}}`)
 	s.leave()
 
 	// A cancel is taken in while the replay waits.

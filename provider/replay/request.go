@@ -80,7 +80,7 @@ func (p *player) prompt(m message) {
 // once.
 func (p *player) cancel(session string) {
 	for _, y := range slices.Clone(p.plays) {
-		if y.Method != methodPrompt || y.session != session || y.id == nil || y.cancelled {
+		if y.Method != methodPrompt || y.session != session || y.id == nil {
 			continue
 		}
 		y.cancelled = true
