@@ -86,19 +86,20 @@ func (c *Conversation) Warm() {
 }
 
 // Alive reports whether an agent runs, or is being started.
-func (c *Conversation) Alive() bool {
+func (c *Conversation) Alive() bool { return c.present() != nil }
+
+// present is the agent that runs or is being started; nil: there is none.
+func (c *Conversation) present() *life {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.life != nil
+	return c.life
 }
 
 // Offers returns what the agent offers; ok is false while no agent has opened its session.
 // Continued says how the agent came to know the earlier turns: "resume", "load", or "" for a
 // transcript.
 func (c *Conversation) Offers() (o Offers, continued string, ok bool) {
-	c.mu.Lock()
-	l := c.life
-	c.mu.Unlock()
+	l := c.present()
 	if l == nil {
 		return Offers{}, "", false
 	}
@@ -143,7 +144,12 @@ func (c *Conversation) Run(ctx context.Context, t Turn) (Result, error) {
 		c.next = nil
 		defer c.after.Go(func() {
 			run.sweep()
-			c.reserve()
+			// The next run's lock is a tenth of the time that a turn takes from its input to its prompt. If
+			// it cannot be had the next run says so.
+			id := uuid.Must(uuid.NewV7())
+			if lock, err := filelock.Reserve(filelock.Run(c.r.opt.Paths.Locks, id.String())); err == nil {
+				c.next = &reservation{id, lock}
+			}
 		})
 		run.kept, run.created = true, c.fresh
 		defer run.free()
@@ -165,16 +171,6 @@ func (c *Conversation) isClosed() bool {
 type reservation struct {
 	run  uuid.UUID
 	lock *filelock.Lock
-}
-
-// reserve reserves the next run's lock: a tenth of the time that a turn takes from its input to
-// its prompt. If it cannot be had the next run says so.
-func (c *Conversation) reserve() {
-	id := uuid.Must(uuid.NewV7())
-	lock, err := filelock.Reserve(filelock.Run(c.r.opt.Paths.Locks, id.String()))
-	if err == nil {
-		c.next = &reservation{id, lock}
-	}
 }
 
 // turn is a run of the keep strategy, step by step. An error means that nothing was sent.
@@ -262,4 +258,36 @@ func (c *Conversation) Close(ctx context.Context) error {
 	}
 	c.lock.Release()
 	return nil
+}
+
+// queue is a mutex whose waiters can leave. It has a capacity of one, and is full while
+// somebody holds it.
+type queue chan struct{}
+
+func (q queue) Lock()   { q <- struct{}{} }
+func (q queue) Unlock() { <-q }
+
+func (q queue) TryLock() bool {
+	select {
+	case q <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait is Lock until ctx is done or stop says so. Without a wait, stop is not looked at: what
+// comes of a stop is then for the turn to say.
+func (q queue) wait(ctx context.Context, stop <-chan Stop) error {
+	if q.TryLock() {
+		return nil
+	}
+	select {
+	case q <- struct{}{}:
+		return nil
+	case s := <-stop:
+		return &StoppedError{s}
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

@@ -17,7 +17,7 @@ import (
 func (run *run) blocks(ctx context.Context, files []file) ([]acp.ContentBlock, *fact.Truncated, error) {
 	var blocks []acp.ContentBlock
 	var cut *fact.Truncated
-	first := !run.agent.prompted && !run.agent.how.native() // the agent knows nothing yet
+	first := !run.agent.prompted && !(run.agent.how != continuedAnew) // the agent knows nothing yet
 	if first && run.t.System != "" {
 		blocks = append(blocks, acp.TextBlock(run.t.System))
 	}

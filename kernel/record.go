@@ -214,7 +214,6 @@ func (r *Record) Question(id event.InteractionID) Question {
 	return Question{Question: interaction.Question{ID: id}}
 }
 
-// frame adds what a line says.
 func (r *Record) frame(e event.Event) {
 	switch e.Type {
 	case event.RequestSent:

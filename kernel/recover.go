@@ -3,6 +3,8 @@ package kernel
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -184,4 +186,182 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// Recorded returns the result of the input with this id as the log has it. ok is false if
+// no call was ever made for it; the error is ErrInputRunning while one is under way, and wraps
+// fault.ErrCorrupt where the log is of two minds about it.
+func (r *Runner) Recorded(ctx context.Context, id event.InputID) (res Result, ok bool, err error) {
+	intent, ok, err := r.log.Intent(ctx, id)
+	if err != nil || !ok {
+		return Result{}, false, err
+	}
+	res, err = r.recordedResult(ctx, intent)
+	return res, true, err
+}
+
+// replay is Recorded for an input that is given again: it must be the one that was called. Where
+// that is not on record, because the intent is of an earlier version or was pruned, the result has a
+// warning.
+func (r *Runner) replay(ctx context.Context, in Input) (res Result, ok bool, err error) {
+	intent, ok, err := r.log.Intent(ctx, in.ID)
+	if err != nil || !ok {
+		return Result{}, false, err
+	}
+	var requested fact.Requested
+	if intent.Payload != nil {
+		if requested, err = fact.Decode[fact.Requested](intent); err != nil {
+			return Result{}, true, err
+		}
+	}
+	if requested.Input != "" {
+		files, err := in.files()
+		if err != nil {
+			return Result{}, true, err
+		}
+		if given := r.digest(in, files); given != requested.Input {
+			return Result{}, true, &InputConflictError{Input: in.ID, Run: intent.Run, Recorded: requested.Input, Given: given}
+		}
+	}
+	res, err = r.recordedResult(ctx, intent)
+	if err == nil && requested.Input == "" {
+		res.Warnings = append(res.Warnings, "input_not_compared: whether this is the text that was called is not on record any more")
+	}
+	return res, true, err
+}
+
+// recordedResult is the result of the run with this intent.
+func (r *Runner) recordedResult(ctx context.Context, intent event.Event) (Result, error) {
+	res, err := ReadResult(ctx, &r.log.Reader, intent.Run)
+	if err != nil || res.Outcome != "" {
+		return res, err
+	}
+	// Recover has ended what is listed as open and whose process is gone. If this is neither
+	// alive nor listed, nothing else would ever end it.
+	ended, err := r.recoverRuns(ctx, []event.RunID{intent.Run}, died)
+	switch {
+	case err != nil:
+		return res, err
+	case len(ended) == 0:
+		return res, ErrInputRunning
+	}
+	return ended[0], nil
+}
+
+// What keeps a run from being resolved.
+var (
+	ErrOutcomeKnown = errors.New("the run's outcome is known")
+	ErrNoOutcome    = errors.New("the run has no outcome on record yet")
+	ErrNoCall       = errors.New("the run made no call")
+)
+
+// Resolve puts a person's judgement of a run on record whose outcome is unknown: whether its
+// prompt was sent. The last judgement counts. It sends nothing and changes nothing else. It
+// fails with ErrOutcomeKnown, with ErrUnderWay while the run lives, with ErrNoOutcome if it
+// died and Recover has not seen it yet, and with ErrNoCall if there was no intent.
+func (r *Runner) Resolve(ctx context.Context, run event.RunID, f fact.Resolved) error {
+	e, ok, err := r.log.Last(ctx, event.Query{Run: run, Types: []event.Type{
+		event.Responded, event.ProviderError, event.OutcomeUnknown,
+	}})
+	if err != nil {
+		return err
+	}
+	if !ok {
+		alive, err := filelock.Held(filelock.Run(r.opt.Paths.Locks, string(run)))
+		if err != nil {
+			return err
+		}
+		_, intended, err := r.log.Last(ctx, event.Query{Run: run, Types: []event.Type{event.Requested}})
+		switch {
+		case err != nil:
+			return err
+		case alive:
+			return ErrUnderWay
+		case intended:
+			return ErrNoOutcome
+		}
+		return ErrNoCall
+	}
+	if e.Type != event.OutcomeUnknown {
+		return fmt.Errorf("%w: %s", ErrOutcomeKnown, e.Type)
+	}
+	if _, err = r.log.Append(ctx, event.NewFact(event.RunResolved, "user", e.Refs, f)); err == nil {
+		r.seal(ctx)
+	}
+	return err
+}
+
+// repair makes a log that failed fit for another input: it opens the file again, in which all that
+// was acknowledged must be, and gives an outcome to the runs of this process that could not
+// write theirs. A log that lives it leaves alone. The error says why no input can be accepted.
+//
+// Whatever was under way when the log failed has lines that are not on record, and must not go
+// on: those runs are ended first, and an agent that was kept is not used again; see epoch.
+func (r *Runner) repair(ctx context.Context) error {
+	r.repairing.Lock()
+	defer r.repairing.Unlock()
+	dead := r.log.Err()
+	if dead == nil {
+		return nil
+	}
+	if err := r.endRecorded(ctx); err != nil {
+		return errors.Join(dead, err)
+	}
+	r.epoch.Add(1)
+	if err := r.log.Reopen(ctx); err != nil {
+		return fmt.Errorf("%w; it cannot be opened again: %w", dead, err)
+	}
+	r.opt.Trail.Warn("the event log was opened again", "error", dead.Error())
+	_, err := r.recoverAll(ctx, cause{"record_failed", "the event log could not be written, and the outcome was not recorded"})
+	return err
+}
+
+// endRecorded ends the runs that have something on record, and waits until they have gone. One
+// that only waits for its locks has lost nothing.
+func (r *Runner) endRecorded(ctx context.Context) error {
+	r.mu.Lock()
+	list := slices.Collect(maps.Values(r.live))
+	r.mu.Unlock()
+	for _, run := range list {
+		if !run.recorded.Load() {
+			continue
+		}
+		go func() { // ends with the run
+			select {
+			case <-run.client.ready:
+				run.client.conn.Kill()
+			case <-run.released:
+			}
+		}()
+		select {
+		case <-run.released:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// forget ends a kept agent whose session has lines that are not on record, and sees that the
+// session itself is. The caller holds turns.
+func (c *Conversation) forget(ctx context.Context) error {
+	l := c.present()
+	if c.epoch == c.r.epoch.Load() {
+		return nil
+	}
+	if l != nil {
+		l.cancel()
+		<-l.ready
+		if l.conn != nil {
+			l.conn.Kill()
+		}
+		c.drop(ctx, l)
+	}
+	_, there, err := c.r.log.Last(ctx, event.Query{Session: c.setup.Session})
+	if err != nil {
+		return err
+	}
+	c.created = !there
+	c.epoch = c.r.epoch.Load()
+	return nil
 }

@@ -3,11 +3,13 @@ package kernel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog"
@@ -238,4 +240,56 @@ func (r *Runner) Close() error {
 	}
 	r.readying.Wait()
 	return errors.Join(r.questions.Close(), err, r.log.Close())
+}
+
+// warnOfAnchor warns where the checkpoint of the run is not signed, or not in the anchor. It was
+// written while the agent was ended; the outcome is on disk in any case.
+func (run *run) warnOfAnchor() {
+	if subtype, err := run.r.anchorFault(); err != nil {
+		run.client.warnLate(subtype, err.Error())
+	}
+}
+
+// anchorFault returns why the last checkpoint is not signed, or not in the anchor, and the
+// warning's subtype.
+func (r *Runner) anchorFault() (subtype string, err error) {
+	err = r.log.Anchored()
+	switch {
+	case err == nil, r.log.Err() != nil: // of a dead log there is more to say, and it is said
+	case !errors.Is(err, evidence.ErrKey):
+		return "checkpoint_not_anchored", fmt.Errorf("%w. The answer is on record; when there is room, 'perlica log checkpoint' makes up for it", err)
+	case r.keys != nil:
+		return "checkpoint_not_signed", err
+	}
+	return "", nil
+}
+
+// LowSpace is how much free space, in bytes, is worth a warning: a long run writes some of it, and one
+// that cannot be recorded is ended.
+const LowSpace = 100 << 20
+
+// warnOfSpace says that the disk will soon be full, while there is time to do something. What
+// cannot be measured is not: the log says when it cannot be written.
+func (run *run) warnOfSpace() {
+	dir := run.r.opt.Paths.Dir
+	if free, err := run.r.opt.FreeSpace(dir); err == nil && free < LowSpace {
+		run.client.warn("disk_low", "only "+humanize.IBytes(free)+" free at "+dir+": a run ends when its log cannot be written")
+	}
+}
+
+// RevokeApprovals ends standing approvals, all or none. When it returns nil they answer
+// nothing any more, in runs that are under way, too.
+func (r *Runner) RevokeApprovals(ctx context.Context, list []policy.Approval, by string) error {
+	var events []event.Event
+	for _, a := range list {
+		refs := event.Refs{Session: event.SessionID(a.Session)}
+		events = append(events, event.NewFact(event.ApprovalRevoked, "user", refs, policy.Revocation{
+			ID: a.ID, By: by, At: r.opt.Now().UTC(),
+		}))
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	_, err := r.log.Append(ctx, events...)
+	return err
 }

@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/perlica/perlica/provider/process"
@@ -19,10 +21,10 @@ type Agent struct {
 // At most one of Mode and Option is set. Env is for agents that know no such mode
 // but can be told when they start.
 type Asking struct {
-	Mode   string   // an id for session/set_mode
-	Option string   // a config option's id for session/set_config_option
-	Value  string   // the value of Option
-	Env    []string // NAME=value, added to the agent's environment by Agent.Environ
+	Mode   string   `json:"mode"`   // an id for session/set_mode
+	Option string   `json:"option"` // a config option's id for session/set_config_option
+	Value  string   `json:"value"`  // the value of Option
+	Env    []string `json:"env"`    // NAME=value, added to the agent's environment by Agent.Environ
 }
 
 // Environ returns the environment of an agent: what process.Environ passes with a.Env, and
@@ -34,18 +36,52 @@ func (a Agent) Environ(parent []string) ([]string, error) {
 	}
 	for _, kv := range a.Asking.Env {
 		name, _, _ := strings.Cut(kv, "=")
-		if !isSet(env, name) {
+		if !slices.ContainsFunc(env, func(set string) bool { return strings.HasPrefix(set, name+"=") }) {
 			env = append(env, kv)
 		}
 	}
 	return env, nil
 }
 
-func isSet(env []string, name string) bool {
-	for _, kv := range env {
-		if strings.HasPrefix(kv, name+"=") {
-			return true
-		}
+// Exit says how an agent's process ended.
+type Exit struct {
+	Code   int    // -1 if a signal ended it
+	Signal string // that signal; empty if none did
+	Forced string // what it took beyond closing its input: "", "SIGTERM" or "SIGKILL"
+	Rest   int    // processes that it left behind and that were ended too
+}
+
+// Exit returns how the process ended. It is complete once End has returned; ok is false while
+// the process runs.
+func (c *Conn) Exit() (e Exit, ok bool) {
+	e.Code, e.Signal, ok = c.proc.ExitState()
+	if !ok {
+		return Exit{}, false
 	}
-	return false
+	f := c.proc.Forced()
+	switch {
+	case f.Kill && e.Code != 0: // with 0 it left in that moment
+		e.Forced = "SIGKILL"
+	case f.Term:
+		e.Forced = "SIGTERM"
+	}
+	e.Rest = len(f.Rest)
+	return e, true
+}
+
+// String is one line in words.
+func (e Exit) String() string {
+	s := fmt.Sprintf("left by itself with code %d", e.Code)
+	switch {
+	case e.Forced != "":
+		s = "stayed when its input was closed; ended by " + e.Forced
+	case e.Signal != "":
+		s = "was ended by " + e.Signal
+	}
+	if e.Rest == 1 {
+		s += "; 1 process that it left behind was ended too"
+	} else if e.Rest > 1 {
+		s += fmt.Sprintf("; %d processes that it left behind were ended too", e.Rest)
+	}
+	return s
 }

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -107,9 +108,7 @@ func agentError(method, id string, raw []byte) *Error {
 	if detail := errorDetail(v.Data); detail != "" && detail != v.Message {
 		e.Message += ": " + detail
 	}
-	if e.Message == "" {
-		e.Message = "an error without a message"
-	}
+	e.Message = cmp.Or(e.Message, "an error without a message")
 	e.Subtype = errorSubtype(v.Data)
 	if v.Code == codeAuthRequired {
 		e.Type, e.cause = TypeAuth, ErrAuthRequired
@@ -127,12 +126,7 @@ func errorDetail(data json.RawMessage) string {
 	if json.Unmarshal(data, &v) != nil {
 		return ""
 	}
-	for _, s := range []string{v.Details, v.Message, v.Error, v.Reason} {
-		if s != "" {
-			return clip(s, 500)
-		}
-	}
-	return ""
+	return clip(cmp.Or(v.Details, v.Message, v.Error, v.Reason), 500)
 }
 
 // errorSubtype finds the word by which agents sort their errors, in an error's data.
@@ -141,12 +135,7 @@ func errorSubtype(data json.RawMessage) string {
 	if json.Unmarshal(data, &v) != nil {
 		return ""
 	}
-	for _, s := range []string{v.Subtype, v.ErrorKind, v.ErrorName, v.Type} {
-		if s != "" {
-			return clip(s, 80)
-		}
-	}
-	return ""
+	return clip(cmp.Or(v.Subtype, v.ErrorKind, v.ErrorName, v.Type), 80)
 }
 
 // clip cuts s to about n bytes at a rune's border.

@@ -44,7 +44,20 @@ func (l *lineReader) next() (Frame, error) {
 		line = append(line, part...)
 	}
 	if errors.Is(err, bufio.ErrBufferFull) {
-		return l.skip(line)
+		sum := sha256.New()
+		sum.Write(line)
+		length := int64(len(line))
+		for {
+			part, err := l.r.ReadSlice('\n')
+			if err == nil {
+				part = part[:len(part)-1]
+			}
+			sum.Write(part)
+			length += int64(len(part))
+			if !errors.Is(err, bufio.ErrBufferFull) {
+				return oversized(line, length, [sha256.Size]byte(sum.Sum(nil))), nil
+			}
+		}
 	}
 	if err == nil {
 		line = line[:len(line)-1]
@@ -61,24 +74,6 @@ func (l *lineReader) next() (Frame, error) {
 func (l *lineReader) more() bool {
 	rest, _ := l.r.Peek(l.r.Buffered()) // which is there
 	return bytes.IndexByte(rest, '\n') >= 0
-}
-
-// skip reads to the end of a line of which the beginning is already too long.
-func (l *lineReader) skip(begun []byte) (Frame, error) {
-	sum := sha256.New()
-	sum.Write(begun)
-	length := int64(len(begun))
-	for {
-		part, err := l.r.ReadSlice('\n')
-		if err == nil {
-			part = part[:len(part)-1]
-		}
-		sum.Write(part)
-		length += int64(len(part))
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return oversized(begun, length, [sha256.Size]byte(sum.Sum(nil))), nil
-		}
-	}
 }
 
 func oversized(line []byte, length int64, sum [sha256.Size]byte) Frame {

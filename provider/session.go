@@ -8,8 +8,8 @@ import (
 	"github.com/coder/acp-go-sdk"
 )
 
-// ClientName is how Perlica introduces itself to agents.
-const ClientName = "perlica"
+// clientName is how Perlica introduces itself to agents.
+const clientName = "perlica"
 
 // Initialize introduces the two sides. It refuses an agent that does not speak version 1
 // of the protocol.
@@ -17,7 +17,7 @@ func (c *Conn) Initialize(ctx context.Context, version string) (acp.InitializeRe
 	var r acp.InitializeResponse
 	env, err := c.call(ctx, acp.AgentMethodInitialize, acp.InitializeRequest{
 		ProtocolVersion: acp.ProtocolVersionNumber,
-		ClientInfo:      &acp.Implementation{Name: ClientName, Version: version},
+		ClientInfo:      &acp.Implementation{Name: clientName, Version: version},
 		// No capability is claimed: Perlica reads no file and runs no command.
 	})
 	if err != nil {
@@ -114,29 +114,22 @@ func (c *Conn) NewSession(ctx context.Context, dir string, servers []acp.McpServ
 // ResumeSession continues an earlier session of the agent without hearing of it again. Only
 // agents that advertise the capability know the method.
 func (c *Conn) ResumeSession(ctx context.Context, id, dir string, servers []acp.McpServer) (*Session, error) {
-	var r acp.ResumeSessionResponse
-	if servers == nil {
-		servers = []acp.McpServer{}
-	}
-	c.expect(id)
-	err := c.ask(ctx, acp.AgentMethodSessionResume, acp.ResumeSessionRequest{SessionId: acp.SessionId(id), Cwd: dir, McpServers: servers}, &r)
-	if err != nil {
-		c.expect("")
-		return nil, err
-	}
-	return c.opened(id, r.Modes, r.ConfigOptions), nil
+	return c.reopen(ctx, acp.AgentMethodSessionResume, id, acp.ResumeSessionRequest{SessionId: acp.SessionId(id), Cwd: dir, McpServers: servers})
 }
 
 // LoadSession continues an earlier session of the agent, which tells all of it again as
 // updates before it answers. Only agents that advertise the capability know the method.
 func (c *Conn) LoadSession(ctx context.Context, id, dir string, servers []acp.McpServer) (*Session, error) {
-	var r acp.LoadSessionResponse
 	if servers == nil {
-		servers = []acp.McpServer{}
+		servers = []acp.McpServer{} // the protocol wants a list
 	}
+	return c.reopen(ctx, acp.AgentMethodSessionLoad, id, acp.LoadSessionRequest{SessionId: acp.SessionId(id), Cwd: dir, McpServers: servers})
+}
+
+func (c *Conn) reopen(ctx context.Context, method, id string, request any) (*Session, error) {
+	var r acp.LoadSessionResponse // session/resume has the same
 	c.expect(id)
-	err := c.ask(ctx, acp.AgentMethodSessionLoad, acp.LoadSessionRequest{SessionId: acp.SessionId(id), Cwd: dir, McpServers: servers}, &r)
-	if err != nil {
+	if err := c.ask(ctx, method, request, &r); err != nil {
 		c.expect("")
 		return nil, err
 	}

@@ -10,16 +10,16 @@ import (
 // The kinds of session/update that Perlica understands, by the protocol's names. Any
 // other kind is passed on with Kind and Raw alone.
 const (
-	UserMessageChunk  = "user_message_chunk"
+	userMessageChunk  = "user_message_chunk"
 	AgentMessageChunk = "agent_message_chunk"
 	AgentThoughtChunk = "agent_thought_chunk"
 	ToolCallStarted   = "tool_call"
 	ToolCallUpdated   = "tool_call_update"
 	PlanChanged       = "plan"
 	UsageChanged      = "usage_update"
-	CommandsChanged   = "available_commands_update"
-	ModeChanged       = "current_mode_update"
-	OptionsChanged    = "config_option_update"
+	commandsChanged   = "available_commands_update"
+	modeChanged       = "current_mode_update"
+	optionsChanged    = "config_option_update"
 )
 
 // Update is one session/update. Which of its fields are set follows from Kind.
@@ -157,7 +157,7 @@ func parseUpdate(params []byte) (session string, u Update, ok bool) {
 // decode fills in the fields that belong to the update's kind.
 func (u *Update) decode(content []byte) bool {
 	switch u.Kind {
-	case UserMessageChunk, AgentMessageChunk, AgentThoughtChunk:
+	case userMessageChunk, AgentMessageChunk, AgentThoughtChunk:
 		u.Text = blockText(content)
 	case ToolCallStarted, ToolCallUpdated:
 		u.Tool = new(ToolCall)
@@ -171,23 +171,17 @@ func (u *Update) decode(content []byte) bool {
 	case UsageChanged:
 		u.Usage = new(acp.UsageUpdate)
 		return json.Unmarshal(u.Raw, u.Usage) == nil
-	case CommandsChanged, ModeChanged, OptionsChanged:
-		u.decodeSettings()
+	case commandsChanged, modeChanged, optionsChanged:
+		var v struct { // it only makes the session more comfortable: what has another form is left out
+			Commands []acp.AvailableCommand    `json:"availableCommands"`
+			Mode     string                    `json:"currentModeId"`
+			Options  []acp.SessionConfigOption `json:"configOptions"`
+		}
+		if json.Unmarshal(u.Raw, &v) == nil {
+			u.Commands, u.Mode, u.Options = v.Commands, v.Mode, v.Options
+		}
 	}
 	return true
-}
-
-// decodeSettings decodes what only makes the session more comfortable: what has another form
-// is left out.
-func (u *Update) decodeSettings() {
-	var v struct {
-		Commands []acp.AvailableCommand    `json:"availableCommands"`
-		Mode     string                    `json:"currentModeId"`
-		Options  []acp.SessionConfigOption `json:"configOptions"`
-	}
-	if json.Unmarshal(u.Raw, &v) == nil {
-		u.Commands, u.Mode, u.Options = v.Commands, v.Mode, v.Options
-	}
 }
 
 // blockText returns the text of a text block, and nothing for any other.

@@ -8,7 +8,9 @@ package agents
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,7 +69,7 @@ func (r Resolver) Default() (Agent, error) {
 		return r.Named(id)
 	}
 	for _, k := range registry.All() {
-		if a, ok := r.installed(k); ok {
+		if a, err := r.Named(k.ID); err == nil {
 			a.Why = k.Name + " is the first installed agent that Perlica knows"
 			if k.ID == Predictable {
 				a.Why = "no agent that Perlica knows is installed, so the built-in one answers, which only echoes"
@@ -76,15 +78,6 @@ func (r Resolver) Default() (Agent, error) {
 		}
 	}
 	return Agent{}, &Error{Why: "every agent is disabled by the configuration", Hint: "see 'perlica config show'"}
-}
-
-func (r Resolver) installed(k registry.Known) (Agent, bool) {
-	c := r.Config.Provider(k.ID)
-	if !c.Enabled {
-		return Agent{}, false
-	}
-	a, err := r.Named(k.ID)
-	return a, err == nil
 }
 
 // Named returns the provider with this id, from the configuration or the registry.
@@ -116,11 +109,7 @@ func (r Resolver) Named(id string) (Agent, error) {
 		a.Command = argv
 	default:
 		e := &Error{ID: id, Why: fmt.Sprintf("there is no provider %q", id), Hint: "see 'perlica provider list'", Unknown: true}
-		var configured []string
-		for name := range r.Config.Providers {
-			configured = append(configured, name)
-		}
-		if near := registry.Nearest(id, configured...); near != "" {
+		if near := registry.Nearest(id, slices.Collect(maps.Keys(r.Config.Providers))...); near != "" {
 			e.Hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		return Agent{}, e

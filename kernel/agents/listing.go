@@ -3,10 +3,11 @@ package agents
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
-	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/registry"
 )
 
@@ -22,35 +23,27 @@ const (
 
 // Listing is what there is to know of an agent without starting it.
 type Listing struct {
-	ID         string   `json:"id"`
-	Name       string   `json:"name"`
-	State      State    `json:"state"`
-	Why        string   `json:"why"` // it cannot be used
-	Default    bool     `json:"default"`
-	Known      bool     `json:"known"`      // the registry has it
-	Configured bool     `json:"configured"` // the configuration mentions it
-	Command    []string `json:"command"`    // as it is started; what would be looked for, if it is missing
-	Origin     string   `json:"origin"`     // where the command comes from
-	Env        []string `json:"env"`        // names of variables that it is given beside the common ones
-	Mode       string   `json:"mode"`       // that the configuration chooses; empty: the asking one
-	Asking     Asking   `json:"asking"`
-	Asks       string   `json:"asks"` // when it asks, in words
-	Install    string   `json:"install"`
-	Login      string   `json:"login"`
-	Website    string   `json:"website"`
-	Note       string   `json:"note"`
+	ID         string          `json:"id"`
+	Name       string          `json:"name"`
+	State      State           `json:"state"`
+	Why        string          `json:"why"` // it cannot be used
+	Default    bool            `json:"default"`
+	Known      bool            `json:"known"`      // the registry has it
+	Configured bool            `json:"configured"` // the configuration mentions it
+	Command    []string        `json:"command"`    // as it is started; what would be looked for, if it is missing
+	Origin     string          `json:"origin"`     // where the command comes from
+	Env        []string        `json:"env"`        // names of variables that it is given beside the common ones
+	Mode       string          `json:"mode"`       // that the configuration chooses; empty: the asking one
+	Asking     provider.Asking `json:"asking"`
+	Asks       string          `json:"asks"` // when it asks, in words
+	Install    string          `json:"install"`
+	Login      string          `json:"login"`
+	Website    string          `json:"website"`
+	Note       string          `json:"note"`
 
 	ConnectTimeout time.Duration `json:"-"`
 	RequestTimeout time.Duration `json:"-"`
 	MaxLine        int           `json:"max_line_bytes"`
-}
-
-// Asking is provider.Asking for a listing.
-type Asking struct {
-	Mode   string   `json:"mode"`
-	Option string   `json:"option"`
-	Value  string   `json:"value"`
-	Env    []string `json:"env"`
 }
 
 // Hint says what to do about an agent that cannot be used.
@@ -75,7 +68,7 @@ func (r Resolver) List() []Listing {
 	for _, k := range registry.All() {
 		ids = append(ids, k.ID)
 	}
-	for _, id := range sortedIDs(r.Config) {
+	for _, id := range slices.Sorted(maps.Keys(r.Config.Providers)) {
 		if !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
@@ -107,7 +100,7 @@ func (r Resolver) Describe(id string) (Listing, error) {
 // providers without a command.
 func (r Resolver) Warnings() []string {
 	var lines []string
-	for _, id := range sortedIDs(r.Config) {
+	for _, id := range slices.Sorted(maps.Keys(r.Config.Providers)) {
 		if argv, _ := r.commandOf(id); len(argv) == 0 {
 			lines = append(lines, fmt.Sprintf("providers.%s: the registry does not know it, and it has no adapter.command%s", id, r.near(id)))
 		}
@@ -124,7 +117,7 @@ func (r Resolver) Warnings() []string {
 
 // near asks whether another id was meant.
 func (r Resolver) near(id string) string {
-	others := slices.DeleteFunc(sortedIDs(r.Config), func(other string) bool { return other == id })
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(r.Config.Providers)), func(other string) bool { return other == id })
 	if n := registry.Nearest(id, others...); n != "" {
 		return fmt.Sprintf("; did you mean %q?", n)
 	}
@@ -138,10 +131,11 @@ func (r Resolver) describe(id string) Listing {
 	l := Listing{
 		ID: id, Name: id, Known: known, Configured: configured, State: Installed,
 		Env: append(append([]string{}, k.Env...), c.Env...), Mode: c.Mode,
-		Asking: Asking{k.Asking.Mode, k.Asking.Option, k.Asking.Value, append([]string{}, k.Asking.Env...)},
+		Asking: k.Asking,
 		Asks:   k.Asks, Install: k.Install, Login: k.Login, Website: k.Website, Note: k.Note,
 		ConnectTimeout: c.ConnectTimeout, RequestTimeout: c.RequestTimeout, MaxLine: c.MaxLineBytes,
 	}
+	l.Asking.Env = append([]string{}, k.Asking.Env...)
 	if known {
 		l.Name = k.Name
 	}
@@ -196,14 +190,4 @@ func (r Resolver) state(id string) (State, string) {
 		return Missing, why.Why
 	}
 	return Missing, err.Error()
-}
-
-// sortedIDs are the providers that the configuration mentions.
-func sortedIDs(c *config.Config) []string {
-	var ids []string
-	for id := range c.Providers {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
 }

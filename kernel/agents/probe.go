@@ -74,7 +74,18 @@ func Probe(ctx context.Context, a Agent, opt ProbeOptions) ProbeReport {
 		err = p.talk(ctx, a, opt)
 		p.end(ctx, err)
 	}
-	return p.finish(a, err, opt.Redactor)
+	if err != nil && !errors.As(err, &p.report.Err) {
+		p.report.Err = &provider.Error{Provider: a.ID, Type: provider.TypeProtocol, Message: err.Error()}
+	}
+	if e := p.report.Err; e != nil {
+		masked := *e
+		masked.Message = opt.Redactor.Text(e.Message)
+		p.report.Err = &masked
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.report.Warnings = append(p.report.Warnings, p.warnings...)
+	return p.report
 }
 
 // probe is a Probe on its way: the connection's recorder, which keeps nothing, and its
@@ -161,21 +172,6 @@ func (p *probe) end(ctx context.Context, failed error) {
 	if e, ok := p.conn.Exit(); ok {
 		p.report.Exit = e.String()
 	}
-}
-
-func (p *probe) finish(a Agent, err error, redactor *redact.Redactor) ProbeReport {
-	if err != nil && !errors.As(err, &p.report.Err) {
-		p.report.Err = &provider.Error{Provider: a.ID, Type: provider.TypeProtocol, Message: err.Error()}
-	}
-	if e := p.report.Err; e != nil {
-		masked := *e
-		masked.Message = redactor.Text(e.Message)
-		p.report.Err = &masked
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.report.Warnings = append(p.report.Warnings, p.warnings...)
-	return p.report
 }
 
 func (p *probe) warn(text string) {

@@ -4,12 +4,20 @@ package checkup
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
+	"time"
 
+	"github.com/dustin/go-humanize/english"
+
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/verify"
+	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/provider/process"
 )
 
 // Status says how bad the result of a check is.
@@ -54,40 +62,57 @@ func (c Checkup) Run(ctx context.Context, report func(Check)) {
 	} else {
 		e.context = e.Config.ContextID
 	}
-	defer e.closeLog()
+	defer func() {
+		if e.log != nil {
+			_ = e.log.Close() // read from only
+		}
+	}()
 	for _, check := range []struct {
-		name string
-		run  func(*examination)
+		name  string
+		needs need
+		run   func(*examination)
 	}{
-		{"configuration", (*examination).configuration},
-		{"trust", (*examination).trust},
-		{"workspace", (*examination).workspace},
-		{"disk-space", (*examination).diskSpace},
-		{"log-writable", (*examination).logWritable},
-		{"log-lock", (*examination).logLock},
-		{"log", (*examination).openLog},
-		{"log-settings", (*examination).logSettings},
-		{"log-schema", (*examination).logSchema},
-		{"log-integrity", (*examination).logIntegrity},
-		{"log-tree", (*examination).logTree},
-		{"checkpoint-key", (*examination).checkpointKey},
-		{"views", (*examination).views},
-		{"unfinished-runs", (*examination).unfinished},
-		{"unfinished-prunings", (*examination).prunings},
-		{"locks", (*examination).leftoverLocks},
-		{"debug-trail", (*examination).debugTrail},
-		{"sockets", (*examination).sockets},
-		{"default-agent", (*examination).defaultAgent},
-		{"agents", (*examination).agents},
-		{"surviving-processes", (*examination).survivors},
+		{"configuration", always, (*examination).configuration},
+		{"trust", always, (*examination).trust},
+		{"workspace", always, (*examination).workspace},
+		{"disk-space", inWorkspace, (*examination).diskSpace},
+		{"log-writable", inWorkspace, (*examination).logWritable},
+		{"log-lock", inWorkspace, (*examination).logLock},
+		{"log", inWorkspace, (*examination).openLog},
+		{"log-settings", onLog, (*examination).logSettings},
+		{"log-schema", onLog, (*examination).logSchema},
+		{"log-integrity", onLog, (*examination).logIntegrity},
+		{"log-tree", onLog, (*examination).logTree},
+		{"checkpoint-key", always, (*examination).checkpointKey},
+		{"views", inWorkspace, (*examination).views},
+		{"unfinished-runs", onLog, (*examination).unfinished},
+		{"unfinished-prunings", onLog, (*examination).prunings},
+		{"locks", inWorkspace, (*examination).leftoverLocks},
+		{"debug-trail", inWorkspace, (*examination).debugTrail},
+		{"sockets", always, (*examination).sockets},
+		{"default-agent", always, (*examination).defaultAgent},
+		{"agents", always, (*examination).agents},
+		{"surviving-processes", always, (*examination).survivors},
 	} {
 		if ctx.Err() != nil {
 			report(Check{Name: check.name, Status: Warn, Detail: "not looked at: " + context.Cause(ctx).Error()})
 			continue
 		}
+		if check.needs == inWorkspace && !e.usable || check.needs == onLog && e.log == nil {
+			continue // an earlier check said why there is none
+		}
 		e.guarded(check.name, check.run)
 	}
 }
+
+// need is what a check looks at.
+type need int
+
+const (
+	always      need = iota
+	inWorkspace      // a usable one
+	onLog            // one that is open
+)
 
 // examination is a Checkup on its way.
 type examination struct {
@@ -126,8 +151,117 @@ func (e *examination) fail(hint, format string, args ...any) {
 	e.report(Check{Name: e.name, Status: Fail, Detail: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-func (e *examination) closeLog() {
-	if e.log != nil {
-		_ = e.log.Close() // read from only
+func (e *examination) defaultAgent() {
+	a, err := e.Agents.Default()
+	var missing *agents.Error
+	switch {
+	case errors.As(err, &missing):
+		e.fail(missing.Hint, "%v", err)
+		return
+	case err != nil:
+		e.fail("see 'perlica provider list'", "%v", err)
+		return
 	}
+	if _, err := e.Agents.Find(a.Command[0]); err != nil {
+		e.fail("see 'perlica provider show "+a.ID+"'", "%s: its program cannot be started: %v", a.ID, err)
+		return
+	}
+	if a.Why == "" {
+		e.ok("%s, as the configuration says", a.ID)
+		return
+	}
+	if a.ID == agents.Predictable {
+		e.warn("'perlica provider list' says how to install one", "%s: %s", a.ID, a.Why)
+		return
+	}
+	e.ok("%s: %s", a.ID, a.Why)
+}
+
+// agents looks for the programs of those that are configured and of those that are known.
+func (e *examination) agents() {
+	var installed []string
+	for _, l := range e.Agents.List() {
+		switch {
+		case l.State == agents.Installed && l.ID != agents.Predictable:
+			installed = append(installed, l.ID)
+		case l.State == agents.Missing && l.Configured:
+			e.warn(l.Hint(), "%s is configured and cannot be used: %s", l.ID, l.Why)
+		}
+	}
+	if len(installed) == 0 {
+		e.ok("none is installed but the built-in one")
+		return
+	}
+	e.ok("%s installed: %s", english.Plural(len(installed), "agent", ""), strings.Join(installed, ", "))
+}
+
+// survivors lists what is left of agents whose Perlica is gone.
+func (e *examination) survivors() {
+	left := process.Survivors()
+	if len(left) == 0 {
+		e.ok("none")
+		return
+	}
+	var words []string
+	for _, s := range left {
+		words = append(words, fmt.Sprintf("%d (%s, of %s)", s.PID, s.Command, s.Agent))
+	}
+	e.warn("Perlica never ends a process by its number; look at them, then end them yourself: kill PID",
+		"left behind by agents: %s", strings.Join(words, ", "))
+}
+
+// prunings looks for a removal that was begun and not completed: what it names may still be there.
+func (e *examination) prunings() {
+	list, err := e.log.UnfinishedPrunings(e.ctx)
+	var alive bool
+	if err == nil && len(list) > 0 {
+		alive, err = kernel.IsPruning(e.paths.Locks)
+	}
+	switch {
+	case err != nil:
+		e.fail(logHint(err), "%v", err)
+		return
+	case len(list) == 0:
+		e.ok("none")
+		return
+	case alive:
+		e.ok("payloads are being removed")
+		return
+	}
+	for _, p := range list {
+		command, err := e.pruneAgain(p)
+		if err != nil {
+			e.fail(logHint(err), "%v", err)
+			return
+		}
+		e.warn("run it again: "+command, "removing payloads of events up to %d was begun and not completed: some may still be in the file", p.Until)
+	}
+}
+
+// pruneAgain is the command that completes a pruning.
+func (e *examination) pruneAgain(p event.Pruning) (string, error) {
+	command := "perlica log prune"
+	if e.context != "default" {
+		command = "perlica --context " + e.context + " log prune"
+	}
+	// What it ends with is older than the event behind it; that is log.pruned, if no time was given.
+	for next, err := range e.log.Events(e.ctx, event.Query{After: p.Until, Limit: 1}) {
+		if err != nil {
+			return "", err
+		}
+		if next.Type == event.LogPruned && (p.Run != "" || p.Session != "") {
+			break
+		}
+		command += " --before " + next.Time.UTC().Format(time.RFC3339Nano)
+	}
+	if p.Run != "" {
+		command += " --run " + string(p.Run)
+	}
+	if p.Session != "" {
+		command += " --session " + string(p.Session)
+	}
+	if p.Class == event.Frame {
+		command += " --keep facts"
+	}
+	return command, nil
 }

@@ -35,9 +35,6 @@ const (
 // logLock looks for a process that keeps others from writing. It comes before the log is
 // opened, as store.WriteLockHolder demands.
 func (e *examination) logLock() {
-	if !e.usable {
-		return
-	}
 	if e.Held {
 		e.ok("this process has the log open, and writes to it")
 		return
@@ -71,9 +68,6 @@ func (e *examination) logLock() {
 }
 
 func (e *examination) openLog() {
-	if !e.usable {
-		return
-	}
 	const lost = "no run can start: put a copy of it back, or, to begin a new log, move it and the .anchor beside it away, and keep them"
 	info, err := os.Stat(e.paths.EventLog)
 	anchored := anchor.Size(e.paths.EventLog)
@@ -122,9 +116,6 @@ func logHint(err error) string {
 }
 
 func (e *examination) logSettings() {
-	if e.log == nil {
-		return
-	}
 	err := e.log.CheckSettings(e.ctx)
 	var setting *fault.SettingError
 	var linked *fault.LinkedError
@@ -141,9 +132,6 @@ func (e *examination) logSettings() {
 }
 
 func (e *examination) logSchema() {
-	if e.log == nil {
-		return
-	}
 	faults, err := e.log.CheckSchema(e.ctx)
 	switch {
 	case err != nil:
@@ -156,10 +144,7 @@ func (e *examination) logSchema() {
 }
 
 func (e *examination) logIntegrity() {
-	switch {
-	case e.log == nil:
-		return
-	case e.size > maxIntegrity:
+	if e.size > maxIntegrity {
 		e.ok("not looked at: the file has more than %s; 'perlica log verify' takes the time, some four seconds for a million events", humanize.IBytes(maxIntegrity))
 		return
 	}
@@ -171,9 +156,6 @@ func (e *examination) logIntegrity() {
 }
 
 func (e *examination) logTree() {
-	if e.log == nil {
-		return
-	}
 	events, _, err := e.log.Head(e.ctx)
 	if err != nil {
 		e.fail(logHint(err), "%v", err)
@@ -239,9 +221,6 @@ func (e *examination) checkpointKey() {
 
 // views looks at the files that follow from the log.
 func (e *examination) views() {
-	if !e.usable {
-		return
-	}
 	seen := 0
 	for _, path := range []string{e.paths.Sessions, e.paths.Approvals} {
 		info, err := os.Stat(path)
@@ -270,9 +249,6 @@ func (e *examination) views() {
 }
 
 func (e *examination) unfinished() {
-	if e.log == nil {
-		return
-	}
 	list, err := kernel.ListUnfinished(e.ctx, e.log, e.paths.Locks)
 	if err != nil {
 		e.fail(logHint(err), "%v", err)
@@ -298,9 +274,6 @@ func (e *examination) unfinished() {
 // leftoverLocks counts the lock files that no run holds: of processes that are gone, or of a
 // chat at rest. They do no harm.
 func (e *examination) leftoverLocks() {
-	if !e.usable {
-		return
-	}
 	held, left, err := filelock.Count(e.paths.Locks)
 	if err != nil {
 		e.fail("no run can start without its lock; a log needs a disk with working locks", "%v", err)

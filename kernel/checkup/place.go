@@ -108,9 +108,6 @@ func (e *examination) nearest() string {
 }
 
 func (e *examination) diskSpace() {
-	if !e.usable {
-		return
-	}
 	free, err := folder.FreeSpace(e.nearest())
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
@@ -126,9 +123,6 @@ func (e *examination) diskSpace() {
 
 // logWritable tries whether a log can be written where the log lies or will lie.
 func (e *examination) logWritable() {
-	if !e.usable {
-		return
-	}
 	dir := e.nearest()
 	err := eventlog.TryWrite(e.ctx, dir)
 	var setting *fault.SettingError
@@ -149,7 +143,10 @@ func (e *examination) logWritable() {
 		e.fail("a log needs a local disk with working locks; --context does not help here, another folder may", "no log can be written in %s: %v", dir, err)
 	}
 	if err == nil && e.paths.EventLog != "" {
-		e.checkMode(e.paths.EventLog)
+		info, err := os.Stat(e.paths.EventLog)
+		if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o200 == 0 {
+			e.fail("chmod u+w "+e.paths.EventLog, "%s may not be written by its owner", e.paths.EventLog)
+		}
 	}
 }
 
@@ -159,18 +156,7 @@ func (e *examination) isFull(dir string) bool {
 	return err == nil && free < fullSpace
 }
 
-// checkMode reports a log that its owner may not write although its folder is writable.
-func (e *examination) checkMode(path string) {
-	info, err := os.Stat(path)
-	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o200 == 0 {
-		e.fail("chmod u+w "+path, "%s may not be written by its owner", path)
-	}
-}
-
 func (e *examination) debugTrail() {
-	if !e.usable {
-		return
-	}
 	files, bytes, err := trail.Usage(e.paths.Logs)
 	limit := int64(e.Config.Logs.MaxTotalMB) << 20
 	switch {

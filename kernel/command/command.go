@@ -9,12 +9,17 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/agext/levenshtein"
+
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/sessions"
 )
 
 // Line is what a person typed: a message to the agent, or a command.
@@ -42,33 +47,34 @@ type Command struct {
 	Args string // as help shows them
 	Help string
 	Need Need
+	do   func(*Host, context.Context, []string) (Output, error)
 }
 
 // Commands are all commands, in the order in which help lists them.
 func Commands() []Command {
 	return []Command{
-		{"help", "[COMMAND]", "what can be said here", Read},
-		{"pending", "", "the questions that wait for an answer", Read},
-		{"choose", "[ID] N|TEXT", "answer a question with one of its options: number, id or exact label", Approve},
-		{"allow", "[ID] [WORD]", "say yes to a question, this once", Approve},
-		{"deny", "[ID]", "say no to a question, this once", Approve},
-		{"cancel", "[RUN]", "stop the turn that is under way", Ask},
-		{"again", "", "put the last input back into the line; sending it is a new input", Ask},
-		{"attach", "PATH", "add a file to the next input", Ask},
-		{"session", "[list [--all]|new [NAME]|use REF|show [REF]|current|rename NAME|delete REF|export FILE]", "see and change sessions", Admin},
-		{"save", "[NAME]", "keep this session on the lists", Admin},
-		{"discard", "", "take this session off every list; its events stay on the log", Admin},
-		{"clear", "", "go on in a new session", Ask},
-		{"provider", "[NAME]", "the agents; with a name, a new session with that one", Admin},
-		{"mode", "[ID]", "the agent's modes; with an id, choose one", Admin},
-		{"model", "[ID]", "the agent's models; with an id, choose one", Admin},
-		{"config", "[ID VALUE]", "the agent's options; with a value, set one", Admin},
-		{"policy", "[revoke ID]", "the standing approvals; or take one back", Admin},
-		{"log", "[N|show REF|verify]", "the newest events of this session; a run as a story; check the record", Read},
-		{"thoughts", "", "show the agent's thoughts, or hide them again, where they can be shown", Read},
-		{"usage", "", "turns, tokens and cost of this session", Read},
-		{"doctor", "", "what is broken", Read},
-		{"exit", "[NAME]", "leave; with a name, keep the session under it", Ask},
+		{"help", "[COMMAND]", "what can be said here", Read, (*Host).help},
+		{"pending", "", "the questions that wait for an answer", Read, (*Host).pending},
+		{"choose", "[ID] N|TEXT", "answer a question with one of its options: number, id or exact label", Approve, (*Host).choose},
+		{"allow", "[ID] [WORD]", "say yes to a question, this once", Approve, (*Host).allow},
+		{"deny", "[ID]", "say no to a question, this once", Approve, (*Host).deny},
+		{"cancel", "[RUN]", "stop the turn that is under way", Ask, (*Host).cancel},
+		{"again", "", "put the last input back into the line; sending it is a new input", Ask, effect(Recall)},
+		{"attach", "PATH", "add a file to the next input", Ask, (*Host).attach},
+		{"session", "[list [--all]|new [NAME]|use REF|show [REF]|current|rename NAME|delete REF|export FILE]", "see and change sessions", Admin, (*Host).session},
+		{"save", "[NAME]", "keep this session on the lists", Admin, (*Host).save},
+		{"discard", "", "take this session off every list; its events stay on the log", Admin, effect(Discard)},
+		{"clear", "", "go on in a new session", Ask, effect(Switch)},
+		{"provider", "[NAME]", "the agents; with a name, a new session with that one", Admin, (*Host).provider},
+		{"mode", "[ID]", "the agent's modes; with an id, choose one", Admin, (*Host).mode},
+		{"model", "[ID]", "the agent's models; with an id, choose one", Admin, (*Host).model},
+		{"config", "[ID VALUE]", "the agent's options; with a value, set one", Admin, (*Host).option},
+		{"policy", "[revoke ID]", "the standing approvals; or take one back", Admin, (*Host).policy},
+		{"log", "[N|show REF|verify]", "the newest events of this session; a run as a story; check the record", Read, (*Host).log},
+		{"thoughts", "", "show the agent's thoughts, or hide them again, where they can be shown", Read, effect(Thoughts)},
+		{"usage", "", "turns, tokens and cost of this session", Read, (*Host).usage},
+		{"doctor", "", "what is broken", Read, (*Host).doctor},
+		{"exit", "[NAME]", "leave; with a name, keep the session under it", Ask, (*Host).exit},
 	}
 }
 
@@ -126,10 +132,7 @@ func lookup(name string) (Command, bool) {
 // the beginning of, or that a few letters make of it, at most one in three.
 func nearest(name string, agents []string) string {
 	best, least := "", math.MaxInt
-	names := slices.Clone(agents)
-	for _, c := range Commands() {
-		names = append(names, c.Name)
-	}
+	names := append(slices.Clone(agents), each(Commands(), func(c Command) string { return c.Name })...)
 	for _, n := range names {
 		d, ok := 1, len(name) >= 3 && strings.HasPrefix(n, name)
 		if !ok {
@@ -156,4 +159,100 @@ func mistakes(typed, meant []rune) (n int, ok bool) {
 		n = min(n, 1+levenshtein.Distance(string(swapped), string(meant), nil))
 	}
 	return n, n <= most
+}
+
+// Complete returns what may stand in place of the last word of a line that begins with a
+// slash: names of commands, the agent's own among them, and what their arguments can be.
+func (h *Host) Complete(ctx context.Context, line string) []string {
+	rest, ok := strings.CutPrefix(line, "/")
+	if !ok || strings.HasPrefix(rest, "/") {
+		return nil
+	}
+	words := strings.Split(rest, " ")
+	last := words[len(words)-1]
+	if len(words) == 1 {
+		return starting(h.names(), "/"+last)
+	}
+	return starting(h.arguments(ctx, words[0], words[1:len(words)-1]), last)
+}
+
+func each[T any](list []T, name func(T) string) (names []string) {
+	for _, x := range list {
+		names = append(names, name(x))
+	}
+	return names
+}
+
+func starting(all []string, prefix string) []string {
+	return slices.DeleteFunc(all, func(s string) bool { return !strings.HasPrefix(s, prefix) })
+}
+
+func (h *Host) names() []string {
+	list := each(Commands(), func(c Command) string { return "/" + c.Name })
+	o, _, _ := h.offers()
+	for _, c := range o.Commands {
+		if !Known(c.Name) {
+			list = append(list, "/"+c.Name)
+		}
+	}
+	return list
+}
+
+// arguments are the words that may follow a command and the words before.
+func (h *Host) arguments(ctx context.Context, name string, before []string) []string {
+	o, _, _ := h.offers()
+	if verbs := map[string][]string{
+		"session": {"list", "new", "use", "show", "current", "rename", "delete", "export"}, "log": {"show", "verify"}, "policy": {"revoke"},
+	}[name]; verbs != nil && len(before) == 0 {
+		return verbs
+	}
+	switch {
+	case name == "session" && len(before) == 1 && slices.Contains([]string{"use", "show", "delete"}, before[0]):
+		return h.sessionNames(ctx)
+	case len(before) > 0 && name != "config":
+		return nil
+	}
+	var list []string
+	switch name {
+	case "help":
+		return each(Commands(), func(c Command) string { return c.Name })
+	case "provider":
+		return each(h.Agents.List(), func(l agents.Listing) string { return l.ID })
+	case "mode":
+		for _, m := range o.Modes {
+			list = append(list, string(m.Id))
+		}
+	case "model":
+		_, list, _ = o.Models()
+	case "config":
+		for _, opt := range o.Options {
+			if opt.Select == nil {
+				continue
+			}
+			if len(before) == 0 {
+				list = append(list, string(opt.Select.Id))
+			} else if len(before) == 1 && before[0] == string(opt.Select.Id) {
+				return agents.OptionValues(opt.Select.Options)
+			}
+		}
+	case "allow", "deny", "choose":
+		open, _ := h.open(ctx) // what cannot be read cannot be completed
+		return each(open, func(q interaction.Question) string { return short(string(q.ID)) })
+	}
+	return list
+}
+
+func (h *Host) sessionNames(ctx context.Context) (names []string) {
+	_ = h.view(ctx, func(v *sessions.View) error { // likewise
+		sessions, err := v.List(ctx, true)
+		for _, s := range sessions {
+			if s.Name != "" {
+				names = append(names, s.Name)
+			} else {
+				names = append(names, short(string(s.ID)))
+			}
+		}
+		return err
+	})
+	return names
 }

@@ -58,11 +58,8 @@ func TestAMistakeIsNoMessage(t *testing.T) {
 // TestEveryCommandIsDone: the table of commands and what carries them out agree.
 func TestEveryCommandIsDone(t *testing.T) {
 	h := &Host{May: func(Need) bool { return false }}
-	if len(h.verbs()) != len(Commands()) {
-		t.Errorf("%d commands, %d are carried out", len(Commands()), len(h.verbs()))
-	}
 	for _, c := range Commands() {
-		if h.verbs()[c.Name] == nil {
+		if c.do == nil {
 			t.Errorf("/%s is not carried out", c.Name)
 		}
 		if c.Help == "" {

@@ -93,30 +93,18 @@ func (h *Host) Do(ctx context.Context, l Line) (Output, error) {
 	if l.Name == "attach" && l.Args != "" {
 		args = []string{l.Args} // blanks are part of a path
 	}
-	out, err := h.verbs()[l.Name](ctx, args)
+	out, err := c.do(h, ctx, args)
 	if errors.Is(err, errUsage) {
 		err = &UsageError{c}
 	}
 	return out, err
 }
 
-// verbs are what carries the commands out.
-func (h *Host) verbs() map[string]func(context.Context, []string) (Output, error) {
-	return map[string]func(context.Context, []string) (Output, error){
-		"help": h.help, "pending": h.pending, "choose": h.choose, "allow": h.allow, "deny": h.deny,
-		"cancel": h.cancel, "session": h.session, "save": h.save, "provider": h.provider,
-		"mode": h.mode, "model": h.model, "config": h.option, "policy": h.policy,
-		"log": h.log, "usage": h.usage, "doctor": h.doctor, "exit": h.exit,
-		"again":   effect(Recall),
-		"clear":   effect(Switch),
-		"discard": effect(Discard), "thoughts": effect(Thoughts),
-		"attach": func(_ context.Context, args []string) (Output, error) {
-			if len(args) == 0 {
-				return Output{}, errUsage
-			}
-			return Output{Effect: Attach, Path: unquoted(args[0])}, nil
-		},
+func (h *Host) attach(_ context.Context, args []string) (Output, error) {
+	if len(args) == 0 {
+		return Output{}, errUsage
 	}
+	return Output{Effect: Attach, Path: unquoted(args[0])}, nil
 }
 
 // unquoted is a path without the quotes that somebody put around it.
@@ -129,8 +117,8 @@ func unquoted(path string) string {
 
 var errUsage = errors.New("that is not how it is used")
 
-func effect(e Effect) func(context.Context, []string) (Output, error) {
-	return func(context.Context, []string) (Output, error) { return Output{Effect: e}, nil }
+func effect(e Effect) func(*Host, context.Context, []string) (Output, error) {
+	return func(*Host, context.Context, []string) (Output, error) { return Output{Effect: e}, nil }
 }
 
 func (h *Host) help(_ context.Context, args []string) (Output, error) {

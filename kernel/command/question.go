@@ -44,7 +44,7 @@ const cardWidth = 44
 // Describe writes a question with all that is to be judged and its numbered options, in
 // Markdown.
 func Describe(b *strings.Builder, q interaction.Question) {
-	fmt.Fprintf(b, "**%s** — %s, question `%s`\n", literal(title(q)), literal(q.Subject.Provider), short(string(q.ID)))
+	fmt.Fprintf(b, "**%s** — %s, question `%s`\n", literal(cmp.Or(q.Title, "use a tool")), literal(q.Subject.Provider), short(string(q.ID)))
 	// Each row begins with two blanks, so that none can end the block.
 	c := card.Card{Rows: card.Lay(q, cardWidth).Rows[1:]}
 	fmt.Fprintf(b, "\n```\n%s```\n", c.Text())
@@ -65,13 +65,6 @@ func literal(s string) string { return escaper.Replace(card.Line(s, 0)) }
 var escaper = strings.NewReplacer(
 	`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `[`, `\[`, `]`, `\]`, `(`, `\(`, `)`, `\)`,
 	`#`, `\#`, `<`, `\<`, `>`, `\>`, `~`, `\~`)
-
-func title(q interaction.Question) string {
-	if q.Title == "" {
-		return "use a tool"
-	}
-	return q.Title
-}
 
 // short is the end of an id, which is what differs between two of the same hour.
 func short(id string) string {

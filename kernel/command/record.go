@@ -25,7 +25,23 @@ func (h *Host) log(ctx context.Context, args []string) (Output, error) {
 	case len(args) == 2 && args[0] == "show":
 		return h.story(ctx, args[1])
 	case len(args) == 1 && args[0] == "verify":
-		return h.verify(ctx)
+		log := &h.Runner.Log().Reader
+		origin, err := log.Origin(ctx)
+		if err != nil {
+			return Output{}, err
+		}
+		keys, err := evidence.ReadKeys(h.Dirs.KeyDir())
+		if err != nil {
+			return Output{}, err
+		}
+		rep, err := verify.Log(ctx, log, verify.Options{Keys: keys.Verifiers(origin), Audit: &report.Audit{}, NoImport: true})
+		if err != nil {
+			return Output{}, err
+		}
+		if !rep.OK() {
+			return Output{Text: fmt.Sprintf("**The record is damaged** (%s), first at event %d: %s", rep.Findings[0].Kind, rep.FirstBad, rep.Findings[0].What)}, nil
+		}
+		return Output{Text: fmt.Sprintf("All %d events are as they were written; %d of them are covered by a signature. Root: `%s`", rep.Events, rep.Signed, rep.Root)}, nil
 	case len(args) == 1:
 		if n, err := strconv.Atoi(args[0]); err == nil && n > 0 && n <= 1000 {
 			return h.events(ctx, n)
@@ -102,7 +118,7 @@ func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
 			in, out = in+i, out+o
 		}
 	}
-	text := fmt.Sprintf("%s, %s, %s", turns(n), count(calls, "call"), took.Round(time.Second))
+	text := fmt.Sprintf("%s, %s, %s", count(n, "turn"), count(calls, "call"), took.Round(time.Second))
 	if in+out > 0 {
 		text += fmt.Sprintf(", %d tokens in, %d out", in, out)
 	}
@@ -131,24 +147,4 @@ func (h *Host) doctor(ctx context.Context, _ []string) (Output, error) {
 	})
 	fmt.Fprintf(&b, "\n%d checks are well.\n", good)
 	return Output{Text: b.String()}, nil
-}
-
-func (h *Host) verify(ctx context.Context) (Output, error) {
-	log := &h.Runner.Log().Reader
-	origin, err := log.Origin(ctx)
-	if err != nil {
-		return Output{}, err
-	}
-	keys, err := evidence.ReadKeys(h.Dirs.KeyDir())
-	if err != nil {
-		return Output{}, err
-	}
-	rep, err := verify.Log(ctx, log, verify.Options{Keys: keys.Verifiers(origin), Audit: &report.Audit{}, NoImport: true})
-	if err != nil {
-		return Output{}, err
-	}
-	if !rep.OK() {
-		return Output{Text: fmt.Sprintf("**The record is damaged** (%s), first at event %d: %s", rep.Findings[0].Kind, rep.FirstBad, rep.Findings[0].What)}, nil
-	}
-	return Output{Text: fmt.Sprintf("All %d events are as they were written; %d of them are covered by a signature. Root: `%s`", rep.Events, rep.Signed, rep.Root)}, nil
 }

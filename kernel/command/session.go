@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,10 +49,7 @@ func (h *Host) sessionList(ctx context.Context, args []string) (Output, error) {
 			if !h.concerns(s.ID) {
 				continue
 			}
-			name := s.Name
-			if name == "" {
-				name = short(string(s.ID))
-			}
+			name := cmp.Or(s.Name, short(string(s.ID)))
 			here := s.ID == h.Conversation.Session()
 			list(&b, here, name, about(s))
 		}
@@ -65,10 +63,8 @@ func (h *Host) sessionList(ctx context.Context, args []string) (Output, error) {
 
 // about says what a session is, beside its name.
 func about(s sessions.Session) string {
-	return strings.TrimSuffix(fmt.Sprintf("%s, %s, %s", s.Provider, turns(s.Turns), s.Title), ", ")
+	return strings.TrimSuffix(fmt.Sprintf("%s, %s, %s", s.Provider, count(s.Turns, "turn"), s.Title), ", ")
 }
-
-func turns(n int) string { return count(n, "turn") }
 
 func count(n int, what string) string {
 	if n == 1 {
@@ -116,7 +112,7 @@ func (h *Host) sessionShow(ctx context.Context, args []string) (Output, error) {
 		}
 		id = s.ID
 	}
-	list, err := report.ReadNewestTurns(ctx, &h.Runner.Log().Reader, id, turnsShown)
+	list, err := report.ReadTurns(ctx, &h.Runner.Log().Reader, id, turnsShown)
 	if err != nil {
 		return Output{}, err
 	}
@@ -192,10 +188,7 @@ func (h *Host) save(ctx context.Context, args []string) (Output, error) {
 	if name == "" {
 		err := h.view(ctx, func(v *sessions.View) error {
 			s, err := v.Find(ctx, string(id))
-			name = s.Name
-			if name == "" {
-				name = s.Title
-			}
+			name = cmp.Or(s.Name, s.Title)
 			return err
 		})
 		if err != nil && !errors.Is(err, sessions.ErrNoSession) {

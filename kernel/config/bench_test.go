@@ -22,7 +22,7 @@ func BenchmarkLoad(b *testing.B) {
 	run("none", func(p *place) { p.ws.Exists = false })
 	run("small", func(p *place) {
 		p.user("[model]\ndefault_provider = 'claude'\n[providers.claude.acp]\nconnect_timeout = '10s'\n")
-		p.project(DefaultFile() + "[[policy.rule]]\neffect = 'deny'\nkind = ['edit']\n[[policy.rule]]\neffect = 'allow'\n")
+		p.project(defaultFile() + "[[policy.rule]]\neffect = 'deny'\nkind = ['edit']\n[[policy.rule]]\neffect = 'allow'\n")
 	})
 }
 

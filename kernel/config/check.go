@@ -22,9 +22,9 @@ func (w Workspace) Check(name string) (open []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(w.Root)
+	root, err := w.openRoot()
 	if err != nil {
-		return nil, &WorkspaceError{Path: w.Root, Reason: "cannot be opened: " + cause(err), Err: err}
+		return nil, err
 	}
 	defer root.Close()
 	for _, path := range []string{w.Dir(), filepath.Dir(paths.Dir), paths.Dir, paths.Logs, paths.Locks} {

@@ -48,8 +48,8 @@ type Config struct {
 
 // Project is what Load found in the workspace.
 type Project struct {
-	Digest  string // of config.toml and prompts/system.md as read; "" when there is neither
-	Trusted bool   // by `perlica config trust` or PERLICA_TRUST_PROJECT
+	Digest  string `json:"digest"`  // of config.toml and prompts/system.md as read; "" when there is neither
+	Trusted bool   `json:"trusted"` // by `perlica config trust` or PERLICA_TRUST_PROJECT
 }
 
 // Logs are the limits of the debug trail.
@@ -135,11 +135,6 @@ func (c *Config) Provider(id string) Provider {
 	if p, ok := c.Providers[id]; ok {
 		return p
 	}
-	return defaultProvider(id)
-}
-
-// defaultProvider is a provider that is not configured.
-func defaultProvider(id string) Provider {
 	p := Provider{ID: id}
 	for i := range table {
 		if row := &table[i]; row.section() == providerSection && row.def != nil {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -49,9 +50,7 @@ func userDirs(goos string, getenv func(string) string) (Dirs, error) {
 	if d.Config == "" || d.State == "" {
 		return Dirs{}, ErrNoHome
 	}
-	if d.Runtime == "" {
-		d.Runtime = filepath.Join(d.State, "run")
-	}
+	d.Runtime = cmp.Or(d.Runtime, filepath.Join(d.State, "run"))
 	return d, nil
 }
 

@@ -42,7 +42,22 @@ func (l *loader) environment(environ []string) {
 		}
 		row, id := l.rowOfVariable(name)
 		if row == nil {
-			l.warnVariable(name)
+			var names []string
+			for i := range table {
+				if r := &table[i]; r.static() && r.kind.scalar() {
+					names = append(names, envName(r.name))
+				}
+			}
+			p := &Problem{Source: environmentName + name, Reason: "sets no key and is ignored", Nearest: nearest(name, names)}
+			if p.Nearest == "" {
+				for _, n := range names {
+					if strings.HasSuffix(n, name[len(envPrefix)-1:]) {
+						p.Nearest = n
+						break
+					}
+				}
+			}
+			l.config.Warnings = append(l.config.Warnings, p.Error())
 			continue
 		}
 		l.putText(row, strings.Replace(row.name, anyID, id, 1), id, value, environmentName+name)
@@ -94,35 +109,4 @@ func (l *loader) idOf(word string) string {
 		}
 	}
 	return strings.ReplaceAll(strings.ToLower(word), "_", "-")
-}
-
-func (l *loader) warnVariable(name string) {
-	var names []string
-	for i := range table {
-		if r := &table[i]; r.static() && r.kind.scalar() {
-			names = append(names, envName(r.name))
-		}
-	}
-	p := &Problem{Source: environmentName + name, Reason: "sets no key and is ignored", Nearest: nearest(name, names)}
-	if p.Nearest == "" {
-		for _, n := range names {
-			if strings.HasSuffix(n, name[len(envPrefix)-1:]) {
-				p.Nearest = n
-				break
-			}
-		}
-	}
-	l.config.Warnings = append(l.config.Warnings, p.Error())
-}
-
-// flags adds what the command line sets, by key.
-func (l *loader) flags(flags map[string]string) {
-	for _, key := range sortedKeys(flags) {
-		row, id := rowOf(key)
-		if row == nil || !row.kind.scalar() || strings.Contains(row.name, "[]") {
-			l.problems = append(l.problems, &Problem{Source: "flag", Key: key, Reason: "is not a key a flag can set"})
-			continue
-		}
-		l.putText(row, key, id, flags[key], "flag")
-	}
 }

@@ -30,7 +30,7 @@ func Init(ws Workspace) (path string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("config: init: %w", err)
 	}
-	_, err = f.WriteString(DefaultFile())
+	_, err = f.WriteString(defaultFile())
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}
@@ -40,8 +40,8 @@ func Init(ws Workspace) (path string, err error) {
 	return ws.ConfigFile(), nil
 }
 
-// DefaultFile is the file Init writes: every key, as a comment, with its default.
-func DefaultFile() string {
+// defaultFile is the file Init writes: every key, as a comment, with its default.
+func defaultFile() string {
 	var b strings.Builder
 	b.WriteString("# Perlica's configuration of this project. Every key is a comment and shows its\n" +
 		"# default or an example; `perlica config show` says what counts and why.\n" +

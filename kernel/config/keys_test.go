@@ -72,8 +72,8 @@ func TestDefaultsMeetTheirOwnChecks(t *testing.T) {
 }
 
 func TestDefaultFile(t *testing.T) {
-	golden(t, filepath.Join("testdata", "config.toml"), DefaultFile())
-	layer := readLayer("project file", "f", []byte(DefaultFile()))
+	golden(t, filepath.Join("testdata", "config.toml"), defaultFile())
+	layer := readLayer("project file", "f", []byte(defaultFile()))
 	if len(layer.problems) > 0 || len(layer.entries) > 0 || len(layer.elements) > 0 {
 		t.Errorf("the default file sets something: %v %v", layer.problems, layer.entries)
 	}
@@ -83,7 +83,7 @@ func TestDefaultFile(t *testing.T) {
 func TestDefaultFileUncommented(t *testing.T) {
 	var b strings.Builder
 	drop := map[string]bool{"url": true, "headers": true} // not together with a command
-	for _, line := range strings.Split(DefaultFile(), "\n") {
+	for _, line := range strings.Split(defaultFile(), "\n") {
 		body, ok := strings.CutPrefix(line, "# ")
 		key, _, isKey := strings.Cut(body, " = ")
 		if ok && (strings.HasPrefix(body, "[") || isKey && !strings.Contains(key, " ") && !drop[key]) {

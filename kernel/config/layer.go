@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -9,12 +11,8 @@ import (
 
 // entry is one key that a layer sets.
 type entry struct {
-	row    *row
-	key    string // as shown: "providers.claude.acp.mode"
-	id     string // the provider in it, or ""
-	value  any
-	line   int
-	origin string // "user file PATH:3"
+	setting
+	line int
 }
 
 // element is one [[mcp.servers]] or [[policy.rule]].
@@ -87,7 +85,7 @@ func (l *layer) section(path []string, tree map[string]any) {
 
 // inOrder returns the keys of a table by line.
 func (l *layer) inOrder(path []string, tree map[string]any) []string {
-	names := sortedKeys(tree)
+	names := slices.Sorted(maps.Keys(tree))
 	if len(names) < 2 {
 		return names
 	}
@@ -106,9 +104,7 @@ func (l *layer) entry(at []string, row *row, id string, v any) {
 		return
 	}
 	line := l.doc.lineOf(at)
-	l.entries = append(l.entries, entry{
-		row: row, key: strings.Join(at, "."), id: id, value: value, line: line, origin: l.origin(line),
-	})
+	l.entries = append(l.entries, entry{setting{row, strings.Join(at, "."), id, value, l.origin(line)}, line})
 }
 
 func (l *layer) origin(line int) string {
@@ -191,7 +187,7 @@ func (l *layer) element(list string, at []string, tree map[string]any) {
 			continue
 		}
 		line := l.doc.lineOf(here)
-		e.entries = append(e.entries, entry{row: row, key: name, value: value, line: line, origin: l.origin(line)})
+		e.entries = append(e.entries, entry{setting{row: row, key: name, value: value, origin: l.origin(line)}, line})
 	}
 	if len(l.problems)+l.more > before {
 		return
@@ -232,7 +228,7 @@ func checkServer(e *element) string {
 			kind = "http"
 		}
 		row, _ := rowOf(serverSection + "[].type")
-		e.entries = append(e.entries, entry{row: row, key: "type", value: kind, line: e.line, origin: "default"})
+		e.entries = append(e.entries, entry{setting{row: row, key: "type", value: kind, origin: "default"}, e.line})
 	}
 	need, foreign := "command", []string{"url", "headers"}
 	if kind != "stdio" {

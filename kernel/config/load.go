@@ -5,22 +5,24 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/perlica/perlica/policy"
 )
 
-// setting is the value of a key after all layers.
+// setting is the value of a key, in one layer or after all.
 type setting struct {
 	row    *row
-	key    string
-	id     string
+	key    string // as shown: "providers.claude.acp.mode"
+	id     string // the provider in it, or ""
 	value  any
-	origin string
+	origin string // "user file PATH:3"
 }
 
 // Load reads all layers. flags maps keys such as "model.default_provider" to values;
@@ -35,8 +37,34 @@ func Load(ws Workspace, dirs Dirs, environ []string, flags map[string]string) (*
 	l.user(dirs)
 	l.project(ws, dirs, environ)
 	l.environment(environ)
-	l.flags(flags)
-	l.build()
+	for _, key := range slices.Sorted(maps.Keys(flags)) { // the highest layer
+		row, id := rowOf(key)
+		if row == nil || !row.kind.scalar() || strings.Contains(row.name, "[]") {
+			l.problems = append(l.problems, &Problem{Source: "flag", Key: key, Reason: "is not a key a flag can set"})
+			continue
+		}
+		l.putText(row, key, id, flags[key], "flag")
+	}
+	// The typed Config of the settings.
+	c := l.config
+	c.Providers, c.ContextWindows, c.Service.Channels = map[string]Provider{}, map[string]int{}, map[string]bool{}
+	for _, key := range l.order {
+		s := l.values[key]
+		c.settings = append(c.settings, s)
+		if s.row.reserved {
+			c.Notes = append(c.Notes, s.origin+": "+key+" is reserved and does nothing: "+s.row.help)
+		}
+		t := target{config: c, id: s.id}
+		if s.row.section() != providerSection {
+			s.row.store(t, s.value)
+			continue
+		}
+		p := c.Provider(s.id)
+		t.provider = &p
+		s.row.store(t, s.value)
+		c.Providers[s.id] = p
+	}
+	l.buildLists()
 	if len(l.problems) > 0 {
 		return l.config, l.problems
 	}
@@ -84,7 +112,7 @@ func (l *loader) user(dirs Dirs) {
 	layer := readLayer("user file", path, data)
 	l.problems = append(l.problems, layer.problems...)
 	for _, e := range layer.entries {
-		l.put(setting{row: e.row, key: e.key, id: e.id, value: e.value, origin: e.origin})
+		l.put(e.setting)
 	}
 	l.elements = append(l.elements, layer.elements...)
 }
@@ -131,29 +159,6 @@ func (l *loader) trusted(ws Workspace, dirs Dirs, environ []string) bool {
 	return ok
 }
 
-// build makes the typed Config of the settings.
-func (l *loader) build() {
-	c := l.config
-	c.Providers, c.ContextWindows, c.Service.Channels = map[string]Provider{}, map[string]int{}, map[string]bool{}
-	for _, key := range l.order {
-		s := l.values[key]
-		c.settings = append(c.settings, s)
-		if s.row.reserved {
-			c.Notes = append(c.Notes, s.origin+": "+key+" is reserved and does nothing: "+s.row.help)
-		}
-		t := target{config: c, id: s.id}
-		if s.row.section() != providerSection {
-			s.row.store(t, s.value)
-			continue
-		}
-		p := c.Provider(s.id)
-		t.provider = &p
-		s.row.store(t, s.value)
-		c.Providers[s.id] = p
-	}
-	l.buildLists()
-}
-
 // buildLists makes the servers and rules. A project's server replaces a user's of the
 // same name; readLayer has refused two of one name in one file.
 func (l *loader) buildLists() {
@@ -171,29 +176,22 @@ func (l *loader) buildLists() {
 			l.config.MCPServers = append(l.config.MCPServers, *t.server)
 		} else {
 			l.config.Rules = append(l.config.Rules, *t.rule)
-			l.warnBroad(t.rule)
+			if t.rule.Effect == policy.Allow && t.rule.Provider == "" && len(t.rule.Kind) == 0 && t.rule.Path == "" && t.rule.Command == "" {
+				l.config.Warnings = append(l.config.Warnings, t.rule.Origin+": this rule allows everything")
+			}
 		}
 		for _, f := range e.entries {
-			key := e.list + "[" + strconv.Itoa(n) + "]." + f.key
-			l.config.settings = append(l.config.settings, setting{row: f.row, key: key, value: f.value, origin: f.origin})
+			f.key = e.list + "[" + strconv.Itoa(n) + "]." + f.key
+			l.config.settings = append(l.config.settings, f.setting)
 		}
 	}
 }
 
 // replaced says whether a later server has the name of the i-th element.
 func (l *loader) replaced(i int) bool {
-	for _, later := range l.elements[i+1:] {
-		if later.list == serverSection && later.get("name") == l.elements[i].get("name") {
-			return true
-		}
-	}
-	return false
-}
-
-func (l *loader) warnBroad(r *policy.Rule) {
-	if r.Effect == policy.Allow && r.Provider == "" && len(r.Kind) == 0 && r.Path == "" && r.Command == "" {
-		l.config.Warnings = append(l.config.Warnings, r.Origin+": this rule allows everything")
-	}
+	return slices.ContainsFunc(l.elements[i+1:], func(later element) bool {
+		return later.list == serverSection && later.get("name") == l.elements[i].get("name")
+	})
 }
 
 // unreadable turns the error of reading a file into a problem. A file that is not

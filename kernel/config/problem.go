@@ -12,13 +12,13 @@ import (
 // Problem is one mistake: where it is, what is wrong, and the nearest thing that
 // would have been right.
 type Problem struct {
-	Source  string // a file, "environment PERLICA_X" or "flag"
-	Line    int    // 1 is the first; 0 where there are no lines
-	Column  int    // in bytes; 0 when only the line is known
-	Key     string // the key as it was written; "" when it is about the whole source
-	Reason  string
-	Nearest string // the nearest valid key or value, or ""
-	Err     error  // the cause, where there is one
+	Source  string `json:"source"` // a file, "environment PERLICA_X" or "flag"
+	Line    int    `json:"line"`   // 1 is the first; 0 where there are no lines
+	Column  int    `json:"column"` // in bytes; 0 when only the line is known
+	Key     string `json:"key"`    // the key as it was written; "" when it is about the whole source
+	Reason  string `json:"reason"`
+	Nearest string `json:"nearest"` // the nearest valid key or value, or ""
+	Err     error  `json:"-"`       // the cause, where there is one
 }
 
 // Error is one printable line.

@@ -9,6 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/perlica/perlica/eventlog/durable"
 )
@@ -101,4 +104,114 @@ func Trusted(dirs Dirs, ws Workspace, digest string) (bool, error) {
 		return false, fmt.Errorf("config: trust: %w", err)
 	}
 	return string(data) == trustLine(ws, digest), nil
+}
+
+// loosening says when a key of a project file loosens what the user's file and the
+// defaults say. What loosens counts only once the project is trusted.
+type loosening int
+
+const (
+	never              loosening = iota
+	always                       // whatever the value
+	whenTrue                     // true, where it is false without it
+	whenFalse                    // false, where it is true without it
+	whenHigher                   // a larger number than without it
+	whenLaxer                    // further along deny, ask, reads, allow than without it
+	whenAllow                    // a rule whose effect is allow
+	whenSwitchedOn               // true, whatever holds without it
+	whenProjectDefines           // a provider whose adapter the same file sets
+)
+
+// String is the rule in the words of the docs.
+func (l loosening) String() string {
+	return [...]string{
+		never:              "no",
+		always:             "always",
+		whenTrue:           "when it turns `false` into `true`",
+		whenFalse:          "when it turns `true` into `false`",
+		whenHigher:         "when it is higher than without the project file",
+		whenLaxer:          "when it is further along `deny`, `ask`, `reads`, `allow` than without the project file (absent counts as `ask`)",
+		whenAllow:          "a rule whose effect is `allow`",
+		whenSwitchedOn:     "when it is `true`",
+		whenProjectDefines: "when it names a provider of which the project file sets `adapter.command`, `adapter.args` or `adapter.env_allowlist`",
+	}[l]
+}
+
+// laxity orders the modes of permissions.
+var laxity = map[any]int{"deny": 0, "ask": 1, nil: 1, "reads": 2, "allow": 3}
+
+// loosens says whether value would loosen old, which is nil when nothing is set.
+func (l loosening) loosens(value, old any) bool {
+	switch l {
+	case always:
+		return true
+	case whenTrue:
+		return value == true && old == false
+	case whenSwitchedOn:
+		return value == true
+	case whenFalse:
+		return value == false && old == true
+	case whenHigher:
+		return value.(int) > old.(int)
+	case whenLaxer:
+		return laxity[value] > laxity[old]
+	case whenAllow:
+		return value == "allow"
+	}
+	return false
+}
+
+// tighten adds a project file: all of it when the project is trusted, else all but
+// what loosens, which is listed.
+func (l *loader) tighten(file *layer) {
+	trusted := l.config.Project.Trusted
+	programs := programs{}
+	for _, e := range file.entries {
+		programs.add(e.key, e.value)
+	}
+	for _, e := range file.entries {
+		if !trusted && l.loosensEntry(file, e) {
+			l.withhold(file.source+":"+strconv.Itoa(e.line), e.key+" = "+shownValue(e.row, e.value, programs[e.key]))
+			continue
+		}
+		l.put(e.setting)
+	}
+	for _, e := range file.elements {
+		if !trusted && e.loosens() {
+			l.withhold(e.place, e.summary())
+			continue
+		}
+		l.elements = append(l.elements, e)
+	}
+}
+
+func (l *loader) loosensEntry(file *layer, e entry) bool {
+	if e.row.loosens == whenProjectDefines {
+		return slices.ContainsFunc(file.entries, func(set entry) bool { // the adapter of that provider
+			return set.id == e.value.(string) && strings.HasPrefix(set.row.name, "providers."+anyID+".adapter.")
+		})
+	}
+	old := e.row.def
+	if s, ok := l.values[e.key]; ok {
+		old = s.value
+	}
+	return e.row.loosens.loosens(e.value, old)
+}
+
+func (e *element) loosens() bool {
+	return slices.ContainsFunc(e.entries, func(f entry) bool { return f.row.loosens.loosens(f.value, nil) })
+}
+
+// summary is the element on one line, secrets masked.
+func (e *element) summary() string {
+	parts := make([]string, 0, len(e.entries))
+	for _, f := range e.entries {
+		parts = append(parts, f.key+" = "+shownValue(f.row, f.value, ""))
+	}
+	return "[[" + e.list + "]] " + strings.Join(parts, ", ")
+}
+
+// withhold lists what was left aside.
+func (l *loader) withhold(place, what string) {
+	l.config.Withheld = append(l.config.Withheld, printable(place)+": "+printable(what))
 }

@@ -2,11 +2,11 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"net/url"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -33,10 +33,22 @@ func (r *row) decode(v any) (any, *fault) {
 			return int(n), r.checkRange(float64(n))
 		}
 	case number:
-		return r.decodeNumber(v)
+		switch n := v.(type) {
+		case float64:
+			return n, r.checkRange(n)
+		case int64:
+			return float64(n), r.checkRange(float64(n))
+		}
 	case duration:
 		if s, ok := v.(string); ok {
-			return r.parseDuration(s)
+			d, err := time.ParseDuration(s)
+			if err != nil {
+				return nil, r.wrongType()
+			}
+			if d <= 0 {
+				return nil, &fault{reason: "must be more than zero"}
+			}
+			return d, nil
 		}
 	case texts:
 		return r.decodeTexts(v)
@@ -47,26 +59,20 @@ func (r *row) decode(v any) (any, *fault) {
 }
 
 // parse turns the text of an environment variable or a flag into the kind's Go type.
-func (r *row) parse(s string) (any, *fault) {
-	switch r.kind {
-	case text:
-		return s, r.checkText(s)
+func (r *row) parse(s string) (v any, f *fault) {
+	var err error
+	switch v = s; r.kind {
 	case boolean:
-		if b, err := strconv.ParseBool(s); err == nil {
-			return b, nil
-		}
+		v, err = strconv.ParseBool(s)
 	case integer:
-		if n, err := strconv.ParseInt(s, 10, 64); err == nil {
-			return int(n), r.checkRange(float64(n))
-		}
+		v, err = strconv.ParseInt(s, 10, 64)
 	case number:
-		if f, err := strconv.ParseFloat(s, 64); err == nil {
-			return f, r.checkRange(f)
-		}
-	case duration:
-		return r.parseDuration(s)
+		v, err = strconv.ParseFloat(s, 64)
 	}
-	return nil, r.wrongType()
+	if err != nil {
+		return nil, r.wrongType()
+	}
+	return r.decode(v)
 }
 
 // wrongType says what kind of value is wanted.
@@ -77,27 +83,6 @@ func (r *row) wrongType() *fault {
 		textMap: `a table of strings such as { NAME = "value" }`,
 	}
 	return &fault{reason: "must be " + want[r.kind]}
-}
-
-func (r *row) decodeNumber(v any) (any, *fault) {
-	switch n := v.(type) {
-	case float64:
-		return n, r.checkRange(n)
-	case int64:
-		return float64(n), r.checkRange(float64(n))
-	}
-	return nil, r.wrongType()
-}
-
-func (r *row) parseDuration(s string) (any, *fault) {
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		return nil, r.wrongType()
-	}
-	if d <= 0 {
-		return nil, &fault{reason: "must be more than zero"}
-	}
-	return d, nil
 }
 
 // decodeTexts keeps an empty list apart from an absent one: it is never nil.
@@ -129,7 +114,7 @@ func (r *row) decodeMap(v any) (any, *fault) {
 		return nil, r.wrongType()
 	}
 	out := make(map[string]string, len(m))
-	for _, name := range sortedKeys(m) {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
 		s, ok := m[name].(string)
 		if !ok {
 			return nil, r.wrongType()
@@ -200,20 +185,16 @@ func format(v any) string {
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	case map[string]string:
-		return formatMap(v)
+		if len(v) == 0 {
+			return "{}"
+		}
+		parts := make([]string, 0, len(v))
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			parts = append(parts, quote(k)+" = "+quote(v[k]))
+		}
+		return "{ " + strings.Join(parts, ", ") + " }"
 	}
 	return fmt.Sprint(v)
-}
-
-func formatMap(m map[string]string) string {
-	if len(m) == 0 {
-		return "{}"
-	}
-	parts := make([]string, 0, len(m))
-	for _, k := range sortedKeys(m) {
-		parts = append(parts, quote(k)+" = "+quote(m[k]))
-	}
-	return "{ " + strings.Join(parts, ", ") + " }"
 }
 
 // shortDuration writes 24h, not 24h0m0s.
@@ -249,15 +230,6 @@ func quote(s string) string {
 	return b.String()
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
-}
-
 func hasNUL(s string) bool { return strings.IndexByte(s, 0) >= 0 }
 
 // The checks of single values: each returns what is wrong, or "".
@@ -265,15 +237,6 @@ func hasNUL(s string) bool { return strings.IndexByte(s, 0) >= 0 }
 func checkNotEmpty(s string) string {
 	if strings.TrimSpace(s) == "" {
 		return "is empty"
-	}
-	return ""
-}
-
-func checkCommand(s string) string { return checkNotEmpty(s) }
-
-func checkContext(s string) string {
-	if err := CheckContextName(s); err != nil {
-		return err.(*ContextNameError).Reason
 	}
 	return ""
 }

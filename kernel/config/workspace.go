@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,8 +49,8 @@ func Find(dir, home string) (Workspace, error) {
 	}
 	dir = filepath.Clean(dir)
 	root := ""
-	end := homeOf(home)
-	for d := dir; !isHome(d, end); d = filepath.Dir(d) {
+	end, err := os.Stat(home)
+	for d := dir; err != nil || !isHome(d, end); d = filepath.Dir(d) { // without a home that is known to the top
 		if exists(filepath.Join(d, DirName)) {
 			return checkWorkspace(d, home)
 		}
@@ -60,29 +61,12 @@ func Find(dir, home string) (Workspace, error) {
 			break
 		}
 	}
-	if root == "" {
-		root = dir
-	}
+	root = cmp.Or(root, dir)
 	return checkWorkspace(root, home)
-}
-
-// homeOf returns the home directory to compare with, or nil when it is not known.
-func homeOf(home string) fs.FileInfo {
-	if home == "" {
-		return nil
-	}
-	info, err := os.Stat(home)
-	if err != nil {
-		return nil
-	}
-	return info
 }
 
 // isHome compares what the names lead to, not the names.
 func isHome(dir string, home fs.FileInfo) bool {
-	if home == nil {
-		return false
-	}
 	info, err := os.Stat(dir)
 	return err == nil && os.SameFile(info, home)
 }
@@ -169,22 +153,27 @@ func (w Workspace) Service() ServicePaths {
 // context, which must have been made.
 func (w Workspace) EnsureService() (ServicePaths, error) {
 	paths := w.Service()
-	root, err := os.OpenRoot(w.Root)
+	root, err := w.openRoot()
 	if err != nil {
-		return paths, &WorkspaceError{Path: w.Root, Reason: "cannot be opened: " + cause(err), Err: err}
+		return paths, err
 	}
 	defer root.Close()
 	dir := filepath.Join(DirName, "service")
 	for _, d := range []string{dir, filepath.Join(dir, "files")} {
-		err := ensureDir(root, d, true)
-		if err == nil {
-			err = refuseLinks(root, d)
-		}
-		if err != nil {
+		if err := ensureWithoutLinks(root, d); err != nil {
 			return paths, w.refuse(d, err)
 		}
 	}
 	return paths, nil
+}
+
+// openRoot opens the project's directory, so that no link leads out of it.
+func (w Workspace) openRoot() (*os.Root, error) {
+	root, err := os.OpenRoot(w.Root)
+	if err != nil {
+		return nil, &WorkspaceError{Path: w.Root, Reason: "cannot be opened: " + cause(err), Err: err}
+	}
+	return root, nil
 }
 
 // Ensure makes the directories of a context, 0700, and a .gitignore that keeps the
@@ -199,9 +188,9 @@ func (w Workspace) Ensure(name string) (ContextPaths, error) {
 	if err != nil {
 		return paths, err
 	}
-	root, err := os.OpenRoot(w.Root)
+	root, err := w.openRoot()
 	if err != nil {
-		return paths, &WorkspaceError{Path: w.Root, Reason: "cannot be opened: " + cause(err), Err: err}
+		return paths, err
 	}
 	defer root.Close()
 	if err := w.ensureDirs(root, name); err != nil {
@@ -223,11 +212,7 @@ func (w Workspace) ensureDirs(root *os.Root, name string) error {
 			return w.refuse(dir, err)
 		}
 	}
-	err := ensureDir(root, logs, true)
-	if err == nil {
-		err = refuseLinks(root, logs)
-	}
-	if errors.Is(err, errLink) {
+	if err := ensureWithoutLinks(root, logs); errors.Is(err, errLink) {
 		return w.refuse(logs, err)
 	}
 	return nil // without a folder of its own the debug trail loses its lines, and nothing else
@@ -271,6 +256,14 @@ func ensureDir(root *os.Root, dir string, private bool) error {
 		return root.Chmod(dir, 0o700)
 	}
 	return nil
+}
+
+// ensureWithoutLinks makes a private directory, and refuses one that holds a link.
+func ensureWithoutLinks(root *os.Root, dir string) error {
+	if err := ensureDir(root, dir, true); err != nil {
+		return err
+	}
+	return refuseLinks(root, dir)
 }
 
 var (

@@ -226,7 +226,7 @@ func TestInit(t *testing.T) {
 	if err != nil || path != ws.ConfigFile() {
 		t.Fatal(path, err)
 	}
-	if data, err := os.ReadFile(path); err != nil || string(data) != DefaultFile() {
+	if data, err := os.ReadFile(path); err != nil || string(data) != defaultFile() {
 		t.Error("another file", err)
 	}
 	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {

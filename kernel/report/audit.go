@@ -130,13 +130,7 @@ func (a *Audit) breaks(format string, args ...any) {
 func (a *Audit) run(e *event.Event) *auditedRun {
 	r := a.last
 	if r == nil || r.id != e.Run {
-		if r = a.runs[e.Run]; r == nil {
-			r = &auditedRun{id: e.Run, uncertain: a.gap}
-			if a.runs == nil {
-				a.runs = map[event.RunID]*auditedRun{}
-			}
-			a.runs[e.Run] = r
-		}
+		r = known(&a.runs, e.Run, auditedRun{id: e.Run, uncertain: a.gap})
 		a.last = r
 	}
 	if same(&r.trace, e.Trace) && same(&r.session, e.Session) && same(&r.input, e.Input) {
@@ -154,19 +148,17 @@ func same[T ~string](have *T, is T) bool {
 	return is == "" || *have == is
 }
 
-func (a *Audit) input(id event.InputID) *auditedInput {
-	in := a.inputs[id]
-	if in == nil {
-		in = &auditedInput{}
-		if a.inputs == nil {
-			a.inputs = map[event.InputID]*auditedInput{}
-		}
-		a.inputs[id] = in
+// known is what is known of an id; that of a new one is begun.
+func known[K comparable, V any](all *map[K]*V, id K, begun V) *V {
+	if *all == nil {
+		*all = map[K]*V{}
 	}
-	return in
+	if (*all)[id] == nil {
+		(*all)[id] = &begun
+	}
+	return (*all)[id]
 }
 
-// requested looks at an intent.
 func (a *Audit) requested(e *event.Event, r *auditedRun) {
 	if r == nil {
 		a.breaks("an intent to call belongs to no run")
@@ -187,7 +179,7 @@ func (a *Audit) requested(e *event.Event, r *auditedRun) {
 		a.breaks("an intent to call has no input")
 		return
 	}
-	in := a.input(e.Input)
+	in := known(&a.inputs, e.Input, auditedInput{})
 	if in.intent > 0 {
 		a.breaks("input %s has a second intent to call; the first is event %d", e.Input, in.intent)
 		return
@@ -212,7 +204,6 @@ func member(object []byte, name string) (text string) {
 	return text
 }
 
-// prompted looks at a call.
 func (a *Audit) prompted(e *event.Event, r *auditedRun) {
 	if r == nil {
 		a.breaks("a prompt was sent that belongs to no run")
@@ -229,7 +220,7 @@ func (a *Audit) prompted(e *event.Event, r *auditedRun) {
 	if r.input == "" {
 		return
 	}
-	in := a.input(r.input)
+	in := known(&a.inputs, r.input, auditedInput{})
 	if in.prompt > 0 && in.prompt != r.prompt {
 		a.breaks("a second prompt was sent for input %s; the first is event %d", r.input, in.prompt)
 		return
@@ -252,20 +243,12 @@ func (a *Audit) ended(e *event.Event, r *auditedRun) {
 	r.outcome = e.Seq
 }
 
-// question looks at a question and its end.
 func (a *Audit) question(e *event.Event) {
 	if e.Interaction == "" {
 		a.breaks("%s belongs to no question", e.Type)
 		return
 	}
-	q := a.questions[e.Interaction]
-	if q == nil {
-		q = &auditedQuestion{run: e.Run}
-		if a.questions == nil {
-			a.questions = map[event.InteractionID]*auditedQuestion{}
-		}
-		a.questions[e.Interaction] = q
-	}
+	q := known(&a.questions, e.Interaction, auditedQuestion{run: e.Run})
 	if q.run != e.Run {
 		a.breaks("%s belongs to another run than its question", e.Type)
 	}
@@ -284,10 +267,8 @@ func (a *Audit) question(e *event.Event) {
 	} else {
 		q.ended = e.Seq
 	}
-	if e.Type == event.InteractionAnswered && e.Payload != nil {
-		if member(e.Payload, "by") == "" {
-			a.breaks("an answer was given by nobody")
-		}
+	if e.Type == event.InteractionAnswered && e.Payload != nil && member(e.Payload, "by") == "" {
+		a.breaks("an answer was given by nobody")
 	}
 }
 

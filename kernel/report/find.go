@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/policy"
 )
 
 // What a reference to the log can lead to instead of something.
@@ -82,11 +85,6 @@ func FindRun(ctx context.Context, log *store.Reader, ref string) (event.RunID, e
 			return matches[event.RunID]{found}.one(ref)
 		}
 	}
-	return findInput(ctx, log, ref)
-}
-
-// findInput returns the run of an input, or what ref is a part of, from all inputs there are.
-func findInput(ctx context.Context, log *store.Reader, ref string) (event.RunID, error) {
 	inputs, parts := matches[event.RunID]{}, matches[event.RunID]{}
 	for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.MessageReceived}}) {
 		if err != nil {
@@ -171,4 +169,57 @@ func isShortFor(ref, id string) bool {
 		return false
 	}
 	return strings.HasPrefix(id, ref) || strings.HasSuffix(id, ref) || strings.HasPrefix(id[max(0, len(id)-shown):], ref)
+}
+
+// What keeps a standing approval from being found.
+var (
+	ErrNoApproval        = errors.New("there is no such standing approval")
+	ErrAmbiguousApproval = errors.New("more than one standing approval matches")
+)
+
+// FindApproval returns the approval with this id, or with this unique beginning or end of
+// an id, among those that stand.
+func FindApproval(list []policy.Approval, ref string) (policy.Approval, error) {
+	if i := slices.IndexFunc(list, func(a policy.Approval) bool { return a.ID == ref }); i >= 0 {
+		return list[i], nil
+	}
+	found := slices.DeleteFunc(slices.Clone(list), func(a policy.Approval) bool { return !isShortFor(ref, a.ID) })
+	switch len(found) {
+	case 0:
+		return policy.Approval{}, fmt.Errorf("%w: %s", ErrNoApproval, ref)
+	case 1:
+		return found[0], nil
+	}
+	return policy.Approval{}, fmt.Errorf("%w: %s", ErrAmbiguousApproval, ref)
+}
+
+// What keeps a question from being found.
+var (
+	ErrNoQuestion        = errors.New("there is no such question")
+	ErrAmbiguousQuestion = errors.New("more than one question matches")
+)
+
+// FindQuestion returns the question with this id, or with this unique beginning or end of
+// an id, whether it is open or not. The error is ErrNoQuestion or ErrAmbiguousQuestion.
+func FindQuestion(ctx context.Context, log *store.Reader, ref string) (interaction.Question, error) {
+	q, err := interaction.Find(ctx, log, event.InteractionID(ref))
+	if ref != "" && err == nil {
+		return q, nil
+	}
+	var found event.InteractionID
+	for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.InteractionRequested}}) {
+		switch {
+		case err != nil:
+			return interaction.Question{}, err
+		case !isShortFor(ref, string(e.Interaction)):
+		case found != "" && found != e.Interaction:
+			return interaction.Question{}, fmt.Errorf("%w: %s", ErrAmbiguousQuestion, ref)
+		default:
+			found = e.Interaction
+		}
+	}
+	if found == "" {
+		return interaction.Question{}, fmt.Errorf("%w: %s", ErrNoQuestion, ref)
+	}
+	return interaction.Find(ctx, log, found)
 }

@@ -80,7 +80,6 @@ func tokens(in, out int64) string {
 	return fmt.Sprintf("%d tokens in, %d out", in, out)
 }
 
-// cost is what the runs cost together, in each currency.
 func (p *pageWriter) cost() string {
 	var list []string
 	for currency, amount := range p.costs {
@@ -227,7 +226,6 @@ func (r *pageStory) tool(at time.Time, t StepTool) {
 	r.add(at, s)
 }
 
-// subject is what was to be judged.
 func (r *pageStory) subject(q interaction.Question) (body [][]pagePiece) {
 	for _, c := range q.Subject.Commands {
 		body = append(body, r.block(c)...)

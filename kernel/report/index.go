@@ -10,7 +10,6 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/view"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
@@ -22,17 +21,17 @@ type Kind string
 
 // The kinds of texts. Their order is part of the index.
 const (
-	KindInput    Kind = "input"    // what was asked
-	KindAnswer   Kind = "answer"   // what came of it: the agent's text, or the error
-	KindTool     Kind = "tool"     // the tools the agent used, or wanted used
-	KindQuestion Kind = "question" // what a person was asked, with all that was to be judged
-	KindDecision Kind = "decision" // who or what said yes or no, and who stopped a run
-	KindSession  Kind = "session"  // a session's name
+	kindInput    Kind = "input"    // what was asked
+	kindAnswer   Kind = "answer"   // what came of it: the agent's text, or the error
+	kindTool     Kind = "tool"     // the tools the agent used, or wanted used
+	kindQuestion Kind = "question" // what a person was asked, with all that was to be judged
+	kindDecision Kind = "decision" // who or what said yes or no, and who stopped a run
+	kindSession  Kind = "session"  // a session's name
 )
 
 // Kinds returns every kind of text.
 func Kinds() []Kind {
-	return []Kind{KindInput, KindAnswer, KindTool, KindQuestion, KindDecision, KindSession}
+	return []Kind{kindInput, kindAnswer, kindTool, kindQuestion, kindDecision, kindSession}
 }
 
 // slots is how many texts an event can have in the index: at most one of a kind. A text's
@@ -42,7 +41,6 @@ const slots = 8
 // maxText is how much of a text is indexed.
 const maxText = 1 << 20
 
-// passage is a text of an event.
 type passage struct {
 	kind Kind
 	text string
@@ -80,46 +78,46 @@ func passages(e event.Event, q asked) []passage {
 
 // texts finds the texts of each type of fact that has some.
 var texts = map[event.Type]func(event.Event, asked) ([]passage, error){
-	event.MessageReceived: one(KindInput, func(p fact.MessageReceived, _ asked) string {
+	event.MessageReceived: one(kindInput, func(p fact.MessageReceived, _ asked) string {
 		return parts(p.Text, p.Attachments...)
 	}),
 	event.Responded: func(e event.Event, _ asked) ([]passage, error) {
 		p, err := fact.Decode[fact.Responded](e)
-		return []passage{{KindAnswer, p.Text}, {KindTool, toolTitles(p.Tools)}}, err
+		return []passage{{kindAnswer, p.Text}, {kindTool, toolTitles(p.Tools)}}, err
 	},
 	event.ProviderError:  failedTexts,
 	event.OutcomeUnknown: failedTexts,
-	event.ToolBlocked: one(KindTool, func(p fact.ToolBlocked, _ asked) string {
+	event.ToolBlocked: one(kindTool, func(p fact.ToolBlocked, _ asked) string {
 		return parts(p.Method, string(p.Params))
 	}),
-	event.PolicyUnasked: one(KindTool, func(p fact.UnaskedTool, _ asked) string {
+	event.PolicyUnasked: one(kindTool, func(p fact.UnaskedTool, _ asked) string {
 		return parts(toolTitles([]fact.ToolSeen{p.ToolSeen}), p.Why)
 	}),
-	event.InteractionRequested: one(KindQuestion, func(p interaction.Question, _ asked) string {
+	event.InteractionRequested: one(kindQuestion, func(p interaction.Question, _ asked) string {
 		return questionText(p)
 	}),
-	event.InteractionAnswered: one(KindDecision, func(p interaction.Answer, q asked) string {
+	event.InteractionAnswered: one(kindDecision, func(p interaction.Answer, q asked) string {
 		return parts(answerSummary(p), q.Labels[p.Option], q.Title)
 	}),
-	event.InteractionLapsed: one(KindDecision, func(p interaction.Resolution, q asked) string {
+	event.InteractionLapsed: one(kindDecision, func(p interaction.Resolution, q asked) string {
 		return parts("no one answered: "+words(string(p.Reason)), q.Title)
 	}),
-	event.InteractionAnswerRejected: one(KindDecision, func(p fact.Rejected, q asked) string {
+	event.InteractionAnswerRejected: one(kindDecision, func(p fact.Rejected, q asked) string {
 		return parts(answerSummary(p.Answer)+", which does not count: "+p.Why, q.Title)
 	}),
-	event.PolicyDecided: one(KindDecision, func(p fact.PolicyDecided, _ asked) string {
+	event.PolicyDecided: one(kindDecision, func(p fact.PolicyDecided, _ asked) string {
 		return parts(p.Effect+": "+p.Title, p.Why, "by "+p.By)
 	}),
-	event.ApprovalRemembered: one(KindDecision, func(p policy.Approval, _ asked) string {
+	event.ApprovalRemembered: one(kindDecision, func(p policy.Approval, _ asked) string {
 		return string(p.Effect) + " " + p.String() + ", said " + p.By
 	}),
-	event.ApprovalRevoked: one(KindDecision, func(p policy.Revocation, _ asked) string { return "revoked by " + p.By }),
-	event.CancelRequested: one(KindDecision, func(p kernel.Stop, _ asked) string { return "stopped by " + p.By + ": " + p.Why }),
-	event.RunResolved: one(KindDecision, func(p fact.Resolved, _ asked) string {
+	event.ApprovalRevoked: one(kindDecision, func(p policy.Revocation, _ asked) string { return "revoked by " + p.By }),
+	event.CancelRequested: one(kindDecision, func(p kernel.Stop, _ asked) string { return "stopped by " + p.By + ": " + p.Why }),
+	event.RunResolved: one(kindDecision, func(p fact.Resolved, _ asked) string {
 		return parts("resolved by "+p.By, p.Note)
 	}),
-	event.SessionCreated: one(KindSession, func(p fact.SessionCreated, _ asked) string { return p.Name }),
-	event.SessionRenamed: one(KindSession, func(p fact.SessionRenamed, _ asked) string { return p.Name }),
+	event.SessionCreated: one(kindSession, func(p fact.SessionCreated, _ asked) string { return p.Name }),
+	event.SessionRenamed: one(kindSession, func(p fact.SessionRenamed, _ asked) string { return p.Name }),
 }
 
 // one makes a function on a payload one that finds an event's only text.
@@ -142,7 +140,7 @@ func failedTexts(e event.Event, _ asked) ([]passage, error) {
 	if p.Error != nil {
 		why = parts(p.Error.Error(), why)
 	}
-	return []passage{{KindAnswer, parts(why, p.Text)}, {KindTool, toolTitles(p.Tools)}}, nil
+	return []passage{{kindAnswer, parts(why, p.Text)}, {kindTool, toolTitles(p.Tools)}}, nil
 }
 
 func toolTitles(tools []fact.ToolSeen) string {
@@ -218,10 +216,6 @@ type indexer struct {
 	stmts map[string]*sqlx.Stmt
 }
 
-func (x *indexer) projection() view.Projection {
-	return view.Projection{Name: "search", Version: 2, Schema: searchSchema, Types: event.For(event.Search), Apply: x.apply}
-}
-
 // stmt prepares a statement once for a transaction: a log is indexed in few.
 func (x *indexer) stmt(ctx context.Context, tx *sqlx.Tx, query string) (*sqlx.Stmt, error) {
 	if x.tx != tx {
@@ -262,7 +256,7 @@ func (x *indexer) apply(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	if len(list) == 0 {
 		return nil
 	}
-	provider, err := x.provider(ctx, tx, e)
+	provider, err := x.text(ctx, tx, `SELECT provider FROM sessions WHERE id = ?`, string(e.Session))
 	if err != nil {
 		return err
 	}
@@ -353,15 +347,8 @@ func (x *indexer) question(ctx context.Context, tx *sqlx.Tx, e event.Event) (q a
 	if text == "" || err != nil {
 		return q, err
 	}
-	if err := json.Unmarshal([]byte(text), &q); err != nil {
-		return q, err
-	}
-	return q, nil
-}
-
-// provider returns whose session an event belongs to.
-func (x *indexer) provider(ctx context.Context, tx *sqlx.Tx, e event.Event) (string, error) {
-	return x.text(ctx, tx, `SELECT provider FROM sessions WHERE id = ?`, string(e.Session))
+	err = json.Unmarshal([]byte(text), &q)
+	return q, err
 }
 
 // text returns one text that a query selects, or none.

@@ -90,14 +90,6 @@ func (a *otelAttributes) number(key string, value int64) {
 	*a = append(*a, otelAttribute{key, map[string]any{"intValue": strconv.FormatInt(value, 10)}})
 }
 
-func (a *otelAttributes) list(key string, values ...string) {
-	var list []map[string]any
-	for _, v := range values {
-		list = append(list, map[string]any{"stringValue": v})
-	}
-	*a = append(*a, otelAttribute{key, map[string]any{"arrayValue": map[string]any{"values": list}}})
-}
-
 func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 
 // traceID is a run's trace as OpenTelemetry has it.
@@ -146,7 +138,6 @@ func WriteOTel(ctx context.Context, w io.Writer, log *store.Reader, q event.Quer
 	return out.Flush()
 }
 
-// tracer makes spans of a run's story.
 type tracer struct {
 	opt   FormatOptions
 	run   event.RunID
@@ -218,7 +209,6 @@ func (t *tracer) tell(step Step) {
 	}
 }
 
-// child begins a span below the run's.
 func (t *tracer) child(name, id string, at time.Time) *otelSpan {
 	t.open[id] = len(t.spans)
 	t.spans = append(t.spans, otelSpan{
@@ -284,7 +274,8 @@ func (t *tracer) outcome(step Step, w StepOutcome) {
 	s.End = nanos(step.At)
 	s.Attributes.text("perlica.outcome", string(w.Outcome))
 	if w.StopReason != "" {
-		s.Attributes.list("gen_ai.response.finish_reasons", w.StopReason)
+		reasons := map[string]any{"values": []map[string]any{{"stringValue": w.StopReason}}}
+		s.Attributes = append(s.Attributes, otelAttribute{"gen_ai.response.finish_reasons", map[string]any{"arrayValue": reasons}})
 	}
 	if in, out, ok := w.Tokens(); ok {
 		s.Attributes.number("gen_ai.usage.input_tokens", in)

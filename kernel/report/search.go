@@ -27,8 +27,9 @@ type Search struct {
 // which is all of it the first time; progress, unless it is nil, is called with how far that is. The
 // caller must Close it, before the log.
 func OpenSearch(ctx context.Context, log *store.Reader, path string, progress func(event.Seq)) (*Search, error) {
-	x := &indexer{progress: progress}
-	v, err := view.Open(ctx, log, path, x.projection())
+	v, err := view.Open(ctx, log, path, view.Projection{
+		Name: "search", Version: 2, Schema: searchSchema, Types: event.For(event.Search), Apply: (&indexer{progress: progress}).apply,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -93,9 +94,9 @@ func (s *Search) find(ctx context.Context, w Wanted, yield func(Hit) bool) error
 		return err
 	}
 	for {
-		found, err := s.chunk(ctx, expr, low, high, since, before)
-		if err != nil {
-			return err
+		var found []found
+		if err := s.view.DB().SelectContext(ctx, &found, findQuery, expr, low, high, since, before, chunk); err != nil {
+			return fmt.Errorf("search: %w", err)
 		}
 		for _, f := range found {
 			h, ok, err := s.hit(ctx, f.ID, f.Provider, w)
@@ -122,13 +123,6 @@ type found struct {
 // chunk is how many texts are looked up at a time: while the caller looks at them, which may
 // take as long as a pager waits, nothing keeps another search from bringing the view up to date.
 const chunk = 128
-
-func (s *Search) chunk(ctx context.Context, expr string, low, high, since, before int64) (list []found, err error) {
-	if err = s.view.DB().SelectContext(ctx, &list, findQuery, expr, low, high, since, before, chunk); err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
-	return list, nil
-}
 
 // expression is what is wanted, as FTS5 has it.
 func (w Wanted) expression() (string, error) {
@@ -212,7 +206,6 @@ func (s *Search) hit(ctx context.Context, id int64, provider string, w Wanted) (
 	return h, false, nil
 }
 
-// asked returns what a question was.
 func (s *Search) asked(ctx context.Context, id event.InteractionID) (asked, error) {
 	e, ok, err := s.log.Last(ctx, event.Query{Interaction: id, Types: []event.Type{event.InteractionRequested}})
 	if err != nil || !ok {
@@ -240,11 +233,7 @@ func (s *Search) FindSession(ctx context.Context, ref string) (event.SessionID, 
 		if ref == "" || len(ids) == 0 {
 			continue
 		}
-		var found matches[event.SessionID]
-		for _, id := range ids {
-			found.add(id, true)
-		}
-		return found.one(ref)
+		return matches[event.SessionID]{ids}.one(ref)
 	}
 	return "", fmt.Errorf("%w: %s", ErrNotFound, ref)
 }

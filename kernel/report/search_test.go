@@ -84,9 +84,9 @@ func TestSearchFilters(t *testing.T) {
 		w    Wanted
 		want string
 	}{
-		{Wanted{Phrases: []string{"a.go"}, Kinds: []Kind{KindInput}}, "2 input"},
-		{Wanted{Phrases: []string{"a.go"}, Kinds: []Kind{KindInput, KindQuestion}}, "9 question, 7 question, 2 input"},
-		{Wanted{Phrases: []string{"a.go"}, Kinds: []Kind{KindTool}}, ""},
+		{Wanted{Phrases: []string{"a.go"}, Kinds: []Kind{kindInput}}, "2 input"},
+		{Wanted{Phrases: []string{"a.go"}, Kinds: []Kind{kindInput, kindQuestion}}, "9 question, 7 question, 2 input"},
+		{Wanted{Phrases: []string{"a.go"}, Kinds: []Kind{kindTool}}, ""},
 		{Wanted{Phrases: []string{"a.go"}, Provider: "claude"}, "9 question, 7 question, 2 input"},
 		{Wanted{Phrases: []string{"a.go"}, Provider: "clau"}, ""},
 		{Wanted{Phrases: []string{"secret"}, Provider: "codex"}, "19 answer, 18 input"},

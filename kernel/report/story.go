@@ -21,11 +21,8 @@ import (
 type Step struct {
 	Seq  event.Seq // of the event with which it began
 	At   time.Time
-	What StepKind
+	What any // one of the types below
 }
-
-// StepKind is one of the types below.
-type StepKind interface{ step() }
 
 // The kinds of steps.
 type (
@@ -73,14 +70,6 @@ type (
 	}
 )
 
-func (StepInput) step()   {}
-func (StepSaid) step()    {}
-func (StepTool) step()    {}
-func (StepAsked) step()   {}
-func (StepClosed) step()  {}
-func (StepOutcome) step() {}
-func (StepNote) step()    {}
-
 // Story tells a run from its events, in the order in which they are on the log; q narrows
 // it further. Frames become what they mean; those that mean nothing to a reader, such as
 // the agent's start, are left out.
@@ -101,7 +90,6 @@ func Story(ctx context.Context, log *store.Reader, run event.RunID, q event.Quer
 	}
 }
 
-// narrator turns events into steps.
 type narrator struct {
 	yield   func(Step, error) bool
 	cost    func(event.Event, fact.Cost) (float64, error)
@@ -124,14 +112,20 @@ func (n *narrator) flush() bool {
 	return n.yield(step, nil)
 }
 
-func (n *narrator) put(e event.Event, what StepKind) bool {
+func (n *narrator) put(e event.Event, what any) bool {
 	return n.flush() && n.yield(Step{Seq: e.Seq, At: e.Time, What: what}, nil)
 }
 
 func (n *narrator) tell(e event.Event) bool {
 	err := n.run.Apply(e)
 	if e.Class == event.Frame && e.Type != event.LineMalformed {
-		return n.update(e, n.run.Update)
+		switch u := n.run.Update; {
+		case u.Kind == provider.AgentMessageChunk || u.Kind == provider.AgentThoughtChunk:
+			return n.say(e, StepSaid{Text: u.Text, Thought: u.Kind == provider.AgentThoughtChunk})
+		case u.Tool != nil:
+			return n.tool(e, *u.Tool)
+		}
+		return true
 	}
 	what := n.fact(e)
 	if err != nil {
@@ -153,36 +147,13 @@ func note(e event.Event) StepNote {
 	return StepNote{Type: e.Type, Text: Summarize(e), Bad: badNews[e.Type]}
 }
 
-// noteWords introduce the facts that speak for themselves.
-var noteWords = map[event.Type]string{
-	event.MessageReceived:           "the input",
-	event.Responded:                 "the answer",
-	event.ProviderError:             "provider error",
-	event.OutcomeUnknown:            "outcome unknown",
-	event.InteractionRequested:      "a question",
-	event.InteractionAnswered:       "an answer to a question",
-	event.RunResolved:               "judged",
-	event.Truncated:                 "history cut",
-	event.Requested:                 "the call is on record",
-	event.CallEnforced:              "in all",
-	event.CancelRequested:           "stopped",
-	event.ToolBlocked:               "refused",
-	event.RequestTimeout:            "timeout",
-	event.LineMalformed:             "a line that is no message",
-	event.LineOversized:             "over the limit",
-	event.SessionStarted:            "the agent is ready",
-	event.SessionClosed:             "the agent's session",
-	event.ReplySent:                 "told the agent",
-	event.InteractionAnswerRejected: "a late or wrong answer",
-	event.PolicyDecided:             "policy",
-	event.PolicyUnasked:             "ran unasked",
-	event.ApprovalRemembered:        "remembered",
-	event.ApprovalRevoked:           "no longer remembered",
-	event.SessionCreated:            "a new session",
-}
-
 // Words introduce the text of a note.
-func (n StepNote) Words() string { return cmp.Or(noteWords[n.Type], string(n.Type)) }
+func (n StepNote) Words() string {
+	if n.Type == event.LineMalformed { // which is no fact
+		return "a line that is no message"
+	}
+	return cmp.Or(summaries[n.Type].title, string(n.Type))
+}
 
 // badNews are the facts that must not be overlooked.
 var badNews = map[event.Type]bool{
@@ -191,7 +162,7 @@ var badNews = map[event.Type]bool{
 }
 
 // fact returns what a fact tells, or nil if another fact tells it.
-func (n *narrator) fact(e event.Event) StepKind {
+func (n *narrator) fact(e event.Event) any {
 	q := n.run.Question(e.Interaction)
 	switch {
 	case e.Type == event.MessageReceived:
@@ -218,16 +189,6 @@ func (n *narrator) fact(e event.Event) StepKind {
 		return nil // tool.blocked and acp.reply.* tell it
 	}
 	return note(e)
-}
-
-func (n *narrator) update(e event.Event, u provider.Update) bool {
-	switch {
-	case u.Kind == provider.AgentMessageChunk || u.Kind == provider.AgentThoughtChunk:
-		return n.say(e, StepSaid{Text: u.Text, Thought: u.Kind == provider.AgentThoughtChunk})
-	case u.Tool != nil:
-		return n.tool(e, *u.Tool)
-	}
-	return true
 }
 
 func (n *narrator) say(e event.Event, s StepSaid) bool {

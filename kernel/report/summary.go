@@ -28,35 +28,42 @@ func Summarize(e event.Event) string {
 	if e.Class == event.Frame {
 		return summarizeFrame(e.Payload)
 	}
-	if f, ok := summaries[e.Type]; ok {
-		if text, err := f(e); err == nil {
+	if s, ok := summaries[e.Type]; ok {
+		if text, err := s.text(e); err == nil {
 			return text
 		}
 	}
 	return beginning(string(e.Payload))
 }
 
+// summarized is what a type of fact is called in a story, where its name is not enough, and what sums
+// up one of the type.
+type summarized struct {
+	title string
+	text  func(event.Event) (string, error)
+}
+
 // summaries has the words for each type of fact.
-var summaries = map[event.Type]func(event.Event) (string, error){
-	event.MessageReceived: summary(func(p fact.MessageReceived) string {
+var summaries = map[event.Type]summarized{
+	event.MessageReceived: titled("the input", func(p fact.MessageReceived) string {
 		return fmt.Sprintf("%s (%s) to %s: %s", p.Sender, p.Source, p.Provider, beginning(p.Text))
 	}),
-	event.Truncated: summary(func(p fact.Truncated) string {
+	event.Truncated: titled("history cut", func(p fact.Truncated) string {
 		text := fmt.Sprintf("%s of history kept, %d left out; the budget is %d tokens", english.Plural(p.Kept, "turn", ""), p.Dropped, p.Budget)
 		if p.Gone > 0 {
 			text += fmt.Sprintf("; %s no longer on record", english.Plural(p.Gone, "turn", ""))
 		}
 		return text
 	}),
-	event.Requested: summary(func(p fact.Requested) string {
+	event.Requested: titled("the call is on record", func(p fact.Requested) string {
 		return fmt.Sprintf("%s is about to get a prompt of %s", p.Provider, english.Plural(p.Bytes, "byte", ""))
 	}),
-	event.Responded: summary(func(p fact.Responded) string {
+	event.Responded: titled("the answer", func(p fact.Responded) string {
 		return fmt.Sprintf("%s after %s: %s", cmp.Or(p.StopReason, "no stop reason"), millis(p.DurationMS), beginning(p.Text))
 	}),
-	event.ProviderError:  summary(failedSummary),
-	event.OutcomeUnknown: summary(failedSummary),
-	event.CallEnforced: summary(func(p fact.Enforced) string {
+	event.ProviderError:  titled("provider error", failedSummary),
+	event.OutcomeUnknown: titled("outcome unknown", failedSummary),
+	event.CallEnforced: titled("in all", func(p fact.Enforced) string {
 		text := fmt.Sprintf("%s, %s asked (%d allowed, %d denied, %d unanswered), %s refused, %d unasked",
 			english.Plural(p.Calls, "call", ""), english.Plural(p.Permissions.Asked, "question", ""), p.Permissions.Allowed, p.Permissions.Denied,
 			p.Permissions.Unanswered, english.Plural(p.Blocked, "request", ""), p.Unasked)
@@ -65,13 +72,13 @@ var summaries = map[event.Type]func(event.Event) (string, error){
 		}
 		return text
 	}),
-	event.CancelRequested: summary(func(p kernel.Stop) string { return "by " + p.By + ": " + p.Why }),
-	event.ToolBlocked:     summary(func(p fact.ToolBlocked) string { return p.Method + ": nothing runs here" }),
+	event.CancelRequested: titled("stopped", func(p kernel.Stop) string { return "by " + p.By + ": " + p.Why }),
+	event.ToolBlocked:     titled("refused", func(p fact.ToolBlocked) string { return p.Method + ": nothing runs here" }),
 	event.ToolResult:      summary(func(p fact.ToolResult) string { return p.Method + " was not carried out" }),
-	event.LineOversized:   summary(func(p fact.OversizedLine) string { return "a line of " + english.Plural(int(p.Length), "byte", "") }),
-	event.RequestTimeout:  summary(func(p fact.RequestTimeout) string { return p.Method + ": " + p.After }),
-	event.SessionStarted:  summary(startedSummary),
-	event.SessionClosed: summary(func(p fact.SessionClosed) string {
+	event.LineOversized:   titled("over the limit", func(p fact.OversizedLine) string { return "a line of " + english.Plural(int(p.Length), "byte", "") }),
+	event.RequestTimeout:  titled("timeout", func(p fact.RequestTimeout) string { return p.Method + ": " + p.After }),
+	event.SessionStarted:  titled("the agent is ready", startedSummary),
+	event.SessionClosed: titled("the agent's session", func(p fact.SessionClosed) string {
 		text := "ended with its process"
 		if p.Requested {
 			text = "closed"
@@ -81,15 +88,15 @@ var summaries = map[event.Type]func(event.Event) (string, error){
 		}
 		return text
 	}),
-	event.ReplySent:   summary(replySummary),
+	event.ReplySent:   titled("told the agent", replySummary),
 	event.ReplyFailed: summary(func(p fact.ReplySent) string { return replySummary(p) + " could not leave: " + p.Error }),
 
-	event.InteractionRequested: summary(func(p interaction.Question) string {
+	event.InteractionRequested: titled("a question", func(p interaction.Question) string {
 		return fmt.Sprintf("%s (%s)", cmp.Or(p.Title, "use a tool"), optionIDs(p.Options))
 	}),
-	event.InteractionAnswered: summary(answerSummary),
+	event.InteractionAnswered: titled("an answer to a question", answerSummary),
 	event.InteractionLapsed:   summary(func(p interaction.Resolution) string { return words(string(p.Reason)) }),
-	event.InteractionAnswerRejected: summary(func(p fact.Rejected) string {
+	event.InteractionAnswerRejected: titled("a late or wrong answer", func(p fact.Rejected) string {
 		return answerSummary(p.Answer) + ", which does not count: " + p.Why
 	}),
 	event.InteractionResolved: summary(func(p interaction.Resolution) string {
@@ -102,22 +109,22 @@ var summaries = map[event.Type]func(event.Event) (string, error){
 		}
 		return text
 	}),
-	event.PolicyDecided: summary(func(p fact.PolicyDecided) string {
+	event.PolicyDecided: titled("policy", func(p fact.PolicyDecided) string {
 		return fmt.Sprintf("%s: %s (%s)", p.Effect, cmp.Or(p.Title, "a tool"), p.Why)
 	}),
-	event.PolicyUnasked: summary(func(p fact.UnaskedTool) string {
+	event.PolicyUnasked: titled("ran unasked", func(p fact.UnaskedTool) string {
 		text := fmt.Sprintf("%s (%s): %s", cmp.Or(p.Title, p.ID), cmp.Or(p.Kind, "of no kind"), p.Why)
 		if p.FreedBy != "" {
 			text += ", question " + string(p.FreedBy)
 		}
 		return text
 	}),
-	event.ApprovalRemembered: summary(func(p policy.Approval) string {
+	event.ApprovalRemembered: titled("remembered", func(p policy.Approval) string {
 		return fmt.Sprintf("%s %s, said %s", p.Effect, p, p.By)
 	}),
-	event.ApprovalRevoked: summary(func(p policy.Revocation) string { return p.ID + " by " + p.By }),
+	event.ApprovalRevoked: titled("no longer remembered", func(p policy.Revocation) string { return p.ID + " by " + p.By }),
 
-	event.SessionCreated: summary(func(p fact.SessionCreated) string {
+	event.SessionCreated: titled("a new session", func(p fact.SessionCreated) string {
 		return strings.TrimSpace(p.Name + " with " + p.Provider)
 	}),
 	event.SessionRenamed:  summary(func(p fact.SessionRenamed) string { return "to " + p.Name }),
@@ -154,7 +161,7 @@ var summaries = map[event.Type]func(event.Event) (string, error){
 
 	event.VoucherGiven:   summary(func(p fact.Voucher) string { return "counts here: " + p.Decision }),
 	event.VoucherRevoked: summary(func(p fact.Voucher) string { return "counts no more: " + p.Decision }),
-	event.RunResolved: summary(func(p fact.Resolved) string {
+	event.RunResolved: titled("judged", func(p fact.Resolved) string {
 		verdict := "was not sent"
 		if p.Sent {
 			verdict = "was sent"
@@ -172,14 +179,16 @@ var summaries = map[event.Type]func(event.Event) (string, error){
 }
 
 // summary makes a function on a payload one on its event.
-func summary[T any](f func(T) string) func(event.Event) (string, error) {
-	return func(e event.Event) (string, error) {
+func summary[T any](f func(T) string) summarized { return titled("", f) }
+
+func titled[T any](title string, f func(T) string) summarized {
+	return summarized{title, func(e event.Event) (string, error) {
 		v, err := fact.Decode[T](e)
 		if err != nil {
 			return "", err
 		}
 		return f(v), nil
-	}
+	}}
 }
 
 func failedSummary(p fact.Failed) string {
@@ -251,7 +260,6 @@ func sendSummary(p bridge.Send) string {
 	return text
 }
 
-// optionIDs lists what could be chosen.
 func optionIDs(options []interaction.Option) string {
 	var ids []string
 	for _, o := range options {
@@ -263,7 +271,17 @@ func optionIDs(options []interaction.Option) string {
 // summarizeFrame says what a line of the protocol is.
 func summarizeFrame(line []byte) string {
 	if u, ok := provider.ParseUpdate(line); ok {
-		return summarizeUpdate(u)
+		switch {
+		case u.Text != "":
+			return u.Kind + ": " + beginning(u.Text)
+		case u.Tool != nil:
+			return u.Kind + ": " + strings.Join(strings.Fields(u.Tool.Title+" "+string(u.Tool.Status)), " ")
+		case u.Usage != nil:
+			return fmt.Sprintf("%s: %d of %d tokens", u.Kind, u.Usage.Used, u.Usage.Size)
+		case u.Plan != nil:
+			return u.Kind + ": " + english.Plural(len(u.Plan), "step", "")
+		}
+		return u.Kind
 	}
 	var v struct {
 		ID     json.RawMessage `json:"id"`
@@ -285,20 +303,6 @@ func summarizeFrame(line []byte) string {
 		return "answer to #" + string(v.ID) + ": " + beginning(string(v.Result))
 	}
 	return beginning(string(line))
-}
-
-func summarizeUpdate(u provider.Update) string {
-	switch {
-	case u.Text != "":
-		return u.Kind + ": " + beginning(u.Text)
-	case u.Tool != nil:
-		return u.Kind + ": " + strings.Join(strings.Fields(u.Tool.Title+" "+string(u.Tool.Status)), " ")
-	case u.Usage != nil:
-		return fmt.Sprintf("%s: %d of %d tokens", u.Kind, u.Usage.Used, u.Usage.Size)
-	case u.Plan != nil:
-		return u.Kind + ": " + english.Plural(len(u.Plan), "step", "")
-	}
-	return u.Kind
 }
 
 // summaryRunes is how much of a text a summary shows.

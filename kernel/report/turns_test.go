@@ -28,7 +28,7 @@ func TestNewestTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n, want := range []string{"", "c", "bc", "abc", "abc"} {
-		turns, err := ReadNewestTurns(t.Context(), &l.Reader, "s", n)
+		turns, err := ReadTurns(t.Context(), &l.Reader, "s", n)
 		got := ""
 		for _, turn := range turns {
 			got += string(turn.Run)

@@ -12,9 +12,13 @@ package descent
 
 import (
 	"errors"
+	"fmt"
+	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -90,7 +94,6 @@ func Of(pid int) (Line, error) {
 	return l, err
 }
 
-// environ takes what the environment says.
 func (l link) environ(env []string) link {
 	for _, kv := range env {
 		if v, ok := strings.CutPrefix(kv, Mark+"="); ok && v != "" {
@@ -231,20 +234,11 @@ func Foreign(pid int) (a Agent, ok bool, err error) {
 		return Agent{}, false, err
 	}
 	for _, a := range theirs.Agents {
-		if !ours.has(a) {
+		if !slices.ContainsFunc(ours.Agents, func(b Agent) bool { return a.id == b.id }) {
 			return a, true, nil
 		}
 	}
 	return Agent{}, false, nil
-}
-
-func (l Line) has(a Agent) bool {
-	for _, b := range l.Agents {
-		if a.id == b.id {
-			return true
-		}
-	}
-	return false
 }
 
 // String names the agent.
@@ -257,4 +251,48 @@ func (a Agent) String() string {
 		name += " of Perlica's process " + strconv.Itoa(a.Runner)
 	}
 	return name
+}
+
+// ForeignError says that a connection comes from a process of an agent.
+type ForeignError struct{ Agent Agent }
+
+func (e *ForeignError) Error() string {
+	return "the other side descends from " + e.Agent.String() + ", and an agent has no say here"
+}
+
+// CheckUnix returns a *ForeignError if the process at the other side of a Unix socket descends from
+// an agent from which this one does not, and another error if that cannot be told: it is gone. Where
+// the system does not say who it is, it returns nil.
+func CheckUnix(c syscall.Conn) error {
+	pid, err := unixPeer(c)
+	if err != nil || pid == 0 {
+		return err
+	}
+	return check(pid)
+}
+
+// CheckTCP is CheckUnix for a connection from peer to here over a loopback address. A connection
+// from another machine is no one's here, and is let through.
+func CheckTCP(peer, here netip.AddrPort) error {
+	if !peer.Addr().Unmap().IsLoopback() && peer.Addr().Unmap() != here.Addr().Unmap() {
+		return nil
+	}
+	pids, err := tcpOwners(peer, here)
+	for _, pid := range pids {
+		if err := check(pid); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func check(pid int) error {
+	a, foreign, err := Foreign(pid)
+	switch {
+	case err != nil:
+		return fmt.Errorf("process %d at the other side: %w", pid, err)
+	case foreign:
+		return &ForeignError{a}
+	}
+	return nil
 }

@@ -139,7 +139,6 @@ func ancestry(pid int) ([]link, error) {
 // ticksPerSecond is what the system counts starts in; it is the same everywhere.
 const ticksPerSecond = 100
 
-// link reads one process.
 func (p proc) link(pid int) (l link, parent int, ok bool) {
 	dir := strconv.Itoa(pid)
 	b, err := p.read(dir + "/stat")

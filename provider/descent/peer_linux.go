@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errNobody says that a socket has no process any more: anyone who waits for an answer has one.
+// errPeerGone says that a socket has no process any more: anyone who waits for an answer has one.
 var errPeerGone = errors.New("descent: the process at the other side is gone")
 
 // unixPeer is the process that connected, as this one numbers it.

@@ -2,7 +2,9 @@ package process
 
 import (
 	"bytes"
+	"cmp"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -103,10 +105,8 @@ func marks(pid int) []string {
 // marked says whether mark is among those of a process.
 func marked(pid int, mark string) int {
 	found := marks(pid)
-	for _, m := range found {
-		if m == mark {
-			return markOurs
-		}
+	if slices.Contains(found, mark) {
+		return markOurs
 	}
 	// Marks that we carry ourselves say nothing about which agent of ours it is.
 	if own := os.Getenv(agentMark); len(found) == 0 || strings.Join(found, "/") == own {
@@ -118,14 +118,8 @@ func marked(pid int, mark string) int {
 // commandOf returns the command line of a process on one line, at most 200 bytes.
 func commandOf(s procStat) string {
 	b, _ := os.ReadFile("/proc/" + strconv.Itoa(s.pid) + "/cmdline")
-	line := strings.TrimSpace(strings.Join(strings.FieldsFunc(string(b), func(r rune) bool { return r < ' ' }), " "))
-	if line == "" {
-		line = "[" + s.comm + "]"
-	}
-	if len(line) > 200 {
-		line = line[:200]
-	}
-	return strings.ToValidUTF8(line, "\uFFFD")
+	line := cmp.Or(strings.TrimSpace(strings.Join(strings.FieldsFunc(string(b), func(r rune) bool { return r < ' ' }), " ")), "["+s.comm+"]")
+	return strings.ToValidUTF8(line[:min(len(line), 200)], "\uFFFD")
 }
 
 // Survivors lists processes that outlived their agent and every Perlica that could

@@ -87,10 +87,7 @@ func Start(spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := spec.Agent
-	if name == "" {
-		name = filepath.Base(spec.Argv[0])
-	}
+	name := cmp.Or(spec.Agent, filepath.Base(spec.Argv[0]))
 	p := &Process{
 		grace:  spec.Grace,
 		mark:   markOf(name),
@@ -146,7 +143,7 @@ func (p *Process) openPipes(spec Spec) (child []*os.File, err error) {
 		ours, child = append(ours, r), append(child, w)
 	}
 	p.stdin, p.stdout = ours[0], ours[1]
-	p.stderr = newStderrTail(ours[2], spec.Stderr, spec.Redact)
+	p.stderr = &stderrTail{r: ours[2], line: spec.Stderr, redact: spec.Redact, done: make(chan struct{})}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = child[0], child[1], child[2]
 	return child, nil
 }
@@ -347,7 +344,6 @@ func markOf(agent string) string {
 	return fmt.Sprintf("%s:%d:%d:%s", agent, pid, startTime(pid), rand.Text()[:12])
 }
 
-// agentOf returns the agent that a mark names.
 func agentOf(mark string) string {
 	agent, _, _ := strings.Cut(mark, ":")
 	return agent

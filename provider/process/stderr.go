@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -30,10 +31,6 @@ type stderrTail struct {
 	cut  bool   // guarded by mu: bytes before tail were dropped
 }
 
-func newStderrTail(r *os.File, line func([]byte), redact func([]byte) []byte) *stderrTail {
-	return &stderrTail{r: r, line: line, redact: redact, done: make(chan struct{})}
-}
-
 func (s *stderrTail) read() {
 	defer close(s.done)
 	br := bufio.NewReaderSize(s.r, lineSize)
@@ -46,7 +43,15 @@ func (s *stderrTail) read() {
 			chunk, rest = atBlank(chunk)
 		}
 		if len(chunk) > 0 {
-			s.take(chunk)
+			text := bytes.TrimRight(chunk, "\r\n")
+			end := chunk[len(text):]
+			if s.redact != nil {
+				text = s.redact(text)
+			}
+			s.keep(append(text[:len(text):len(text)], end...))
+			if s.line != nil {
+				s.line(text)
+			}
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return
@@ -60,19 +65,6 @@ func atBlank(b []byte) (part, rest []byte) {
 		return b[:i+1], bytes.Clone(b[i+1:])
 	}
 	return b, nil
-}
-
-// take masks a line, keeps it and hands it on.
-func (s *stderrTail) take(chunk []byte) {
-	text := bytes.TrimRight(chunk, "\r\n")
-	end := chunk[len(text):]
-	if s.redact != nil {
-		text = s.redact(text)
-	}
-	s.keep(append(text[:len(text):len(text)], end...))
-	if s.line != nil {
-		s.line(text)
-	}
 }
 
 func (s *stderrTail) keep(b []byte) {
@@ -111,3 +103,51 @@ func (s *stderrTail) String() string {
 	}
 	return strings.ToValidUTF8(string(b), "\uFFFD")
 }
+
+// restLimit is more than any pipe holds.
+const restLimit = 1 << 20
+
+// Output is the agent's standard output. It ends when no process holds it open any more, or
+// when the agent has left and what it wrote has been read: a child that it left behind
+// may hold it open for ever.
+type Output struct {
+	f      *os.File
+	exited <-chan struct{}
+	left   bool // the agent has left
+	rest   int  // bytes read since then
+}
+
+// EndWithAgent lets Read know that the agent has left. It waits for that, or for ended.
+func (o *Output) EndWithAgent(ended <-chan struct{}) {
+	select {
+	case <-o.exited:
+		_ = o.f.SetReadDeadline(time.Now()) // Windows has none: there the job ends the children, too
+	case <-ended:
+	}
+}
+
+// Read reads until the agent has left and what it wrote is read; then it ends.
+func (o *Output) Read(b []byte) (int, error) {
+	if !o.left {
+		n, err := o.f.Read(b)
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		o.left = true
+	}
+	if o.rest >= restLimit {
+		return 0, io.EOF
+	}
+	for range drainSlices { // a deadline that is over before reading begins hides what is there
+		_ = o.f.SetReadDeadline(time.Now().Add(drainWait / drainSlices))
+		n, err := o.f.Read(b)
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			o.rest += n
+			return n, err
+		}
+	}
+	return 0, io.EOF
+}
+
+// Close closes it. It is called once, by the reader.
+func (o *Output) Close() error { return o.f.Close() }

@@ -79,7 +79,7 @@ func (t *tree) rest(grace time.Duration, hurry <-chan struct{}) (ended, survived
 		for _, v := range vs {
 			if !seen[v.pid] {
 				seen[v.pid] = true
-				ended = append(ended, v.survivor(agentOf(t.mark)))
+				ended = append(ended, Survivor{PID: v.pid, Command: commandOf(v.procStat), Agent: agentOf(t.mark)})
 			}
 		}
 		if deadline.IsZero() {
@@ -194,10 +194,6 @@ func (v victim) dead() bool {
 	}
 	now, ok := readStat(v.pid)
 	return !ok || now.start != v.start || now.state == 'Z'
-}
-
-func (v victim) survivor(agent string) Survivor {
-	return Survivor{PID: v.pid, Command: commandOf(v.procStat), Agent: agent}
 }
 
 func signalAll(vs []victim, sig syscall.Signal) {

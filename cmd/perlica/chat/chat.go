@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"sync"
 
@@ -31,9 +30,6 @@ import (
 // app is an invocation, with the commands of this package as its methods.
 type app struct{ *cli.App }
 
-// Command returns the command.
-func Command(a *cli.App) *cobra.Command { return (&app{a}).chatCommand() }
-
 // AddFlags adds the flags of a chat to a command.
 func AddFlags(a *cli.App, cmd *cobra.Command, f *Flags) { (&app{a}).addChatFlags(cmd, f) }
 
@@ -43,7 +39,9 @@ func Run(a *cli.App, cmd *cobra.Command, f Flags) error { return (&app{a}).chat(
 // Flags are the flags of the chat: those of run that make sense there.
 type Flags struct{ dialog.Flags }
 
-func (a *app) chatCommand() *cobra.Command {
+// Command returns the command.
+func Command(c *cli.App) *cobra.Command {
+	a := &app{c}
 	var f Flags
 	cmd := &cobra.Command{
 		Use: "chat", Annotations: cli.Acts.On(),
@@ -60,19 +58,10 @@ one call. The agent lives as long as the chat.
 }
 
 func (a *app) addChatFlags(cmd *cobra.Command, f *Flags) {
+	dialog.AddFlags(cmd, &f.Flags)
 	fl := cmd.Flags()
-	fl.StringVar(&f.Provider, "provider", "", "the agent's `name` in the configuration or the registry")
-	fl.StringVar(&f.Agent, "agent", "", "an ACP agent as a `command` line: 'CMD ARG…'")
-	fl.StringArrayVar(&f.Env, "env", nil, "hand the agent this `variable` of the environment, too")
-	fl.StringVarP(&f.Session, "session", "s", "", "continue a `session`: its id, the beginning of it, or its name")
-	fl.BoolVarP(&f.Cont, "continue", "c", false, "continue the session that was used last")
-	fl.StringVar(&f.Cwd, "cwd", "", "the agent's working `directory`")
-	fl.StringVar(&f.Model, "model", "", "the agent's model, by its `id`")
-	fl.StringVar(&f.Mode, "mode", "", "the agent's mode, by its `id`; \"none\" leaves it as it starts")
 	fl.StringVar(&f.Permissions, "permissions", "", "who answers the agent's questions, a `mode`: ask, reads, deny or allow")
 	fl.BoolVar(&f.Thoughts, "thoughts", false, "show the agent's thoughts")
-	cmd.MarkFlagsMutuallyExclusive("provider", "agent")
-	cmd.MarkFlagsMutuallyExclusive("session", "continue")
 	dialog.CompleteFlags(a.App, cmd)
 }
 
@@ -110,7 +99,6 @@ type chat struct {
 	suspended chan struct{} // closed when the process has been continued; nil: it was not stopped by its user
 }
 
-// chat is the command.
 func (a *app) chat(cmd *cobra.Command, f Flags) (err error) {
 	f.Format, f.Program = "text", cmd.CommandPath()
 	if err := f.Check(); err != nil {
@@ -221,7 +209,7 @@ func (c *chat) enter(s sessions.Session, provider string) (err error) {
 // busyHint says who holds a session and how to look at it.
 func busyHint(err error, s sessions.Session) error {
 	if errors.Is(err, filelock.ErrBusy) {
-		return exitcode.WithHint(err, "to follow it: perlica watch %s", printing.ShortSession(s))
+		return exitcode.WithHint(err, "to follow it: perlica watch %s", printing.SessionName(s, printing.Short(s.ID)))
 	}
 	return err
 }
@@ -276,7 +264,6 @@ func (c *chat) talk(keys *term.Keys) (err error) {
 	}
 }
 
-// leaveConversation ends the conversation, if there is one.
 func (c *chat) leaveConversation() {
 	if c.conv == nil {
 		return
@@ -313,11 +300,6 @@ func (c *chat) leave() error {
 		c.note("the session is not on the lists: " + how + ", /save there keeps it")
 	}
 	return nil
-}
-
-// historyFile holds the lines of this workspace, in the user's own directory.
-func (c *chat) historyFile() editor.History {
-	return editor.History{Path: filepath.Join(c.p.Dirs.State, "history", workspaceKey(c.p))}
 }
 
 // sessionOf reads what is on record about a session.

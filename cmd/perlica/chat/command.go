@@ -1,12 +1,17 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
+	"sync"
 
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/export"
@@ -32,36 +37,30 @@ func (c *chat) take(line string) (leave bool) {
 		c.a.Complain(err)
 		c.next = line
 	case l.Name != "":
-		return c.do(l)
+		ctx, cancel := context.WithCancelCause(c.ctx)
+		stop := signals.New(cancel)
+		c.under(stop, nil)
+		c.keys.begin(c.events(func() { cancel(context.Canceled) }, nil), c.hangup)
+		out, err := c.host.Do(ctx, l)
+		c.keys.end()
+		c.under(nil, nil)
+		givenUp := ctx.Err() != nil
+		cancel(nil)
+		if givenUp && errors.Is(err, context.Canceled) {
+			err = fmt.Errorf("/%s was given up", l.Name)
+		}
+		if err != nil {
+			c.a.Complain(err)
+			return false
+		}
+		c.print(out.Text)
+		return c.effect(out)
 	default:
 		c.send(line, l.Text)
 	}
 	return false
 }
 
-// do carries a command out. Ctrl-C gives it up.
-func (c *chat) do(l command.Line) (leave bool) {
-	ctx, cancel := context.WithCancelCause(c.ctx)
-	stop := signals.New(cancel)
-	c.under(stop, nil)
-	c.keys.begin(c.events(func() { cancel(context.Canceled) }, nil), c.hangup)
-	out, err := c.host.Do(ctx, l)
-	c.keys.end()
-	c.under(nil, nil)
-	givenUp := ctx.Err() != nil
-	cancel(nil)
-	if givenUp && errors.Is(err, context.Canceled) {
-		err = fmt.Errorf("/%s was given up", l.Name)
-	}
-	if err != nil {
-		c.a.Complain(err)
-		return false
-	}
-	c.print(out.Text)
-	return c.effect(out)
-}
-
-// print shows what a command answers.
 func (c *chat) print(text string) {
 	if text == "" {
 		return
@@ -80,7 +79,14 @@ func (c *chat) effect(out command.Output) (leave bool) {
 	case command.Exit:
 		return true
 	case command.Discard:
-		return c.discard()
+		id := c.conv.Session()
+		c.leaveConversation()
+		if err := c.r.DeleteSession(context.WithoutCancel(c.ctx), id); err != nil {
+			c.a.Complain(err)
+		}
+		c.note("the session is off every list; its events stay on the log")
+		c.turns = 0
+		return true
 	case command.Thoughts:
 		c.thoughts = !c.thoughts
 		c.note(map[bool]string{true: "thoughts are shown", false: "thoughts are not shown"}[c.thoughts])
@@ -149,23 +155,92 @@ func (c *chat) change(out command.Output) {
 			return
 		}
 	}
-	provider := out.Provider
-	if provider == "" {
-		provider = c.agent.ID
-	}
+	provider := cmp.Or(out.Provider, c.agent.ID)
 	if err := c.enter(s, provider); err != nil {
 		c.a.Complain(err)
 	}
 }
 
-// discard takes the session off every list and leaves.
-func (c *chat) discard() bool {
-	id := c.conv.Session()
-	c.leaveConversation()
-	if err := c.r.DeleteSession(context.WithoutCancel(c.ctx), id); err != nil {
-		c.a.Complain(err)
+// complete returns the words that may stand in place of the last one: of a command, or a path
+// behind an @.
+func (c *chat) complete(before string) (from int, words []string) {
+	from = strings.LastIndexAny(before, " \t\n") + 1
+	last := before[from:]
+	for _, command := range []string{"/attach ", "/session export "} {
+		if rest, ok := strings.CutPrefix(before, command); ok {
+			return len(before) - len(rest), c.paths(rest, "")
+		}
 	}
-	c.note("the session is off every list; its events stay on the log")
-	c.turns = 0
-	return true
+	if strings.HasPrefix(before, "/") && !strings.Contains(before, "\n") {
+		words = c.host.Complete(c.ctx, before)
+		slices.Sort(words)
+		return from, slices.Compact(words)
+	}
+	if m := openQuote().FindStringSubmatchIndex(before); m != nil {
+		return m[2], c.paths(before[m[2]+len(`@"`):], `@"`)
+	}
+	if path, ok := strings.CutPrefix(last, "@"); ok {
+		return from, c.paths(path, "@")
+	}
+	return from, nil
+}
+
+// mention is a file that a text names, in quotes if there are blanks in its name; openQuote is
+// the beginning of one in quotes.
+var (
+	mention = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?:^|\s)[("']*@(?:"([^"\n]+)"|(\S+))`)
+	})
+	openQuote = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?:^|\s)[("']*(@"[^"\n]*)$`)
+	})
+)
+
+// paths completes a path behind a mark: @, @" or none. Hidden files are offered where the word begins with their dot.
+func (c *chat) paths(path, mark string) (words []string) {
+	dir, base := "", path
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		dir, base = path[:i+1], path[i+1:]
+	}
+	entries, err := os.ReadDir(filepath.Clean(c.absolute(dir) + "/"))
+	if err != nil {
+		return nil // there is nothing to offer
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if !strings.HasPrefix(name, base) || base == "" && strings.HasPrefix(name, ".") || name != term.Sanitize(name) {
+			continue
+		}
+		if info, err := os.Stat(filepath.Join(c.absolute(dir), name)); err == nil && info.IsDir() {
+			name += "/"
+		}
+		word := mark + dir + name
+		if mark == `@"` || mark == "@" && strings.ContainsAny(dir+name, " \t") {
+			if strings.Contains(dir+name, `"`) {
+				continue // an @ cannot say it; /attach can
+			}
+			word = `@"` + dir + name
+			if !strings.HasSuffix(name, "/") {
+				word += `"`
+			}
+		}
+		words = append(words, word)
+	}
+	return words
+}
+
+// mentioned returns the files that a text names with an @. What is no file stays text.
+func (c *chat) mentioned(text string) (paths []string) {
+	for _, m := range mention().FindAllStringSubmatch(text, -1) {
+		quoted, name := m[1], m[2]
+		for _, try := range []string{quoted, name, strings.TrimRight(name, `.,:;!?)"'`)} {
+			if path := c.absolute(try); try != "" && isFile(path) {
+				if !slices.Contains(paths, path) {
+					paths = append(paths, path)
+				}
+				break
+			}
+		}
+	}
+	return paths
 }

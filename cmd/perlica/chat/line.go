@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -20,9 +21,8 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 )
 
-// newEditor returns the line editor of the chat.
 func (c *chat) newEditor(keys *term.Keys) (*editor.Editor, error) {
-	history := c.historyFile()
+	history := editor.History{Path: filepath.Join(c.p.Dirs.State, "history", workspaceKey(c.p))}
 	past, err := history.Load()
 	if err != nil {
 		c.note("warning: the history of this project cannot be read: " + err.Error())
@@ -65,10 +65,7 @@ func (c *chat) paste(on bool) {
 
 // editElsewhere lets the user's own editor change a text.
 func (c *chat) editElsewhere(text string) (edited string, err error) {
-	program := c.a.Getenv("VISUAL")
-	if program == "" {
-		program = c.a.Getenv("EDITOR")
-	}
+	program := cmp.Or(c.a.Getenv("VISUAL"), c.a.Getenv("EDITOR"))
 	if program == "" {
 		return text, errors.New("VISUAL and EDITOR are not set")
 	}
@@ -119,7 +116,6 @@ type chatKeys struct {
 	done   chan struct{}
 }
 
-// begin collects what is typed.
 func (k *chatKeys) begin(on editor.Events, gone func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -141,7 +137,6 @@ func (k *chatKeys) collect() {
 	}()
 }
 
-// end stops collecting.
 func (k *chatKeys) end() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -190,7 +185,6 @@ func (k *chatKeys) Session(f func(*term.Keys) error) error {
 	return f(k.keys)
 }
 
-// isFile reports whether there is a file at path.
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
@@ -215,7 +209,6 @@ func (c *chat) relative(path string) string {
 	return path
 }
 
-// dir is the agent's working directory.
 func (c *chat) dir() string {
 	if c.f.Cwd == "" {
 		return c.p.Dir

@@ -119,7 +119,6 @@ func (c *chat) under(s *signals.Stopper, line *term.Status) {
 	}
 }
 
-// cancelTurn stops the turn under way, if there is one.
 func (c *chat) cancelTurn(why kernel.Stop) bool {
 	c.mu.Lock()
 	s := c.stop

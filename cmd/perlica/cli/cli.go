@@ -3,8 +3,25 @@
 package cli
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"regexp"
 	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/agext/levenshtein"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/eventlog/folder"
+	"github.com/perlica/perlica/kernel/config"
 )
 
 // App is one invocation: the standard streams and the environment, and what all commands
@@ -25,3 +42,172 @@ type App struct {
 func New(version string) *App {
 	return &App{Version: version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Getenv: os.Getenv, System: runtime.GOOS}
 }
+
+// CheckExclusive names the flags that were given although they exclude each other.
+func CheckExclusive(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(fl *pflag.Flag) {
+		for _, group := range fl.Annotations["cobra_annotation_mutually_exclusive"] {
+			var given []string
+			for _, name := range strings.Fields(group) {
+				if cmd.Flags().Changed(name) {
+					given = append(given, "--"+name)
+				}
+			}
+			if len(given) > 1 {
+				err = exitcode.Usagef("%s exclude each other", strings.Join(given, " and "))
+			}
+		}
+	})
+	return err
+}
+
+// WriteTo has f write to a file, which is there under its name only when f has succeeded; or
+// to standard output, or whatever else is no regular file.
+func (a *App) WriteTo(name string, f func(w io.Writer) error) (err error) {
+	if name == "-" {
+		return f(a.Stdout)
+	}
+	switch info, err := os.Stat(name); {
+	case err == nil && !info.Mode().IsRegular():
+		out, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f(out), out.Close())
+	case isOfTheLog(name):
+		return exitcode.WithHint(exitcode.Usagef("%s lies where logs are kept", name), "choose another name for --output")
+	case err == nil && precious(name) != "":
+		return exitcode.WithHint(exitcode.Usagef("%s is %s, and would be replaced", name, precious(name)), "choose another name for --output")
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	scratch, err := folder.NewScratch(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = scratch.Close() }() // the file was moved, or is worth nothing
+	out, err := os.OpenFile(scratch.Path("out"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f(out), out.Sync(), out.Close()); err != nil {
+		return err
+	}
+	return os.Rename(out.Name(), name)
+}
+
+// isOfTheLog reports whether the file lies, or would lie, among those of a context.
+func isOfTheLog(name string) bool {
+	dir, err := filepath.Abs(filepath.Dir(name))
+	if err != nil {
+		return false
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	sep := string(filepath.Separator)
+	return strings.Contains(dir+sep, sep+config.DirName+sep+"contexts"+sep)
+}
+
+// precious says what a file is that no export or proof may take the place of, by how it
+// begins: it may be a copy that lies anywhere.
+func precious(name string) string {
+	f, err := os.Open(name)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }() // read from only
+	head := make([]byte, 256)
+	n, _ := io.ReadFull(f, head) // a shorter one begins as it does
+	head = head[:n]
+	switch {
+	case bytes.HasPrefix(head, []byte("SQLite format 3\x00")):
+		return "a database"
+	case bytes.HasPrefix(head, []byte("perlica checkpoint keys ")):
+		return "a file of keys"
+	case anchorBegins().Match(head):
+		return "a log's anchor"
+	}
+	return ""
+}
+
+// anchorBegins is how the first line of an anchor does: size, root, origin.
+var anchorBegins = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[0-9]+ [A-Za-z0-9+/]{43}= perlica/`)
+})
+
+// Group is a command that only holds others: without a word it shows its help, and an
+// unknown word is an error with a suggestion.
+func Group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Annotations: Reads.On(), Short: short, Long: long,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			err := exitcode.Usagef("there is no command '%s %s'", cmd.CommandPath(), args[0])
+			if near := NearestCommand(cmd, args[0]); near != "" {
+				return exitcode.WithHint(err, "did you mean '%s %s'?", cmd.CommandPath(), near)
+			}
+			return exitcode.WithHint(err, "see '%s --help'", cmd.CommandPath())
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// NearestCommand is the command below cmd that word most likely meant, or "".
+func NearestCommand(cmd *cobra.Command, word string) string {
+	best, at := "", 3
+	for _, c := range cmd.Commands() {
+		for _, name := range append([]string{c.Name()}, c.Aliases...) {
+			d := levenshtein.Distance(word, name, nil)
+			if d == 2 && len(word) < 5 && (word == "" || word[0] != name[0]) {
+				continue // in a short word two other letters make another word
+			}
+			if d < at {
+				best, at = name, d
+			}
+		}
+	}
+	return best
+}
+
+// Exactly is cobra.ExactArgs with the arguments' names in the error.
+func Exactly(names ...string) cobra.PositionalArgs {
+	return Between(len(names), names...)
+}
+
+// Between wants at least least of the named arguments, and no more than all.
+func Between(least int, names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return exitcode.WithHint(exitcode.Usagef("'%s' needs %s", cmd.CommandPath(), strings.Join(names[len(args):least], " and ")), "%s", cmd.UseLine())
+		case len(args) > len(names):
+			return exitcode.WithHint(exitcode.Usagef("'%s' takes no argument %q", cmd.CommandPath(), args[len(names)]), "%s", cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// CompleteFirst gives a shell the values of a command's first argument.
+func CompleteFirst(f cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return f(cmd, args, word)
+	}
+}
+
+// CompleteFlag gives a shell the values of a flag, which must exist.
+func CompleteFlag(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
+		panic(fmt.Sprintf("completion of --%s: %v", flag, err))
+	}
+}
+
+// NoFiles is the completion of a command without arguments.
+var NoFiles = cobra.NoFileCompletions

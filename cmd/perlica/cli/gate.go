@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -67,11 +68,6 @@ func (e *byAgentError) Error() string {
 	return fmt.Sprintf("%s is refused: this process descends from %s, and only a person does that", e.what, e.agent)
 }
 
-// refusedToAgent is the error of a command that an agent's process may not use.
-func refusedToAgent(what string, agent descent.Agent) error {
-	return exitcode.WithHint(exitcode.Usage.With(&byAgentError{what, agent}), "do it in a terminal of your own, which no agent has started")
-}
-
 // Gate refuses a command that is on the person's side to a process of an agent.
 func (a *App) Gate(cmd *cobra.Command) error {
 	switch SideOf(cmd) {
@@ -89,7 +85,7 @@ func (a *App) PersonOnly(what string) error {
 	case err != nil:
 		return exitcode.WithHint(exitcode.Usage.With(fmt.Errorf("%s is refused: %w", what, err)), "do it where /proc is mounted")
 	case ok:
-		return refusedToAgent(what, agent)
+		return exitcode.WithHint(exitcode.Usage.With(&byAgentError{what, agent}), "do it in a terminal of your own, which no agent has started")
 	}
 	return needsTerminal(what)
 }
@@ -244,9 +240,7 @@ func (a *App) Limited(f map[string]string) (p *project.Project, warning string, 
 	if hidden {
 		limit = string(policy.ModeDeny)
 	}
-	if own == "" {
-		own = string(policy.ModeAsk) // at most: who answers is found later
-	}
+	own = cmp.Or(own, string(policy.ModeAsk)) // at most: who answers is found later
 	if descent.Stricter(own, limit) != own {
 		p.Config.Permissions = limit
 		return p, fmt.Sprintf("this run is started by %s: its permissions are %q, as that agent's are, not %q", agentsOf(line), limit, own), nil

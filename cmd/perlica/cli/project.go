@@ -89,6 +89,14 @@ func (a *App) CompleteProviders(*cobra.Command, []string, string) ([]string, cob
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
+// Completed is what a shell is given of words that were looked up, in their order.
+func Completed(words []string, err error) ([]string, cobra.ShellCompDirective) {
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
 // CompleteSessions gives shells the sessions that are listed.
 func (a *App) CompleteSessions(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
@@ -99,30 +107,32 @@ func (a *App) CompleteSessions(cmd *cobra.Command, _ []string, _ string) ([]stri
 		}
 		return err
 	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	return Completed(names, err)
 }
 
 // ViewingSessions calls f with the view of the context's sessions and its log, both open
 // for reading.
 func (a *App) ViewingSessions(ctx context.Context, f func(view *sessions.View, log *store.Reader) error) error {
-	return a.Reading(ctx, func(log *store.Reader, p *project.Project) (err error) {
-		paths, err := p.Workspace.Context(p.Config.ContextID)
-		if err != nil {
-			return err
-		}
-		view, remove, err := OpenView(paths.Sessions, func(path string) (*sessions.View, error) {
-			return sessions.Open(ctx, log, path)
-		})
-		if err != nil {
-			return err
-		}
-		defer remove()
-		defer func() { err = errors.Join(err, view.Close()) }()
-		return f(view, log)
+	return a.Reading(ctx, func(log *store.Reader, p *project.Project) error {
+		return ViewSessions(ctx, log, p, func(view *sessions.View) error { return f(view, log) })
 	})
+}
+
+// ViewSessions calls f with the view of the sessions of a log that is open.
+func ViewSessions(ctx context.Context, log *store.Reader, p *project.Project, f func(*sessions.View) error) (err error) {
+	paths, err := p.Workspace.Context(p.Config.ContextID)
+	if err != nil {
+		return err
+	}
+	view, remove, err := OpenView(paths.Sessions, func(path string) (*sessions.View, error) {
+		return sessions.Open(ctx, log, path)
+	})
+	if err != nil {
+		return err
+	}
+	defer remove()
+	defer func() { err = errors.Join(err, view.Close()) }()
+	return f(view)
 }
 
 // Writing calls f with the context open for writing.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/store"
@@ -77,6 +78,19 @@ func (a *App) PrintJSON(v any) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(v)
 	})
+}
+
+// Show prints what a command found: as JSON, or as f writes it for people.
+func (a *App) Show(asJSON bool, v any, f func(w io.Writer, s term.Styles) error) error {
+	if asJSON {
+		return a.PrintJSON(v)
+	}
+	return a.Write(func(w io.Writer) error { return f(w, a.Styles(a.Stdout)) })
+}
+
+// Table prints a table, no wider than the terminal.
+func (a *App) Table(g printing.Grid) error {
+	return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), term.Width(a.Stdout)) })
 }
 
 // Say prints one line that tells what was done.

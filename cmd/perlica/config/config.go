@@ -22,12 +22,8 @@ import (
 type app struct{ *cli.App }
 
 // Command returns the command with those below it.
-func Command(a *cli.App) *cobra.Command { return (&app{a}).configCommand() }
-
-// InitCommand returns the command that makes a project's configuration.
-func InitCommand(a *cli.App) *cobra.Command { return (&app{a}).initCommand() }
-
-func (a *app) configCommand() *cobra.Command {
+func Command(c *cli.App) *cobra.Command {
+	a := &app{c}
 	return cli.Group("config", "Show, check and trust the configuration",
 		`Flags count over the environment (PERLICA_*), that over the project's file, that over
 the user's file, and that over the defaults. All of it is optional.
@@ -62,31 +58,14 @@ type configValue struct {
 	Origin string `json:"origin"`
 }
 
-// configReport is what config show and config check print as JSON.
 type configReport struct {
 	OK       bool            `json:"ok"`
 	Values   []configValue   `json:"values,omitempty"`
-	Project  *projectRecord  `json:"project,omitempty"`
-	Problems []problemRecord `json:"problems"`
+	Project  *config.Project `json:"project,omitempty"`
+	Problems config.Problems `json:"problems"`
 	Withheld []string        `json:"withheld"`
 	Notes    []string        `json:"notes"`
 	Warnings []string        `json:"warnings"`
-}
-
-// problemRecord is config.Problem as JSON.
-type problemRecord struct {
-	Source  string `json:"source"`
-	Line    int    `json:"line"`
-	Column  int    `json:"column"`
-	Key     string `json:"key"`
-	Reason  string `json:"reason"`
-	Nearest string `json:"nearest"`
-}
-
-// projectRecord is config.Project as JSON.
-type projectRecord struct {
-	Digest  string `json:"digest"`
-	Trusted bool   `json:"trusted"`
 }
 
 // load is locate for commands that look at a configuration that may be broken.
@@ -101,14 +80,10 @@ func (a *app) load() (*project.Project, config.Problems, error) {
 
 func newConfigReport(c *config.Config, problems config.Problems) configReport {
 	list := func(s []string) []string { return append([]string{}, s...) }
-	r := configReport{
-		OK: len(problems) == 0, Problems: []problemRecord{},
+	return configReport{
+		OK: len(problems) == 0, Problems: append(config.Problems{}, problems...),
 		Withheld: list(c.Withheld), Notes: list(c.Notes), Warnings: list(c.Warnings),
 	}
-	for _, p := range problems {
-		r.Problems = append(r.Problems, problemRecord{p.Source, p.Line, p.Column, p.Key, p.Reason, p.Nearest})
-	}
-	return r
 }
 
 // broken is the error of a command that has shown what could be shown.
@@ -130,7 +105,7 @@ func (a *app) configShow(keys []string, asJSON bool) error {
 	}
 	if asJSON {
 		r := newConfigReport(p.Config, problems)
-		r.Project = &projectRecord{p.Config.Project.Digest, p.Config.Project.Trusted}
+		r.Project = &p.Config.Project
 		for _, v := range values {
 			r.Values = append(r.Values, configValue{v.Key, plainValue(v.Value), v.Origin})
 		}
@@ -244,7 +219,6 @@ func (a *app) configCheck(asJSON bool) error {
 	}), broken(problems))
 }
 
-// completeKeys gives a shell the keys that have a value.
 func (a *app) completeKeys(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	p, _, err := a.load()
 	if err != nil {

@@ -34,7 +34,19 @@ PERLICA_TRUST_PROJECT=1 does the same for one command.`,
 		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if revoke {
-				return a.untrust()
+				p, err := a.WithoutTrust(nil)
+				var problems config.Problems
+				if err != nil && !errors.As(err, &problems) { // trust can be taken back from a broken file
+					return err
+				}
+				trusted := p.Config.Project.Trusted
+				if err := config.Untrust(p.Dirs, p.Workspace); err != nil {
+					return err
+				}
+				if !trusted {
+					return a.Say("%s was not trusted.", cli.ShownPath(p, p.Workspace.ConfigFile()))
+				}
+				return a.Say("%s is no longer trusted.", cli.ShownPath(p, p.Workspace.ConfigFile()))
 			}
 			return a.trust(cmd.Context(), yes)
 		},
@@ -88,20 +100,4 @@ func writeWithheld(w io.Writer, p *project.Project, s term.Styles) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-func (a *app) untrust() error {
-	p, err := a.WithoutTrust(nil)
-	var problems config.Problems
-	if err != nil && !errors.As(err, &problems) { // trust can be taken back from a broken file
-		return err
-	}
-	trusted := p.Config.Project.Trusted
-	if err := config.Untrust(p.Dirs, p.Workspace); err != nil {
-		return err
-	}
-	if !trusted {
-		return a.Say("%s was not trusted.", cli.ShownPath(p, p.Workspace.ConfigFile()))
-	}
-	return a.Say("%s is no longer trusted.", cli.ShownPath(p, p.Workspace.ConfigFile()))
 }

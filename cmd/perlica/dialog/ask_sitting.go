@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/perlica/perlica/cmd/perlica/cli"
@@ -68,7 +69,7 @@ func (s *sitting) layOut() error {
 		Choose:    keysHint(s.q, s.k.AnswerTo != nil),
 		Turn:      "y goes on, v shows all, n or Esc no",
 		Small:     "This screen is too small: no yes can be given here, n or Esc is no.",
-		Elsewhere: "from elsewhere: perlica pending show " + printing.ShortID(s.q.ID),
+		Elsewhere: "from elsewhere: perlica pending show " + printing.Short(s.q.ID),
 	})
 	return s.draw(true)
 }
@@ -116,7 +117,6 @@ func (s *sitting) next(ctx context.Context) (key term.Key, resized bool, err err
 	}
 }
 
-// nextUnless waits for a key until something comes over changes.
 func (s *sitting) nextUnless(ctx context.Context, changes <-chan os.Signal) (term.Key, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -165,12 +165,7 @@ func (s *sitting) press(ctx context.Context, key term.Key) (done bool, err error
 }
 
 func isRune(key term.Key, runes ...rune) bool {
-	for _, r := range runes {
-		if key.Kind == term.KeyRune && key.Rune == r {
-			return true
-		}
-	}
-	return false
+	return key.Kind == term.KeyRune && slices.Contains(runes, key.Rune)
 }
 
 // choose takes an option. A yes turns the page until all that would run has been seen.

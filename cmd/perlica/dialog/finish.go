@@ -12,7 +12,6 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/provider"
 )
@@ -49,7 +48,15 @@ func (p *Printer) Explain(res kernel.Result) {
 			"--wait-permissions 10m leaves questions open for 'perlica pending'; --permissions or a [[policy.rule]] answers them")
 	}
 	for _, u := range res.Unasked {
-		p.explainUnasked(u)
+		text := fmt.Sprintf("%s (%s): %s", printing.OneLine(u.Title), cmp.Or(u.Kind, "of no kind"), printing.OneLine(u.Why))
+		if u.FreedBy != "" {
+			text += " (question " + printing.Short(string(u.FreedBy)) + ")"
+		}
+		if p.strict && u.FreedBy == "" {
+			p.wrong(text, "")
+		} else {
+			p.Note("warning: " + text)
+		}
 	}
 	if res.Replayed { // those of a turn were shown as they came
 		for _, w := range res.Warnings {
@@ -70,19 +77,6 @@ func (p *Printer) wrong(text, hint string) {
 	p.Line(p.Styles.Red("perlica:") + strings.TrimPrefix(rows, "perlica:"))
 	if hint != "" {
 		p.Line(p.Styles.Dim("hint: " + term.Sanitize(hint))) // commands to be copied, and no words of an agent
-	}
-}
-
-// explainUnasked says which tool ran unasked.
-func (p *Printer) explainUnasked(u fact.UnaskedTool) {
-	text := fmt.Sprintf("%s (%s): %s", printing.OneLine(u.Title), cmp.Or(u.Kind, "of no kind"), printing.OneLine(u.Why))
-	if u.FreedBy != "" {
-		text += " (question " + printing.Short(string(u.FreedBy)) + ")"
-	}
-	if p.strict && u.FreedBy == "" {
-		p.wrong(text, "")
-	} else {
-		p.Note("warning: " + text)
 	}
 }
 
@@ -151,12 +145,4 @@ func (p *Printer) json(v any) {
 	if err != nil {
 		p.outputFailed(err)
 	}
-}
-
-// emit prints a notice as one line of stream-json.
-func (p *Printer) emit(n kernel.Notice) {
-	line := streamjson.NewLine(n)
-	p.n++
-	line["n"] = p.n
-	p.json(line)
 }

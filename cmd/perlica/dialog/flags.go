@@ -46,13 +46,19 @@ type Flags struct {
 	Empty   string // a flag that was given the empty string
 }
 
-// CheckFormat refuses an output format that there is none of.
-func (f Flags) CheckFormat() error {
-	switch f.Format {
-	case "text", "json", "stream-json":
-		return nil
-	}
-	return exitcode.Usagef("--output-format is text, json or stream-json, not %q", f.Format)
+// AddFlags adds the flags that run and the chat share.
+func AddFlags(cmd *cobra.Command, f *Flags) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.Provider, "provider", "", "the agent's `name` in the configuration or the registry")
+	fl.StringVar(&f.Agent, "agent", "", "an ACP agent as a `command` line: 'CMD ARG…'")
+	fl.StringArrayVar(&f.Env, "env", nil, "hand the agent this `variable` of the environment, too")
+	fl.StringVarP(&f.Session, "session", "s", "", "continue a `session`: its id, the beginning of it, or its name")
+	fl.BoolVarP(&f.Cont, "continue", "c", false, "continue the session that was used last")
+	fl.StringVar(&f.Cwd, "cwd", "", "the agent's working `directory`")
+	fl.StringVar(&f.Model, "model", "", "the agent's model, by its `id`")
+	fl.StringVar(&f.Mode, "mode", "", "the agent's mode, by its `id`; \"none\" leaves it as it starts")
+	cmd.MarkFlagsMutuallyExclusive("provider", "agent")
+	cmd.MarkFlagsMutuallyExclusive("session", "continue")
 }
 
 // Check refuses values that no later step would.
@@ -157,7 +163,7 @@ func goneHint(ctx context.Context, r *kernel.Runner, f Flags, s sessions.Session
 		return exitcode.WithHint(err, "it was in the configuration: put it back there; its last command line was: %s", agents.CommandLine(command))
 	}
 	return exitcode.WithHint(err, "it was begun with --agent; to go on with the same agent: %s",
-		agents.CommandLine(append(strings.Fields(f.Program), "-s", printing.ShortSession(s), "--agent", agents.CommandLine(command))))
+		agents.CommandLine(append(strings.Fields(f.Program), "-s", printing.SessionName(s, printing.Short(s.ID)), "--agent", agents.CommandLine(command))))
 }
 
 // CompleteFlags gives shells the values of the flags of run, as far as a command has them.
@@ -171,11 +177,8 @@ func CompleteFlags(a *cli.App, cmd *cobra.Command) {
 		"provider":      a.CompleteProviders,
 		"session":       a.CompleteSessions,
 	} {
-		if cmd.Flags().Lookup(flag) == nil {
-			continue // the chat has fewer
-		}
-		if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
-			panic(fmt.Sprintf("completion of --%s: %v", flag, err)) // a flag that does not exist
+		if cmd.Flags().Lookup(flag) != nil { // the chat has fewer
+			cli.CompleteFlag(cmd, flag, f)
 		}
 	}
 }

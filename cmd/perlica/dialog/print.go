@@ -65,7 +65,10 @@ func NewPrinter(ctx context.Context, a *cli.App, f Flags, stop *signals.Stopper)
 		width = term.StatusWidth(a.Stderr, a.Getenv)
 	}
 	p.Status = term.NewStatus(a.Stderr, width, p.Styles, term.SystemClock())
-	p.raw = abortable(ctx, a.Stdout)
+	p.raw = patientWriter{ctx, a.Stdout}
+	if info, err := a.Stdout.Stat(); err == nil && info.Mode().IsRegular() { // a file has no reader to wait for
+		p.raw = a.Stdout
+	}
 	p.out = p.raw
 	if term.IsTerminal(a.Stdout) {
 		p.Answer = term.NewWriter(p.Status.Through(p.raw))
@@ -79,14 +82,6 @@ func NewPrinter(ctx context.Context, a *cli.App, f Flags, stop *signals.Stopper)
 type patientWriter struct {
 	ctx context.Context
 	f   *os.File
-}
-
-// abortable returns a writer to f that gives up when ctx is done. Files need no such thing.
-func abortable(ctx context.Context, f *os.File) io.Writer {
-	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-		return f
-	}
-	return patientWriter{ctx, f}
 }
 
 func (w patientWriter) Write(b []byte) (int, error) {
@@ -141,7 +136,10 @@ func (p *Printer) Line(text string) {
 // Show is the kernel's Show.
 func (p *Printer) Show(n kernel.Notice) {
 	if p.format == "stream-json" {
-		p.emit(n)
+		line := streamjson.NewLine(n)
+		p.n++
+		line["n"] = p.n
+		p.json(line)
 		return
 	}
 	switch n := n.(type) {

@@ -1,6 +1,7 @@
 package dialog
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -60,7 +61,13 @@ func (v *TurnView) Update(n kernel.Updated) {
 	case n.Kind == provider.AgentThoughtChunk:
 		if v.Say.thoughts {
 			v.Flush()
-			v.think(n.Text)
+			v.thought.WriteString(n.Text)
+			all := v.thought.String()
+			if i := strings.LastIndexByte(all, '\n'); i >= 0 {
+				v.thought.Reset()
+				v.thought.WriteString(all[i+1:])
+				v.thoughtLines(all[:i])
+			}
 		}
 		v.Say.SetStatus("thinking")
 	case n.Tool != nil:
@@ -103,17 +110,6 @@ func (v *TurnView) Flush() {
 	}
 }
 
-// think shows whole lines of thoughts.
-func (v *TurnView) think(text string) {
-	v.thought.WriteString(text)
-	all := v.thought.String()
-	if i := strings.LastIndexByte(all, '\n'); i >= 0 {
-		v.thought.Reset()
-		v.thought.WriteString(all[i+1:])
-		v.thoughtLines(all[:i])
-	}
-}
-
 func (v *TurnView) endThought() {
 	if v.thought.Len() > 0 {
 		v.thoughtLines(v.thought.String())
@@ -134,9 +130,21 @@ func (v *TurnView) thoughtLines(text string) {
 func (v *TurnView) tool(t provider.ToolCall) {
 	added, removed := 0, 0
 	for _, c := range t.Content {
-		if c.Type == "diff" {
-			a, r := diffSize(c.OldText, c.NewText)
-			added, removed = added+a, removed+r
+		if c.Type != "diff" {
+			continue
+		}
+		count := map[string]int{}
+		for line := range strings.Lines(c.OldText) {
+			count[line]++
+			removed++
+		}
+		for line := range strings.Lines(c.NewText) {
+			if count[line] > 0 {
+				count[line]--
+				removed--
+			} else {
+				added++
+			}
 		}
 	}
 	if added+removed > 0 {
@@ -158,24 +166,6 @@ func (v *TurnView) tool(t provider.ToolCall) {
 	v.Say.tool(t)
 }
 
-// diffSize counts the lines that a change adds and removes.
-func diffSize(before, after string) (added, removed int) {
-	count := map[string]int{}
-	for line := range strings.Lines(before) {
-		count[line]++
-		removed++
-	}
-	for line := range strings.Lines(after) {
-		if count[line] > 0 {
-			count[line]--
-			removed--
-		} else {
-			added++
-		}
-	}
-	return added, removed
-}
-
 // showPlan shows a plan when its entries are new, and then only how far it is.
 func (v *TurnView) showPlan(entries []acp.PlanEntry) {
 	var names strings.Builder
@@ -186,9 +176,7 @@ func (v *TurnView) showPlan(entries []acp.PlanEntry) {
 		case acp.PlanEntryStatusCompleted:
 			done++
 		case acp.PlanEntryStatusInProgress:
-			if now == "" {
-				now = e.Content
-			}
+			now = cmp.Or(now, e.Content)
 		}
 	}
 	if names.String() != v.plan {

@@ -27,11 +27,8 @@ import (
 type app struct{ *cli.App }
 
 // Command returns the command; setups says how the bridge's channels are set up.
-func Command(a *cli.App, setups func(*project.Project) []service.Setup) *cobra.Command {
-	return (&app{a}).doctorCommand(setups)
-}
-
-func (a *app) doctorCommand(setups func(*project.Project) []service.Setup) *cobra.Command {
+func Command(c *cli.App, setups func(*project.Project) []service.Setup) *cobra.Command {
+	a := &app{c}
 	var format string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -63,7 +60,6 @@ and what is made to try whether a folder can be written is removed again.`,
 	return cmd
 }
 
-// doctorReport is what doctor prints as JSON.
 type doctorReport struct {
 	Schema  int             `json:"schema"`
 	Version string          `json:"version"`

@@ -3,9 +3,10 @@ package editor
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/perlica/perlica/cmd/perlica/term"
 )
 
-// maxListed is how many completions are listed.
 const maxListed = 100
 
 // complete puts in what all completions have in common, or lists them. It runs within
@@ -39,7 +40,6 @@ func (e *Editor) complete(text []rune, pos int) ([]rune, int) {
 	return text, pos
 }
 
-// list shows the completions above the line.
 func (e *Editor) list(words []string) {
 	more := ""
 	if len(words) > maxListed {
@@ -48,7 +48,7 @@ func (e *Editor) list(words []string) {
 	w, _ := e.o.Size()
 	widest := 0
 	for _, word := range words {
-		widest = max(widest, width(word))
+		widest = max(widest, term.Columns(word))
 	}
 	columns := max(1, (w-1)/(widest+2))
 	var b strings.Builder
@@ -57,7 +57,7 @@ func (e *Editor) list(words []string) {
 		if i%columns == columns-1 || i == len(words)-1 {
 			b.WriteString("\n")
 		} else {
-			b.WriteString(strings.Repeat(" ", widest+2-width(word)))
+			b.WriteString(strings.Repeat(" ", widest+2-term.Columns(word)))
 		}
 	}
 	e.canvas.leave("\n" + e.o.Styles.Dim(b.String()+more))

@@ -42,12 +42,10 @@ const (
 	burstWait = 20 * time.Millisecond
 )
 
-// decoder turns bytes into keys.
 type decoder struct{ buf []byte }
 
 type readFunc func(ctx context.Context, wait time.Duration) ([]byte, error)
 
-// next waits for a key.
 func (d *decoder) next(ctx context.Context, read readFunc) (key, error) {
 	for {
 		if err := ctx.Err(); err != nil {

@@ -25,7 +25,6 @@ type canvas struct {
 // fresh forgets what is shown: the cursor stands at the beginning of an empty line.
 func (c *canvas) fresh() { c.rows, c.row, c.shown, c.column = nil, 0, "", 0 }
 
-// clear makes the terminal empty.
 func (c *canvas) clear() {
 	if !c.dumb {
 		c.write("\x1b[H\x1b[2J")
@@ -67,32 +66,12 @@ func (c *canvas) home(w int) string {
 
 func (c *canvas) write(s string) { _, _ = io.WriteString(c.w, s) } // shown or not, it was typed
 
-// width is that of a text without line breaks.
-func width(s string) int {
-	c := runewidth.Condition{StrictEmojiNeutral: true}
-	return c.StringWidth(s)
-}
-
-// bare is a text without its styles.
-func bare(s string) string {
-	var b strings.Builder
-	for s != "" {
-		before, rest, ok := strings.Cut(s, "\x1b[")
-		b.WriteString(before)
-		s = ""
-		if ok {
-			_, s, _ = strings.Cut(rest, "m")
-		}
-	}
-	return b.String()
-}
-
 // hang is how far the lines of a text but the first are indented.
 const hang = 2
 
 // layout breaks prompt and text into rows and says where the cursor is.
 func layout(prompt string, text []rune, pos, columns int) (rows []string, row, column int) {
-	line, used := prompt, width(bare(prompt))
+	line, used := prompt, term.Columns(prompt)
 	next := func(indent int) {
 		rows = append(rows, line)
 		line, used = strings.Repeat(" ", indent), indent
@@ -163,7 +142,7 @@ func (c *canvas) draw(prompt string, text []rune, pos int) {
 			b.WriteString("\n")
 		}
 		b.WriteString(r + "\x1b[K")
-		c.rows = append(c.rows, width(bare(r)))
+		c.rows = append(c.rows, term.Columns(r))
 	}
 	b.WriteString("\x1b[J\r")
 	if n := len(rows) - 1 - row; n > 0 {
@@ -180,17 +159,17 @@ func (c *canvas) draw(prompt string, text []rune, pos int) {
 // cursor.
 func (c *canvas) drawDumb(prompt string, text []rune, pos, w int) {
 	flat := []rune(strings.NewReplacer("\n", "⏎", "\t", " ").Replace(string(text)))
-	room := max(w-1-width(prompt), 10)
+	room := max(w-1-term.Columns(prompt), 10)
 	from := 0
-	for width(string(flat[from:pos])) >= room {
+	for term.Columns(string(flat[from:pos])) >= room {
 		from += max(room/2, 1)
 	}
 	to := len(flat)
-	for width(string(flat[from:to])) > room {
+	for term.Columns(string(flat[from:to])) > room {
 		to--
 	}
 	line := prompt + string(flat[from:to])
-	at := width(prompt) + width(string(flat[from:pos]))
+	at := term.Columns(prompt) + term.Columns(string(flat[from:pos]))
 
 	same := 0
 	for same < len(line) && same < len(c.shown) && line[same] == c.shown[same] {
@@ -202,7 +181,7 @@ func (c *canvas) drawDumb(prompt string, text []rune, pos, w int) {
 	for same > 0 && same < len(c.shown) && c.shown[same]&0xc0 == 0x80 {
 		same--
 	}
-	common := width(line[:same])
+	common := term.Columns(line[:same])
 	var b strings.Builder
 	if c.column > common {
 		b.WriteString(strings.Repeat("\b", c.column-common))
@@ -210,8 +189,8 @@ func (c *canvas) drawDumb(prompt string, text []rune, pos, w int) {
 		b.WriteString(cut(line, c.column, common))
 	}
 	b.WriteString(line[same:])
-	end := width(line)
-	if gone := width(c.shown) - end; gone > 0 {
+	end := term.Columns(line)
+	if gone := term.Columns(c.shown) - end; gone > 0 {
 		b.WriteString(strings.Repeat(" ", gone) + strings.Repeat("\b", gone))
 	}
 	b.WriteString(strings.Repeat("\b", end-at))
@@ -227,7 +206,7 @@ func cut(s string, from, to int) string {
 		if at >= from && at < to {
 			b.WriteRune(r)
 		}
-		at += width(string(r))
+		at += term.Columns(string(r))
 	}
 	return b.String()
 }

@@ -85,7 +85,8 @@ type Editor struct {
 func New(keys *term.Keys, o Options) (*Editor, error) {
 	e := &Editor{o: o, keys: keys, past: o.Past}
 	e.canvas = canvas{w: o.Out, size: o.Size, dumb: o.Dumb}
-	e.in = newPump(e)
+	e.in = &pump{e: e}
+	e.in.cond.L = &e.in.mu
 	nop := func() error { return nil }
 	yes := func() bool { return true }
 	var err error
@@ -143,7 +144,6 @@ func continues(line string) bool {
 	return (len(line)-len(strings.TrimRight(line, `\`)))%2 == 1
 }
 
-// read lets readline edit one line.
 func (e *Editor) read(ctx context.Context, prompt, text string) (string, error) {
 	e.rl.ResetHistory()
 	if len(e.past) == 0 {

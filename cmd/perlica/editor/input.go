@@ -29,12 +29,6 @@ type pump struct {
 	queue  []byte
 }
 
-func newPump(e *Editor) *pump {
-	p := &pump{e: e}
-	p.cond.L = &p.mu
-	return p
-}
-
 func (p *pump) open(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,7 +80,9 @@ func (p *pump) Read(b []byte) (int, error) {
 		p.mu.Unlock()
 		k, err := p.e.dec.next(ctx, p.e.keys.Read)
 		if err != nil {
-			p.e.giveUp(err)
+			p.e.mu.Lock()
+			p.e.reason = err // why the line that is being read ends
+			p.e.mu.Unlock()
 			k = key{kind: keyControl, control: readline.CharEnter}
 		}
 		bytes := p.e.encode(k)
@@ -96,20 +92,12 @@ func (p *pump) Read(b []byte) (int, error) {
 	}
 }
 
-// mayEnd reports whether a byte may end the line.
 func mayEnd(c byte) bool {
 	switch c {
 	case readline.CharInterrupt, readline.CharDelete, readline.CharBell, readline.CharEnter, readline.CharCtrlZ, markEdit:
 		return true
 	}
 	return false
-}
-
-// giveUp notes why the line that is being read ends.
-func (e *Editor) giveUp(err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.reason = err
 }
 
 // encode turns a key into what readline reads for it.

@@ -267,7 +267,7 @@ func hintOfLog(err error) string {
 	return ""
 }
 
-// Before marks an error of the event log as one before anything was sent.
+// logError marks an error of the event log as one before anything was sent.
 type logError struct{ error }
 
 // Unwrap returns the log's error.

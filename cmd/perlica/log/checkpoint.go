@@ -11,6 +11,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/witness"
@@ -59,7 +60,6 @@ Exit codes: 0 signed, and by every witness; 1 not.`,
 	return cmd
 }
 
-// witnesses makes flags witnesses.
 func witnesses(urls, keys []string) (list []*witness.Witness, err error) {
 	known, err := verifiers(keys, "--witness-key")
 	if err != nil {
@@ -86,7 +86,6 @@ type checkpointed struct {
 	Witnesses []witnessed `json:"witnesses,omitempty"`
 }
 
-// witnessed is what came of a witness.
 type witnessed struct {
 	URL   string `json:"url"`
 	OK    bool   `json:"ok"`
@@ -133,14 +132,10 @@ func (a *app) logCheckpoint(ctx context.Context, list []*witness.Witness, asJSON
 		out.Witnesses = append(out.Witnesses, entry)
 	}
 	out.Note = c.Note
-	if asJSON {
-		err = a.PrintJSON(out)
-	} else {
-		err = a.Write(func(w io.Writer) error {
-			_, err := io.WriteString(w, c.Note)
-			return err
-		})
-	}
+	err = a.Show(asJSON, out, func(w io.Writer, _ term.Styles) error {
+		_, err := io.WriteString(w, c.Note)
+		return err
+	})
 	if err == nil && failed != nil {
 		err = exitcode.WithHint(failed, "%s", witnessHint(failed))
 	}

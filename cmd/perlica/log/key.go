@@ -61,10 +61,7 @@ https://c2sp.org/signed-note has it. The same key signs all your logs, each unde
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return a.PrintJSON(shown)
-				}
-				return a.Write(func(w io.Writer) error { return shown.write(w, a.Styles(a.Stdout)) })
+				return a.Show(asJSON, shown, shown.write)
 			})
 		},
 	}

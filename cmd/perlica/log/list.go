@@ -1,13 +1,10 @@
 package log
 
 import (
-	"io"
-
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 )
@@ -49,5 +46,5 @@ func (a *app) logList(asJSON bool) error {
 	for _, u := range list {
 		g.Add(u.Context, map[bool]string{true: "gone", false: "in place"}[u.Gone], u.Dir)
 	}
-	return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), term.Width(a.Stdout)) })
+	return a.Table(g)
 }

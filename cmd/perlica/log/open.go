@@ -92,7 +92,11 @@ func writeOpenRuns(out io.Writer, s term.Styles, list []report.OpenRun) error {
 			state = s.Yellow("no outcome yet")
 		}
 		fmt.Fprintf(w, "%s  %s\n", s.Bold("run "+printing.OneLine(printing.Short(o.Run))), state)
-		for _, f := range []struct{ name, value string }{
+		known := o.Known
+		if o.Alive {
+			known = ""
+		}
+		_ = printing.WriteFields(w, s, "  ", 8, [][2]string{ // Flush tells
 			{"when", o.At.Local().Format(time.DateTime)},
 			{"session", printing.Short(o.Session)},
 			{"provider", o.Provider},
@@ -100,12 +104,8 @@ func writeOpenRuns(out io.Writer, s term.Styles, list []report.OpenRun) error {
 			{"prompt", promptState(o)},
 			{"came", cameBack(o)},
 			{"asked", strings.Join(o.Questions, "; ")},
-			{"known", o.Known},
-		} {
-			if f.value != "" && (f.name != "known" || !o.Alive) {
-				fmt.Fprintf(w, "  %s %s\n", s.Dim(fmt.Sprintf("%-8s", f.name)), printing.OneLine(f.value))
-			}
-		}
+			{"known", known},
+		})
 		if !o.Alive {
 			fmt.Fprintln(w, s.Dim("  judge it: perlica log resolve "+printing.Short(o.Run)+" --sent|--not-sent --note TEXT"))
 		}

@@ -176,7 +176,6 @@ func (a *app) putProof(text []byte, file, keys string) error {
 	return nil
 }
 
-// checkedProof is a proof as log verify --proof prints it.
 type checkedProof struct {
 	File    string           `json:"file"`
 	OK      bool             `json:"ok"`
@@ -197,7 +196,7 @@ type proofSignature struct {
 }
 
 // verifyProof checks a proof of log prove by verifier keys, or, if there are none, by the user's own.
-func (a *app) verifyProof(_ context.Context, file string, keys []string, asJSON bool) error {
+func (a *app) verifyProof(file string, keys []string, asJSON bool) error {
 	known, err := verifiers(keys, "--key")
 	if err != nil {
 		return err
@@ -214,12 +213,7 @@ func (a *app) verifyProof(_ context.Context, file string, keys []string, asJSON 
 	if v.OK = err == nil; !v.OK {
 		v.Damage = err.Error()
 	}
-	if asJSON {
-		err = a.PrintJSON(v)
-	} else {
-		err = a.Write(func(w io.Writer) error { return v.write(w, a.Styles(a.Stdout)) })
-	}
-	if err == nil && !v.OK {
+	if err = a.Show(asJSON, v, v.write); err == nil && !v.OK {
 		err = exitcode.Failure.With(nil)
 	}
 	return err

@@ -21,7 +21,6 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 )
 
-// pruneFlags are the flags of log prune.
 type pruneFlags struct {
 	selection.Filter // run, session and before
 	keep, why        string
@@ -107,7 +106,6 @@ func (a *app) logPrune(ctx context.Context, f pruneFlags) error {
 	})
 }
 
-// pruning is what the flags say.
 func (f pruneFlags) pruning(ctx context.Context, log *store.Reader) (p event.Pruning, err error) {
 	q, err := f.Query(ctx, log, time.Now())
 	if err != nil {

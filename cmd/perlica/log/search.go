@@ -25,7 +25,6 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// searchFlags are those of log search.
 type searchFlags struct {
 	since, before     string
 	provider, session string
@@ -107,17 +106,8 @@ func (f searchFlags) wanted(phrases []string, now time.Time) (w report.Wanted, e
 		}
 		w.Kinds = append(w.Kinds, report.Kind(name))
 	}
-	if f.since != "" {
-		if w.Since, err = printing.ParseWhen(f.since, now); err != nil {
-			return w, exitcode.Usagef("--since %w", err)
-		}
-	}
-	if f.before != "" {
-		if w.Before, err = printing.ParseWhen(f.before, now); err != nil {
-			return w, exitcode.Usagef("--before %w", err)
-		}
-	}
-	return w, nil
+	w.Since, w.Before, err = selection.Times(f.since, f.before, now)
+	return w, err
 }
 
 func (a *app) logSearch(ctx context.Context, phrases []string, f searchFlags) error {
@@ -215,7 +205,7 @@ func hitLines(h report.Hit, s term.Styles) string {
 	var b strings.Builder
 	b.WriteString(s.Dim(head) + "\n    ")
 	for _, p := range h.Excerpt {
-		text := shown(p.Text)
+		text := strings.NewReplacer("\n", " ", "\t", " ").Replace(term.Sanitize(p.Text))
 		if p.Mark {
 			text = s.Bold(s.Red(text))
 		}
@@ -230,11 +220,6 @@ func lineRuns(e event.Event) string {
 		return "run " + printing.OneLine(printing.Short(e.Run))
 	}
 	return "session " + printing.OneLine(printing.Short(e.Session))
-}
-
-// shown makes a piece of a line harmless and keeps the spaces at its ends.
-func shown(s string) string {
-	return strings.NewReplacer("\n", " ", "\t", " ").Replace(term.Sanitize(s))
 }
 
 // hit is what --json prints.

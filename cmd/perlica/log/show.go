@@ -1,6 +1,7 @@
 package log
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -20,6 +21,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/interaction/card"
+	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -102,9 +105,8 @@ func narrow(q *event.Query, found report.Found) bool {
 	return true
 }
 
-// tellSession tells the runs of a session, one after the other.
 func (a *app) tellSession(ctx context.Context, log *store.Reader, out *eventWriter, id event.SessionID, q event.Query) error {
-	turns, err := report.ReadTurns(ctx, log, id)
+	turns, err := report.ReadTurns(ctx, log, id, -1)
 	if err != nil {
 		return err
 	}
@@ -127,7 +129,6 @@ func (a *app) tellSession(ctx context.Context, log *store.Reader, out *eventWrit
 	return nil
 }
 
-// tellRun tells one run.
 func (a *app) tellRun(ctx context.Context, log *store.Reader, out *eventWriter, run event.RunID, q event.Query) error {
 	n := &storyteller{w: out.w, s: out.styles}
 	for step, err := range report.Story(ctx, log, run, q) {
@@ -146,7 +147,7 @@ func (a *app) tellRun(ctx context.Context, log *store.Reader, out *eventWriter, 
 func eventInFull(e event.Event, s term.Styles) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", s.Bold(fmt.Sprintf("event %d  %s", e.Seq, printing.OneLine(string(e.Type)))))
-	for _, f := range []struct{ name, value string }{
+	_ = printing.WriteFields(&b, s, "  ", 12, [][2]string{ // a strings.Builder takes all
 		{"event_id", e.ID},
 		{"time", e.Time.Local().Format(time.RFC3339Nano)},
 		{"class", string(e.Class)},
@@ -161,11 +162,7 @@ func eventInFull(e event.Event, s term.Styles) string {
 		{"input", string(e.Input)},
 		{"payload", fmt.Sprintf("%s, sha256 %x", printing.Count(int(e.PayloadLen), "byte"), e.PayloadSHA256)},
 		{"leaf", e.LeafHash.String()},
-	} {
-		if f.value != "" {
-			fmt.Fprintf(&b, "  %s %s\n", s.Dim(fmt.Sprintf("%-12s", f.name)), printing.OneLine(f.value))
-		}
-	}
+	})
 	b.WriteString("\n" + term.Sanitize(payloadInFull(e)))
 	return b.String()
 }
@@ -180,4 +177,177 @@ func payloadInFull(e event.Event) string {
 		return pretty.String()
 	}
 	return string(e.Payload)
+}
+
+// storyteller writes a run's steps for people. Flush returns its writer's error.
+type storyteller struct {
+	w *bufio.Writer
+	s term.Styles
+
+	start time.Time
+	begun bool
+	ended bool // the outcome was written
+}
+
+// indent sets text off from the column of times.
+const indent = "           "
+
+func (n *storyteller) tell(step report.Step) {
+	if n.start.IsZero() {
+		n.start = step.At
+	}
+	n.begun = true
+	switch w := step.What.(type) {
+	case report.StepInput:
+		n.input(step.At, w)
+	case report.StepSaid:
+		what := "the agent says:"
+		if w.Thought {
+			what = "the agent thinks:"
+		}
+		n.line(step.At, n.s.Cyan(what))
+		n.block(w.Text, w.Thought)
+	case report.StepTool:
+		n.tool(step.At, w)
+	case report.StepAsked:
+		n.line(step.At, n.s.Yellow("? ")+n.s.Bold(printing.QuestionTitle(w.Question))+n.s.Dim("  question "+printing.OneLine(printing.Short(w.ID))))
+		n.raw(printing.Drawn(card.Lay(w.Question, printing.UnknownWidth).Rows[1:], n.s))
+	case report.StepClosed:
+		n.line(step.At, n.closed(w))
+	case report.StepOutcome:
+		n.outcome(step.At, w)
+	case report.StepNote:
+		style := n.s.Dim
+		if w.Bad {
+			style = n.s.Red
+		}
+		n.line(step.At, style(printing.OneLine(w.Words())+": ")+printing.OneLine(w.Text))
+	}
+}
+
+// line writes one line of the story; a zero time leaves the column empty.
+func (n *storyteller) line(at time.Time, text string) {
+	column := indent
+	if !at.IsZero() {
+		column = n.s.Dim(fmt.Sprintf("%+9.3fs", at.Sub(n.start).Seconds())) + " "
+	}
+	_, _ = n.w.WriteString(column + text + "\n") // Flush tells
+}
+
+// block writes a text of several lines, set off.
+func (n *storyteller) block(text string, dim bool) {
+	for line := range strings.SplitSeq(strings.TrimRight(term.Sanitize(text), "\n"), "\n") {
+		if dim {
+			line = n.s.Dim(line)
+		}
+		n.line(time.Time{}, "  "+line)
+	}
+}
+
+// raw writes lines that are harmless and styled already.
+func (n *storyteller) raw(text string) {
+	if text == "" {
+		return
+	}
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		n.line(time.Time{}, strings.TrimPrefix(line, "  "))
+	}
+}
+
+func (n *storyteller) input(at time.Time, in report.StepInput) {
+	_ = printing.WriteFields(n.w, n.s, "", 8, [][2]string{ // Flush tells, here and below
+		{"run", string(in.Run)},
+		{"session", string(in.Session)},
+		{"input", string(in.Input)},
+		{"when", at.Local().Format(lineTime)},
+		{"provider", in.Provider},
+		{"in", in.Dir},
+	})
+	_, _ = n.w.WriteString("\n")
+	if in.Pruned {
+		n.line(at, n.s.Dim("what was asked is no longer on record"))
+		return
+	}
+	n.line(at, n.s.Cyan(fmt.Sprintf("%s asks (%s):", printing.OneLine(in.Sender), printing.OneLine(in.Source))))
+	n.block(in.Text, false)
+	for _, path := range in.Attachments {
+		n.line(time.Time{}, "  "+n.s.Dim("attached: ")+printing.OneLine(path))
+	}
+}
+
+func (n *storyteller) tool(at time.Time, t report.StepTool) {
+	title := cmp.Or(t.Title, t.ID)
+	mark := "•"
+	switch t.Status {
+	case "completed":
+		mark = n.s.Green("✓")
+	case "failed":
+		mark = n.s.Red("✗")
+	}
+	text := mark + " " + printing.OneLine(title)
+	if t.Kind != "" {
+		text += n.s.Dim(" (" + printing.OneLine(t.Kind) + ")")
+	}
+	if t.Status != "" {
+		text += n.s.Dim(" " + strings.ReplaceAll(printing.OneLine(t.Status), "_", " "))
+	}
+	n.line(at, text)
+}
+
+func (n *storyteller) closed(c report.StepClosed) string {
+	which := n.s.Dim("  question " + printing.OneLine(printing.Short(c.Question.ID)))
+	if c.Answer == nil {
+		return n.s.Red("! no one answered: "+strings.ReplaceAll(printing.OneLine(string(c.Reason)), "_", " ")) + which
+	}
+	label := printing.OneLine(c.Answer.Option)
+	allows := true
+	for _, o := range c.Question.Options {
+		if o.ID == c.Answer.Option {
+			label, allows = card.Label(o, 60), o.Allows()
+		}
+	}
+	mark := n.s.Green("! ")
+	if !allows {
+		mark = n.s.Red("! ")
+	}
+	return fmt.Sprintf("%s%s answers from %s: %s, after %s%s",
+		mark, printing.OneLine(c.Answer.By), printing.OneLine(c.Answer.Where), n.s.Bold(label), printing.Took(c.Took), which)
+}
+
+func (n *storyteller) outcome(at time.Time, o report.StepOutcome) {
+	n.ended = true
+	if o.Pruned {
+		n.line(at, strings.ReplaceAll(string(o.Outcome), "_", " ")+n.s.Dim(": what it said is no longer on record"))
+		return
+	}
+	if o.Outcome == kernel.OutcomeResponded {
+		if !o.Shown && o.Text != "" {
+			n.line(at, n.s.Cyan("the answer:"))
+			n.block(o.Text, false)
+		}
+		text := n.s.Green("responded") + ": " + printing.OneLine(o.StopReason) + " after " + printing.Took(o.Duration)
+		if o.First > 0 {
+			text += ", first update after " + printing.Took(o.First)
+		}
+		if in, out, ok := o.Tokens(); ok {
+			text += fmt.Sprintf(", %d tokens in, %d out", in, out)
+		}
+		if o.Cost != nil {
+			text += fmt.Sprintf(", %.4f %s", o.Cost.Amount, printing.OneLine(o.Cost.Currency))
+		}
+		n.line(at, text)
+		return
+	}
+	what := "provider error"
+	if o.Outcome == kernel.OutcomeUnknown {
+		what = "outcome unknown"
+	}
+	n.line(at, n.s.Red(what)+": "+printing.OneLine(printing.Message(o.Err))+" after "+printing.Took(o.Duration))
+	if o.Known != "" {
+		n.line(time.Time{}, "  "+printing.OneLine(o.Known))
+	}
+	if !o.Shown && o.Text != "" {
+		n.line(time.Time{}, n.s.Cyan("  what had arrived:"))
+		n.block(o.Text, false)
+	}
 }

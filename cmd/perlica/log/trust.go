@@ -18,7 +18,6 @@ import (
 	"github.com/perlica/perlica/kernel/logtrust"
 )
 
-// trustFlags are those of log trust.
 type trustFlags struct {
 	below, key string
 	yes        bool
@@ -109,19 +108,14 @@ func logsBelow(dir string) (paths []string, err error) {
 			return fs.SkipDir // there is none, or it cannot be read
 		}
 		for _, c := range contexts {
-			if log := filepath.Join(path, "contexts", c.Name(), "eventlog.db"); isLog(log) {
+			log := filepath.Join(path, "contexts", c.Name(), "eventlog.db")
+			if info, err := os.Lstat(log); err == nil && info.Mode().IsRegular() { // no link to one elsewhere
 				paths = append(paths, log)
 			}
 		}
 		return fs.SkipDir
 	})
 	return paths, err
-}
-
-// isLog reports whether a file is there, and no link to one elsewhere.
-func isLog(path string) bool {
-	info, err := os.Lstat(path)
-	return err == nil && info.Mode().IsRegular()
 }
 
 // trustLog trusts one log, if it is not known and the person says so.

@@ -28,7 +28,6 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// verifyFlags are the flags of log verify.
 type verifyFlags struct {
 	json  bool
 	since string
@@ -64,7 +63,7 @@ Exit codes: 0 the log is as it was written; 1 it is damaged, or cannot be read.`
 				if len(args) > 0 || f.since != "" {
 					return exitcode.WithHint(exitcode.Usagef("--proof is checked without any log"), "leave out FILE and --since, and verify the log by itself")
 				}
-				return a.verifyProof(cmd.Context(), f.proof, f.keys, f.json)
+				return a.verifyProof(f.proof, f.keys, f.json)
 			}
 			return a.logVerify(cmd.Context(), args, f)
 		},
@@ -109,12 +108,7 @@ func (a *app) logVerify(ctx context.Context, args []string, f verifyFlags) error
 	if err != nil {
 		return err
 	}
-	if f.json {
-		err = a.PrintJSON(v)
-	} else {
-		err = a.Write(func(w io.Writer) error { return v.write(w, a.Styles(a.Stdout)) })
-	}
-	if err == nil && !v.OK {
+	if err = a.Show(f.json, v, v.write); err == nil && !v.OK {
 		err = exitcode.Failure.With(nil)
 	}
 	return err
@@ -171,7 +165,6 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 	return v, nil
 }
 
-// verifyOptions reads what the flags name.
 func (a *app) verifyOptions(f verifyFlags) (opt verify.Options, err error) {
 	if opt.Keys, err = verifiers(f.keys, "--key"); err != nil {
 		return opt, err

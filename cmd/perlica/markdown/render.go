@@ -1,6 +1,7 @@
 package markdown
 
 import (
+	"strconv"
 	"strings"
 	"sync"
 
@@ -21,7 +22,6 @@ var grammar = sync.OnceValue(func() parser.Parser {
 	)
 })
 
-// renderer turns blocks into lines.
 type renderer struct {
 	styles term.Styles
 	width  func() int
@@ -188,7 +188,7 @@ func (r *renderer) list(out *strings.Builder, n *ast.List, src []byte, p prefix)
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		mark := "• "
 		if n.IsOrdered() {
-			mark = itoa(number) + string(n.Marker) + " "
+			mark = strconv.Itoa(number) + string(n.Marker) + " "
 			number++
 		}
 		if c.PreviousSibling() != nil && c.HasBlankPreviousLines() {
@@ -200,7 +200,7 @@ func (r *renderer) list(out *strings.Builder, n *ast.List, src []byte, p prefix)
 			out.WriteString(p.first + strings.TrimRight(mark, " ") + "\n")
 			r.children(out, c, src, p.next())
 		} else {
-			r.children(out, c, src, prefix{p.first + mark, p.rest + strings.Repeat(" ", columns(mark))})
+			r.children(out, c, src, prefix{p.first + mark, p.rest + strings.Repeat(" ", term.Columns(mark))})
 		}
 		p = p.next()
 	}
@@ -217,13 +217,11 @@ const (
 	hard // the end of a line
 )
 
-// span is a piece of text in one style.
 type span struct {
 	text  string
 	style style
 }
 
-// inline collects the text of a block.
 func (r *renderer) inline(n ast.Node, src []byte, st style) (spans []span) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		spans = append(spans, r.piece(c, src, st)...)
@@ -240,7 +238,7 @@ func (r *renderer) piece(n ast.Node, src []byte, st style) (spans []span) {
 	}
 	switch n := n.(type) {
 	case *ast.Text:
-		spans = append(spans, span{literal(n.Value(src)), st})
+		spans = append(spans, span{entities.Replace(string(util.UnescapePunctuations(n.Value(src)))), st})
 		if n.SoftLineBreak() || n.HardLineBreak() {
 			spans = append(spans, span{"\n", hard})
 		}
@@ -289,10 +287,5 @@ func link(spans []span, to string) []span {
 	return append(spans, span{" (" + to + ")", faint})
 }
 
+// entities are what is resolved. Characters that are written as numbers stay as they are: they could be any.
 var entities = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&", "&quot;", `"`, "&nbsp;", "\u00a0")
-
-// literal resolves what was escaped. Characters that are written as numbers stay as they
-// are: they could be any.
-func literal(b []byte) string {
-	return entities.Replace(string(util.UnescapePunctuations(b)))
-}

@@ -1,6 +1,7 @@
 package markdown
 
 import (
+	"cmp"
 	"strings"
 )
 
@@ -69,17 +70,9 @@ func (s *Splitter) Feed(text string) (done []Block) {
 	}
 	s.scanned = len(s.rest)
 	if len(s.rest) > maxBlock || s.raw && s.rest != "" {
-		done = s.long(done)
+		done = append(s.end(done), Block{Raw, s.rest}) // the beginning of a line that may never end
+		s.raw, s.rest, s.scanned = true, "", 0
 	}
-	return done
-}
-
-// long passes on the beginning of a line that may never end.
-func (s *Splitter) long(done []Block) []Block {
-	done = s.end(done)
-	s.raw = true
-	done = append(done, Block{Raw, s.rest})
-	s.rest, s.scanned = "", 0
 	return done
 }
 
@@ -95,10 +88,7 @@ func (s *Splitter) Flush() (done []Block) {
 
 // tail is the end of what is not finished.
 func (s *Splitter) tail(most int) string {
-	text := s.rest
-	if text == "" {
-		text = s.block.String()
-	}
+	text := cmp.Or(s.rest, s.block.String())
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[len(text)-most:], "")
 	}

@@ -3,6 +3,7 @@ package markdown
 import (
 	"strings"
 
+	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/yuin/goldmark/text"
 )
 
@@ -71,7 +72,7 @@ func (r *renderer) table(t table) (out string, ok bool) {
 			}
 			s := r.oneLine(cell, st)
 			painted[i] = append(painted[i], s)
-			widths[j] = max(widths[j], columns(s))
+			widths[j] = max(widths[j], term.Columns(s))
 		}
 	}
 	total := 3 * (len(widths) - 1)
@@ -88,7 +89,7 @@ func (r *renderer) table(t table) (out string, ok bool) {
 			if j > 0 {
 				line += r.styles.Dim(" │ ")
 			}
-			line += cell + strings.Repeat(" ", widths[j]-columns(cell))
+			line += cell + strings.Repeat(" ", widths[j]-term.Columns(cell))
 		}
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 		if i == 0 {

@@ -1,41 +1,20 @@
 package markdown
 
 import (
-	"strconv"
 	"strings"
+	"unicode/utf8"
 
-	"github.com/mattn/go-runewidth"
+	"github.com/perlica/perlica/cmd/perlica/term"
 )
 
 // minWidth is the least that text is wrapped to.
 const minWidth = 20
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
-// columns is the width of text on a terminal; styles in it take none. It does not ask the
-// locale, as runewidth's own functions do.
-func columns(s string) int {
-	c := runewidth.Condition{StrictEmojiNeutral: true}
-	if strings.IndexByte(s, 0x1b) >= 0 {
-		var b strings.Builder
-		for s != "" {
-			before, rest, ok := strings.Cut(s, "\x1b[")
-			b.WriteString(before)
-			s = ""
-			if ok {
-				_, s, _ = strings.Cut(rest, "m")
-			}
-		}
-		s = b.String()
-	}
-	return c.StringWidth(s)
-}
-
 // wrap sets spans in lines. Words that are longer than a line are left whole, for the terminal
 // to break: so they can be copied.
 func (r *renderer) wrap(spans []span, p prefix) string {
 	width := r.width() - 1
-	l := lines{r: r, p: p, width: max(width-columns(p.rest), minWidth)}
+	l := lines{r: r, p: p, width: max(width-term.Columns(p.rest), minWidth)}
 	if width < 0 {
 		l.width = 1 << 30
 	}
@@ -108,7 +87,7 @@ type lines struct {
 // word adds a word, or the spaces between two. A word that follows another without a space is
 // part of it.
 func (l *lines) word(text string, st style) {
-	w := columns(text)
+	w := term.Columns(text)
 	if text[0] == ' ' {
 		if l.used > 0 || st&code != 0 {
 			l.add(text, st, w)
@@ -117,8 +96,7 @@ func (l *lines) word(text string, st style) {
 		}
 		return
 	}
-	c, _ := firstRune(text)
-	if isWide(c) {
+	if c, _ := utf8.DecodeRuneInString(text); isWide(c) {
 		l.join, l.joinW = len(l.line), l.used
 	}
 	if l.used+w > l.width && l.join > 0 {
@@ -130,13 +108,6 @@ func (l *lines) word(text string, st style) {
 	}
 	l.add(text, st, w)
 	l.space = false
-}
-
-func firstRune(s string) (rune, bool) {
-	for _, c := range s {
-		return c, true
-	}
-	return 0, false
 }
 
 func (l *lines) add(text string, st style, w int) {

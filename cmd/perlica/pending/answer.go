@@ -39,7 +39,7 @@ Exit codes: 0 the answer counts; 1 somebody was first, or nobody waits for it an
 				o, ok := q.First("allow_once")
 				if !ok {
 					return o, exitcode.WithHint(errors.New("the agent offers no way to allow this once"),
-						"'perlica pending choose %s N' takes any of its options, with --always where it is a yes for good", printing.ShortID(q.ID))
+						"'perlica pending choose %s N' takes any of its options, with --always where it is a yes for good", printing.Short(q.ID))
 				}
 				return o, nil
 			})
@@ -62,7 +62,7 @@ may be left out: a no can be asked for again.`,
 				o, ok := q.Refusal()
 				if !ok { // asked by an earlier version
 					return o, exitcode.WithHint(errors.New("the agent offers no way to reject this once"),
-						"'perlica pending choose %s N' takes any of its options; Ctrl-C at the run cancels the turn", printing.ShortID(q.ID))
+						"'perlica pending choose %s N' takes any of its options; Ctrl-C at the run cancels the turn", printing.Short(q.ID))
 				}
 				return o, nil
 			})
@@ -88,7 +88,7 @@ and Perlica cannot limit what it takes the yes to cover.`,
 			return a.answerPending(cmd.Context(), args, answer, func(q interaction.Question) (interaction.Option, error) {
 				o, err := q.Choose(args[1])
 				if err != nil {
-					err = exitcode.WithHint(err, "'perlica pending show %s' lists the options", printing.ShortID(q.ID))
+					err = exitcode.WithHint(err, "'perlica pending show %s' lists the options", printing.Short(q.ID))
 				}
 				return o, err
 			})
@@ -126,7 +126,7 @@ func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]
 func (a *app) answerPending(ctx context.Context, args []string, answer interaction.Answer, choose func(interaction.Question) (interaction.Option, error)) error {
 	var q interaction.Question
 	err := a.Reading(ctx, func(log *store.Reader, p *project.Project) (err error) {
-		q, err = a.findQuestion(ctx, log, p, args, true)
+		q, err = a.findQuestion(ctx, log, p, args)
 		return err
 	})
 	if err != nil {
@@ -150,7 +150,7 @@ func (a *app) answerPending(ctx context.Context, args []string, answer interacti
 	if err != nil {
 		return a.answerErr(q, o, err)
 	}
-	if err := a.Say("answered %s: %s", printing.ShortID(q.ID), card.Label(o, 0)); err != nil {
+	if err := a.Say("answered %s: %s", printing.Short(q.ID), card.Label(o, 0)); err != nil {
 		return err
 	}
 	return a.Write(func(w io.Writer) error {
@@ -168,9 +168,9 @@ func (a *app) answerErr(q interaction.Question, o interaction.Option, err error)
 	case errors.Is(err, interaction.ErrAgent):
 		return exitcode.WithHint(exitcode.Usage.With(err), "answer in a terminal of your own, which no agent has started")
 	case errors.Is(err, interaction.ErrWord):
-		return exitcode.WithHint(fmt.Errorf("%w: %s", err, q.Word), "read it first: perlica pending show %s; then add --word", printing.ShortID(q.ID))
+		return exitcode.WithHint(fmt.Errorf("%w: %s", err, q.Word), "read it first: perlica pending show %s; then add --word", printing.Short(q.ID))
 	case errors.Is(err, interaction.ErrAlways):
-		return exitcode.WithHint(err, "perlica pending choose %s %d --always", printing.ShortID(q.ID), slices.Index(q.Options, o)+1)
+		return exitcode.WithHint(err, "perlica pending choose %s %d --always", printing.Short(q.ID), slices.Index(q.Options, o)+1)
 	case errors.Is(err, kernel.ErrRunGone):
 		return exitcode.WithHint(err, "perlica log show %s tells what is known; nothing is sent again", printing.Short(q.Refs.Run))
 	case errors.Is(err, kernel.ErrNotWoken):

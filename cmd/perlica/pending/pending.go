@@ -27,12 +27,10 @@ import (
 // app is an invocation, with the commands of this package as its methods.
 type app struct{ *cli.App }
 
-// Command returns the command with those below it.
-func Command(a *cli.App) *cobra.Command { return (&app{a}).pendingCommand() }
-
-// pendingCommand lists what waits where nothing more is said: a person who is called to answer types
-// no more than that.
-func (a *app) pendingCommand() *cobra.Command {
+// Command returns the command with those below it. It lists what waits where nothing more is said: a
+// person who is called to answer types no more than that.
+func Command(c *cli.App) *cobra.Command {
+	a := &app{c}
 	list := a.pendingListCommand()
 	cmd := cli.Group("pending", "See and answer the questions that wait",
 		`A question waits as long as the run that asked it lives and nobody has answered: at the
@@ -64,14 +62,11 @@ func (a *app) completeQuestions(cmd *cobra.Command, _ []string, _ string) ([]str
 	err := a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) error {
 		open, err := a.openQuestions(cmd.Context(), log, p)
 		for _, q := range open {
-			ids = append(ids, printing.ShortID(q.ID)+"\t"+printing.QuestionTitle(q))
+			ids = append(ids, printing.Short(q.ID)+"\t"+printing.QuestionTitle(q))
 		}
 		return err
 	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	return cli.Completed(ids, err)
 }
 
 // pendingQuestion is a question as the JSON of these commands has it.
@@ -87,7 +82,7 @@ type pendingQuestion struct {
 
 func newPendingQuestion(q interaction.Question) pendingQuestion {
 	return pendingQuestion{
-		Question: q, Short: printing.ShortID(q.ID), Run: string(q.Refs.Run), Session: string(q.Refs.Session), Asked: q.Asked, Open: true,
+		Question: q, Short: printing.Short(q.ID), Run: string(q.Refs.Run), Session: string(q.Refs.Session), Asked: q.Asked, Open: true,
 	}
 }
 
@@ -137,9 +132,9 @@ func (a *app) printPending(open []interaction.Question, asJSON bool) error {
 		if q.Word != "" {
 			title = "(needs a word) " + title // ahead of what may be cut off
 		}
-		g.Add(printing.ShortID(q.ID), printing.Took(max(0, now.Sub(q.Asked)).Round(time.Second))+" ago", q.Subject.Provider, printing.Short(q.Refs.Run), title)
+		g.Add(printing.Short(q.ID), printing.Took(max(0, now.Sub(q.Asked)).Round(time.Second))+" ago", q.Subject.Provider, printing.Short(q.Refs.Run), title)
 	}
-	return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), term.Width(a.Stdout)) })
+	return a.Table(g)
 }
 
 func (a *app) pendingShowCommand() *cobra.Command {
@@ -153,7 +148,7 @@ how it ended.`,
 		Args: cli.Between(0, "ID"), ValidArgsFunction: cli.CompleteFirst(a.completeQuestions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) error {
-				q, err := a.findQuestion(cmd.Context(), log, p, args, true)
+				q, err := a.findQuestion(cmd.Context(), log, p, args)
 				if err != nil {
 					return err
 				}
@@ -161,11 +156,8 @@ how it ended.`,
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return a.PrintJSON(shown)
-				}
-				return a.Write(func(w io.Writer) error {
-					_, err := io.WriteString(w, renderPending(shown, a.Styles(a.Stdout), a.cardWidth(), time.Now()))
+				return a.Show(asJSON, shown, func(w io.Writer, s term.Styles) error {
+					_, err := io.WriteString(w, renderPending(shown, s, a.cardWidth(), time.Now()))
 					return err
 				})
 			})
@@ -176,8 +168,8 @@ how it ended.`,
 }
 
 // findQuestion finds the question that the first argument names. Without one it is the
-// only one that waits, if a wrong guess would do no harm.
-func (a *app) findQuestion(ctx context.Context, log *store.Reader, p *project.Project, args []string, guess bool) (interaction.Question, error) {
+// only one that waits.
+func (a *app) findQuestion(ctx context.Context, log *store.Reader, p *project.Project, args []string) (interaction.Question, error) {
 	if len(args) > 0 {
 		q, err := report.FindQuestion(ctx, log, args[0])
 		switch {
@@ -194,17 +186,10 @@ func (a *app) findQuestion(ctx context.Context, log *store.Reader, p *project.Pr
 		return interaction.Question{}, err
 	case len(open) == 0:
 		return interaction.Question{}, errors.New("no question waits")
-	case len(open) > 1 || !guess:
-		return interaction.Question{}, exitcode.WithHint(exitcode.Usagef("%s; which one is meant?", waiting(len(open))), "see 'perlica pending list'")
+	case len(open) > 1:
+		return interaction.Question{}, exitcode.WithHint(exitcode.Usagef("%d questions wait; which one is meant?", len(open)), "see 'perlica pending list'")
 	}
 	return open[0], nil
-}
-
-func waiting(n int) string {
-	if n == 1 {
-		return "1 question waits"
-	}
-	return fmt.Sprintf("%d questions wait", n)
 }
 
 // describeQuestion says whether a question is open and, if not, how it ended.
@@ -222,11 +207,7 @@ func (a *app) describeQuestion(ctx context.Context, log *store.Reader, p *projec
 	if err != nil {
 		return shown, err
 	}
-	shown.Open = false
-	for _, o := range open {
-		shown.Open = shown.Open || o.ID == q.ID
-	}
-	if !shown.Open {
+	if shown.Open = slices.ContainsFunc(open, func(o interaction.Question) bool { return o.ID == q.ID }); !shown.Open {
 		shown.Ended = kernel.ErrRunGone.Error()
 	}
 	return shown, nil

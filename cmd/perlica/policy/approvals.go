@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +14,6 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
@@ -74,32 +74,21 @@ func (a *app) approvalsListCommand() *cobra.Command {
 			if asJSON {
 				return a.PrintJSON(list)
 			}
-			return a.printApprovals(list)
+			if len(list) == 0 {
+				a.Note("nothing is remembered")
+				return nil
+			}
+			now := time.Now()
+			g := printing.Grid{Head: []string{"APPROVAL", "EFFECT", "PROVIDER", "BY", "MADE", "UNTIL", "WHAT"}}
+			for _, l := range list {
+				g.Add(printing.Short(l.ID), string(l.Effect), cmp.Or(l.Provider, "any"), l.By, printing.Ago(l.Made, now), l.until(), l.what())
+			}
+			return a.Table(g)
 		},
 	}
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also those that have expired")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	return cmd
-}
-
-func (a *app) printApprovals(list []listedApproval) error {
-	if len(list) == 0 {
-		a.Note("nothing is remembered")
-		return nil
-	}
-	now := time.Now()
-	g := printing.Grid{Head: []string{"APPROVAL", "EFFECT", "PROVIDER", "BY", "MADE", "UNTIL", "WHAT"}}
-	for _, l := range list {
-		g.Add(printing.Short(l.ID), string(l.Effect), anyOf(l.Provider), l.By, printing.Ago(l.Made, now), l.until(), l.what())
-	}
-	return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), term.Width(a.Stdout)) })
-}
-
-func anyOf(s string) string {
-	if s == "" {
-		return "any"
-	}
-	return s
 }
 
 func (l listedApproval) until() string {

@@ -2,12 +2,14 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,9 +31,8 @@ import (
 type app struct{ *cli.App }
 
 // Command returns the command with those below it.
-func Command(a *cli.App) *cobra.Command { return (&app{a}).policyCommand() }
-
-func (a *app) policyCommand() *cobra.Command {
+func Command(c *cli.App) *cobra.Command {
+	a := &app{c}
 	return cli.Group("policy", "See what would be decided, and what was remembered",
 		`Policy answers an agent's questions where it can: rules of the configuration first, then
 what a person told Perlica to remember, then the mode of --permissions. It is no sandbox:
@@ -107,10 +108,7 @@ func (a *app) policyCheck(ctx context.Context, f checkFlags, args []string) erro
 	if err != nil {
 		return err
 	}
-	mode := policy.Mode(p.Config.Permissions)
-	if mode == "" {
-		mode = policy.ModeAsk
-	}
+	mode := cmp.Or(policy.Mode(p.Config.Permissions), policy.ModeAsk)
 	given, _, err := a.approvals(ctx, p)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -120,18 +118,12 @@ func (a *app) policyCheck(ctx context.Context, f checkFlags, args []string) erro
 		return err
 	}
 	c := newChecked(req, mode, judge.Decide(req, mode))
-	if f.json {
-		return a.PrintJSON(c)
-	}
-	return a.Write(func(w io.Writer) error { return c.write(w, a.Styles(a.Stdout)) })
+	return a.Show(f.json, c, c.write)
 }
 
 // check refuses what is no request.
 func (f checkFlags) check(args []string) error {
-	known := f.kind == ""
-	for _, k := range toolKinds {
-		known = known || k == f.kind
-	}
+	known := f.kind == "" || slices.Contains(toolKinds, f.kind)
 	switch policy.Mode(f.permissions) {
 	case "", policy.ModeAsk, policy.ModeReads, policy.ModeDeny, policy.ModeAllow:
 	default:
@@ -174,9 +166,7 @@ func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags
 		req.Commands = []shell.Command{{Argv: args}}
 	}
 	req.HasCommand = len(req.Commands) > 0
-	if req.Kind == "" {
-		req.Kind = "execute"
-	}
+	req.Kind = cmp.Or(req.Kind, "execute")
 	for _, path := range f.paths {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
@@ -187,9 +177,7 @@ func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags
 		err := a.ViewingSessions(ctx, func(view *sessions.View, _ *store.Reader) error {
 			s, err := view.Find(ctx, f.session)
 			req.Session = string(s.ID)
-			if req.Provider == "" {
-				req.Provider = s.Provider
-			}
+			req.Provider = cmp.Or(req.Provider, s.Provider)
 			return err
 		})
 		if err != nil {
@@ -280,7 +268,11 @@ func (c checked) write(w io.Writer, s term.Styles) error {
 	if _, err := fmt.Fprintln(w, style(string(c.Effect))); err != nil {
 		return err
 	}
-	for _, f := range []struct{ name, value string }{
+	word := c.Word
+	if word != "" {
+		word += " (a person may say yes this once by typing it)"
+	}
+	return printing.WriteFields(w, s, "  ", 8, [][2]string{
 		{"by", c.decidedBy()},
 		{"why", c.Why},
 		{"tier", string(c.Tier)},
@@ -289,17 +281,6 @@ func (c checked) write(w io.Writer, s term.Styles) error {
 		{"kind", c.Kind},
 		{"command", strings.Join(c.Commands, "; ")},
 		{"path", strings.Join(c.Paths, ", ")},
-		{"word", c.Word},
-	} {
-		if f.value == "" {
-			continue
-		}
-		if f.name == "word" {
-			f.value += " (a person may say yes this once by typing it)"
-		}
-		if _, err := fmt.Fprintf(w, "  %s %s\n", s.Dim(fmt.Sprintf("%-8s", f.name)), printing.OneLine(f.value)); err != nil {
-			return err
-		}
-	}
-	return nil
+		{"word", word},
+	})
 }

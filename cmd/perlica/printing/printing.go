@@ -3,12 +3,17 @@
 package printing
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"io"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/mattn/go-runewidth"
+
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/agents"
@@ -51,10 +56,7 @@ const UnknownWidth = 80
 
 // QuestionTitle is a question in a line.
 func QuestionTitle(q interaction.Question) string {
-	title := q.Title
-	if title == "" {
-		title = "use a tool"
-	}
+	title := cmp.Or(q.Title, "use a tool")
 	return card.Line(q.Subject.Provider+" asks: "+title, 0)
 }
 
@@ -97,12 +99,6 @@ func tinted(r card.Row, head, text string, color func(string) string) (string, s
 	return color(head), text
 }
 
-// ShortID is enough of an id to name a question among those that are open.
-func ShortID(id event.InteractionID) string {
-	s := string(id)
-	return s[max(0, len(s)-8):]
-}
-
 // Took is a duration as people read it.
 func Took(d time.Duration) string {
 	switch {
@@ -112,15 +108,6 @@ func Took(d time.Duration) string {
 		return d.Round(10 * time.Millisecond).String()
 	}
 	return d.Round(time.Second).String()
-}
-
-// ShortSession names a session among the others.
-func ShortSession(s sessions.Session) string {
-	if s.Name != "" {
-		return s.Name
-	}
-	id := string(s.ID)
-	return id[max(0, len(id)-8):]
 }
 
 // Ago says how long ago something was, in the largest unit that fits.
@@ -147,10 +134,7 @@ func Short[T ~string](id T) string {
 
 // SessionName is a session's name, or else the given part of its id.
 func SessionName(s sessions.Session, id string) string {
-	if s.Name != "" {
-		return s.Name
-	}
-	return id
+	return cmp.Or(s.Name, id)
 }
 
 // DescribeSession names a session so that it differs from others.
@@ -159,4 +143,103 @@ func DescribeSession(s sessions.Session) string {
 		return string(s.ID)
 	}
 	return fmt.Sprintf("%s (%s)", s.Name, s.ID)
+}
+
+// WriteFields writes named values below each other; an empty one is left out.
+func WriteFields(w io.Writer, s term.Styles, indent string, width int, fields [][2]string) error {
+	for _, f := range fields {
+		if f[1] == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "%s%s %s\n", indent, s.Dim(fmt.Sprintf("%-*s", width, f[0])), OneLine(f[1])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Grid is a table: columns that are as wide as their widest cell, the last one as wide as
+// the terminal allows. Its cells are made harmless.
+type Grid struct {
+	Head []string
+	rows [][]string
+}
+
+// Add adds a row.
+func (g *Grid) Add(cells ...string) { g.rows = append(g.rows, cells) }
+
+// Write prints the table. width is the terminal's, or 0 for no limit.
+func (g *Grid) Write(w io.Writer, s term.Styles, width int) error {
+	all := append([][]string{g.Head}, g.rows...)
+	widths := make([]int, len(g.Head))
+	for _, row := range all {
+		for i := range row {
+			row[i] = OneLine(row[i])
+			widths[i] = max(widths[i], runewidth.StringWidth(row[i]))
+		}
+	}
+	for r, row := range all {
+		var line strings.Builder
+		used := 0
+		for i, cell := range row {
+			if i == len(row)-1 {
+				if width > 0 {
+					cell = runewidth.Truncate(cell, max(width-used, 10), "…")
+				}
+				line.WriteString(cell)
+				continue
+			}
+			line.WriteString(runewidth.FillRight(cell, widths[i]) + "  ")
+			used += widths[i] + 2
+		}
+		text := strings.TrimRight(line.String(), " ")
+		if r == 0 {
+			text = s.Dim(text)
+		}
+		if _, err := fmt.Fprintln(w, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errWhen = errors.New("a point in time is a duration such as 90s, 2h or 7d, a date such as 2026-11-21, a local time such as \"2026-11-21 15:04\", or RFC 3339")
+
+// ParseWhen reads a point in time: so long before now, or a date or time in now's zone.
+func ParseWhen(text string, now time.Time) (time.Time, error) {
+	t, err := parseAnyWhen(text, now)
+	if err == nil && (t.Year() < 1700 || t.Year() > 2200) { // nanoseconds since 1970 must fit 64 bits
+		err = fmt.Errorf("%q: %w; and it lies between 1700 and 2200", text, errWhen)
+	}
+	return t, err
+}
+
+func parseAnyWhen(text string, now time.Time) (time.Time, error) {
+	if d, ok := parseSpan(text); ok {
+		return now.Add(-d), nil
+	}
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return t, nil
+	}
+	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04", "2006-01-02T15:04:05"} {
+		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q: %w", text, errWhen)
+}
+
+// parseSpan reads a duration; days and weeks count 24 hours and seven days.
+func parseSpan(text string) (time.Duration, bool) {
+	for suffix, unit := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+		digits, ok := strings.CutSuffix(text, suffix)
+		if !ok {
+			continue
+		}
+		if n, err := strconv.ParseUint(digits, 10, 16); err == nil {
+			return time.Duration(n) * unit, true
+		}
+	}
+	d, err := time.ParseDuration(text)
+	return d, err == nil && d >= 0
 }

@@ -5,7 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"slices"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -56,18 +61,11 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
   perlica run --input-id "$CI_JOB_ID" -f prompt.md --json`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, f, args) },
 	}
+	dialog.AddFlags(cmd, &f)
 	fl := cmd.Flags()
-	fl.StringVar(&f.Provider, "provider", "", "the agent's `name` in the configuration or the registry")
-	fl.StringVar(&f.Agent, "agent", "", "an ACP agent as a `command` line: 'CMD ARG…'")
-	fl.StringArrayVar(&f.Env, "env", nil, "hand the agent this `variable` of the environment, too")
-	fl.StringVarP(&f.Session, "session", "s", "", "continue a `session`: its id, the beginning of it, or its name")
-	fl.BoolVarP(&f.Cont, "continue", "c", false, "continue the session that was used last")
 	fl.StringVar(&f.InputID, "input-id", "", "this input's own `id`: an id that was called before makes no call")
 	fl.StringVarP(&f.File, "file", "f", "", "read the text from a `file`; - is standard input")
 	fl.StringArrayVar(&f.Attach, "attach", nil, "add a `file` to the input")
-	fl.StringVar(&f.Cwd, "cwd", "", "the agent's working `directory`")
-	fl.StringVar(&f.Model, "model", "", "the agent's model, by its `id`")
-	fl.StringVar(&f.Mode, "mode", "", "the agent's mode, by its `id`; \"none\" leaves it as it starts")
 	fl.StringVar(&f.Permissions, "permissions", "", "who answers the agent's questions, a `mode`: ask, reads, deny or allow (default: ask on a terminal, else deny)")
 	fl.DurationVar(&f.WaitPermissions, "wait-permissions", 0, "without a terminal: leave questions open this long for 'perlica pending'")
 	fl.StringVar(&f.Format, "output-format", "text", "the `format`: text, json or stream-json")
@@ -77,8 +75,6 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 	fl.DurationVar(&f.Timeout, "timeout", 0, "cancel the call when this has passed")
 	fl.BoolVar(&f.Wait, "wait", false, "wait for a busy session instead of exit code 4")
 	fl.BoolVar(&f.Strict, "strict", false, "exit code 9 if a tool ran unasked")
-	cmd.MarkFlagsMutuallyExclusive("provider", "agent")
-	cmd.MarkFlagsMutuallyExclusive("session", "continue")
 	cmd.MarkFlagsMutuallyExclusive("json", "output-format")
 	dialog.CompleteFlags(a.App, cmd)
 	return cmd
@@ -96,8 +92,8 @@ func (a *app) run(cmd *cobra.Command, f dialog.Flags, args []string) error {
 			f.Empty = fl.Name
 		}
 	})
-	if err := f.CheckFormat(); err != nil {
-		return err
+	if !slices.Contains([]string{"text", "json", "stream-json"}, f.Format) {
+		return exitcode.Usagef("--output-format is text, json or stream-json, not %q", f.Format)
 	}
 	ctx, stop := signals.Catch(cmd.Context(), f.Timeout)
 	defer stop.Release()
@@ -212,4 +208,75 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 		err = exitcode.WithHint(err, "another input takes another --input-id; what was called: perlica log show %s", printing.Short(other.Run))
 	}
 	return res, err
+}
+
+const (
+	// silentInput is how long standard input may say nothing before the user learns
+	// that it is being waited for.
+	silentInput = 2 * time.Second
+)
+
+// text gathers the input's text from the arguments, a file and standard input.
+// A stop ends the reading with a kernel.StoppedError.
+func (a *app) text(f dialog.Flags, args []string, stop <-chan kernel.Stop) (string, error) {
+	dash := len(args) == 1 && args[0] == "-" || f.File == "-" && len(args) == 0
+	text := ""
+	switch {
+	case f.File != "" && len(args) > 0:
+		return "", errors.New("the text comes from --file or from the arguments, not from both")
+	case f.File != "" && !dash:
+		b, err := os.ReadFile(f.File)
+		if err != nil {
+			return "", err
+		}
+		text = string(b)
+	case !dash:
+		text = strings.Join(args, " ")
+	}
+	if dash || a.Piped() {
+		piped, err := a.readStdin(stop)
+		if err != nil {
+			return "", err
+		}
+		if text != "" && piped != "" {
+			text += "\n\n"
+		}
+		text += piped
+	}
+	switch {
+	case strings.TrimSpace(text) == "":
+		return "", exitcode.WithHint(errors.New("there is no text to send"), `perlica run "your question", or pipe it in`)
+	case !utf8.ValidString(text):
+		return "", exitcode.WithHint(errors.New("the text is not valid UTF-8, so it cannot be sent as it is"), "add binary files with --attach")
+	case len(text) > cli.MaxInput:
+		return "", fmt.Errorf("the text has %d bytes; the limit is %d", len(text), cli.MaxInput)
+	}
+	return text, nil
+}
+
+// readStdin reads all of standard input. A pipe that is never closed looks like a hang,
+// so it is said when it takes a while.
+func (a *app) readStdin(stop <-chan kernel.Stop) (string, error) {
+	notice := time.AfterFunc(silentInput, func() {
+		fmt.Fprintln(a.Stderr, "perlica: reading standard input (end it with Ctrl-D, or give </dev/null)")
+	})
+	defer notice.Stop()
+	type read struct {
+		text []byte
+		err  error
+	}
+	done := make(chan read, 1)
+	go func() { // ends with the process, if the input never ends
+		b, err := io.ReadAll(io.LimitReader(a.Stdin, cli.MaxInput+1))
+		done <- read{b, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return "", fmt.Errorf("standard input: %w", r.err)
+		}
+		return string(r.text), nil
+	case s := <-stop:
+		return "", &kernel.StoppedError{Stop: s}
+	}
 }

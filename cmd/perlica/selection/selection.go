@@ -59,16 +59,8 @@ func (f Filter) Query(ctx context.Context, log *store.Reader, now time.Time) (q 
 	if f.facts {
 		q.Class = event.Fact
 	}
-	for _, t := range []struct {
-		flag, text string
-		to         *time.Time
-	}{{"--since", f.Since, &q.Since}, {"--before", f.Before, &q.Before}} {
-		if t.text == "" {
-			continue
-		}
-		if *t.to, err = printing.ParseWhen(t.text, now); err != nil {
-			return q, exitcode.Usagef("%s %w", t.flag, err)
-		}
+	if q.Since, q.Before, err = Times(f.Since, f.Before, now); err != nil {
+		return q, err
 	}
 	if f.Run != "" {
 		if q.Run, err = report.FindRun(ctx, log, f.Run); err != nil {
@@ -81,6 +73,22 @@ func (f Filter) Query(ctx context.Context, log *store.Reader, now time.Time) (q 
 		}
 	}
 	return q, nil
+}
+
+// Times reads what --since and --before say; nothing is the zero time.
+func Times(since, before string, now time.Time) (from, to time.Time, err error) {
+	for _, t := range []struct {
+		flag, text string
+		to         *time.Time
+	}{{"--since", since, &from}, {"--before", before, &to}} {
+		if t.text == "" {
+			continue
+		}
+		if *t.to, err = printing.ParseWhen(t.text, now); err != nil {
+			return from, to, exitcode.Usagef("%s %w", t.flag, err)
+		}
+	}
+	return from, to, nil
 }
 
 // NotFound says in the words of the command line that a reference leads nowhere.
@@ -161,9 +169,6 @@ func CompleteRuns(a *cli.App) cobra.CompletionFunc {
 			}
 			return nil
 		})
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		return cli.Completed(names, err)
 	}
 }

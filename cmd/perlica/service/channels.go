@@ -15,7 +15,6 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
@@ -102,7 +101,7 @@ func (a *app) serviceChannelCommand() *cobra.Command {
 				}
 				g.Add(name, map[bool]string{true: "yes", false: "no"}[isServed(p, name)], state)
 			}
-			return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), term.Width(a.Stdout)) })
+			return a.Table(g)
 		},
 	}
 	toggle := func(word string, on bool) *cobra.Command {

@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
@@ -78,10 +79,7 @@ func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *store.
 		return err
 	}
 	rep.Questions = len(open)
-	if asJSON {
-		return a.PrintJSON(rep)
-	}
-	return a.Write(func(w io.Writer) error {
+	return a.Show(asJSON, rep, func(w io.Writer, _ term.Styles) error {
 		if rep.Holder != nil {
 			fmt.Fprintf(w, "running: process %d, since %s\n", rep.Holder.PID, rep.Holder.Since.Local().Format(time.DateTime))
 		} else {
@@ -135,7 +133,7 @@ Rights: ask sends inputs to the agent, approve answers the questions of one's ow
 admin changes what stays and, with approve, answers everybody's questions.`,
 		Example: "  perlica service pair\n  perlica service pair --rights ask,approve,admin",
 		Args:    cli.Between(0, "CONTACT"), ValidArgsFunction: cli.NoFiles,
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				if cmd.Flags().Changed("rights") {
 					return exitcode.Usagef("a contact that is confirmed has the rights on record: --rights is for a new one")
@@ -146,24 +144,17 @@ admin changes what stays and, with approve, answers everybody's questions.`,
 			if err != nil {
 				return exitcode.Usage.With(err)
 			}
-			p, err := a.Locate(nil)
-			if err != nil {
-				return err
-			}
-			r, done, err := a.Open(cmd.Context(), p)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, done()) }()
-			code, err := service.OpenPairing(cmd.Context(), r.Log(), rs, cli.UserName(a.Getenv), time.Now())
-			if err != nil {
-				return err
-			}
-			if held, err := service.Holder(p.Workspace.Service().Lock); err == nil && held == nil {
-				a.Note("no bridge runs here: start one with 'perlica service'")
-			}
-			a.Note("send this to a channel of the bridge within five minutes:")
-			return a.Say("%s", code)
+			return a.Writing(cmd.Context(), func(r *kernel.Runner, p *project.Project) error {
+				code, err := service.OpenPairing(cmd.Context(), r.Log(), rs, cli.UserName(a.Getenv), time.Now())
+				if err != nil {
+					return err
+				}
+				if held, err := service.Holder(p.Workspace.Service().Lock); err == nil && held == nil {
+					a.Note("no bridge runs here: start one with 'perlica service'")
+				}
+				a.Note("send this to a channel of the bridge within five minutes:")
+				return a.Say("%s", code)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&rights, "rights", "ask,approve", "what the contact may do: `rights` out of ask, approve and admin")
@@ -201,7 +192,7 @@ func (a *app) serviceContactsCommand() *cobra.Command {
 			for _, c := range list {
 				g.Add(contactRef(c, list), rightsText(c.Rights), c.Paired.Local().Format(time.DateTime), c.Name)
 			}
-			return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), term.Width(a.Stdout)) })
+			return a.Table(g)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
@@ -212,21 +203,18 @@ func (a *app) serviceUnpairCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "unpair CONTACT", Annotations: cli.Acts.On(), Short: "Take a contact's rights away", Example: "  perlica service unpair local:alice",
 		Args: cli.Exactly("CONTACT"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			return a.records(cmd.Context(), func(records *service.Records, _ *store.Reader, p *project.Project) (err error) {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.records(cmd.Context(), func(records *service.Records, _ *store.Reader, _ *project.Project) error {
 				found, err := findContact(cmd.Context(), args[0], records.Contacts, records.Unconfirmed)
 				if err != nil {
 					return err
 				}
-				r, done, err := a.Open(cmd.Context(), p)
-				if err != nil {
-					return err
-				}
-				defer func() { err = errors.Join(err, done()) }()
-				if err := records.Unpair(cmd.Context(), r.Log(), found, cli.UserName(a.Getenv)); err != nil {
-					return err
-				}
-				return a.Say("%s is not paired any more", printing.OneLine(found.Label()))
+				return a.Writing(cmd.Context(), func(r *kernel.Runner, _ *project.Project) error {
+					if err := records.Unpair(cmd.Context(), r.Log(), found, cli.UserName(a.Getenv)); err != nil {
+						return err
+					}
+					return a.Say("%s is not paired any more", printing.OneLine(found.Label()))
+				})
 			})
 		},
 	}
@@ -310,4 +298,59 @@ func serviceLogsCommand(cmd *cobra.Command) *cobra.Command {
 		return run(cmd, args)
 	}
 	return cmd
+}
+
+// invitations is how many codes, of five minutes each, a bridge shows by itself: a code that
+// is always open could be guessed in the end.
+const invitations = 12
+
+// invitation is the code that a bridge shows as long as no contact is paired.
+type invitation struct {
+	a       *app
+	log     *eventlog.Log
+	records *service.Records
+	screen  *serviceScreen
+	code    string
+	left    int
+	silent  bool // it was said that no code is shown
+}
+
+func newInvitation(a *app, log *eventlog.Log, records *service.Records, screen *serviceScreen) *invitation {
+	i := &invitation{a: a, log: log, records: records, screen: screen, left: invitations}
+	// A reader of the system's journal is not meant to pair.
+	if !term.IsTerminal(a.Stderr) && a.Getenv("JOURNAL_STREAM") != "" {
+		i.left = 0
+	}
+	return i
+}
+
+// look returns the code that is to be shown, if there is one, and prints it where there is no
+// view. A code that ran out, or was guessed at too often, is replaced.
+func (i *invitation) look(ctx context.Context, paired bool) string {
+	if paired {
+		i.code = ""
+		return ""
+	}
+	now := time.Now()
+	open, mine, err := i.records.Pairing(ctx, i.code, now)
+	if err != nil {
+		return "" // the bridge says it
+	}
+	if mine {
+		return i.code
+	}
+	i.code = ""
+	switch {
+	case open: // somebody has asked for one, which must not be replaced
+	case i.left > 0:
+		i.left--
+		if i.code, err = service.OpenPairing(ctx, i.log, service.DefaultRights(), cli.UserName(i.a.Getenv), now); err != nil {
+			return ""
+		}
+		i.screen.log.Info("no one is paired: send this code to a channel within five minutes", "code", i.code)
+	case !i.silent:
+		i.silent = true
+		i.screen.log.Info("no one is paired: 'perlica service pair' shows a code")
+	}
+	return i.code
 }

@@ -27,9 +27,6 @@ import (
 // app is an invocation, with the commands of this package as its methods.
 type app struct{ *cli.App }
 
-// Command returns the command with those below it; tail shows and follows events.
-func Command(a *cli.App, tail *cobra.Command) *cobra.Command { return (&app{a}).serviceCommand(tail) }
-
 // PhoneCommand returns the command that is a phone of the local channel.
 func PhoneCommand(a *cli.App) *cobra.Command { return (&app{a}).phoneCommand() }
 
@@ -39,7 +36,9 @@ func Serve(ctx context.Context, a *cli.App) error { return (&app{a}).serve(ctx) 
 // Setups says of each channel that is to be served whether all is there that it needs.
 func Setups(a *cli.App, p *project.Project) []service.Setup { return (&app{a}).setups(p) }
 
-func (a *app) serviceCommand(tail *cobra.Command) *cobra.Command {
+// Command returns the command with those below it; tail shows and follows events.
+func Command(c *cli.App, tail *cobra.Command) *cobra.Command {
+	a := &app{c}
 	cmd := cli.Group("service", "Let people drive the agent from a phone",
 		`Run the messaging bridge in the foreground: it takes messages from its channels,
 acknowledges them, answers them one after the other, and asks its questions there.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
@@ -27,9 +25,8 @@ import (
 type app struct{ *cli.App }
 
 // Command returns the command with those below it.
-func Command(a *cli.App) *cobra.Command { return (&app{a}).sessionCommand() }
-
-func (a *app) sessionCommand() *cobra.Command {
+func Command(c *cli.App) *cobra.Command {
+	a := &app{c}
 	return cli.Group("session", "List, make and choose sessions",
 		`A session is a conversation with one provider: 'perlica run -s REF' and -c continue
 one. REF is a session's name, its id, or a unique beginning or end of the id. Every run
@@ -101,7 +98,7 @@ func (a *app) printSessions(list []sessions.Session, all bool) error {
 		}
 		g.Add(mark, printing.SessionName(s, printing.Short(s.ID)), s.Provider, strconv.Itoa(s.Turns), printing.Ago(s.Used, now), s.Title)
 	}
-	return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), term.Width(a.Stdout)) })
+	return a.Table(g)
 }
 
 func (a *app) sessionNewCommand() *cobra.Command {

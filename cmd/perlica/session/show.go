@@ -14,7 +14,6 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/export"
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/report"
@@ -49,14 +48,13 @@ Without REF it is the current one; -n says how many turns, --json has all of the
 				if asJSON && !cmd.Flags().Changed("turns") {
 					n = -1
 				}
-				turns, err := newestTurns(cmd.Context(), log, s.ID, n)
+				turns, err := report.ReadTurns(cmd.Context(), log, s.ID, n)
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return a.PrintJSON(shownSession{s, append([]report.Turn{}, turns...)})
-				}
-				return a.Write(func(w io.Writer) error { return writeSession(w, a.Styles(a.Stdout), s, turns) })
+				return a.Show(asJSON, shownSession{s, append([]report.Turn{}, turns...)}, func(w io.Writer, styles term.Styles) error {
+					return writeSession(w, styles, s, turns)
+				})
 			})
 		},
 	}
@@ -67,14 +65,6 @@ Without REF it is the current one; -n says how many turns, --json has all of the
 
 // turnsDefault is how many turns session show shows where nothing says how many.
 const turnsDefault = 20
-
-// newestTurns reads the newest n turns of a session, or all of them.
-func newestTurns(ctx context.Context, log *store.Reader, id event.SessionID, n int) ([]report.Turn, error) {
-	if n < 0 {
-		return report.ReadTurns(ctx, log, id)
-	}
-	return report.ReadNewestTurns(ctx, log, id, n)
-}
 
 func (a *app) sessionExportCommand() *cobra.Command {
 	var f export.Flags
@@ -122,22 +112,15 @@ func (a *app) sessionToShow(ctx context.Context, view *sessions.View, args []str
 
 func writeSession(out io.Writer, s term.Styles, x sessions.Session, turns []report.Turn) error {
 	w := bufio.NewWriter(out)
-	fact := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(w, "%s %s\n", s.Dim(fmt.Sprintf("%-9s", name)), printing.OneLine(value))
-		}
-	}
-	fact("session", string(x.ID))
-	fact("name", x.Name)
-	fact("provider", x.Provider)
-	fact("created", x.Created.Local().Format(time.DateTime))
-	fact("last used", x.Used.Local().Format(time.DateTime))
-	if x.Current {
-		fact("current", "yes")
-	}
-	if x.Ephemeral {
-		fact("kept", "no: a run made it for itself; 'perlica session rename' keeps it")
-	}
+	_ = printing.WriteFields(w, s, "", 9, [][2]string{ // Flush tells
+		{"session", string(x.ID)},
+		{"name", x.Name},
+		{"provider", x.Provider},
+		{"created", x.Created.Local().Format(time.DateTime)},
+		{"last used", x.Used.Local().Format(time.DateTime)},
+		{"current", map[bool]string{true: "yes"}[x.Current]},
+		{"kept", map[bool]string{true: "no: a run made it for itself; 'perlica session rename' keeps it"}[x.Ephemeral]},
+	})
 	older := max(0, x.Turns-len(turns))
 	if older > 0 {
 		fmt.Fprintf(w, "\n%s\n", s.Dim(fmt.Sprintf("(%s before these: -n -1 shows all)", printing.Count(older, "turn"))))
@@ -146,7 +129,16 @@ func writeSession(out io.Writer, s term.Styles, x sessions.Session, turns []repo
 		fmt.Fprintf(w, "\n%s\n", s.Bold(fmt.Sprintf("turn %d", older+i+1))+s.Dim(fmt.Sprintf("  %s  %s  run %s",
 			t.At.Local().Format(time.DateTime), printing.OneLine(t.Sender), printing.Short(t.Run))))
 		writeTurnText(w, s, t)
-		writeTurnEnd(w, s, t)
+		if text := strings.TrimRight(t.Answer, "\n"); text != "" {
+			fmt.Fprintln(w, term.Sanitize(text))
+		}
+		style := s.Yellow
+		if t.Outcome == kernel.OutcomeProviderError || t.Outcome == kernel.OutcomeUnknown {
+			style = s.Red
+		}
+		if end := t.Ending(); end != "" {
+			fmt.Fprintln(w, style("("+printing.OneLine(end)+")"))
+		}
 	}
 	return w.Flush()
 }
@@ -161,19 +153,5 @@ func writeTurnText(w io.Writer, s term.Styles, t report.Turn) {
 	}
 	for line := range strings.SplitSeq(strings.TrimRight(term.Sanitize(t.Text), "\n"), "\n") {
 		fmt.Fprintln(w, s.Cyan("> ")+line)
-	}
-}
-
-// writeTurnEnd writes what became of a turn. Errors are the writer's to keep.
-func writeTurnEnd(w io.Writer, s term.Styles, t report.Turn) {
-	if text := strings.TrimRight(t.Answer, "\n"); text != "" {
-		fmt.Fprintln(w, term.Sanitize(text))
-	}
-	style := s.Yellow
-	if t.Outcome == kernel.OutcomeProviderError || t.Outcome == kernel.OutcomeUnknown {
-		style = s.Red
-	}
-	if end := t.Ending(); end != "" {
-		fmt.Fprintln(w, style("("+printing.OneLine(end)+")"))
 	}
 }

@@ -16,11 +16,11 @@ type KeyKind int
 
 const (
 	KeyRune KeyKind = iota // a printing character, in Key.Rune
-	KeyEnter
+	keyEnter
 	KeyEsc // Esc alone; arrow and function keys are ignored
-	KeyBackspace
+	keyBackspace
 	KeyCtrlC
-	KeyCtrlD
+	keyCtrlD
 	KeyCtrlZ
 	keyControl // any other control character; seen by Line only
 )
@@ -236,13 +236,13 @@ func decode(b []byte) (key Key, n int, state decoded) {
 	case c == esc:
 		return decodeEscape(b)
 	case c == '\r' || c == '\n':
-		return Key{Kind: KeyEnter}, 1, complete
+		return Key{Kind: keyEnter}, 1, complete
 	case c == 0x7f || c == '\b':
-		return Key{Kind: KeyBackspace}, 1, complete
+		return Key{Kind: keyBackspace}, 1, complete
 	case c == 3:
 		return Key{Kind: KeyCtrlC}, 1, complete
 	case c == 4:
-		return Key{Kind: KeyCtrlD}, 1, complete
+		return Key{Kind: keyCtrlD}, 1, complete
 	case c == 0x1a:
 		return Key{Kind: KeyCtrlZ}, 1, complete
 	case c < ' ':

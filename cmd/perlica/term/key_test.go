@@ -34,14 +34,14 @@ func (s *script) echo(t string)  { s.shown.WriteString(t) }
 func r(c rune) Key { return Key{KeyRune, c} }
 
 func TestKeys(t *testing.T) {
-	enter, escape := Key{Kind: KeyEnter}, Key{Kind: KeyEsc}
+	enter, escape := Key{Kind: keyEnter}, Key{Kind: KeyEsc}
 	for _, tt := range []struct {
 		name   string
 		chunks []string
 		want   []Key
 	}{
 		{"letters", []string{"yN1"}, []Key{r('y'), r('N'), r('1')}},
-		{"kinds", []string{"\r\n\x7f\b\x03\x04"}, []Key{enter, enter, {Kind: KeyBackspace}, {Kind: KeyBackspace}, {Kind: KeyCtrlC}, {Kind: KeyCtrlD}}},
+		{"kinds", []string{"\r\n\x7f\b\x03\x04"}, []Key{enter, enter, {Kind: keyBackspace}, {Kind: keyBackspace}, {Kind: KeyCtrlC}, {Kind: keyCtrlD}}},
 		{"other control", []string{"\x01\t\x15\x00a"}, []Key{r('a')}},
 		{"split rune", []string{"\xe4", "\xb8", "\xad", "中"}, []Key{r('中'), r('中')}},
 		{"torn rune", []string{"\xe4\xb8", "", "a"}, []Key{r('a')}},
@@ -102,7 +102,7 @@ func TestAlone(t *testing.T) {
 		next   Key
 	}{
 		{[]string{"y", "n"}, true, r('n')},
-		{[]string{"y\r\n", "n"}, true, Key{Kind: KeyEnter}},
+		{[]string{"y\r\n", "n"}, true, Key{Kind: keyEnter}},
 		{[]string{"yes, but", " not", "", "n"}, false, r('n')},
 		{[]string{"yes", "it is\x03n"}, false, Key{Kind: KeyCtrlC}},
 	} {
@@ -134,7 +134,7 @@ func TestDigits(t *testing.T) {
 			t.Errorf("%c: %d, %v", c, got, ok)
 		}
 	}
-	for _, k := range []Key{r('a'), r('Ⅳ'), r('②'), r('四'), {Kind: KeyEnter, Rune: '1'}} {
+	for _, k := range []Key{r('a'), r('Ⅳ'), r('②'), r('四'), {Kind: keyEnter, Rune: '1'}} {
 		if got, ok := k.Digit(); ok {
 			t.Errorf("%v is %d", k, got)
 		}

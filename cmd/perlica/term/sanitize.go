@@ -3,6 +3,7 @@ package term
 import (
 	"fmt"
 	"io"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -11,7 +12,7 @@ import (
 // \u009b, bytes that are no UTF-8 as \xff. Newline, tab and \r\n stay, and so does
 // every other character: letters of any script, emoji, combining marks, brackets.
 func Sanitize(s string) string {
-	if clean(s) {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || !harmless(r) }) {
 		return s
 	}
 	out, rest := sanitize(nil, []byte(s))
@@ -135,15 +136,6 @@ func harmless(r rune) bool {
 		return false
 	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069: // bidirectional overrides
 		return false
-	}
-	return true
-}
-
-func clean(s string) bool {
-	for _, r := range s {
-		if r == utf8.RuneError || !harmless(r) {
-			return false
-		}
 	}
 	return true
 }

@@ -259,9 +259,15 @@ func elapsed(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", sec/3600, sec/60%60)
 }
 
-// Columns is the width of text without control characters on a terminal.
+// Columns is the width of text on a terminal; styles in it take none. It does not ask the locale, as
+// runewidth's own functions do.
 func Columns(text string) int {
 	c := runewidth.Condition{StrictEmojiNeutral: true}
+	before, rest, styled := strings.Cut(text, "\x1b[")
+	if styled {
+		_, rest, _ = strings.Cut(rest, "m")
+		return c.StringWidth(before) + Columns(rest)
+	}
 	return c.StringWidth(text)
 }
 
@@ -274,8 +280,7 @@ func Rows(used, columns int) int {
 	return max(used-1, 0)/columns + 1
 }
 
-// truncate cuts text to a display width; it does not ask the locale, as
-// runewidth's own functions do.
+// truncate cuts text to a display width; it does not ask the locale either.
 func truncate(text string, columns int) string {
 	if columns == 0 {
 		return ""

@@ -9,8 +9,11 @@
 package term
 
 import (
+	"io"
 	"os"
+	"strings"
 
+	"github.com/mattn/go-runewidth"
 	"golang.org/x/term"
 )
 
@@ -21,26 +24,25 @@ func IsTerminal(f *os.File) bool {
 
 // Width returns the columns of the terminal f, 0 if it is none or does not say.
 func Width(f *os.File) int {
-	if f == nil {
-		return 0
-	}
-	w, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0
-	}
+	w, _ := size(f)
 	return w
 }
 
 // Height returns the rows of the terminal f, 0 if it is none or does not say.
 func Height(f *os.File) int {
-	if f == nil {
-		return 0
-	}
-	_, h, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0
-	}
+	_, h := size(f)
 	return h
+}
+
+func size(f *os.File) (w, h int) {
+	if f == nil {
+		return 0, 0
+	}
+	w, h, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0, 0
+	}
+	return w, h
 }
 
 // StatusWidth returns the function that [NewStatus] takes for a status line on f: nil,
@@ -50,4 +52,100 @@ func StatusWidth(f *os.File, getenv func(string) string) func() int {
 		return nil
 	}
 	return func() int { return Width(f) }
+}
+
+// Styles colour text, or leave it alone. The zero value leaves it alone.
+type Styles struct{ on bool }
+
+// NewStyles decides whether to colour: never with NO_COLOR, always with
+// CLICOLOR_FORCE (other than 0), else on a terminal that is not dumb, unless
+// CLICOLOR is 0.
+func NewStyles(getenv func(string) string, terminal bool) Styles {
+	force := getenv("CLICOLOR_FORCE")
+	switch {
+	case getenv("NO_COLOR") != "":
+		return Styles{}
+	case force != "" && force != "0":
+		return Styles{on: true}
+	}
+	return Styles{on: terminal && getenv("TERM") != "dumb" && getenv("CLICOLOR") != "0"}
+}
+
+// On reports whether text is coloured.
+func (s Styles) On() bool { return s.on }
+
+// Bold returns text bold, where text is coloured.
+func (s Styles) Bold(text string) string { return s.wrap("\x1b[1m", text, "\x1b[22m") }
+
+// Dim returns text dim, where text is coloured.
+func (s Styles) Dim(text string) string { return s.wrap("\x1b[2m", text, "\x1b[22m") }
+
+// Italic returns text italic, where text is coloured.
+func (s Styles) Italic(text string) string { return s.wrap("\x1b[3m", text, "\x1b[23m") }
+
+// Red returns text red, where text is coloured.
+func (s Styles) Red(text string) string { return s.wrap("\x1b[31m", text, "\x1b[39m") }
+
+// Green returns text green, where text is coloured.
+func (s Styles) Green(text string) string { return s.wrap("\x1b[32m", text, "\x1b[39m") }
+
+// Yellow returns text yellow, where text is coloured.
+func (s Styles) Yellow(text string) string { return s.wrap("\x1b[33m", text, "\x1b[39m") }
+
+// Cyan returns text cyan, where text is coloured.
+func (s Styles) Cyan(text string) string { return s.wrap("\x1b[36m", text, "\x1b[39m") }
+
+func (s Styles) wrap(begin, text, end string) string {
+	if !s.on || text == "" {
+		return text
+	}
+	return begin + text + end
+}
+
+const maxLine = 1024 // runes; what is typed beyond is dropped
+
+// line is the text being typed.
+type line struct {
+	text []rune
+	echo func(string)
+}
+
+// key applies a keystroke; done is true when the line has ended.
+func (l *line) key(k Key) (done bool, err error) {
+	const ctrlU = 0x15
+	switch {
+	case k.Kind == keyEnter:
+		return true, nil
+	case k.Kind == KeyCtrlC:
+		return true, ErrInterrupted
+	case k.Kind == KeyEsc:
+		return true, ErrEscaped
+	case k.Kind == KeyCtrlZ:
+		return true, ErrSuspended
+	case k.Kind == keyCtrlD && len(l.text) == 0:
+		return true, io.EOF
+	case k.Kind == keyBackspace:
+		l.erase()
+	case k.Kind == keyControl && k.Rune == ctrlU:
+		for len(l.text) > 0 {
+			l.erase()
+		}
+	case k.Kind == KeyRune && len(l.text) < maxLine:
+		l.text = append(l.text, k.Rune)
+		l.echo(string(k.Rune))
+	}
+	return false, nil
+}
+
+// erase removes the last character together with its combining marks.
+func (l *line) erase() {
+	c := runewidth.Condition{StrictEmojiNeutral: true}
+	for len(l.text) > 0 {
+		r := l.text[len(l.text)-1]
+		l.text = l.text[:len(l.text)-1]
+		if w := c.RuneWidth(r); w > 0 {
+			l.echo(strings.Repeat("\b \b", w))
+			return
+		}
+	}
 }

@@ -3,7 +3,6 @@ package watch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,9 +29,8 @@ import (
 type app struct{ *cli.App }
 
 // Command returns the command.
-func Command(a *cli.App) *cobra.Command { return (&app{a}).watchCommand() }
-
-func (a *app) watchCommand() *cobra.Command {
+func Command(c *cli.App) *cobra.Command {
+	a := &app{c}
 	var turns int
 	var thoughts bool
 	cmd := &cobra.Command{
@@ -92,22 +90,15 @@ func (a *app) watch(ctx context.Context, args []string, turns int, thoughts bool
 
 // sessionToWatch finds the session that is named, or the one that was used last.
 func (a *app) sessionToWatch(ctx context.Context, log *store.Reader, p *project.Project, args []string) (s sessions.Session, err error) {
-	paths, err := p.Workspace.Context(p.Config.ContextID)
-	if err != nil {
-		return s, err
-	}
-	view, remove, err := cli.OpenView(paths.Sessions, func(path string) (*sessions.View, error) {
-		return sessions.Open(ctx, log, path)
+	err = cli.ViewSessions(ctx, log, p, func(view *sessions.View) (err error) {
+		if len(args) > 0 {
+			s, err = view.Find(ctx, args[0])
+		} else {
+			s, err = view.Latest(ctx)
+		}
+		return err
 	})
-	if err != nil {
-		return s, err
-	}
-	defer remove()
-	defer func() { err = errors.Join(err, view.Close()) }()
-	if len(args) > 0 {
-		return view.Find(ctx, args[0])
-	}
-	return view.Latest(ctx)
+	return s, err
 }
 
 // watcher shows a session that lives elsewhere, as the chat shows its own.
@@ -161,7 +152,7 @@ func (w *watcher) show(n kernel.Notice) {
 	case kernel.Asked:
 		w.say.Show(n)
 		if n.Answerable && !w.asker.Available() {
-			w.note("%s; answer with 'perlica pending show %s'", printing.QuestionTitle(n.Question), printing.ShortID(n.ID))
+			w.note("%s; answer with 'perlica pending show %s'", printing.QuestionTitle(n.Question), printing.Short(n.ID))
 		}
 		w.asker.Show(n)
 	case kernel.Closed:
@@ -170,9 +161,18 @@ func (w *watcher) show(n kernel.Notice) {
 	case kernel.Stopping:
 		w.note("stopping: %s", n.Why)
 	case kernel.Finished:
-		w.finished(n)
+		w.end()
+		clear(w.say.Tools)
+		w.say.Waiting = 0
+		w.say.Explain(n.Result)
+		if text := w.view.Usage(n.Result); text != "" {
+			w.say.Line(w.say.Styles.Dim(text))
+		}
 	case kernel.Held:
-		w.heldBy(n)
+		if w.held = n.By != ""; w.held { // a single run is seen by its input
+			w.by = fmt.Sprintf("the %s (process %d)", n.By, n.PID)
+			w.note("%s has held the session since %s", w.by, n.Since.Local().Format(time.DateTime))
+		}
 	case kernel.Freed:
 		w.freed(n)
 	default:
@@ -208,23 +208,6 @@ func (w *watcher) end() {
 		_ = w.say.Answer.Close() // the terminal may be gone
 	}
 	w.say.Status.Clear()
-}
-
-func (w *watcher) finished(n kernel.Finished) {
-	w.end()
-	clear(w.say.Tools)
-	w.say.Waiting = 0
-	w.say.Explain(n.Result)
-	if text := w.view.Usage(n.Result); text != "" {
-		w.say.Line(w.say.Styles.Dim(text))
-	}
-}
-
-func (w *watcher) heldBy(n kernel.Held) {
-	if w.held = n.By != ""; w.held { // a single run is seen by its input
-		w.by = fmt.Sprintf("the %s (process %d)", n.By, n.PID)
-		w.note("%s has held the session since %s", w.by, n.Since.Local().Format(time.DateTime))
-	}
 }
 
 // freed says that the holder is gone, and whether it left in the middle of a turn.
