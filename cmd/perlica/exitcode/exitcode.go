@@ -205,6 +205,16 @@ func HintOf(err error) string {
 	return cmp.Or(hintOfLog(err), hintOfFault(err))
 }
 
+// OneLine returns an error that says an error and its hint in one line. Its exit code is the same.
+func OneLine(err error) error {
+	hint := HintOf(err)
+	if hint == "" {
+		return err
+	}
+	code, _ := Of(err) // with the error itself its hint would be printed again
+	return Code(code).With(fmt.Errorf("%v; hint: %s", err, hint))
+}
+
 // hintOfFault knows what to do about the faults that any command can meet.
 func hintOfFault(err error) string {
 	switch {

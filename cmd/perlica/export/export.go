@@ -39,6 +39,8 @@ type Flags struct {
 	Out              string
 	raw              bool
 	Format           string
+	replay           string // the file of --replay
+	redact           bool
 }
 
 // Command is log export.
@@ -90,12 +92,19 @@ func Run(ctx context.Context, a *cli.App, f Flags) error {
 	if _, ok := exportFormats()[f.Format]; !ok {
 		return exitcode.WithHint(exitcode.Usagef("there is no format %q", f.Format), "there is %s", strings.Join(formatNames(), ", "))
 	}
+	write := Write
+	switch {
+	case f.replay != "":
+		write, f.Out = writeReplay, f.replay
+	case f.redact:
+		return exitcode.WithHint(exitcode.Usagef("--redact belongs to --replay"), "an export that can be checked withholds a payload with a secret as a whole")
+	}
 	left := "nothing was written"
 	if f.Out == "-" {
 		left = "what was written has no end"
 	}
 	return signals.Interruptible(ctx, left, func(ctx context.Context) error {
-		return a.Reading(ctx, func(log *store.Reader, p *project.Project) error { return Write(ctx, a, log, p, f) })
+		return a.Reading(ctx, func(log *store.Reader, p *project.Project) error { return write(ctx, a, log, p, f) })
 	})
 }
 
@@ -110,11 +119,7 @@ func Write(ctx context.Context, a *cli.App, log *store.Reader, p *project.Projec
 		Selection: export.Selection{Run: q.Run, Session: q.Session, Since: q.Since, Before: q.Before},
 	}}
 	if !f.raw {
-		// With a mistake in the configuration some of its patterns may be missing.
-		if _, err := a.Locate(nil); err != nil {
-			return exitcode.WithHint(err, "without all of its patterns less would be masked; --raw exports everything as it is")
-		}
-		redactor, err := p.Redactor()
+		redactor, err := redactorOf(a, p)
 		if err != nil {
 			return err
 		}
@@ -143,6 +148,15 @@ func Write(ctx context.Context, a *cli.App, log *store.Reader, p *project.Projec
 		a.Note("exported " + Tally(*got))
 	}
 	return nil
+}
+
+// redactorOf masks by the built-in rules and the project's.
+func redactorOf(a *cli.App, p *project.Project) (*redact.Redactor, error) {
+	// With a mistake in the configuration some of its patterns may be missing.
+	if _, err := a.Locate(nil); err != nil {
+		return nil, exitcode.WithHint(err, "without all of its patterns less would be masked; --raw exports everything as it is")
+	}
+	return p.Redactor()
 }
 
 // Tally says how much of a log an export holds.

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/export"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/selection"
+	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/provider/replay"
+)
+
+func replayCommand(a *cli.App) *cobra.Command {
+	var opt replay.Options
+	var f selection.Filter
+	var check bool
+	cmd := &cobra.Command{
+		Use: "replay FILE", Annotations: cli.Reads.On(),
+		Short: "Say again what an agent has said, from a record of it",
+		Long: `An ACP agent every word of which comes from a record: a real session as a test of a
+client, without a key and without a network. FILE is what 'perlica session export --replay'
+writes, an export of the log, or a log itself (eventlog.db) with --run or --session.
+
+A turn is chosen by its prompt: the same text as in the record. Other requests get the
+recorded answer to the same method, the next one each time. A question is asked again; if it
+is answered otherwise than in the record, the turn ends with an error that says so. What the
+record does not have is answered with an error that says what is expected. See
+docs/replay.md.
+
+Exit codes: 0 the client has left; 1 the record cannot be read, or it lacks a line; 2 the
+command line is wrong.`,
+		Example: `  perlica session export my-session --replay yesterday.frames --redact
+  perlica agent replay --check yesterday.frames
+  perlica run --agent 'perlica agent replay yesterday.frames' 'the same prompt'`,
+		Args: cli.Exactly("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("speed") && !(opt.Speed > 0 && opt.Speed < math.Inf(1)) {
+				return exitcode.WithHint(exitcode.Usagef("--speed must be more than 0"), "without --speed nothing waits; 1 is the pace of the record, 2 twice as fast")
+			}
+			r, err := readRecord(cmd.Context(), args[0], f)
+			if err = export.HintGone(err); err != nil && !check {
+				err = exitcode.OneLine(err) // a client shows the last line of an agent that leaves
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			if check {
+				return a.Write(func(w io.Writer) error { return writeRecord(w, r, a.Styles(a.Stdout), term.Width(a.Stdout)) })
+			}
+			return signals.IgnoreClosedPipe(replay.Serve(cmd.Context(), a.Stdin, a.Stdout, r, opt))
+		},
+	}
+	fl := cmd.Flags()
+	fl.BoolVar(&check, "check", false, "say what is in the record, and serve nothing")
+	fl.BoolVar(&opt.InOrder, "in-order", false, "answer a prompt that is not in the record with the next turn of it")
+	fl.BoolVar(&opt.AnyAnswer, "any-answer", false, "go on whatever a question is answered, and without a cancel where the record has one")
+	fl.Float64Var(&opt.Speed, "speed", 0, "the pace, in multiples of the recorded one (a `number`); without it nothing waits")
+	fl.StringVar(&f.Run, "run", "", "of a log, this `run`: its id, the beginning or end of it, or its input's id")
+	fl.StringVarP(&f.Session, "session", "s", "", "of a log, this `session`: its id, the beginning or end of it, or its name")
+	cmd.MarkFlagsMutuallyExclusive("run", "session")
+	return cmd
+}
+
+// readRecord reads what a file holds.
+func readRecord(ctx context.Context, path string, f selection.Filter) (r *replay.Record, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, exitcode.WithHint(errors.Unwrap(err), "'perlica session export --replay FILE' writes a record")
+	}
+	defer func() { _ = file.Close() }() // read from only
+	const magic = "SQLite format 3\x00"
+	head := make([]byte, len(magic))
+	n, err := io.ReadFull(file, head)
+	chosen := f.Run != "" || f.Session != ""
+	switch {
+	case err != nil && n == 0 && !errors.Is(err, io.EOF):
+		return nil, errors.Unwrap(err)
+	case string(head) == magic && !chosen:
+		return nil, exitcode.WithHint(exitcode.Usagef("it is a whole log"), "choose what is replayed with --session or --run")
+	case string(head) == magic:
+		r, err = recordOfLog(ctx, path, f)
+	case chosen:
+		return nil, exitcode.WithHint(exitcode.Usagef("--run and --session belong to a log, and this is none"), "of an export or a file of frames everything is replayed")
+	default:
+		r, err = replay.New(replay.Read(io.MultiReader(bytes.NewReader(head[:n]), file)))
+	}
+	switch {
+	case errors.Is(err, replay.ErrNoRecord):
+		err = exitcode.WithHint(err, "'perlica session export --replay FILE' writes one")
+	case err == nil && len(r.Exchanges) == 0:
+		err = exitcode.WithHint(errors.New("no line of the protocol is in it"), "nothing was said; choose another run or session")
+	}
+	return r, err
+}
+
+// recordOfLog reads a run or a session of a log.
+func recordOfLog(ctx context.Context, path string, f selection.Filter) (r *replay.Record, err error) {
+	log, err := store.OpenReader(ctx, path)
+	if err != nil {
+		return nil, cli.MayNotRead(err, path)
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	q, err := f.Query(ctx, log, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return replay.New(replay.FromLog(ctx, log, q.Session, q.Run))
+}
+
+// writeRecord says what is in a record.
+func writeRecord(w io.Writer, r *replay.Record, s term.Styles, width int) error {
+	var order []string
+	times := map[string]int{}
+	for _, x := range r.Exchanges {
+		if times[x.Method]++; times[x.Method] == 1 {
+			order = append(order, x.Method)
+		}
+	}
+	for i, method := range order {
+		order[i] = fmt.Sprintf("%s %d", method, times[method])
+	}
+	_, err := fmt.Fprintf(w, "%s in %s: %s\n", printing.Count(r.Lines, "line"), took(r.Millis), term.Sanitize(strings.Join(order, ", ")))
+	if err != nil {
+		return err
+	}
+	g := printing.Grid{Head: []string{"TURN", "LINES", "QUESTIONS", "TIME", "END", "PROMPT"}}
+	for i, x := range r.Turns() {
+		end := x.End()
+		if x.Cancelled {
+			end += ", by the client"
+		}
+		g.Add(strconv.Itoa(i+1), strconv.Itoa(x.Lines), strconv.Itoa(x.Questions), took(x.Millis), end, x.Text)
+	}
+	return g.Write(w, s, width)
+}
+
+func took(millis int64) string { return printing.Took(time.Duration(millis) * time.Millisecond) }

@@ -1,0 +1,95 @@
+package replay
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"testing"
+)
+
+// session is a replay and its client.
+type session struct {
+	t    *testing.T
+	in   *io.PipeWriter
+	out  *bufio.Reader
+	gone chan error
+}
+
+// serve starts a replay of a record.
+func serve(t *testing.T, frames iter.Seq2[Frame, error], opt Options) *session {
+	t.Helper()
+	r, err := New(frames)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	s := &session{t: t, in: inW, out: bufio.NewReader(outR), gone: make(chan error, 1)}
+	go func() {
+		s.gone <- Serve(context.Background(), inR, outW, r, opt)
+		outW.Close()
+	}()
+	return s
+}
+
+// send says a line to the replay.
+func (s *session) send(format string, args ...any) {
+	s.t.Helper()
+	if _, err := fmt.Fprintf(s.in, format+"\n", args...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// line is what the replay says next.
+func (s *session) line() string {
+	s.t.Helper()
+	line, err := s.out.ReadString('\n')
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return strings.TrimSuffix(line, "\n")
+}
+
+// says fails unless the replay says these lines next. In each of them, … stands for anything.
+func (s *session) says(lines ...string) {
+	s.t.Helper()
+	for _, want := range lines {
+		head, tail, cut := strings.Cut(want, "…")
+		got := s.line()
+		if cut && strings.HasPrefix(got, head) && strings.HasSuffix(got, tail) || got == want {
+			continue
+		}
+		s.t.Fatalf("the replay says\n%s, want\n%s", got, want)
+	}
+}
+
+// leave ends the client's side; nothing more may come.
+func (s *session) leave() {
+	s.t.Helper()
+	s.in.Close()
+	if rest, err := io.ReadAll(s.out); err != nil || len(rest) > 0 {
+		s.t.Errorf("the replay goes on: %s (%v)", rest, err)
+	}
+	if err := <-s.gone; err != nil {
+		s.t.Error(err)
+	}
+}
+
+// record is a file of frames, "> " before the lines of the client, "< " before those of the agent.
+func record(text string) iter.Seq2[Frame, error] {
+	return func(yield func(Frame, error) bool) {
+		n := int64(0)
+		for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+			if line == "" {
+				continue
+			}
+			n++
+			if !yield(Frame{Seq: n, Millis: n * 10, Client: line[0] == '>', Line: []byte(line[2:])}, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// take acts upon a line of the client.
+func (p *player) take(line []byte) {
+	m, err := parse(line)
+	switch {
+	case err != nil:
+		p.fail(nil, codeParse, "this line is no JSON-RPC message", nil)
+	case m.method == "":
+		if q := p.asked[string(m.id)]; q != nil && q.answer == nil {
+			q.answer = &m
+		}
+	case m.method == methodCancel:
+		p.cancel(text(m.session()))
+	case m.id == nil: // it asks for nothing
+	case m.method == methodPrompt:
+		p.prompt(m)
+	default:
+		p.request(m)
+	}
+}
+
+// request answers a request that is no prompt with the next answer to its method.
+func (p *player) request(m message) {
+	had := 0
+	for _, x := range p.record.Exchanges {
+		if x.Method != m.method {
+			continue
+		}
+		if !p.given[x] {
+			p.start(x, m)
+			return
+		}
+		had++
+	}
+	text := "the record has no answer to " + m.method
+	if had > 0 {
+		text = fmt.Sprintf("the record has %s only as often as it was given: %d", m.method, had)
+	}
+	p.fail(m.id, codeNoMethod, text, nil)
+}
+
+// prompt chooses the turn: the same text first, else the next one if that is allowed.
+func (p *player) prompt(m message) {
+	prompt := promptText(m.params)
+	turns := p.record.Turns()
+	i := slices.IndexFunc(turns, func(x *Exchange) bool { return !p.given[x] && x.Text == prompt })
+	if i < 0 && p.opt.InOrder {
+		for i = p.latest; i < len(turns) && p.given[turns[i]]; i++ {
+		}
+	}
+	if i >= 0 && i < len(turns) {
+		p.latest = i + 1
+		p.start(turns[i], m)
+		return
+	}
+	const most = 20
+	expected := []string{}
+	for _, x := range turns {
+		if !p.given[x] && len(expected) < most {
+			expected = append(expected, clip(x.Text))
+		}
+	}
+	text := fmt.Sprintf("the record has no turn for the prompt %q; ", clip(prompt))
+	if len(expected) > 0 {
+		text += fmt.Sprintf("expected is %q", expected[0])
+	} else {
+		text += fmt.Sprintf("all of its turns (%d) were given", len(turns))
+	}
+	p.fail(m.id, codeInvalidParams, text, map[string]any{"expected": expected})
+}
+
+// cancel ends the turns of a session: as the record has it if they were cancelled there, else at
+// once.
+func (p *player) cancel(session string) {
+	for _, y := range slices.Clone(p.plays) {
+		if y.Method != methodPrompt || y.session != session || y.id == nil {
+			continue
+		}
+		y.cancelled = true
+		if y.Cancelled {
+			i := slices.IndexFunc(y.steps, func(s step) bool { return s.kind == cancel })
+			y.next = max(y.next, i)
+			continue
+		}
+		_, _ = fmt.Fprintf(p.out, `{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"cancelled"}}`+"\n", y.id) // Flush has its error
+		p.drop(y)
+	}
+}
+
+// clip shortens a text for an error. Its end stays: a client may put the same words ahead of each.
+func clip(s string) string {
+	const most = 100
+	if len(s) <= 2*most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most]+"…"+s[len(s)-most:], "")
+}
