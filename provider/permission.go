@@ -23,6 +23,19 @@ type PermissionRequest struct {
 	conn    *Conn
 	replied atomic.Bool
 	done    chan struct{}
+	peers   atomic.Pointer[peersReply]
+}
+
+// peersReply is an answer that the peer wrote; an empty option says that it was cancelled.
+type peersReply struct {
+	option acp.PermissionOptionId
+	line   []byte
+}
+
+// Carry has an answer that selects the option be this line, which the peer wrote. An empty option
+// stands for Cancel.
+func (p *PermissionRequest) Carry(option acp.PermissionOptionId, line []byte) {
+	p.peers.Store(&peersReply{option, line})
 }
 
 // Done is closed when the agent has withdrawn the request. The reply to a withdrawn
@@ -34,7 +47,7 @@ func (p *PermissionRequest) Done() <-chan struct{} { return p.done }
 func (p *PermissionRequest) Select(option acp.PermissionOptionId) error {
 	for _, o := range p.Options {
 		if o.OptionId == option {
-			return p.reply(acp.NewRequestPermissionOutcomeSelected(option))
+			return p.reply(option, acp.NewRequestPermissionOutcomeSelected(option))
 		}
 	}
 	return fmt.Errorf("provider: the agent offered no option %q", option)
@@ -43,14 +56,17 @@ func (p *PermissionRequest) Select(option acp.PermissionOptionId) error {
 // Cancel answers that the turn was cancelled or that no one chose. It returns when the
 // answer has left.
 func (p *PermissionRequest) Cancel() error {
-	return p.reply(acp.NewRequestPermissionOutcomeCancelled())
+	return p.reply("", acp.NewRequestPermissionOutcomeCancelled())
 }
 
-func (p *PermissionRequest) reply(outcome acp.RequestPermissionOutcome) error {
+func (p *PermissionRequest) reply(option acp.PermissionOptionId, outcome acp.RequestPermissionOutcome) error {
 	if p.replied.Swap(true) {
 		return ErrReplied
 	}
 	p.conn.forget(p)
+	if peers := p.peers.Load(); peers != nil && peers.option == option {
+		return p.conn.send(peers.line, nil)
+	}
 	line, err := resultLine(p.ID, acp.RequestPermissionResponse{Outcome: outcome})
 	if err != nil {
 		return err
@@ -72,12 +88,25 @@ func (c *Conn) request(env envelope) {
 		c.requestPermission(env)
 		return
 	}
+	local := IsLocal(env.Method)
+	if c.opt.Peer != nil && !local {
+		return // it was passed on
+	}
 	c.refuse(env.ID, -32601, "Perlica does not offer "+env.Method)
-	if strings.HasPrefix(env.Method, "fs/") || strings.HasPrefix(env.Method, "terminal/") {
-		c.opt.Client.Blocked(BlockedRequest{Method: env.Method, ID: env.ID, Params: env.params})
+	if local {
+		client := c.clientOf(sessionOf(env.params))
+		if client == nil {
+			client = c.opt.Client
+		}
+		client.Blocked(BlockedRequest{Method: env.Method, ID: env.ID, Params: env.params})
 		return
 	}
 	c.warn("unknown_method", "the agent asked for "+clip(env.Method, 80)+", which Perlica does not offer")
+}
+
+// IsLocal reports whether a method has the client read or write files, or run commands.
+func IsLocal(method string) bool {
+	return strings.HasPrefix(method, "fs/") || strings.HasPrefix(method, "terminal/")
 }
 
 func (c *Conn) requestPermission(env envelope) {
@@ -96,8 +125,9 @@ func (c *Conn) requestPermission(env envelope) {
 		ID: env.ID, Tool: v.ToolCall, Options: v.Options,
 		conn: c, done: make(chan struct{}),
 	}
+	client := c.clientOf(v.SessionID)
+	ours := client != nil
 	c.mu.Lock()
-	ours := c.session != "" && c.session == v.SessionID
 	twin := c.asked[env.ID]
 	if ours && twin == nil {
 		c.asked[env.ID] = p
@@ -114,7 +144,7 @@ func (c *Conn) requestPermission(env envelope) {
 		c.refuse(env.ID, -32600, "duplicate request id")
 		c.warn("duplicate_request", "two open requests with the id "+env.ID+"; both were refused")
 	default:
-		c.opt.Client.RequestPermission(p)
+		client.RequestPermission(p)
 	}
 }
 

@@ -1,0 +1,175 @@
+package acp
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/go-faster/jx"
+)
+
+// rewrite returns a JSON object with the values of its members as f has them; what f returns nil
+// for is left out. Everything else keeps its bytes and its order.
+func rewrite(object []byte, f func(name string, value []byte) []byte) ([]byte, error) {
+	d := jx.DecodeBytes(object)
+	out := []byte{'{'}
+	err := d.ObjBytes(func(d *jx.Decoder, name []byte) error {
+		key := string(name)
+		raw, err := d.Raw()
+		if err != nil {
+			return err
+		}
+		value := f(key, raw)
+		if value == nil {
+			return nil
+		}
+		quoted, err := json.Marshal(key)
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, quoted...), ':'), value...)
+		return err
+	})
+	return append(out, '}'), err
+}
+
+// initializeLine is the client's initialize as it goes on: the version is 1, and files and terminals
+// are not offered.
+func initializeLine(line []byte) ([]byte, error) {
+	return rewrite(line, func(name string, value []byte) []byte {
+		if name != "params" {
+			return value
+		}
+		params, err := rewrite(value, func(name string, value []byte) []byte {
+			switch name {
+			case "protocolVersion":
+				return []byte("1")
+			case "clientCapabilities":
+				can, err := rewrite(value, func(name string, value []byte) []byte {
+					if name == "fs" || name == "terminal" {
+						return nil
+					}
+					return value
+				})
+				if err == nil {
+					return can
+				}
+			}
+			return value
+		})
+		if err != nil {
+			return value
+		}
+		return params
+	})
+}
+
+// errorLine is the answer to a request that failed.
+func errorLine(id string, code int, message string) []byte {
+	return marshal(struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   any             `json:"error"`
+	}{"2.0", json.RawMessage(id), struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	}{code, message}})
+}
+
+// JSON-RPC's codes, and ACP's.
+const (
+	codeParse    = -32700
+	codeInvalid  = -32600
+	codeMethod   = -32601
+	codeInternal = -32603
+)
+
+func resultLine(id string, result any) []byte {
+	return marshal(struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Result  any             `json:"result"`
+	}{"2.0", json.RawMessage(id), result})
+}
+
+func notificationLine(method string, params any) []byte {
+	return marshal(struct {
+		Version string `json:"jsonrpc"`
+		Method  string `json:"method"`
+		Params  any    `json:"params"`
+	}{"2.0", method, params})
+}
+
+// updateLine is a session/update of Perlica's own; marked says so in its _meta.
+func updateLine(session string, update map[string]any) []byte {
+	return notificationLine("session/update", map[string]any{"sessionId": session, "update": update})
+}
+
+// saysLine is a message in a session, of the agent as the client shows it; Perlica's own words are
+// marked.
+func saysLine(session, text string, own bool) []byte {
+	update := map[string]any{"sessionUpdate": "agent_message_chunk", "content": map[string]string{"type": "text", "text": text}}
+	if own {
+		update["_meta"] = map[string]any{metaPrefix + "notice": true}
+	}
+	return updateLine(session, update)
+}
+
+// metaPrefix begins the names of Perlica's own members of _meta.
+const metaPrefix = "perlica.dev/"
+
+func marshal(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // ids are JSON when they come, and all else is ours
+	}
+	return b
+}
+
+// promptParams are the parameters of session/prompt, as far as Perlica reads them.
+type promptParams struct {
+	Session string          `json:"sessionId"`
+	Prompt  json.RawMessage `json:"prompt"`
+	Meta    map[string]any  `json:"_meta"`
+}
+
+// text is the text in a prompt's content blocks.
+func (p promptParams) text() string {
+	var blocks []json.RawMessage
+	if json.Unmarshal(p.Prompt, &blocks) != nil {
+		return ""
+	}
+	text := ""
+	for _, raw := range blocks {
+		var b struct {
+			Type, Text, URI string
+			Resource        struct{ URI string }
+		}
+		if json.Unmarshal(raw, &b) != nil {
+			continue
+		}
+		switch {
+		case b.Type == "text":
+			text += b.Text
+		case b.URI != "":
+			text += "[" + b.URI + "]"
+		case b.Resource.URI != "":
+			text += "[" + b.Resource.URI + "]"
+		default:
+			text += "[" + b.Type + "]"
+		}
+	}
+	return text
+}
+
+// inputID is the id that a client gives its input, if it does.
+func (p promptParams) inputID() (string, error) {
+	v, ok := p.Meta[metaPrefix+"inputId"]
+	if !ok {
+		return "", nil
+	}
+	id, ok := v.(string)
+	if !ok || id == "" {
+		return "", errors.New(`_meta["perlica.dev/inputId"] must be a string that is not empty`)
+	}
+	return id, nil
+}
