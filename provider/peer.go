@@ -18,6 +18,9 @@ type Peer interface {
 	// Pass gets a line of the agent when it is recorded, and before it is acted upon: every line but
 	// the answers to Perlica's own requests.
 	Pass(Frame)
+	// Local gets a request for files or terminals and reports whether it is the peer's to answer; else
+	// it is refused.
+	Local(Frame) bool
 	// Client returns who acts upon the updates and questions of a session, or nil for one that it
 	// does not know: its updates are only passed on, its questions are refused.
 	Client(session string) Client

@@ -24,6 +24,30 @@ type PermissionRequest struct {
 	replied atomic.Bool
 	done    chan struct{}
 	peers   atomic.Pointer[peersReply]
+	decide  func(option acp.PermissionOptionId) error // takes the answer in place of the agent; may be nil
+}
+
+// The options of a LocalRequest.
+const (
+	LocalAllow acp.PermissionOptionId = "allow-once"
+	LocalDeny  acp.PermissionOptionId = "reject-once"
+)
+
+// NewLocalRequest makes a question of a request for files or terminals that a Peer could carry out.
+// decide gets the option that was chosen, or an empty one for none.
+func NewLocalRequest(id string, tool ToolCall, decide func(option acp.PermissionOptionId) error) *PermissionRequest {
+	return &PermissionRequest{ID: id, Tool: tool, decide: decide, done: make(chan struct{}), Options: []acp.PermissionOption{
+		{OptionId: LocalAllow, Name: "Let the editor do it", Kind: acp.PermissionOptionKindAllowOnce},
+		{OptionId: LocalDeny, Name: "Refuse", Kind: acp.PermissionOptionKindRejectOnce},
+	}}
+}
+
+// Withdraw takes in that the agent no longer wants an answer to a request that is none of the
+// connection's own.
+func (p *PermissionRequest) Withdraw() {
+	if !p.replied.Swap(true) {
+		close(p.done)
+	}
 }
 
 // peersReply is an answer that the peer wrote; an empty option says that it was cancelled.
@@ -63,6 +87,9 @@ func (p *PermissionRequest) reply(option acp.PermissionOptionId, outcome acp.Req
 	if p.replied.Swap(true) {
 		return ErrReplied
 	}
+	if p.decide != nil {
+		return p.decide(option)
+	}
 	p.conn.forget(p)
 	if peers := p.peers.Load(); peers != nil && peers.option == option {
 		return p.conn.send(peers.line, nil)
@@ -89,8 +116,8 @@ func (c *Conn) request(env envelope) {
 		return
 	}
 	local := IsLocal(env.Method)
-	if c.opt.Peer != nil && !local {
-		return // it was passed on
+	if c.opt.Peer != nil && (!local || c.opt.Peer.Local(env.Frame)) {
+		return // the peer has it
 	}
 	c.refuse(env.ID, -32601, "Perlica does not offer "+env.Method)
 	if local {

@@ -109,7 +109,7 @@ func (r *relay) initialize(m provider.Message, q *request) {
 	r.mu.Lock()
 	r.client = strings.TrimSpace(v.Client.Name + " " + v.Client.Version)
 	r.mu.Unlock()
-	line, err := initializeLine(m.Line)
+	line, err := initializeLine(m.Line, r.opt.Local)
 	if err == nil && string(line) != string(m.Line) {
 		_ = r.home.ClientLine(false, m.Line) // as in say
 		m.Line = line

@@ -33,8 +33,8 @@ func rewrite(object []byte, f func(name string, value []byte) []byte) ([]byte, e
 }
 
 // initializeLine is the client's initialize as it goes on: the version is 1, and files and terminals
-// are not offered.
-func initializeLine(line []byte) ([]byte, error) {
+// are not offered, unless local says so.
+func initializeLine(line []byte, local bool) ([]byte, error) {
 	return rewrite(line, func(name string, value []byte) []byte {
 		if name != "params" {
 			return value
@@ -45,7 +45,7 @@ func initializeLine(line []byte) ([]byte, error) {
 				return []byte("1")
 			case "clientCapabilities":
 				can, err := rewrite(value, func(name string, value []byte) []byte {
-					if name == "fs" || name == "terminal" {
+					if !local && (name == "fs" || name == "terminal") {
 						return nil
 					}
 					return value

@@ -54,7 +54,10 @@ type Options struct {
 	Version string
 	Limit   string // the permission mode that runs which the agent starts do not loosen
 	Answers Answers
-	Origin  *interaction.Origin // of this process
+	// Local says that the client reads and writes files and runs commands for the agent, each judged
+	// by the policy like a tool call.
+	Local  bool
+	Origin *interaction.Origin // of this process
 	// Home records what belongs to no session.
 	Home *kernel.Runner
 	// Open returns the project of a directory. It is called again for each session.

@@ -101,7 +101,7 @@ func (a *app) serve(ctx context.Context, f dialog.Flags) error {
 	}
 	err = acp.Serve(ctx, acp.Options{
 		In: a.Stdin, Out: a.Stdout, Agent: agent, Dir: p.Dir, Environ: a.Environ, Version: a.Version, Limit: string(p.Mode()),
-		Answers: acp.AnswersAsked, Origin: a.Origin(), Home: home.Runner, Open: opened.find,
+		Answers: acp.Answers(p.Config.Editor.Answers), Local: p.Config.Editor.ClientTools == "judge", Origin: a.Origin(), Home: home.Runner, Open: opened.find,
 		Log: func(format string, args ...any) {
 			a.Note(term.Sanitize(strings.TrimSpace(fmt.Sprintf(format, args...))))
 		},
@@ -166,6 +166,9 @@ func (s *projects) at(ctx context.Context, p, log *project.Project) (*acp.Place,
 	place := &acp.Place{Runner: r, Setup: func(dir string) kernel.Setup {
 		c := s.choice
 		c.Dir = dir
+		if c.Mode == "" && p.Config.Editor.Mode == "leave" {
+			c.Mode = agents.ModeNone
+		}
 		return p.Setup(c, s.agent, sessions.Session{})
 	}}
 	place.Turn.Permissions, place.Turn.AnswerIn = p.Answering(true, 0)
