@@ -61,8 +61,9 @@ func (r *relay) agentResponse(f provider.Frame) {
 		_ = json.Unmarshal(m.Result, &r.agent) // what has another form is left out
 		r.mu.Unlock()
 	case q.open != nil:
-		r.out.add(f.Line, at.Durable())
+		held := r.out.hold(f.Line, at.Durable()) // before what Perlica says of the session
 		r.opened(q, provider.ParseMessage(f.Line))
+		r.out.release(held, f.Line) // the session takes prompts now
 		return
 	}
 	r.out.add(f.Line, at.Durable())

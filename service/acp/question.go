@@ -3,7 +3,7 @@ package acp
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
+	"slices"
 
 	"github.com/coder/acp-go-sdk"
 
@@ -44,13 +44,15 @@ func (p *prompt) asked(n kernel.Asked) {
 	if !n.Answerable {
 		return
 	}
-	if !r.mayAnswer(n.Question) {
+	r.mu.Lock()
+	q := r.asked[n.Request]
+	r.mu.Unlock()
+	if q == nil || q.line == nil || !r.mayAnswer(n.Question) { // it has no line where the client would do it itself
 		p.notice("the agent asks:", n.Title+".", "It waits at another front end: perlica pending show", string(n.ID))
 		return
 	}
 	r.mu.Lock()
-	q := r.asked[n.Request]
-	if q == nil || q.over {
+	if q.over {
 		r.mu.Unlock()
 		return
 	}
@@ -95,23 +97,20 @@ func (r *relay) answer(q *request, m provider.Message) {
 	}
 	_ = json.Unmarshal(m.Result, &v) // what has another form selects nothing
 	option := v.Outcome.OptionID
-	if v.Outcome.Outcome != "selected" {
-		option = ""
-	}
 	r.mu.Lock()
 	permission, question, by := q.permission, *q.question, cmp.Or(r.client, "an editor")
 	r.mu.Unlock()
+	if v.Outcome.Outcome != "selected" || !slices.ContainsFunc(permission.Options, func(o acp.PermissionOption) bool {
+		return string(o.OptionId) == option
+	}) {
+		option = "" // one of Perlica's own is none that the client was shown
+	}
 	permission.Carry(acp.PermissionOptionId(option), m.Line)
 	a := interaction.Answer{Option: option, By: by, Where: "editor", Always: true, Origin: r.opt.Origin}
 	if option == "" {
 		a.Option = refusal(question)
 	}
-	err := q.session.place.Runner.AnswerQuestion(r.ctx, question, a)
-	if errors.Is(err, interaction.ErrNotAnOption) {
-		a.Option = refusal(question)
-		err = q.session.place.Runner.AnswerQuestion(r.ctx, question, a)
-	}
-	if err != nil {
+	if err := q.session.place.Runner.AnswerQuestion(r.ctx, question, a); err != nil {
 		_ = q.at.ClientLine(false, m.Line) // as in say
 		r.opt.Log("the editor's answer to %q does not count: %v", question.Title, err)
 	}
