@@ -2,9 +2,7 @@ package acp
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -143,7 +141,9 @@ func (w *world) ask(script string) (id string, q message) {
 // answer answers the open question as another front end does.
 func (w *world) answer(option, by string) {
 	w.t.Helper()
+	w.mu.Lock()
 	r := w.places[w.path("one")].Runner
+	w.mu.Unlock()
 	questions, err := r.PendingQuestions(context.Background())
 	if err != nil || len(questions) != 1 {
 		w.t.Fatal(questions, err)
@@ -397,7 +397,7 @@ func TestMode(t *testing.T) {
 	}
 }
 
-// TestRecordFails: when the log can be written no more nothing goes on, and the client is told.
+// TestMalformed: what is no message of the client gets an error; what is none of the agent is passed on.
 func TestMalformed(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.session("one")
@@ -420,8 +420,3 @@ func TestMalformed(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
-
-var (
-	_ = json.Valid
-	_ = os.Getpid
-)

@@ -56,7 +56,7 @@ type world struct {
 	places  map[string]*Place
 	closing []func() error
 
-	mu   sync.Mutex
+	mu   sync.Mutex // guards what follows, and places
 	said []string // to the operator
 }
 
@@ -111,25 +111,29 @@ func (w *world) start(env []string, set func(*Options)) {
 	if set != nil {
 		set(&w.opt)
 	}
+	said := w.lines
 	go func() {
 		lines := bufio.NewReaderSize(outr, 1<<16)
 		for {
 			line, err := lines.ReadString('\n')
 			if err != nil {
-				close(w.lines)
+				close(said)
 				return
 			}
-			w.lines <- strings.TrimSuffix(line, "\n")
+			said <- strings.TrimSuffix(line, "\n")
 		}
 	}()
+	opt, ended := w.opt, w.ended
 	go func() {
-		w.ended <- Serve(context.Background(), w.opt)
+		ended <- Serve(context.Background(), opt)
 		_ = out.Close()
 	}()
 }
 
 // open opens the project of a directory, once.
 func (w *world) open(environ []string, agent agents.Agent, dir string) *Place {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if p := w.places[dir]; p != nil {
 		return p
 	}
@@ -331,7 +335,10 @@ func (w *world) prompts() (n int) {
 // events returns the events of a directory's log.
 func (w *world) events(name string, types ...event.Type) (list []event.Event) {
 	w.t.Helper()
-	for e, err := range w.places[w.path(name)].Runner.Log().Events(context.Background(), event.Query{Types: types}) {
+	w.mu.Lock()
+	place := w.places[w.path(name)]
+	w.mu.Unlock()
+	for e, err := range place.Runner.Log().Events(context.Background(), event.Query{Types: types}) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
