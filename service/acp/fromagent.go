@@ -60,6 +60,10 @@ func (r *relay) agentResponse(f provider.Frame) {
 		r.mu.Lock()
 		_ = json.Unmarshal(m.Result, &r.agent) // what has another form is left out
 		r.mu.Unlock()
+		if line := initializedLine(f.Line); string(line) != string(f.Line) {
+			_ = at.ClientLine(true, line) // as in say
+			f.Line = line
+		}
 	case q.open != nil:
 		held := r.out.hold(f.Line, at.Durable()) // before what Perlica says of the session
 		r.opened(q, provider.ParseMessage(f.Line))

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/coder/acp-go-sdk"
@@ -76,8 +77,7 @@ func (r *relay) clientRequest(m provider.Message) {
 
 // blocked returns why a request does not go on, or "".
 func blocked(m provider.Message) string {
-	switch m.Method {
-	case "_session/steering", "_session/goal", "_codex/session/goal_control":
+	if slices.Contains(steered, m.Method) {
 		return m.Method + " would be an input without a record: send it as a session/prompt"
 	}
 	if strings.HasPrefix(m.Method, "_"+metaPrefix) {

@@ -1,17 +1,20 @@
 package acp
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/go-faster/jx"
 )
 
 // rewrite returns a JSON object with the values of its members as f has them; what f returns nil
-// for is left out. Everything else keeps its bytes and its order.
+// for is left out. The others keep their bytes and their order; an object of which nothing changes is
+// returned as it is.
 func rewrite(object []byte, f func(name string, value []byte) []byte) ([]byte, error) {
 	d := jx.DecodeBytes(object)
-	out := []byte{'{'}
+	out, changed := []byte{'{'}, false
 	err := d.ObjBytes(func(d *jx.Decoder, name []byte) error {
 		key := string(name)
 		raw, err := d.Raw()
@@ -19,6 +22,7 @@ func rewrite(object []byte, f func(name string, value []byte) []byte) ([]byte, e
 			return err
 		}
 		value := f(key, raw)
+		changed = changed || !bytes.Equal(value, raw)
 		if value == nil {
 			return nil
 		}
@@ -29,7 +33,49 @@ func rewrite(object []byte, f func(name string, value []byte) []byte) ([]byte, e
 		out = append(append(append(out, quoted...), ':'), value...)
 		return err
 	})
+	if !changed {
+		return object, err
+	}
 	return append(out, '}'), err
+}
+
+// steered are the methods by which a client starts or steers a turn in another way than a prompt. None
+// goes on.
+var steered = []string{"_session/steering", "_session/goal", "_codex/session/goal_control"}
+
+// unannounced is an object without what announces steered methods: the member "steering", and what
+// names one of them as its control method.
+func unannounced(object []byte) []byte {
+	out, err := rewrite(object, func(name string, value []byte) []byte {
+		var v struct {
+			ControlMethod string `json:"controlMethod"`
+		}
+		if name == "steering" || json.Unmarshal(value, &v) == nil && slices.Contains(steered, v.ControlMethod) {
+			return nil
+		}
+		if value[0] == '{' {
+			return unannounced(value)
+		}
+		return value
+	})
+	if err != nil {
+		return object
+	}
+	return out
+}
+
+// initializedLine is the agent's answer to initialize as it goes on.
+func initializedLine(line []byte) []byte {
+	out, err := rewrite(line, func(name string, value []byte) []byte {
+		if name != "result" || value[0] != '{' {
+			return value
+		}
+		return unannounced(value)
+	})
+	if err != nil {
+		return line
+	}
+	return out
 }
 
 // initializeLine is the client's initialize as it goes on: the version is 1, and files and terminals

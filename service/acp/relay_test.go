@@ -381,6 +381,20 @@ func TestInitialize(t *testing.T) {
 	}
 }
 
+// TestAnnouncements: what the client could steer a turn with is not announced to it.
+func TestAnnouncements(t *testing.T) {
+	for meta, want := range map[string]string{
+		`{"steering":{"supported":true},"a":{"goal":{"controlMethod":"_session/goal"},"b":[1]}}`: `"_meta":{"a":{"b":[1]}}`,
+		`{ "a" : 1 }`: `"_meta":{ "a" : 1 }`,
+	} {
+		w := newWorld(t, []string{"PERLICA_PREDICTABLE=[initialize]\n@set _meta " + meta + "\n"}, nil)
+		m, _ := w.until(w.request("initialize", map[string]any{"protocolVersion": 1}))
+		if !strings.Contains(m.line, want) {
+			t.Errorf("%s\nwant %s", m.line, want)
+		}
+	}
+}
+
 // TestMode: the agent is put into its asking mode, and the client is told.
 func TestMode(t *testing.T) {
 	w := newWorld(t, []string{"PERLICA_PREDICTABLE=[session/new]\n@set modes.currentModeId \"auto\"\n"}, nil)

@@ -57,7 +57,7 @@ type world struct {
 	closing []func() error
 
 	mu   sync.Mutex // guards what follows, and places
-	said []string // to the operator
+	said []string   // to the operator
 }
 
 const timeout = 30 * time.Second
