@@ -385,7 +385,7 @@ func TestInitialize(t *testing.T) {
 func TestAnnouncements(t *testing.T) {
 	for meta, want := range map[string]string{
 		`{"steering":{"supported":true},"a":{"goal":{"controlMethod":"_session/goal"},"b":[1]}}`: `"_meta":{"a":{"b":[1]}}`,
-		`{ "a" : 1 }`: `"_meta":{ "a" : 1 }`,
+		`{"a":1}`: `"_meta":{"a":1}`,
 	} {
 		w := newWorld(t, []string{"PERLICA_PREDICTABLE=[initialize]\n@set _meta " + meta + "\n"}, nil)
 		m, _ := w.until(w.request("initialize", map[string]any{"protocolVersion": 1}))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/kernel/agents"
 )
 
 // editor is where and how an editor is told to start an agent.
@@ -45,7 +46,7 @@ var known = []editor{
   interactions = { chat = { adapter = "perlica" } },
 })`
 	}},
-	{"emacs", "your init file, with agent-shell installed", func(argv []string) string {
+	{"emacs", "your init file, for agent-shell and Claude Code", func(argv []string) string {
 		var quoted []string
 		for _, word := range argv {
 			quoted = append(quoted, lispQuote(word))
@@ -53,7 +54,7 @@ var known = []editor{
 		return "(setq agent-shell-anthropic-claude-acp-command '(" + strings.Join(quoted, " ") + "))"
 	}},
 	{"acpx", "~/.acpx/config.json", func(argv []string) string {
-		return pretty(map[string]any{"agents": map[string]any{"perlica": map[string]any{"command": argv[0], "args": argv[1:]}}})
+		return pretty(map[string]any{"agents": map[string]any{"perlica": map[string]any{"command": agents.CommandLine(argv)}}})
 	}},
 }
 
@@ -90,7 +91,7 @@ func (a *app) setup(name string, f dialog.Flags) error {
 		}
 	}
 	return exitcode.WithHint(exitcode.Usagef("--setup: there is no editor %q", name), "it knows %s; in any other, put this in place of the agent's command: %s",
-		strings.Join(editors(), ", "), strings.Join(argv, " "))
+		strings.Join(editors(), ", "), agents.CommandLine(argv))
 }
 
 func pretty(v any) string {
