@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,6 +29,15 @@ func TestMain(m *testing.M) {
 	if len(os.Args) < 3 || os.Args[1] != "agent" {
 		os.Exit(m.Run())
 	}
+	if os.Args[2] == "serve" {
+		w := &world{dir: os.Args[3], places: map[string]*Place{}}
+		opt, done := w.options(nil)
+		opt.In, opt.Out = os.Stdin, os.Stdout
+		if err := errors.Join(Serve(context.Background(), opt), done()); err != nil {
+			panic(err)
+		}
+		os.Exit(0)
+	}
 	in := io.Reader(os.Stdin)
 	if os.Args[2] == "tee" {
 		f, err := os.OpenFile(os.Args[3], os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -47,7 +57,6 @@ func TestMain(m *testing.M) {
 type world struct {
 	t       *testing.T
 	dir     string // of everything
-	read    string // what the agent has read
 	opt     Options
 	in      *io.PipeWriter
 	lines   chan string
@@ -55,6 +64,7 @@ type world struct {
 	nextID  int
 	places  map[string]*Place
 	closing []func() error
+	done    func() error
 
 	mu   sync.Mutex // guards what follows, and places
 	said []string   // to the operator
@@ -66,7 +76,6 @@ const timeout = 30 * time.Second
 func newWorld(t *testing.T, env []string, set func(*Options)) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), places: map[string]*Place{}}
-	w.read = filepath.Join(w.dir, "read")
 	for _, name := range []string{"home", "one", "two"} {
 		if err := os.Mkdir(w.path(name), 0o700); err != nil {
 			t.Fatal(err)
@@ -82,32 +91,11 @@ func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
 // start starts a relay in a world in which there may have been others.
 func (w *world) start(env []string, set func(*Options)) {
 	w.t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	environ := append(append(os.Environ(), "HOME="+w.path("home"), "PERLICA_HOME="+w.path("home/.perlica")), env...)
-	agent := agents.Agent{ConnectTimeout: timeout, RequestTimeout: timeout}
-	agent.ID, agent.Command = "predictable", []string{self, "agent", "tee", w.read}
-	for _, kv := range env {
-		name, _, _ := strings.Cut(kv, "=")
-		agent.Env = append(agent.Env, name)
-	}
-	agent.Asking.Mode = "ask"
-	home := w.open(environ, agent, w.path("home"))
 	in, inw := io.Pipe()
 	outr, out := io.Pipe()
 	w.in, w.lines, w.ended = inw, make(chan string, 1000), make(chan error, 1)
-	w.opt = Options{
-		In: in, Out: out, Agent: agent, Dir: w.dir, Environ: environ, Version: "test", Limit: "ask",
-		Answers: AnswersAsked, Home: home.Runner,
-		Open: func(_ context.Context, dir string) (*Place, error) { return w.open(environ, agent, dir), nil },
-		Log: func(format string, args ...any) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.said = append(w.said, fmt.Sprintf(format, args...))
-		},
-	}
+	w.opt, w.done = w.options(env)
+	w.opt.In, w.opt.Out = in, out
 	if set != nil {
 		set(&w.opt)
 	}
@@ -130,6 +118,39 @@ func (w *world) start(env []string, set func(*Options)) {
 	}()
 }
 
+// options are those of a relay in this world. done closes the logs.
+func (w *world) options(env []string) (opt Options, done func() error) {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	environ := append(append(os.Environ(), "HOME="+w.path("home"), "PERLICA_HOME="+w.path("home/.perlica")), env...)
+	agent := agents.Agent{ConnectTimeout: timeout, RequestTimeout: timeout}
+	agent.ID, agent.Command = "predictable", []string{self, "agent", "tee", w.path("read")}
+	for _, kv := range env {
+		name, _, _ := strings.Cut(kv, "=")
+		agent.Env = append(agent.Env, name)
+	}
+	agent.Asking.Mode = "ask"
+	home := w.open(environ, agent, w.path("home"))
+	return Options{
+			Agent: agent, Dir: w.dir, Environ: environ, Version: "test", Limit: "ask",
+			Answers: AnswersAsked, Home: home.Runner,
+			Open: func(_ context.Context, dir string) (*Place, error) { return w.open(environ, agent, dir), nil },
+			Log: func(format string, args ...any) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.said = append(w.said, fmt.Sprintf(format, args...))
+			},
+		}, func() (err error) {
+			for _, done := range w.closing {
+				err = errors.Join(err, done())
+			}
+			w.places, w.closing = map[string]*Place{}, nil
+			return err
+		}
+}
+
 // open opens the project of a directory, once.
 func (w *world) open(environ []string, agent agents.Agent, dir string) *Place {
 	w.mu.Lock()
@@ -139,11 +160,11 @@ func (w *world) open(environ []string, agent agents.Agent, dir string) *Place {
 	}
 	p, err := project.Find(dir, environ, nil)
 	if err != nil {
-		w.t.Error(err)
+		panic(err)
 	}
 	r, done, err := p.Open(context.Background(), "test")
 	if err != nil {
-		w.t.Error(err)
+		panic(err)
 	}
 	place := &Place{Runner: r, Setup: func(dir string) kernel.Setup {
 		return p.Setup(project.Choice{Dir: dir}, agent, sessions.Session{})
@@ -182,12 +203,9 @@ func (w *world) wait() error {
 func (w *world) stop() {
 	w.t.Helper()
 	_ = w.hangUp() // its error is for those who look at it
-	for _, done := range w.closing {
-		if err := done(); err != nil {
-			w.t.Error(err)
-		}
+	if err := w.done(); err != nil {
+		w.t.Error(err)
 	}
-	w.places, w.closing = map[string]*Place{}, nil
 }
 
 // send writes a line as the client.
@@ -315,7 +333,7 @@ func text(lines []message) (all string) {
 // agentRead returns the lines that the agent has read.
 func (w *world) agentRead() []string {
 	w.t.Helper()
-	b, err := os.ReadFile(w.read)
+	b, err := os.ReadFile(w.path("read"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
