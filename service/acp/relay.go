@@ -74,6 +74,8 @@ type relay struct {
 	id   string // of the connection
 	home *kernel.Attached
 
+	recovered map[*kernel.Runner]bool // the client's reader's
+
 	ctx   context.Context // of the turns
 	end   context.CancelCauseFunc
 	turns sync.WaitGroup
@@ -112,7 +114,7 @@ func Serve(ctx context.Context, opt Options) error {
 	r := &relay{
 		opt: opt, id: uuid.Must(uuid.NewV7()).String(), home: opt.Home.Unattached(""),
 		sessions: map[string]*session{}, requests: map[string]*request{}, asked: map[string]*request{},
-		opening: map[string]*kernel.Attached{},
+		opening: map[string]*kernel.Attached{}, recovered: map[*kernel.Runner]bool{},
 	}
 	r.ctx, r.end = context.WithCancelCause(ctx)
 	defer r.end(nil)

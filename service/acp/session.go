@@ -69,6 +69,9 @@ func (r *relay) find(id string) *session {
 // there.
 func (r *relay) openSession(m provider.Message, q *request, to target) {
 	place, err := r.opt.Open(r.ctx, to.Dir)
+	if err == nil {
+		err = r.recover(place)
+	}
 	if err != nil {
 		r.refuse(r.home, m.Line, m.ID, codeInternal, "the project of "+to.Dir+" cannot be opened: "+err.Error())
 		return
@@ -93,6 +96,19 @@ func (r *relay) openSession(m provider.Message, q *request, to target) {
 		r.mu.Unlock()
 	}
 	r.carry(m, q)
+}
+
+// recover writes the outcomes that processes which are gone have left open in a project.
+func (r *relay) recover(place *Place) error {
+	if !place.Runner.Unfinished() || r.recovered[place.Runner] {
+		return nil
+	}
+	ended, err := place.Runner.Recover(r.ctx)
+	for _, res := range ended {
+		r.opt.Log("run %s ended without an outcome, which is unknown now: it will not be sent again (perlica log open)", res.Run)
+	}
+	r.recovered[place.Runner] = err == nil
+	return err
 }
 
 // opened takes in the answer to a request that opened a session.
