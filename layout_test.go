@@ -55,7 +55,7 @@ var mayImport = map[string][]string{
 	"kernel/fact/bridge":   {"eventlog/event"},
 	"kernel/agents":        {"eventlog/redact", "kernel/config", "provider", "provider/registry"},
 	"kernel/sessions":      {"eventlog/event", "eventlog/store", "eventlog/view", "kernel/fact"},
-	"kernel/approvals":     {"policy"},
+	"kernel/approvals":     {"eventlog", "eventlog/durable", "eventlog/event", "eventlog/evidence", "eventlog/store", "kernel/config", "kernel/fact", "policy"},
 	"kernel/filelock":      {"eventlog/folder"},
 	"kernel/logtrust":      {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/store", "eventlog/verify"},
 	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/folder", "eventlog/redact", "eventlog/store", "eventlog/view", "interaction", "kernel/agents", "kernel/approvals", "kernel/config", "kernel/fact", "kernel/filelock", "kernel/logtrust", "kernel/sessions", "policy", "policy/shell", "policy/standing", "policy/toolcall", "provider"},
@@ -85,6 +85,7 @@ var mayImport = map[string][]string{
 var mayImportInTests = map[string][]string{
 	"eventlog/witness":  {"eventlog/event"},
 	"kernel/agents":     {"provider/predictable"},
+	"kernel/approvals":  {"eventlog/verify"},
 	"eventlog/view":     {"eventlog"},
 	"eventlog/store":    {"eventlog"},
 	"eventlog":          {"eventlog/export", "eventlog/verify", "eventlog/view"},

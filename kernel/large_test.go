@@ -63,7 +63,7 @@ func BenchmarkLargeSession(b *testing.B) {
 	}
 	_, err := os.Stat(paths.EventLog)
 	made := err == nil
-	r, err := Open(b.Context(), Options{Paths: paths, Context: "default", Vouchers: approvals.NewVouchers(filepath.Join(dir, "vouchers"))})
+	r, err := Open(b.Context(), Options{Paths: paths, Context: "default", Vouchers: approvals.NewVouchers(config.Dirs{State: dir})})
 	if err != nil {
 		b.Fatal(err)
 	}

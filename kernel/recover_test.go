@@ -28,7 +28,7 @@ func openAlone(t *testing.T) *Runner {
 	if err := os.Mkdir(paths.Locks, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Open(t.Context(), Options{Paths: paths, Context: "default", Vouchers: approvals.NewVouchers(filepath.Join(dir, "vouchers"))})
+	r, err := Open(t.Context(), Options{Paths: paths, Context: "default", Vouchers: approvals.NewVouchers(config.Dirs{State: dir})})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -191,7 +191,7 @@ func (r *Runner) Approvals(ctx context.Context) ([]policy.Approval, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.opt.Vouchers.Filter(list)
+	return r.opt.Vouchers.Filter(ctx, list)
 }
 
 // approvals is Approvals for decisions: where the view cannot be read there are none, and a
@@ -212,7 +212,7 @@ func (r *Runner) remember(ctx context.Context, a policy.Approval, by string, ref
 		return err
 	}
 	// If we die here the approval does not count, and a person is asked again.
-	if err := r.opt.Vouchers.Add(a); err != nil {
+	if err := r.opt.Vouchers.Add(ctx, a); err != nil {
 		r.opt.Trail.Warn("the approval will not count", "error", err.Error())
 	}
 	return nil

@@ -127,7 +127,7 @@ func TestRevokedWhileItIsDecided(t *testing.T) {
 	r := openRunner(t)
 	a := policy.Approval{ID: uuid.NewString(), Effect: policy.Allow, Scope: policy.ScopeContext, Command: "make", By: "me"}
 	append1(t, r, event.NewFact(event.ApprovalRemembered, "user", event.Refs{}, a))
-	if err := r.opt.Vouchers.Add(a); err != nil {
+	if err := r.opt.Vouchers.Add(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
 	reads := 0

@@ -194,7 +194,7 @@ func (w *world) isPaired(name string) {
 	if err != nil || len(list) != 1 {
 		w.t.Fatal(list, err)
 	}
-	if err := records.Confirm(list[0]); err != nil {
+	if err := records.Confirm(w.t.Context(), list[0]); err != nil {
 		w.t.Fatal(err)
 	}
 }

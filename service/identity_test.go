@@ -114,7 +114,7 @@ func TestClonedLogPairsNoContact(t *testing.T) {
 			if n := alice.count(""); n > 0 || clone.prompts() != "" {
 				t.Errorf("%d messages", n)
 			}
-			if err := s.Records().Confirm(list[0]); err != nil {
+			if err := s.Records().Confirm(t.Context(), list[0]); err != nil {
 				t.Fatal(err)
 			}
 			alice.say("and now?")

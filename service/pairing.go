@@ -122,7 +122,7 @@ func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound
 	}
 	paired := bridge.Paired{Peer: who, Chat: m.Chat, Name: tidy(m.Name), Rights: p.rights, Pairing: p.id, Message: m.ID}
 	// If we die behind this it vouches for nothing that is on record.
-	if err := b.records.vouchers.Add(voucher{b.records.place, paired}); err != nil {
+	if err := b.records.vouchers.Add(ctx, voucher{b.records.place, paired}); err != nil {
 		b.warn("no one can be paired: the user's own state cannot be written", "error", err.Error())
 		return nil, nil
 	}

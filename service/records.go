@@ -60,6 +60,7 @@ func (r *Records) counting(ctx context.Context, vouched bool, where string, args
 	}
 	defer func() { _ = rows.Close() }() // rows.Err below tells
 	var list []Contact
+	var known approvals.Known
 	for rows.Next() {
 		var c Contact
 		var f bridge.Paired
@@ -69,11 +70,12 @@ func (r *Records) counting(ctx context.Context, vouched bool, where string, args
 			return nil, err
 		}
 		f.Rights = readRights(rights)
-		known, err := r.vouchers.Knows(voucher{r.place, f})
-		if err != nil {
-			return nil, err
+		if known == nil {
+			if known, err = r.vouchers.Known(ctx); err != nil {
+				return nil, err
+			}
 		}
-		if known != vouched {
+		if known.Has(voucher{r.place, f}) != vouched {
 			continue
 		}
 		c.Channel, c.ID, c.Chat, c.Name, c.Rights, c.Paired = f.Channel, f.Contact, f.Chat, tidy(f.Name), f.Rights, time.Unix(0, paired)

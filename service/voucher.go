@@ -41,11 +41,11 @@ var ErrNameOnly = errors.New("that phone was paired by its name alone, which any
 
 // Confirm vouches for a contact that Unconfirmed has returned. When it returns nil the contact
 // counts, with the rights that it has on record. The error may be ErrNameOnly.
-func (r *Records) Confirm(c Contact) error {
+func (r *Records) Confirm(ctx context.Context, c Contact) error {
 	if nameOnly(c) {
 		return ErrNameOnly
 	}
-	return r.vouchers.Add(voucher{r.place, c.fact})
+	return r.vouchers.Add(ctx, voucher{r.place, c.fact})
 }
 
 // Confirming says how a contact that Unconfirmed has returned comes to count.
@@ -60,7 +60,7 @@ func Confirming(c Contact) string {
 // Unpair takes a contact's rights away, whether it counts or not.
 func (r *Records) Unpair(ctx context.Context, log *eventlog.Log, c Contact, by string) error {
 	// First what counts: if we die between, the contact has no rights, and is still listed.
-	if err := r.vouchers.Revoke(voucher{r.place, c.fact}); err != nil {
+	if err := r.vouchers.Revoke(ctx, voucher{r.place, c.fact}); err != nil {
 		return err
 	}
 	_, err := log.Append(ctx, event.NewFact(event.ContactUnpaired, "user", event.Refs{}, bridge.Unpaired{Peer: c.key(), By: by}))

@@ -103,7 +103,7 @@ func (w *world) openRunner(ctx context.Context) (*kernel.Runner, error) {
 		Paths: config.ContextPaths{
 			Dir: w.dir, EventLog: w.path("eventlog.db"), Sessions: w.path("sessions.db"), Approvals: w.path("approvals.db"), Locks: w.path("locks"),
 		},
-		Context: "default", Vouchers: approvals.NewVouchers(w.path("vouchers")), Runtime: w.path("run"),
+		Context: "default", Vouchers: approvals.NewVouchers(config.Dirs{State: w.path("state")}), Runtime: w.path("run"),
 		Environ: append(os.Environ(), roleVar+"=agent", countVar+"="+w.path("prompts"), "GORACE=atexit_sleep_ms=0"),
 	})
 }
@@ -221,15 +221,17 @@ func (w *world) run(p *person) (leave func()) {
 // copyAll makes a world of another one's files, with the user's own state or without it.
 func copyAll(t *testing.T, from, to *world, own bool) {
 	t.Helper()
-	for _, name := range []string{"eventlog.db", "service_bridge.db", "vouchers"} {
+	for _, name := range []string{"eventlog.db", "service_bridge.db"} {
 		b, err := os.ReadFile(from.path(name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name == "vouchers" && !own {
-			continue
-		}
 		if err := os.WriteFile(to.path(name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if own {
+		if err := os.CopyFS(to.path("state"), os.DirFS(from.path("state"))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -34,7 +34,7 @@ func runner(dir string, streamSync bool) (*kernel.Runner, string, error) {
 	}
 	r, err := kernel.Open(context.Background(), kernel.Options{
 		Paths: paths, Context: "default", Version: "bench", StreamSync: streamSync, Environ: os.Environ(),
-		Vouchers: approvals.NewVouchers(filepath.Join(dir, "approvals")), KeyDir: filepath.Join(dir, "keys"),
+		Vouchers: approvals.NewVouchers(config.Dirs{State: dir}), KeyDir: filepath.Join(dir, "keys"),
 	})
 	return r, dir, err
 }

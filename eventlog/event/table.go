@@ -24,10 +24,10 @@ type Row struct {
 type Once string
 
 const (
-	IntentPerInput        Once = "events_one_intent_per_input"
-	OutcomePerRun         Once = "events_one_outcome_per_run"
-	AnswerPerQuestion     Once = "events_one_answer"
-	ResolutionPerQuestion Once = "events_one_resolution"
+	intentPerInput        Once = "events_one_intent_per_input"
+	outcomePerRun         Once = "events_one_outcome_per_run"
+	answerPerQuestion     Once = "events_one_answer"
+	resolutionPerQuestion Once = "events_one_resolution"
 )
 
 // Step is what an event means to its run. Recovery looks for runs that were opened and not ended.
@@ -115,13 +115,13 @@ var known = Table{
 		About: "an input was accepted: its text, where it came from, who sent it"},
 	{Type: Truncated, Class: Fact, Payload: "fact.Truncated",
 		About: "history was cut: turns kept and left out, the budget, the estimate"},
-	{Type: Requested, Class: Fact, Synced: true, Once: IntentPerInput, Run: Opens, Payload: "fact.Requested",
+	{Type: Requested, Class: Fact, Synced: true, Once: intentPerInput, Run: Opens, Payload: "fact.Requested",
 		About: "the intent to call: one for each input id, for ever"},
-	{Type: Responded, Class: Fact, Once: OutcomePerRun, Run: Ends, Views: Sessions | Search, Payload: "fact.Responded",
+	{Type: Responded, Class: Fact, Once: outcomePerRun, Run: Ends, Views: Sessions | Search, Payload: "fact.Responded",
 		About: "the agent answered: text, stop reason, usage, durations, tool calls"},
-	{Type: ProviderError, Class: Fact, Once: OutcomePerRun, Run: Ends, Views: Search, Payload: "fact.Failed",
+	{Type: ProviderError, Class: Fact, Once: outcomePerRun, Run: Ends, Views: Search, Payload: "fact.Failed",
 		About: "the agent answered with an error, or failed before the prompt could have left"},
-	{Type: OutcomeUnknown, Class: Fact, Once: OutcomePerRun, Run: Ends, Views: Search, Payload: "fact.Failed",
+	{Type: OutcomeUnknown, Class: Fact, Once: outcomePerRun, Run: Ends, Views: Search, Payload: "fact.Failed",
 		About: "the prompt may have left and no answer came; it is never sent again"},
 	{Type: CallEnforced, Class: Fact, Run: Closes, Payload: "fact.Enforced",
 		About: "the end of a run: how many calls left, how many questions were asked"},
@@ -161,13 +161,13 @@ var known = Table{
 		About: "it could not leave"},
 	{Type: InteractionRequested, Class: Fact, Synced: true, Views: Search, Payload: "interaction.Question",
 		About: "a question, with all that is to be judged and its options"},
-	{Type: InteractionAnswered, Class: Fact, Synced: true, Once: AnswerPerQuestion, Views: Search, Payload: "interaction.Answer",
+	{Type: InteractionAnswered, Class: Fact, Synced: true, Once: answerPerQuestion, Views: Search, Payload: "interaction.Answer",
 		About: "the answer that counts: the first one"},
-	{Type: InteractionLapsed, Class: Fact, Synced: true, Once: AnswerPerQuestion, Views: Search, Payload: "interaction.lapse",
+	{Type: InteractionLapsed, Class: Fact, Synced: true, Once: answerPerQuestion, Views: Search, Payload: "interaction.lapse",
 		About: "the question was closed without an answer, and why"},
 	{Type: InteractionAnswerRejected, Class: Fact, Views: Search, Payload: "fact.Rejected",
 		About: "an answer that does not count, and why"},
-	{Type: InteractionResolved, Class: Fact, Once: ResolutionPerQuestion, Payload: "interaction.Resolution",
+	{Type: InteractionResolved, Class: Fact, Once: resolutionPerQuestion, Payload: "interaction.Resolution",
 		About: "what the agent was told in the end"},
 	{Type: PolicyDecided, Class: Fact, Views: Search, Payload: "fact.PolicyDecided",
 		About: "a rule, a standing approval or a mode answered instead of a person"},
@@ -221,6 +221,10 @@ var known = Table{
 		About: "the platform did not, or nobody knows; whether it is given up"},
 	{Type: CardClosed, Class: Fact, Views: Bridge, Payload: "bridge.CardClosed",
 		About: "the contacts that were asked are told how the question ended"},
+	{Type: VoucherGiven, Class: Fact, Synced: true, Kept: true, Payload: "fact.Voucher",
+		About: "in the user's own log: a standing yes or a contact's rights, by the hash of that decision, were given here"},
+	{Type: VoucherRevoked, Class: Fact, Synced: true, Kept: true, Payload: "fact.Voucher",
+		About: "that decision counts no more"},
 	{Type: RunResolved, Class: Fact, Kept: true, Views: Search, Payload: "fact.Resolved",
 		About: "a person's judgement of an outcome that is not known"},
 	{Type: LogPruned, Class: Fact, Synced: true, Kept: true, Payload: "event.Pruning",

@@ -18,7 +18,7 @@ var updatePage = flag.Bool("update", false, "write the table of types into docs/
 
 // columns are the columns of the references that a type may occur once for.
 var columns = map[Once]string{
-	IntentPerInput: "input_id", OutcomePerRun: "run_id", AnswerPerQuestion: "interaction_id", ResolutionPerQuestion: "interaction_id",
+	intentPerInput: "input_id", outcomePerRun: "run_id", answerPerQuestion: "interaction_id", resolutionPerQuestion: "interaction_id",
 }
 
 // uniqueIndexes are the unique indexes that follow from a table: name, column, sorted types.
@@ -151,7 +151,7 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s: class %q", r.Type, r.Class)
 		case r.Class == Frame && (r.Once != "" || r.Run != Passes || r.Views != 0 || r.Kept):
 			t.Errorf("%s: only facts mean anything", r.Type)
-		case (r.Run == Ends) != (r.Once == OutcomePerRun), (r.Run == Opens) != (r.Once == IntentPerInput):
+		case (r.Run == Ends) != (r.Once == outcomePerRun), (r.Run == Opens) != (r.Once == intentPerInput):
 			t.Errorf("%s: an intent is once per input, an outcome once per run", r.Type)
 		case r.About == "":
 			t.Errorf("%s is not described", r.Type)
@@ -162,13 +162,13 @@ func TestRows(t *testing.T) {
 
 // TestAddingAType: all that follows from the table has a type as soon as it has a row.
 func TestAddingAType(t *testing.T) {
-	added := Row{Type: "test.added", Class: Fact, Once: AnswerPerQuestion, Kept: true, Views: Bridge, Payload: "fact.Added", About: "it was added"}
+	added := Row{Type: "test.added", Class: Fact, Once: answerPerQuestion, Kept: true, Views: Bridge, Payload: "fact.Added", About: "it was added"}
 	table := append(Known(), added)
 	if len(known) != len(table)-1 {
 		t.Fatal("the table itself was changed")
 	}
 	for what, has := range map[string]bool{
-		"the unique index": strings.Contains(uniqueIndexes(table)[string(AnswerPerQuestion)], "test.added"),
+		"the unique index": strings.Contains(uniqueIndexes(table)[string(answerPerQuestion)], "test.added"),
 		"what is kept":     slices.Contains(table.Where(func(r *Row) bool { return r.Kept }), added.Type),
 		"the view":         slices.Contains(table.Where(func(r *Row) bool { return r.Views&Bridge != 0 }), added.Type),
 		"the documents":    strings.Contains(page(table), "| `test.added` | fact | it was added |\n"),

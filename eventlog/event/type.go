@@ -67,6 +67,9 @@ const (
 	SendFailed       Type = "service.send_failed"
 	CardClosed       Type = "service.question_closed" // the contacts that were asked were sent how it ended
 
+	VoucherGiven   Type = "voucher.given"   // in the user's own log: a decision was made here
+	VoucherRevoked Type = "voucher.revoked" // it counts no more
+
 	RunResolved Type = "run.resolved" // a person's judgement of an outcome that is not known
 	LogPruned   Type = "log.pruned"   // payloads are about to be removed: which, and why
 	// LogRewritten says that nothing is left in the file of what earlier events log.pruned named.

@@ -1,35 +1,45 @@
 // Package approvals says which decisions were made by this user here.
 //
-// It promises that a decision that came with a log counts for nothing until the user's own state
+// It promises that a decision that came with a log counts for nothing until the user's own log
 // vouches for it. It decides nothing.
 package approvals
 
 import (
-	"bufio"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"strings"
 
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 )
 
 // Vouchers says what was decided here: standing approvals, and contacts that were paired. A log
 // can come with a cloned repository, and with it decisions that were not made here: a yes counts
-// only if its hash is in a file of the user's own. Losing the file loses them, never the other
-// way round.
-type Vouchers struct{ path string }
+// only if its hash is in the user's own log. Losing that log loses them, never the other way round.
+// The zero Vouchers knows none.
+type Vouchers struct{ dirs config.Dirs }
 
-// NewVouchers keeps the hashes in the file at path.
-func NewVouchers(path string) Vouchers { return Vouchers{path} }
+// NewVouchers keeps the hashes in the log of what belongs to no project, which is made with the first.
+func NewVouchers(dirs config.Dirs) Vouchers { return Vouchers{dirs} }
+
+// Known says of the hashes of decisions whether they count.
+type Known map[string]bool
+
+// Has reports whether a decision, a value of plain fields, is vouched for.
+func (k Known) Has(decision any) bool { return k[hash(decision)] }
 
 // hash identifies a decision by all that it says.
-func (Vouchers) hash(decision any) string {
+func hash(decision any) string {
 	b, err := json.Marshal(decision)
 	if err != nil {
 		panic(fmt.Sprintf("approvals: voucher: %v", err)) // plain fields
@@ -38,65 +48,109 @@ func (Vouchers) hash(decision any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// revoked goes ahead of the hash of a decision that does not count from that line on.
-const revoked = "-"
-
 // Add vouches for a decision, a value of plain fields. When it returns nil the voucher survives a
 // power failure.
-func (v Vouchers) Add(decision any) error { return v.write(v.hash(decision)) }
+func (v Vouchers) Add(ctx context.Context, decision any) error {
+	return v.append(ctx, voucher(hash(decision), true))
+}
 
 // Revoke takes the voucher for a decision back, with the same promise. Only a later Add gives it
 // again.
-func (v Vouchers) Revoke(decision any) error { return v.write(revoked + v.hash(decision)) }
-
-// Knows reports whether a decision is vouched for.
-func (v Vouchers) Knows(decision any) (bool, error) {
-	known, err := v.read()
-	return known[v.hash(decision)], err
+func (v Vouchers) Revoke(ctx context.Context, decision any) error {
+	return v.append(ctx, voucher(hash(decision), false))
 }
 
-// write appends a line: processes that write at the same moment lose nothing of each other's.
-func (v Vouchers) write(line string) error {
-	if err := os.MkdirAll(filepath.Dir(v.path), 0o700); err != nil {
-		return err
+func voucher(hash string, counts bool) event.Event {
+	t := event.VoucherRevoked
+	if counts {
+		t = event.VoucherGiven
 	}
-	f, err := os.OpenFile(v.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	return event.NewFact(t, "user", event.Refs{}, fact.Voucher{Decision: hash})
+}
+
+func (v Vouchers) append(ctx context.Context, e event.Event) error {
+	paths, err := v.dirs.EnsureOwn()
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(line + "\n")
-	return errors.Join(err, f.Sync(), f.Close())
+	_, name := v.dirs.Own()
+	log, err := eventlog.Open(ctx, paths.EventLog, eventlog.Options{Context: name, Keys: evidence.UseKeys(v.dirs.KeyDir())})
+	if err != nil {
+		return err
+	}
+	if err = v.migrate(ctx, log); err == nil {
+		_, err = log.Append(ctx, e)
+	}
+	if err == nil {
+		_, _ = log.Checkpoint(ctx) // the voucher counts without it; the next one covers both
+	}
+	_ = log.Close() // what was appended is on disk
+	return err
 }
 
 // Filter returns the approvals that count: every no, and each yes that was given here.
-func (v Vouchers) Filter(list []policy.Approval) ([]policy.Approval, error) {
+func (v Vouchers) Filter(ctx context.Context, list []policy.Approval) ([]policy.Approval, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
-	known, err := v.read()
+	known, err := v.Known(ctx)
 	var counts []policy.Approval
 	for _, a := range list {
-		if a.Effect != policy.Allow || known[v.hash(a)] {
+		if a.Effect != policy.Allow || known.Has(a) {
 			counts = append(counts, a)
 		}
 	}
 	return counts, err
 }
 
-func (v Vouchers) read() (map[string]bool, error) {
-	f, err := os.Open(v.path)
-	if errors.Is(err, fs.ErrNotExist) {
+// Known returns the decisions that are vouched for. With an error there are none.
+func (v Vouchers) Known(ctx context.Context) (Known, error) {
+	if v.dirs.State == "" {
 		return nil, nil
 	}
+	old, err := v.readOld() // before the log: what is moved to it in between is there
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // read from only
-	known := map[string]bool{}
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		hash, gone := strings.CutPrefix(lines.Text(), revoked)
-		known[hash] = !gone
+	ws, name := v.dirs.Own()
+	paths, err := ws.Context(name)
+	if err != nil {
+		return nil, err
 	}
-	return known, lines.Err()
+	known := Known{}
+	log, err := store.OpenReader(ctx, paths.EventLog)
+	if err == nil {
+		known, _, err = read(ctx, log)
+		_ = log.Close() // read from only
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for hash, counts := range old {
+		now, ok := known[hash]
+		known[hash] = counts && (now || !ok)
+	}
+	return known, nil
 }
+
+// types are those of the vouchers' events.
+var types = []event.Type{event.VoucherGiven, event.VoucherRevoked}
+
+// read returns what the log says, and up to which event.
+func read(ctx context.Context, log *store.Reader) (known Known, last event.Seq, err error) {
+	known = Known{}
+	for e, err := range log.Events(ctx, event.Query{Types: types}) {
+		if err != nil {
+			return nil, 0, err
+		}
+		f, err := fact.Decode[fact.Voucher](e)
+		if err != nil {
+			return nil, 0, err
+		}
+		known[f.Decision], last = e.Type == event.VoucherGiven, e.Seq
+	}
+	return known, last, nil
+}
+
+// old is where earlier versions kept the hashes, a line each, behind a dash if it was revoked.
+func (v Vouchers) old() string { return filepath.Join(v.dirs.State, "approvals") }

@@ -1,29 +1,266 @@
 package approvals
 
 import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
+	"github.com/perlica/perlica/kernel/config"
 )
 
+type decision struct{ What string }
+
+// here returns vouchers below a state of their own that is not there yet.
+func here(t *testing.T) Vouchers {
+	t.Helper()
+	return NewVouchers(config.Dirs{State: filepath.Join(t.TempDir(), "state")})
+}
+
+// counts fails unless of these decisions exactly those count that do.
+func (v Vouchers) counts(t *testing.T, want map[string]bool) {
+	t.Helper()
+	known, err := v.Known(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, counts := range want {
+		if known.Has(decision{what}) != counts {
+			t.Errorf("%s counts: %t", what, !counts)
+		}
+	}
+}
+
+// holds fails unless the user's own log verifies, signed to its end, and returns its size.
+func (v Vouchers) holds(t *testing.T) int64 {
+	t.Helper()
+	paths, err := v.dirs.EnsureOwn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := store.OpenReader(t.Context(), paths.EventLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	rep, err := verify.Log(t.Context(), log, verify.Options{})
+	if err != nil || !rep.OK() {
+		t.Fatalf("the user's own log: %+v, %v", rep, err)
+	}
+	c, ok, err := log.LastCheckpoint(t.Context(), 0)
+	if err != nil || !ok || c.Size != rep.Events || rep.Anchors == 0 {
+		t.Errorf("signed: %d of %d events, %v", c.Size, rep.Events, err)
+	}
+	return rep.Events
+}
+
 // TestVouchers: what was vouched for counts until it is taken back, and again when it is given again.
+// Reading makes nothing.
 func TestVouchers(t *testing.T) {
-	v := NewVouchers(filepath.Join(t.TempDir(), "state", "approvals"))
-	type decision struct{ What string }
-	yes := decision{"yes"}
-	for i, step := range []struct {
-		do   func(any) error
+	v := here(t)
+	for _, step := range []struct {
+		do   func(context.Context, any) error
 		want bool
 	}{{nil, false}, {v.Add, true}, {v.Add, true}, {v.Revoke, false}, {v.Add, true}} {
 		if step.do != nil {
-			if err := step.do(yes); err != nil {
+			if err := step.do(t.Context(), decision{"yes"}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if known, err := v.Knows(yes); err != nil || known != step.want {
-			t.Errorf("step %d: known %t, %v", i, known, err)
+		v.counts(t, map[string]bool{"yes": step.want, "another": false})
+		if _, err := os.Stat(v.dirs.State); step.do == nil && err == nil {
+			t.Error("reading made something")
 		}
-		if known, err := v.Knows(decision{"another"}); err != nil || known {
-			t.Errorf("step %d: another is known: %t, %v", i, known, err)
+	}
+	if n := v.holds(t); n != 4 {
+		t.Errorf("%d events", n)
+	}
+	var none Vouchers
+	none.counts(t, map[string]bool{"yes": false})
+	if err := none.Add(t.Context(), decision{"yes"}); !errors.Is(err, config.ErrNoHome) {
+		t.Errorf("without a state: %v", err)
+	}
+}
+
+// write makes the file of earlier versions: a word vouches, one behind a dash was taken back.
+func (v Vouchers) write(t *testing.T, words ...string) {
+	t.Helper()
+	var text strings.Builder
+	for _, w := range words {
+		what, revoked := strings.CutPrefix(w, "-")
+		if revoked {
+			text.WriteString("-")
 		}
+		text.WriteString(hash(decision{what}) + "\n")
+	}
+	text.WriteString("-0123torn")
+	if err := errors.Join(os.MkdirAll(v.dirs.State, 0o700), os.WriteFile(v.old(), []byte(text.String()), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestVouchersOfAnEarlierVersion: its file counts as long as it is there; the next voucher puts it on
+// the log and removes it, once. If it comes back, a no on either side is one.
+func TestVouchersOfAnEarlierVersion(t *testing.T) {
+	v := here(t)
+	v.write(t, "a", "b", "-b", "c", "-d", "d")
+	want := map[string]bool{"a": true, "b": false, "c": true, "d": true, "e": false}
+	v.counts(t, want)
+	if _, err := os.Stat(filepath.Join(v.dirs.State, config.DirName)); err == nil {
+		t.Error("reading made the log")
+	}
+	if err := v.Revoke(t.Context(), decision{"c"}); err != nil {
+		t.Fatal(err)
+	}
+	want["c"] = false
+	v.counts(t, want)
+	if _, err := os.Stat(v.old()); err == nil {
+		t.Error("the file is still there")
+	}
+	if n := v.holds(t); n != 4 {
+		t.Errorf("%d events", n)
+	}
+
+	v.write(t, "-a", "b", "c") // as a power failure or an earlier version leaves it
+	want = map[string]bool{"a": false, "b": true, "c": false, "d": true}
+	v.counts(t, want)
+	for range 2 {
+		if err := v.Add(t.Context(), decision{"e"}); err != nil {
+			t.Fatal(err)
+		}
+		want["e"] = true
+		v.counts(t, want)
+	}
+	if n := v.holds(t); n != 8 { // a is revoked, b is given, e is given twice
+		t.Errorf("%d events", n)
+	}
+}
+
+// TestVouchersAtOnce: nothing is lost or doubled when many write at once, and what one takes back
+// while another moves the file of an earlier version stays taken back.
+func TestVouchersAtOnce(t *testing.T) {
+	v := here(t)
+	v.write(t, "old", "gone")
+	want := map[string]bool{"old": true, "gone": false}
+	var wg sync.WaitGroup
+	for _, what := range []string{"a", "b", "c", "d"} {
+		want[what] = true
+		wg.Go(func() {
+			if err := v.Add(t.Context(), decision{what}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Go(func() {
+		if err := v.Revoke(t.Context(), decision{"gone"}); err != nil {
+			t.Error(err)
+		}
+	})
+	wg.Wait()
+	v.counts(t, want)
+	if n := v.holds(t); n != 7 {
+		t.Errorf("%d events", n)
+	}
+}
+
+// TestVouchersKilled kills processes that vouch again and again: what was acknowledged counts, the
+// file of an earlier version, too, and the log goes on.
+func TestVouchersKilled(t *testing.T) {
+	v := here(t)
+	if state := os.Getenv("PERLICA_TEST_STATE"); state != "" {
+		v = NewVouchers(config.Dirs{State: state})
+		for i := 0; ; i++ {
+			what := string(rune('A'+i%26)) + os.Getenv("PERLICA_TEST_ROUND")
+			if err := v.Add(context.Background(), decision{what}); err != nil {
+				t.Fatal(err)
+			}
+			os.Stdout.WriteString(what + "\n")
+		}
+	}
+	want := map[string]bool{"never": false}
+	var old []string
+	for round := range 12 {
+		old = append(old, "old"+string(rune('a'+round)))
+		v.write(t, old...)
+		want[old[round]] = true
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestVouchersKilled$")
+		cmd.Env = append(os.Environ(), "PERLICA_TEST_STATE="+v.dirs.State, "PERLICA_TEST_ROUND="+string(rune('a'+round)))
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said strings.Builder
+		b := make([]byte, 1)
+		for n := 0; n < round%4; { // none or a few are acknowledged
+			if _, err := out.Read(b); err != nil {
+				t.Fatal(err)
+			}
+			said.Write(b)
+			n = strings.Count(said.String(), "\n")
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // it was killed
+		for _, what := range strings.Fields(said.String()) {
+			want[what] = true
+		}
+		v.counts(t, want)
+	}
+	if err := v.Add(t.Context(), decision{"last"}); err != nil {
+		t.Fatal(err)
+	}
+	v.counts(t, want)
+	v.holds(t)
+}
+
+// TestVouchersThatCannotBeWritten: the error says so, what counted counts, and a damaged log vouches
+// for nothing.
+func TestVouchersThatCannotBeWritten(t *testing.T) {
+	v := here(t)
+	if err := os.WriteFile(v.dirs.State, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Add(t.Context(), decision{"a"}); err == nil {
+		t.Error("a file in place of the folder is no error")
+	}
+	if err := os.Remove(v.dirs.State); err != nil {
+		t.Fatal(err)
+	}
+	v.write(t, "a")
+	if err := os.WriteFile(filepath.Join(v.dirs.State, config.DirName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Add(t.Context(), decision{"b"}); err == nil {
+		t.Error("the log cannot be made, and it is no error")
+	}
+	if err := os.Remove(filepath.Join(v.dirs.State, config.DirName)); err != nil {
+		t.Fatal(err)
+	}
+	v.counts(t, map[string]bool{"a": true, "b": false})
+	if err := v.Add(t.Context(), decision{"b"}); err != nil {
+		t.Fatal(err)
+	}
+	paths, err := v.dirs.EnsureOwn()
+	if err == nil {
+		err = os.WriteFile(paths.EventLog, []byte(strings.Repeat("no database", 1000)), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if known, err := v.Known(t.Context()); err == nil || known.Has(decision{"a"}) {
+		t.Errorf("a damaged log: %v, %v", known, err)
+	}
+	if err := v.Add(t.Context(), decision{"c"}); err == nil {
+		t.Error("a damaged log takes vouchers")
 	}
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 )
@@ -11,7 +12,7 @@ import (
 type Dirs struct {
 	Home    string // where the search for a workspace ends; "" when unknown
 	Config  string // config.toml
-	State   string // keys, trust, chat history
+	State   string // keys, trust, chat history, what belongs to no project
 	Runtime string // sockets; gone after a restart
 }
 
@@ -78,3 +79,19 @@ func (d Dirs) KeyDir() string { return filepath.Join(d.State, "keys") }
 
 // ConfigFile is the user's configuration file.
 func (d Dirs) ConfigFile() string { return filepath.Join(d.Config, "config.toml") }
+
+// Own is the workspace below the user's state, and the one context in it, of what belongs to no
+// project. It has no configuration.
+func (d Dirs) Own() (ws Workspace, context string) { return Workspace{Root: d.State}, "user" }
+
+// EnsureOwn makes the directories of the user's own context, as Workspace.Ensure does.
+func (d Dirs) EnsureOwn() (ContextPaths, error) {
+	if d.State == "" {
+		return ContextPaths{}, ErrNoHome
+	}
+	if err := os.MkdirAll(d.State, 0o700); err != nil {
+		return ContextPaths{}, err
+	}
+	ws, context := d.Own()
+	return ws.Ensure(context)
+}

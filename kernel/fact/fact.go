@@ -19,3 +19,8 @@ func Decode[T any](e event.Event) (v T, err error) {
 	err = e.Decode(&v)
 	return v, err
 }
+
+// Voucher is the payload of voucher.given and voucher.revoked.
+type Voucher struct {
+	Decision string `json:"decision_sha256"` // of its JSON
+}

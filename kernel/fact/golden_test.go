@@ -25,7 +25,7 @@ var payloads = map[string]func([]byte) ([]byte, error){
 	"fact.ToolBlocked": same[ToolBlocked], "fact.ToolResult": same[ToolResult], "fact.OversizedLine": same[OversizedLine],
 	"fact.RequestTimeout": same[RequestTimeout], "fact.SessionStarted": same[SessionStarted], "fact.SessionClosed": same[SessionClosed],
 	"fact.ReplySent": same[ReplySent], "fact.PolicyDecided": same[PolicyDecided], "fact.UnaskedTool": same[UnaskedTool],
-	"fact.SessionCreated": same[SessionCreated], "fact.SessionRenamed": same[SessionRenamed], "fact.Rejected": same[Rejected],
+	"fact.SessionCreated": same[SessionCreated], "fact.SessionRenamed": same[SessionRenamed], "fact.Rejected": same[Rejected], "fact.Voucher": same[Voucher],
 }
 
 // TestGoldenPayloads: what is on record is read whole and written again as the same bytes. Lines

@@ -1,9 +1,15 @@
 package logtrust
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // files says which files a log is: SQLite takes for a part of the database what lies in the
@@ -34,4 +40,77 @@ func look(path string) (f files, err error) {
 // hold reports whether now are the log's files. An empty write-ahead log is as good as none.
 func (f files) hold(now files) bool {
 	return f.File == now.File && (!now.frames || f.WAL != "" && f.WAL == now.WAL)
+}
+
+// read returns what is kept of the log at path; a file that cannot be read counts as none.
+func (s Store) read(path string) (entry, bool) {
+	b, err := os.ReadFile(s.file(path))
+	if err != nil {
+		return entry{}, false
+	}
+	var e entry
+	return e, json.Unmarshal(b, &e) == nil && e.Path == real(path)
+}
+
+// Logs returns the logs that were opened or trusted here, by path; of each its path and, unless it
+// was empty, its name. They may be gone.
+func (s Store) Logs() (list []Log, err error) {
+	entries, err := s.entries()
+	for _, e := range entries {
+		list = append(list, Log{Path: e.Path, Origin: e.Origin})
+	}
+	slices.SortFunc(list, func(a, b Log) int { return strings.Compare(a.Path, b.Path) })
+	return list, err
+}
+
+// entries returns all that is kept. A file that is damaged is passed over: its log is looked at again
+// when it is opened next.
+func (s Store) entries() (list []entry, err error) {
+	files, err := os.ReadDir(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, f := range files {
+		var e entry
+		b, err := os.ReadFile(filepath.Join(s.Dir, f.Name()))
+		if err == nil && !strings.HasPrefix(f.Name(), unfinished) && json.Unmarshal(b, &e) == nil && e.Path != "" {
+			list = append(list, e)
+		}
+	}
+	return list, err
+}
+
+func (s Store) file(path string) string {
+	sum := sha256.Sum256([]byte(real(path)))
+	return filepath.Join(s.Dir, hex.EncodeToString(sum[:]))
+}
+
+func real(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	if p, err := filepath.EvalSymlinks(path); err == nil {
+		return p
+	}
+	return path
+}
+
+// unfinished is how the name of a file begins that is still being written, or never was to its end.
+const unfinished = ".new-"
+
+// replace puts a whole file in the place of another. It does not wait for the disk: what a power
+// failure takes is found out anew from the log's signatures.
+func replace(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), unfinished+"*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // it was not used
+	}
+	return err
 }

@@ -4,21 +4,18 @@
 // clone could hold answers that no one gave, and a harmless run in it would sign them. So a log is
 // known if it was made here (its database, and the write-ahead log beside it), if a key of this machine or one that the user trusts signed all
 // its outcomes, or if the user trusted it. The package keeps that in a folder of the user's own state,
-// one file for each log; it changes no log.
+// one file for each log, which are the list of the user's logs, too; it changes no log.
 package logtrust
 
 import (
 	"context"
 	"crypto/ed25519"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -178,7 +175,8 @@ func (s Store) knows(path string, now files) bool {
 	if e, ok := s.read(path); ok && e.hold(now) {
 		return true
 	}
-	return slices.ContainsFunc(s.entries(), func(e entry) bool { return e.hold(now) })
+	list, _ := s.entries() // of what cannot be read nothing is known
+	return slices.ContainsFunc(list, func(e entry) bool { return e.hold(now) })
 }
 
 // verify looks whether keys that are known here signed all outcomes that the log holds.
@@ -235,7 +233,8 @@ func (s Store) verifiers(origin string) ([]note.Verifier, error) {
 		}
 		keys = append(keys, k)
 	}
-	for _, e := range s.entries() {
+	kept, _ := s.entries() // of what cannot be read nothing is known
+	for _, e := range kept {
 		if e.Origin == origin {
 			keys = append(keys, e.Keys...)
 		}
@@ -319,7 +318,7 @@ func (s Store) add(ctx context.Context, r *store.Reader, keys []Key) (err error)
 		return nil
 	}
 	origin := e.Origin
-	if !same {
+	if !same || origin == "" { // it was empty when it was made
 		if origin, err = r.Origin(ctx); err != nil {
 			return err
 		}
@@ -336,58 +335,4 @@ func (s Store) add(ctx context.Context, r *store.Reader, keys []Key) (err error)
 		return err
 	}
 	return replace(s.file(r.Path()), append(b, '\n'))
-}
-
-// read returns what is kept of the log at path; a file that cannot be read counts as none.
-func (s Store) read(path string) (entry, bool) {
-	b, err := os.ReadFile(s.file(path))
-	if err != nil {
-		return entry{}, false
-	}
-	var e entry
-	return e, json.Unmarshal(b, &e) == nil && e.Path == real(path)
-}
-
-// entries returns all that is kept.
-func (s Store) entries() (list []entry) {
-	files, _ := os.ReadDir(s.Dir) // none: nothing is kept
-	for _, f := range files {
-		var e entry
-		if b, err := os.ReadFile(filepath.Join(s.Dir, f.Name())); err == nil && json.Unmarshal(b, &e) == nil {
-			list = append(list, e)
-		}
-	}
-	return list
-}
-
-func (s Store) file(path string) string {
-	sum := sha256.Sum256([]byte(real(path)))
-	return filepath.Join(s.Dir, hex.EncodeToString(sum[:]))
-}
-
-func real(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		path = abs
-	}
-	if p, err := filepath.EvalSymlinks(path); err == nil {
-		return p
-	}
-	return path
-}
-
-// replace puts a whole file in the place of another. It does not wait for the disk: what a power
-// failure takes is found out anew from the log's signatures.
-func replace(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // it was not used
-	}
-	return err
 }

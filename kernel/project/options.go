@@ -18,7 +18,11 @@ func (p *Project) options() (kernel.Options, error) {
 	if err != nil {
 		return kernel.Options{}, err
 	}
-	paths, err := p.Workspace.Ensure(p.Config.ContextID)
+	ensure := func() (config.ContextPaths, error) { return p.Workspace.Ensure(p.Config.ContextID) }
+	if p.isUser() {
+		ensure = p.Dirs.EnsureOwn
+	}
+	paths, err := ensure()
 	return kernel.Options{
 		Paths: paths, Context: p.Config.ContextID, KeyDir: p.Dirs.KeyDir(), Runtime: p.Dirs.Runtime,
 		Rules: p.Config.Rules, Vouchers: p.Vouchers(), StreamSync: p.Config.StreamSync, Environ: p.Environ,
@@ -28,10 +32,16 @@ func (p *Project) options() (kernel.Options, error) {
 }
 
 // KnownLogs is the user's own record of which logs may be appended to. The environment may add keys
-// in PERLICA_TRUST_LOG, separated by spaces.
+// in PERLICA_TRUST_LOG, separated by spaces. The user's own log needs no record.
 func (p *Project) KnownLogs() logtrust.Store {
-	return logtrust.Store{Dir: filepath.Join(p.Dirs.State, "logs"), Trusted: strings.Fields(p.getenv(config.TrustLogVariable))}
+	if p.isUser() {
+		return logtrust.Store{}
+	}
+	return logtrust.Store{Dir: knownLogs(p.Dirs), Trusted: strings.Fields(p.getenv(config.TrustLogVariable))}
 }
+
+// knownLogs is the folder of that record.
+func knownLogs(dirs config.Dirs) string { return filepath.Join(dirs.State, "logs") }
 
 // OwnFolders are the folders that hold what Perlica believes: the project's and the user's.
 func (p *Project) OwnFolders() []string {
@@ -39,7 +49,5 @@ func (p *Project) OwnFolders() []string {
 	return slices.DeleteFunc(own, func(dir string) bool { return dir == "" })
 }
 
-// Vouchers are the user's own record of the standing approvals given here.
-func (p *Project) Vouchers() approvals.Vouchers {
-	return approvals.NewVouchers(filepath.Join(p.Dirs.State, "approvals"))
-}
+// Vouchers are the user's own record of the standing approvals given and the contacts paired here.
+func (p *Project) Vouchers() approvals.Vouchers { return approvals.NewVouchers(p.Dirs) }

@@ -31,12 +31,17 @@ type Project struct {
 // Find finds the project of a directory and loads its configuration; settings take the place of
 // what the files say. With an error the project holds what could be found.
 func Find(dir string, environ []string, settings map[string]string) (*Project, error) {
+	return load(dir, environ, settings, func(dirs config.Dirs) (config.Workspace, error) { return config.Find(dir, dirs.Home) })
+}
+
+// load is Find in the workspace that where finds.
+func load(dir string, environ []string, settings map[string]string, where func(config.Dirs) (config.Workspace, error)) (*Project, error) {
 	p := &Project{Dir: dir, Config: &config.Config{}, Environ: environ}
 	var err error
 	if p.Dirs, err = config.UserDirs(p.getenv); err != nil {
 		return p, err
 	}
-	if p.Workspace, err = config.Find(dir, p.Dirs.Home); err != nil {
+	if p.Workspace, err = where(p.Dirs); err != nil {
 		return p, err
 	}
 	p.Config, err = config.Load(p.Workspace, p.Dirs, environ, settings)

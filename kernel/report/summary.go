@@ -152,6 +152,8 @@ var summaries = map[event.Type]func(event.Event) (string, error){
 	event.SendFailed:     summary(sendSummary),
 	event.CardClosed:     summary(func(p bridge.CardClosed) string { return beginning(p.How) }),
 
+	event.VoucherGiven:   summary(func(p fact.Voucher) string { return "counts here: " + p.Decision }),
+	event.VoucherRevoked: summary(func(p fact.Voucher) string { return "counts no more: " + p.Decision }),
 	event.RunResolved: summary(func(p fact.Resolved) string {
 		verdict := "was not sent"
 		if p.Sent {

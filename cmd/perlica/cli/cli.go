@@ -18,6 +18,7 @@ type App struct {
 	System         string // as runtime.GOOS has it
 
 	ContextFlag string // --context
+	UserFlag    bool   // --user: the user's own log in place of a project's
 }
 
 // New returns the invocation that this process is.

@@ -114,7 +114,9 @@ const startSlack = 20 * time.Millisecond
 // existedBefore reports whether something of the user's state or of the project's record is as old
 // as that. What cannot be seen is.
 func (a *App) existedBefore(start time.Time) bool {
-	p, err := a.Locate(nil)
+	here := *a
+	here.UserFlag = false // with --user, too, it is here that a command may write
+	p, err := here.Locate(nil)
 	var problems config.Problems
 	if err != nil && !errors.As(err, &problems) || start.IsZero() {
 		return true

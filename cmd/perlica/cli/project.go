@@ -174,8 +174,15 @@ func (a *App) locateAs(environ []string, settings map[string]string) (*project.P
 	if err != nil {
 		return &project.Project{Config: &config.Config{}}, err
 	}
-	p, err := project.Find(dir, environ, settings)
+	find := project.Find
+	if a.UserFlag {
+		find = project.User
+	}
+	p, err := find(dir, environ, settings)
 	p.Environ = a.Environ
+	if a.UserFlag && a.ContextFlag != "" {
+		return p, exitcode.Usagef("--user and --context exclude each other: the user's own log has one context")
+	}
 	var bad *config.ContextNameError
 	if a.ContextFlag != "" && errors.As(config.CheckContextName(a.ContextFlag), &bad) {
 		return p, exitcode.Usagef("--context %q: %s", bad.Name, bad.Reason)
@@ -220,7 +227,11 @@ func (a *App) Open(ctx context.Context, p *project.Project) (*kernel.Runner, fun
 func (a *App) Reader(ctx context.Context, p *project.Project) (*store.Reader, config.ContextPaths, error) {
 	r, paths, err := p.OpenReader(ctx)
 	if errors.As(err, &project.NoLogError{}) {
-		err = exitcode.WithHint(err, "the first 'perlica run' makes it")
+		made := "the first 'perlica run' makes it"
+		if a.UserFlag {
+			made = "the first standing approval, or contact that is paired, makes it"
+		}
+		err = exitcode.WithHint(err, "%s", made)
 	}
 	return r, paths, MayNotRead(err, paths.EventLog)
 }

@@ -229,7 +229,7 @@ func (a *app) approvals(ctx context.Context, p *project.Project) (count, all []p
 	if all, err = view.List(ctx); err != nil {
 		return nil, nil, err
 	}
-	count, err = p.Vouchers().Filter(all)
+	count, err = p.Vouchers().Filter(ctx, all)
 	return count, all, err
 }
 

@@ -289,7 +289,7 @@ func (a *app) confirmContact(ctx context.Context, ref string) error {
 			}
 			return err
 		}
-		if err := records.Confirm(c); err != nil {
+		if err := records.Confirm(ctx, c); err != nil {
 			return exitcode.WithHint(err, "%s", service.Confirming(c))
 		}
 		return a.Say("%s is paired, with the rights %s", printing.OneLine(c.Label()), rightsText(c.Rights))

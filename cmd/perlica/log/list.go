@@ -1,0 +1,53 @@
+package log
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
+)
+
+func (a *app) logListCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Annotations: cli.Reads.On(),
+		Aliases: []string{"ls"},
+		Short:   "List the logs of all projects in which you used Perlica",
+		Long: `List the logs of all projects in which you used Perlica, by folder. A project is on the
+list from the first command that opens its log for work, or trusts it; commands that only
+read put nothing there. What is gone, or was moved, stays on the list and is marked so.`,
+		Example: `  perlica log list
+  perlica log list --json | jq -r '.[] | select(.gone | not).project'`,
+		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(*cobra.Command, []string) error { return a.logList(asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+func (a *app) logList(asJSON bool) error {
+	dirs, err := config.UserDirs(a.Getenv)
+	if err != nil {
+		return err
+	}
+	list, err := project.List(dirs)
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		return a.PrintJSON(append([]project.Used{}, list...))
+	case len(list) == 0:
+		a.Note("there is no log yet; the first 'perlica run' in a project makes one")
+		return nil
+	}
+	g := printing.Grid{Head: []string{"CONTEXT", "LOG", "PROJECT"}}
+	for _, u := range list {
+		g.Add(u.Context, map[bool]string{true: "gone", false: "in place"}[u.Gone], u.Dir)
+	}
+	return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), term.Width(a.Stdout)) })
+}
