@@ -19,7 +19,6 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
-	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/service/acp"
@@ -95,7 +94,11 @@ func (a *app) serve(ctx context.Context, f dialog.Flags) error {
 		return exitcode.Usage.With(err)
 	}
 	opened := &projects{app: a, choice: choice, flags: f, agent: agent, open: map[string]*acp.Place{}}
-	home, err := opened.at(ctx, p, userProject(p))
+	own, err := project.User(p.Dir, a.Environ, f.ConfigFlags())
+	if err != nil {
+		return exitcode.Usage.With(err)
+	}
+	home, err := opened.at(ctx, p, own)
 	if err != nil {
 		return exitcode.Log.With(err)
 	}
@@ -181,12 +184,4 @@ func (s *projects) close() (err error) {
 		err = errors.Join(err, done())
 	}
 	return err
-}
-
-// userProject is the user's own log as a project.
-func userProject(p *project.Project) *project.Project {
-	_ = os.MkdirAll(p.Dirs.State, 0o700)
-	own := *p
-	own.Workspace = config.Workspace{Root: p.Dirs.State, Exists: true}
-	return &own
 }
