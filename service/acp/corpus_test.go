@@ -266,6 +266,9 @@ func TestCorpusFromClient(t *testing.T) {
 
 // TestHugeLines: lines of 30 MiB go on in both directions.
 func TestHugeLines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the agent takes seconds for them")
+	}
 	w := newWorld(t, nil, nil)
 	s := w.session("one")
 	_, before := w.until(w.prompt(s, "@stream 1 31457280"))

@@ -61,7 +61,7 @@ func (r *relay) agentResponse(f provider.Frame) {
 		_ = json.Unmarshal(m.Result, &r.agent) // what has another form is left out
 		r.mu.Unlock()
 		if line := initializedLine(f.Line); string(line) != string(f.Line) {
-			_ = at.ClientLine(true, line) // as in say
+			r.record(at, true, line)
 			f.Line = line
 		}
 	case q.open != nil:

@@ -111,7 +111,7 @@ func (r *relay) initialize(m provider.Message, q *request) {
 	r.mu.Unlock()
 	line, err := initializeLine(m.Line, r.opt.Local)
 	if err == nil && string(line) != string(m.Line) {
-		_ = r.home.ClientLine(false, m.Line) // as in say
+		r.record(r.home, false, m.Line)
 		m.Line = line
 	}
 	r.carry(m, q)
@@ -165,7 +165,7 @@ func (r *relay) clientResponse(m provider.Message) {
 	r.mu.Unlock()
 	switch {
 	case late:
-		_ = q.at.ClientLine(false, m.Line) // as in say
+		r.record(q.at, false, m.Line)
 	case permission:
 		r.answer(q, m)
 	default:

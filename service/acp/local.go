@@ -63,7 +63,7 @@ const (
 func (r *relay) passLocal(s *session, method string, line []byte) {
 	if method == "terminal/create" {
 		if marked, err := markedLine(line, process.Marked(r.opt.Agent.ID, r.opt.Limit)); err == nil {
-			_ = s.at.ClientLine(true, marked) // as in say
+			r.record(s.at, true, marked)
 			line = marked
 		}
 	}

@@ -8,7 +8,7 @@ import (
 // outLine is a line on its way to the client.
 type outLine struct {
 	text    []byte       // without its line feed; nil: nothing goes on
-	durable func() error // waits until it is on disk; nil: it need not be
+	durable func() error // waits until it is on disk; nil: it goes on without a record
 	ready   bool         // held otherwise: it and all behind it wait for release
 }
 
@@ -23,18 +23,19 @@ const (
 type output struct {
 	w    io.Writer
 	done chan struct{} // closed when loop has returned
-	fail func(error)   // called once, when the client or the log can be written no more
+	fail func(error)   // called when the log can be written no more
+	gone func()        // called when the client can be
 
 	mu     sync.Mutex // guards what follows
 	change sync.Cond
 	queue  []*outLine
 	bytes  int
 	closed bool
-	failed bool
+	failed bool // the client can be written no more
 }
 
-func newOutput(w io.Writer, fail func(error)) *output {
-	o := &output{w: w, done: make(chan struct{}), fail: fail}
+func newOutput(w io.Writer, fail func(error), gone func()) *output {
+	o := &output{w: w, done: make(chan struct{}), fail: fail, gone: gone}
 	o.change.L = &o.mu
 	go o.loop()
 	return o
@@ -97,44 +98,40 @@ func (o *output) take() []*outLine {
 
 func (o *output) loop() {
 	defer close(o.done)
-	var buf []byte
+	var unrecorded error // from here on only what goes on without a record
 	for batch := o.take(); batch != nil; batch = o.take() {
-		buf = buf[:0]
-		err := error(nil)
 		// From the last to the first: what is waited for there covers what was recorded before.
-		for i := len(batch) - 1; i >= 0 && err == nil; i-- {
+		for i := len(batch) - 1; i >= 0 && unrecorded == nil; i-- {
 			if d := batch[i].durable; d != nil && batch[i].text != nil {
-				err = d()
+				if unrecorded = d(); unrecorded != nil {
+					o.fail(unrecorded)
+				}
 			}
 		}
+		var buf []byte
 		for _, l := range batch {
-			if l.text != nil {
+			if l.text != nil && (unrecorded == nil || l.durable == nil) {
 				buf = append(append(buf, l.text...), '\n')
 			}
 		}
-		if err == nil && !o.isFailed() {
-			_, err = o.w.Write(buf)
-		}
-		if err != nil {
-			o.stop(err)
-		}
+		o.write(buf)
 	}
 }
 
-func (o *output) isFailed() bool {
+// write writes to the client, unless that has failed before.
+func (o *output) write(b []byte) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.failed
-}
-
-func (o *output) stop(err error) {
-	o.mu.Lock()
-	first := !o.failed
-	o.failed = true
-	o.change.Broadcast()
+	failed := o.failed
 	o.mu.Unlock()
-	if first {
-		o.fail(err)
+	if failed || len(b) == 0 {
+		return
+	}
+	if _, err := o.w.Write(b); err != nil {
+		o.mu.Lock()
+		o.failed = true
+		o.change.Broadcast()
+		o.mu.Unlock()
+		o.gone()
 	}
 }
 

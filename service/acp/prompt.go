@@ -158,12 +158,12 @@ func (p *prompt) answer(res kernel.Result, err error) {
 	var stopped *kernel.StoppedError
 	switch {
 	case errors.As(err, &stopped), err == nil && !res.Replayed && res.Stopped != nil && res.Calls == 0:
-		_ = s.at.ClientLine(false, p.line) // as in say
+		r.record(s.at, false, p.line)
 		r.say(s.at, resultLine(p.id, map[string]string{"stopReason": "cancelled"}))
 	case err != nil:
 		r.refuse(s.at, p.line, p.id, codeInternal, err.Error()+sentence(res))
 	case res.Replayed && res.Outcome == kernel.OutcomeResponded:
-		_ = s.at.ClientLine(false, p.line)
+		r.record(s.at, false, p.line)
 		if res.Text != "" {
 			r.say(s.at, saysLine(s.id, res.Text, false))
 		}

@@ -111,8 +111,11 @@ func (r *relay) answer(q *request, m provider.Message) {
 		a.Option = refusal(question)
 	}
 	if err := q.session.place.Runner.AnswerQuestion(r.ctx, question, a); err != nil {
-		_ = q.at.ClientLine(false, m.Line) // as in say
+		r.record(q.at, false, m.Line)
 		r.opt.Log("the editor's answer to %q does not count: %v", question.Title, err)
+		if dead := q.session.place.Runner.Log().Err(); dead != nil {
+			r.fail(dead)
+		}
 	}
 }
 

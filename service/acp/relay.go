@@ -10,9 +10,9 @@ package acp
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 
@@ -105,8 +105,16 @@ type request struct {
 	over       bool                  // it has its answer
 }
 
-// ErrClientGone says that the client closed its side.
-var ErrClientGone = errors.New("the client closed its side")
+// errClientGone says that the client reads nothing more.
+var errClientGone = errors.New("the client closed its side")
+
+// A RecordError says that the log could be written no more: nothing went on after that.
+type RecordError struct{ Err error }
+
+func (e *RecordError) Error() string { return "the event log can be written no more: " + e.Err.Error() }
+
+// Unwrap returns what the log says.
+func (e *RecordError) Unwrap() error { return e.Err }
 
 // Serve carries lines between a client and an agent until one of them ends, and then ends the other.
 // It returns nil if the client closed its side, else why the agent, or the record, came to its end.
@@ -118,7 +126,7 @@ func Serve(ctx context.Context, opt Options) error {
 	}
 	r.ctx, r.end = context.WithCancelCause(ctx)
 	defer r.end(nil)
-	r.out = newOutput(opt.Out, r.fail)
+	r.out = newOutput(opt.Out, r.fail, func() { r.end(errClientGone) })
 	conn, err := provider.Start(opt.Agent.Agent, provider.Options{
 		Recorder: recorder{r}, Client: passive{r}, Peer: r, IDPrefix: "perlica-" + r.id + "-",
 		Dir: opt.Dir, Environ: opt.Environ, Permissions: opt.Limit,
@@ -154,7 +162,7 @@ func (r *relay) serve(lines <-chan []byte) error {
 		case <-r.conn.Gone():
 			return r.reason()
 		case <-r.ctx.Done():
-			return context.Cause(r.ctx)
+			return r.reason()
 		}
 	}
 }
@@ -176,22 +184,36 @@ func (r *relay) readLines(lines chan<- []byte) {
 	}
 }
 
-// fail takes in that the client or the log can be written no more.
+// fail takes in that a log can be written no more.
 func (r *relay) fail(err error) {
 	r.mu.Lock()
-	r.failed = err
+	r.failed = cmp.Or(r.failed, error(&RecordError{err}))
 	r.mu.Unlock()
-	r.end(fmt.Errorf("what the agent says cannot be passed on: %w", err))
+	r.end(err)
 }
 
-// reason is why the connection to the agent has ended.
+func (r *relay) hasFailed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed != nil
+}
+
+// reason is why nothing goes on any more; nil: the client reads nothing.
 func (r *relay) reason() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.failed != nil {
+	cause := context.Cause(r.ctx)
+	switch {
+	case r.failed != nil:
 		return r.failed
+	case errors.Is(cause, errClientGone):
+		return nil
 	}
-	return r.conn.Err()
+	err := cmp.Or(cause, r.conn.Err())
+	if e := (*provider.Error)(nil); errors.As(err, &e) && e.Type == provider.TypeRecord {
+		return &RecordError{e}
+	}
+	return err
 }
 
 // closeSessions ends what Attach began. No turn is under way, and the agent is gone.
@@ -228,14 +250,26 @@ func (r *relay) answerAll(why error) {
 // own reports whether a request is Perlica's.
 func (q *request) own() bool { return q.method == "" }
 
+// record records a line of the client that does not go on as it came, or one of Perlica's to it.
+// Without a record nothing goes on any more.
+func (r *relay) record(at *kernel.Attached, sent bool, line []byte) {
+	if err := at.ClientLine(sent, line); err != nil {
+		r.fail(err)
+	}
+}
+
 // say sends a line of Perlica's own to the client.
 func (r *relay) say(at *kernel.Attached, line []byte) {
-	_ = at.ClientLine(true, line) // a dead log ends the connection at the next line
-	r.out.add(line, at.Durable())
+	r.record(at, true, line)
+	durable := at.Durable()
+	if r.hasFailed() {
+		durable = nil // what is left to be said is that
+	}
+	r.out.add(line, durable)
 }
 
 // refuse answers a request of the client with an error; the request does not go on.
 func (r *relay) refuse(at *kernel.Attached, line []byte, id string, code int, message string) {
-	_ = at.ClientLine(false, line) // as in say
+	r.record(at, false, line)
 	r.say(at, errorLine(id, code, message))
 }

@@ -3,9 +3,11 @@ package acp
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
@@ -247,6 +249,74 @@ func TestAgentDies(t *testing.T) {
 	}
 	if n := len(w.events("one", event.OutcomeUnknown)); n != 1 {
 		t.Errorf("%d outcomes", n)
+	}
+}
+
+// TestLogFails: when the log can be written no more nothing goes on in either direction, the client's
+// requests get errors, and the agent is ended.
+func TestLogFails(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	id, q := w.ask("@ask execute Build command=make\n@say after")
+	for _, name := range []string{"eventlog.db", "eventlog.db-wal"} {
+		if err := os.Rename(w.path("one/.perlica_config/contexts/default/"+name), w.path(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`, q.ID))
+	m, before := w.until(id)
+	if m.Error == nil || strings.Contains(text(before), "allow") {
+		t.Error(m.line, before)
+	}
+	if err := w.wait(); err == nil {
+		t.Error("the relay ended well")
+	}
+	if read := strings.Join(w.agentRead(), "\n"); strings.Contains(read, "allow-once") {
+		t.Errorf("the answer went on: %s", read)
+	}
+	w.done = func() error { return nil } // the log is dead
+}
+
+// TestSlowClient: a client that reads nothing slows the agent down, and gets all of it afterwards.
+func TestSlowClient(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	s := w.session("one")
+	const n = 20000
+	id := w.prompt(s, fmt.Sprintf("@stream %d 200", n))
+	time.Sleep(300 * time.Millisecond) // the queues fill; the test holds without this, too
+	if m, before := w.until(id); m.Result.StopReason != "end_turn" || len(before) != n {
+		t.Errorf("%s behind %d lines", m.line, len(before))
+	}
+}
+
+// TestIDs: two open requests with one id, an answer that comes twice, one to a request that nobody made.
+func TestIDs(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	s := w.session("one")
+	first := fmt.Sprintf(`{"jsonrpc":"2.0","id":"x","method":"session/prompt","params":%s}`, js(promptOf(s, "@ask execute Build command=make")))
+	w.send(first)
+	var q message
+	for q = w.next(); q.Method != "session/request_permission"; q = w.next() {
+	}
+	w.send(first)
+	if m, _ := w.until(`"x"`); m.Error == nil || m.Error.Code != codeInvalid {
+		t.Error(m.line)
+	}
+	answer := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`, q.ID)
+	w.send(answer)
+	w.send(answer)
+	w.send(`{"jsonrpc":"2.0","id":"nobody's","result":{}}`)
+	if m, _ := w.until(`"x"`); m.Result.StopReason != "end_turn" {
+		t.Error(m.line)
+	}
+	w.until(w.prompt(s, "@say a"))
+	got := 0
+	for _, line := range w.agentRead() {
+		if line == answer {
+			got++
+		}
+	}
+	if got != 1 || w.prompts() != 2 {
+		t.Errorf("the agent got the answer %d times, and %d prompts", got, w.prompts())
 	}
 }
 

@@ -109,6 +109,9 @@ func (a *app) serve(ctx context.Context, f dialog.Flags) error {
 			a.Note(term.Sanitize(strings.TrimSpace(fmt.Sprintf(format, args...))))
 		},
 	})
+	if record := (*acp.RecordError)(nil); errors.As(err, &record) {
+		err = exitcode.InLog(err)
+	}
 	return errors.Join(err, opened.close())
 }
 
