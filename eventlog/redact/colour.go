@@ -8,31 +8,29 @@ import (
 // uncoloured masks a text whose secrets a terminal's colours may cut in two: once as if the
 // colours were not there, and once as if they were blanks. A text in which nothing is masked
 // keeps them.
-func uncoloured(s string, mask func(string) string) string {
-	if plain, ok := withoutColours(s, ""); ok {
-		if masked := mask(plain); masked != plain {
-			return masked
+func (t *text) uncoloured() bool {
+	for _, instead := range []string{"", " "} {
+		plain := text{s: t.s, valid: t.valid, names: t.names}
+		plain.withoutColours(instead)
+		before := plain.s
+		if before == t.s {
+			return false
 		}
-		plain, _ = withoutColours(s, " ")
-		if masked := mask(plain); masked != plain {
-			return masked
+		if plain.rules(); plain.s != before {
+			*t = plain
+			return true
 		}
 	}
-	return mask(s)
+	return false
 }
 
 // escapes are how the byte ESC is written: itself, and in strings of JSON, Go and C.
 var escapes = []string{"\x1b", `\u001b`, `\u001B`, `\x1b`, `\x1B`, `\033`, `\e`}
 
-// withoutColours puts instead in the place of control sequences (CSI); ok is false if there
-// are none.
-func withoutColours(s, instead string) (plain string, ok bool) {
-	if !coloured(s) {
-		return s, false
-	}
-	e := edits{s: s}
+// withoutColours puts instead in the place of control sequences (CSI).
+func (t *text) withoutColours(instead string) {
 	for _, esc := range escapes {
-		e = edits{s: s}
+		s, e := t.s, &edits{text: t}
 		for at := 0; ; {
 			i := strings.Index(s[at:], esc)
 			if i < 0 {
@@ -48,10 +46,8 @@ func withoutColours(s, instead string) (plain string, ok bool) {
 				at += n
 			}
 		}
-		ok = ok || e.done > 0
-		s = e.String()
+		t.apply(e)
 	}
-	return s, ok
 }
 
 // coloured reports whether a bracket stands behind an ESC.

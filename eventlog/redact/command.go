@@ -137,10 +137,10 @@ var commandsBy = sync.OnceValue(func() *[256][]command {
 
 // maskCommands masks the secrets on the command lines that begin in these places, also where
 // the words are strings of JSON.
-func maskCommands(s string, known *jsonText, places []int) *edits {
-	sc := newScanner(s, known)
+func maskCommands(t *text) *edits {
+	s, sc := t.s, newScanner(t)
 	next := 0
-	for _, at := range places {
+	for _, at := range t.commands {
 		for _, c := range commandsBy()[s[at]] {
 			if at < next {
 				break
@@ -181,7 +181,7 @@ func commandEnd(s string, at int) int {
 // commandLine masks the secrets of a command.
 func (sc *scanner) commandLine(c command, from, to int) {
 	s := sc.s
-	line := scanner{edits: edits{s: s[:to]}, lineEnd: to + 1, lineJSON: sc.isJSON(from), known: &jsonText{}}
+	line := sc.upTo(to, sc.isJSON(from))
 	var spans [][2]int
 	for _, f := range c.flags() {
 		if !f.mayMatch(s[from:to]) {
@@ -209,10 +209,10 @@ func (sc *scanner) commandLine(c command, from, to int) {
 
 // maskFlags masks VALUE in --api-key VALUE, also where they are two strings of a JSON array;
 // maskNamed has --api-key=VALUE.
-func maskFlags(s string, known *jsonText, places []int) *edits {
-	sc := newScanner(s, known)
+func maskFlags(t *text) *edits {
+	s, sc := t.s, newScanner(t)
 	next := 0
-	for _, at := range places {
+	for _, at := range t.flags {
 		if at < max(next, sc.done) {
 			continue
 		}
@@ -222,7 +222,7 @@ func maskFlags(s string, known *jsonText, places []int) *edits {
 		if sc.nameOf(s[at:end]) != secretName {
 			continue
 		}
-		from, level := flagGap(s, end)
+		from, level := sc.flagGap(end)
 		if from == end || from == len(s) || s[from] == '-' {
 			continue
 		}
@@ -239,7 +239,8 @@ func maskFlags(s string, known *jsonText, places []int) *edits {
 
 // flagGap returns where the word begins behind the one that ends at s[at], and how many
 // backslashes stand before its opening quote, -1 if there is none.
-func flagGap(s string, at int) (from, level int) {
+func (sc *scanner) flagGap(at int) (from, level int) {
+	s := sc.s
 	n := lengthOf(s[at:], func(c byte) bool { return c == '\\' })
 	if q := at + n; q < len(s) && (s[q] == '"' || s[q] == '\'') { // "--token", "value"
 		comma := skip(s, q+1, ',')
@@ -251,7 +252,7 @@ func flagGap(s string, at int) (from, level int) {
 	}
 	from = at + lengthOf(s[at:], func(c byte) bool { return c == ' ' || c == '\t' })
 	open := from + lengthOf(s[from:], func(c byte) bool { return c == '\\' })
-	if from > at && open < len(s) && (s[open] == '"' || s[open] == '\'') {
+	if from > at && open < len(s) && (s[open] == '\'' || s[open] == '"' && (open > from || !sc.isJSON(open))) {
 		return open + 1, open - from
 	}
 	return from, -1

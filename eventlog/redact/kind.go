@@ -286,10 +286,10 @@ func lengthOf(s string, of func(byte) bool) int {
 }
 
 // maskKinds masks the keys of a known kind in these places.
-func maskKinds(s string, places []int) *edits {
-	e := &edits{s: s}
+func maskKinds(t *text) *edits {
+	s, e := t.s, &edits{text: t}
 	dead := 0
-	for _, at := range places {
+	for _, at := range t.kinds {
 		if at < e.done {
 			continue
 		}

@@ -12,6 +12,9 @@ type found struct {
 	flags    []int
 	spaced   []int
 	patterns [][]int // of each pattern
+	pem      bool
+	tags     [len(tagMarks)]bool
+	urls     [len(urlMarks)]bool
 }
 
 // literal is what stands where a kind of key, a command or a pattern is.
@@ -25,16 +28,16 @@ type literal struct {
 // three. A bit for each says whether there are any; it is asked at every byte.
 type literals struct {
 	words      [1 << 16]uint16 // a place in lists
-	anywhere   [1 << 15]uint16
+	anywhere   [1 << 16]uint16
 	isWord     [1 << 16 / 64]uint64
-	isAnywhere [1 << 15 / 64]uint64
+	isAnywhere [1 << 16 / 64]uint64
 	lists      [][]literal
 }
 
 func pairOf(s string, at int) uint16 { return uint16(s[at])<<8 | uint16(s[at+1]) }
 
-// slotOf returns the place of three bytes; others may share it.
-func slotOf(triple uint32) uint32 { return triple * 0x9e3779b1 >> 17 }
+// slotOf returns the place of the last three of four bytes; others may share it.
+func slotOf(triple uint32) uint16 { return uint16(triple << 8 * 0x9e3779b1 >> 16) }
 
 func (t *literals) addWord(l literal) {
 	pair := pairOf(l.text, 0)
@@ -43,17 +46,19 @@ func (t *literals) addWord(l literal) {
 }
 
 func (t *literals) addAnywhere(l literal) {
-	add := func(third byte) {
-		slot := slotOf(uint32(pairOf(l.text, 0))<<8 | uint32(third))
+	for third := range 256 {
+		c := byte(third)
+		if len(l.text) > 2 {
+			c = l.text[2]
+		} else if !dashed(c) && c != '.' && c != '~' && c != '>' { // what may stand behind -- and </
+			continue
+		}
+		slot := slotOf(uint32(pairOf(l.text, 0))<<8 | uint32(c))
 		t.isAnywhere[slot/64] |= 1 << (slot % 64)
 		t.list(&t.anywhere[slot], l)
-	}
-	if len(l.text) > 2 {
-		add(l.text[2])
-		return
-	}
-	for third := range 256 {
-		add(byte(third))
+		if len(l.text) > 2 {
+			return
+		}
 	}
 }
 
@@ -88,29 +93,34 @@ var literalTable = sync.OnceValue(func() *literals {
 	for _, end := range nameEnds {
 		t.addAnywhere(literal{text: end, behind: " \t({", add: func(f *found, _, end int) { f.spaced = append(f.spaced, end) }})
 	}
+	has := func(text string, is func(f *found) *bool) {
+		t.addAnywhere(literal{text: text, add: func(f *found, _, _ int) { *is(f) = true }})
+	}
+	has(beginPEM, func(f *found) *bool { return &f.pem })
+	for i, m := range tagMarks {
+		has(m.open+"/", func(f *found) *bool { return &f.tags[i] })
+	}
+	for i, mark := range urlMarks {
+		has(mark, func(f *found) *bool { return &f.urls[i] })
+	}
 	t.addAnywhere(literal{text: "--", add: func(f *found, at, _ int) { f.flags = append(f.flags, at) }})
 	return t
 })
 
-// look goes through a text once, for all tables.
-func look(s string) *found {
-	f := &found{patterns: make([][]int, len(patterns))}
-	t := literalTable()
+// look goes through a text once, for all rules but those for names.
+func (t *text) look() {
+	t.found = found{patterns: make([][]int, len(patterns))}
+	table, s := literalTable(), t.s
 	triple := uint32(' ')
-	escape := 0 // up to here a word may begin behind an escape
 	for i := range len(s) {
-		if s[i] == '\\' {
-			escape = i + len(`\u003cxx`)
+		triple = triple<<8 | uint32(s[i])
+		if slot := slotOf(triple); table.isAnywhere[slot/64]>>(slot%64)&1 != 0 && i > 1 {
+			table.at(&t.found, table.anywhere[slot], s, i-2)
 		}
-		triple = triple<<8&0xffffff | uint32(s[i])
-		if slot := slotOf(triple); t.isAnywhere[slot/64]>>(slot%64)&1 != 0 && i > 1 {
-			t.at(f, t.anywhere[slot], s, i-2)
-		}
-		if pair := triple & 0xffff; t.isWord[pair/64]>>(pair%64)&1 != 0 && i > 0 && (!inWord[triple>>16] || i < escape) && beginsWord(s, i-1) {
-			t.at(f, t.words[pair], s, i-1)
+		if pair := uint16(triple); table.isWord[pair/64]>>(pair%64)&1 != 0 && i > 0 && beginsWord(s, i-1) {
+			table.at(&t.found, table.words[pair], s, i-1)
 		}
 	}
-	return f
 }
 
 // at adds what is found at s[at] of the list in this place.
@@ -122,33 +132,4 @@ func (t *literals) at(f *found, place uint16, s string, at int) {
 			l.add(f, at, end)
 		}
 	}
-}
-
-// apply returns the edited text and brings what was found to where it stands there; what was
-// replaced is gone.
-func (f *found) apply(e *edits) string {
-	if e.done == 0 {
-		return e.s
-	}
-	for _, list := range []*[]int{&f.kinds, &f.commands, &f.flags, &f.spaced} {
-		*list = moved(*list, e.moves)
-	}
-	for i := range f.patterns {
-		f.patterns[i] = moved(f.patterns[i], e.moves)
-	}
-	return e.String()
-}
-
-func moved(list []int, moves []move) []int {
-	kept, shift, i := list[:0], 0, 0
-	for _, at := range list {
-		for i < len(moves) && moves[i].to <= at {
-			shift = moves[i].shift
-			i++
-		}
-		if i == len(moves) || at < moves[i].from {
-			kept = append(kept, at+shift)
-		}
-	}
-	return kept
 }

@@ -1,40 +1,35 @@
 package redact
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 )
 
 // maskNamed masks the values of what is named like a secret. It walks from one
 // separator to the next and looks at the name before it.
-func maskNamed(s string, known *jsonText) string {
-	sc := newScanner(s, known)
-	for at := 0; ; {
-		i := strings.IndexAny(s[at:], ":=")
-		if i < 0 {
-			return sc.String()
+func maskNamed(t *text) *edits {
+	sc := newScanner(t)
+	for at := 0; at < len(t.s); {
+		if c := t.s[at]; c == ':' || c == '=' {
+			at = sc.separator(at)
+		} else {
+			at++
 		}
-		at = sc.separator(at + i)
 	}
+	return &sc.edits
 }
 
 type scanner struct {
 	edits
-	lineEnd  int // of the line that lineJSON is about
-	lineJSON bool
-	notJSON  bool // all of it
-	known    *jsonText
 	noTriple map[string]bool // quotes that nothing closes
-	names    map[string]naming
 }
 
-func newScanner(s string, known *jsonText) *scanner {
-	return &scanner{edits: edits{s: s}, known: known}
-}
+func newScanner(t *text) *scanner { return &scanner{edits: edits{text: t}} }
 
-// jsonText is the text that is known to be JSON, all of it: it takes long to find out.
-type jsonText struct{ s string }
+// upTo returns a scanner for s[:end].
+func (sc *scanner) upTo(end int, isJSON bool) *scanner {
+	return newScanner(&text{s: sc.s[:end], valid: isJSON, invalid: true, lineEnd: end + 1})
+}
 
 // separator handles the name and value around the separator at p and returns where
 // to go on.
@@ -98,18 +93,18 @@ func (sc *scanner) typed(p int) int {
 }
 
 // nameOf is nameOf, which a text asks of the same names again and again.
-func (sc *scanner) nameOf(name string) naming {
+func (t *text) nameOf(name string) naming {
 	const most = 512
 	if !plausible(name) {
 		return plainName
 	}
-	what, ok := sc.names[name]
+	what, ok := t.names[name]
 	if !ok {
-		if len(sc.names) == 0 || len(sc.names) > most {
-			sc.names = map[string]naming{}
+		if len(t.names) == 0 || len(t.names) > most {
+			t.names = map[string]naming{}
 		}
 		what = nameOf(name)
-		sc.names[name] = what
+		t.names[name] = what
 	}
 	return what
 }
@@ -330,37 +325,6 @@ func skip(s string, at int, c byte) int {
 		break
 	}
 	return at
-}
-
-// isJSON reports whether the line around p, or all of the text, is JSON, so that its
-// quotes may not be taken for anything else.
-func (sc *scanner) isJSON(p int) bool {
-	if sc.known.s == sc.s {
-		return true
-	}
-	if p >= sc.lineEnd {
-		start := strings.LastIndexByte(sc.s[:min(p, len(sc.s))], '\n') + 1
-		sc.lineEnd = len(sc.s) + 1
-		if i := strings.IndexByte(sc.s[start:], '\n'); i >= 0 {
-			sc.lineEnd = start + i + 1
-		}
-		sc.lineJSON = json.Valid([]byte(sc.s[start:min(sc.lineEnd, len(sc.s))]))
-		if start == 0 && sc.lineEnd > len(sc.s) { // the line is all of it
-			sc.notJSON = !sc.lineJSON
-			if sc.lineJSON {
-				sc.known.s = sc.s
-			}
-		}
-	}
-	if sc.lineJSON {
-		return true
-	}
-	if !sc.notJSON && json.Valid([]byte(sc.s)) {
-		sc.known.s = sc.s
-		return true
-	}
-	sc.notJSON = true
-	return false
 }
 
 // backslashes counts those directly before s[p].

@@ -8,18 +8,20 @@ import (
 	"sync"
 )
 
+const beginPEM = "-----BEGIN "
+
 // maskPEM masks private keys; certificates and public keys stay. Line ends may be
 // escaped, and the end may be missing.
-func maskPEM(s string) string {
-	const begin, dashes = "-----BEGIN ", "-----"
-	e := edits{s: s}
+func maskPEM(t *text) *edits {
+	const dashes = "-----"
+	s, e := t.s, &edits{text: t}
 	nextEnd := -1
 	for at := 0; ; {
-		i := strings.Index(s[at:], begin)
+		i := strings.Index(s[at:], beginPEM)
 		if i < 0 {
-			return e.String()
+			return e
 		}
-		at += i + len(begin)
+		at += i + len(beginPEM)
 		label := lengthOf(s[at:], func(c byte) bool { return isUpper(c) || isDigit(c) || c == ' ' })
 		if !strings.Contains(s[at:at+label], "PRIVATE KEY") || !strings.HasPrefix(s[at+label:], dashes) {
 			continue
@@ -62,34 +64,33 @@ func pemRun(s, more string) int {
 	return n
 }
 
+// urlMarks stand behind a scheme; the second is how some write JSON.
+var urlMarks = [...]string{"://", `:\/\/`}
+
 // maskURLs masks the password in scheme://user:password@host, and a user without a
 // password if it looks like a key.
-func maskURLs(s string) string {
-	for _, mark := range []string{"://", `:\/\/`} {
-		e := edits{s: s}
-		for at := 0; ; {
-			i := strings.Index(s[at:], mark)
-			if i < 0 {
-				break
-			}
-			at += i + len(mark)
-			user := s[at : at+authority(s[at:])]
-			host := strings.LastIndexByte(user, '@')
-			if host < 0 {
-				continue
-			}
-			colon := strings.IndexByte(user[:host], ':')
-			switch {
-			case colon >= 0 && colon+1 < host:
-				e.replace(at+colon+1, at+host, redacted)
-			case colon < 0 && looksSecret(user[:host]):
-				e.replace(at, at+host, redacted)
-			}
-			at += host
+func maskURLs(t *text, mark string) *edits {
+	s, e := t.s, &edits{text: t}
+	for at := 0; ; {
+		i := strings.Index(s[at:], mark)
+		if i < 0 {
+			return e
 		}
-		s = e.String()
+		at += i + len(mark)
+		user := s[at : at+authority(s[at:])]
+		host := strings.LastIndexByte(user, '@')
+		if host < 0 {
+			continue
+		}
+		colon := strings.IndexByte(user[:host], ':')
+		switch {
+		case colon >= 0 && colon+1 < host:
+			e.replace(at+colon+1, at+host, redacted)
+		case colon < 0 && looksSecret(user[:host]):
+			e.replace(at, at+host, redacted)
+		}
+		at += host
 	}
-	return s
 }
 
 // authority returns the length of what stands between :// and the path.
@@ -251,9 +252,9 @@ func lazy(expr string) func() *regexp.Regexp {
 
 // mask masks the first group of each match. An expression looks only at what stands around
 // the places of its literals, and at more where a match goes on.
-func (p pattern) mask(s string, places []int) *edits {
+func (p pattern) mask(t *text, places []int) *edits {
 	const before, behind = 96, 320
-	e := &edits{s: s}
+	s, e := t.s, &edits{text: t}
 	done := 0
 	for i := 0; i < len(places); {
 		from, to := max(done, places[i]-before), min(len(s), places[i]+behind)

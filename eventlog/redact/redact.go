@@ -27,39 +27,54 @@ const (
 // secrets is returned as it is. One with secrets that are cut by a terminal's colours loses
 // its colours.
 func Text(s string) string {
-	known := &jsonText{}
+	t := &text{s: s}
 	for range maxPass { // the second pass changes nothing but in odd cases
-		masked := uncoloured(s, known.pass)
-		if masked == s {
-			return s
+		if !t.pass() {
+			return t.s
 		}
-		s = masked
+	}
+	if validJSON(s) {
+		return `"` + redacted + `"`
 	}
 	return redacted // never seen; better no text than half a mask
 }
 
-func (known *jsonText) pass(s string) string {
-	step := func(masked string) {
-		if known.s == s { // a mask leaves JSON valid
-			known.s = masked
-		}
-		s = masked
+// pass masks what it finds, and reports whether it found anything.
+func (t *text) pass() bool {
+	t.invalid = false // a mask may have made it valid
+	before := t.s
+	if coloured(t.s) && t.uncoloured() {
+		return true
 	}
-	step(maskPEM(s))
-	step(maskNamed(s, known))
-	step(maskXML(s, known))
-	step(maskURLs(s))
-	f := look(s)
-	step(f.apply(maskCommands(s, known, f.commands)))
-	step(f.apply(maskFlags(s, known, f.flags)))
-	step(f.apply(maskSpaced(s, known, f.spaced)))
-	step(f.apply(maskKinds(s, f.kinds)))
+	t.rules()
+	return t.s != before
+}
+
+func (t *text) rules() {
+	t.look()
+	if t.pem {
+		t.apply(maskPEM(t))
+	}
+	t.apply(maskNamed(t))
+	for i, m := range tagMarks {
+		if t.tags[i] {
+			t.apply(maskXML(t, m))
+		}
+	}
+	for i, mark := range urlMarks {
+		if t.urls[i] {
+			t.apply(maskURLs(t, mark))
+		}
+	}
+	t.apply(maskCommands(t))
+	t.apply(maskFlags(t))
+	t.apply(maskSpaced(t))
+	t.apply(maskKinds(t))
 	for i, p := range patterns {
-		if len(f.patterns[i]) > 0 {
-			step(f.apply(p.mask(s, f.patterns[i])))
+		if len(t.patterns[i]) > 0 {
+			t.apply(p.mask(t, t.patterns[i]))
 		}
 	}
-	return s
 }
 
 // Named returns the mask for the value of what is called name; ok is false if that is no
@@ -108,48 +123,4 @@ func startOf(v string, list []string) int {
 		}
 	}
 	return 0
-}
-
-// edits collects replacements in a text from left to right.
-type edits struct {
-	s     string
-	out   strings.Builder
-	done  int
-	moves []move
-}
-
-// move says that what was replaced stood between from and to, and how far what stands behind
-// it has moved.
-type move struct{ from, to, shift int }
-
-// replace puts mask in the place of s[from:to]; what was replaced before lies left
-// of it.
-func (e *edits) replace(from, to int, mask string) {
-	if from < e.done || e.s[from:to] == mask {
-		return
-	}
-	if e.done == 0 {
-		e.out.Grow(len(e.s) + len(e.s)/8)
-	}
-	e.out.WriteString(e.s[e.done:from])
-	e.out.WriteString(mask)
-	e.done = to
-	e.moves = append(e.moves, move{from, to, e.out.Len() - to})
-}
-
-// mask masks s[from:to], with the mark of a cut where nothing of it stays.
-func (e *edits) mask(from, to int) {
-	mask := maskOf(e.s[from:to])
-	if mask == redacted {
-		mask = Mask
-	}
-	e.replace(from, to, mask)
-}
-
-func (e *edits) String() string {
-	if e.done == 0 {
-		return e.s
-	}
-	e.out.WriteString(e.s[e.done:])
-	return e.out.String()
 }

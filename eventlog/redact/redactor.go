@@ -55,20 +55,21 @@ func (r *Redactor) ownText(s string) string {
 	if r == nil {
 		return s
 	}
+	t := &text{s: s}
 	for _, re := range r.own {
-		e := edits{s: s}
-		for _, m := range re.FindAllStringSubmatchIndex(s, -1) {
+		e := &edits{text: t}
+		for _, m := range re.FindAllStringSubmatchIndex(t.s, -1) {
 			from, to := m[0], m[1]
 			if len(m) > 2 && m[2] >= 0 {
 				from, to = m[2], m[3]
 			}
-			if from < to && !inMask(s, from, to) {
-				e.replace(from, to, redacted)
+			if from < to && !inMask(t.s, from, to) {
+				e.put(from, to, redacted)
 			}
 		}
-		s = e.String()
+		t.apply(e)
 	}
-	return s
+	return t.s
 }
 
 // inMask reports whether s[from:to] lies within a mask: "redacted" may match, too.

@@ -16,9 +16,9 @@ var setters = []string{"set", "-gx", "-x", "-Ux", "setx", "setenv", "SetEnv", "e
 
 // maskSpaced masks values with nothing but a blank or a bracket between them and their names:
 // set API_KEY VALUE, -password VALUE, #define TOKEN "VALUE", setPassword("VALUE").
-func maskSpaced(s string, known *jsonText, places []int) *edits {
-	sc := newScanner(s, known)
-	for _, at := range places {
+func maskSpaced(t *text) *edits {
+	s, sc := t.s, newScanner(t)
+	for _, at := range t.spaced {
 		c := s[at]
 		if at < sc.done {
 			continue

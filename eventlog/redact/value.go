@@ -126,11 +126,11 @@ func (sc *scanner) number(k key, from int) {
 	for to < len(sc.s) && (isDigit(sc.s[to]) || to > from && strings.IndexByte(".eE+-", sc.s[to]) >= 0) {
 		to++
 	}
-	if to == from || k.naming == maybeName || k.ends("token", "cookie", "cookies") && to-from < counter {
+	if to == from || k.level&(k.level+1) != 0 || k.naming == maybeName || k.ends("token", "cookie", "cookies") && to-from < counter {
 		return
 	}
 	quote := strings.Repeat(`\`, k.level) + string(k.quote)
-	sc.replace(from, to, quote+redacted+quote)
+	sc.put(from, to, quote+redacted+quote)
 }
 
 // block masks a block of YAML: password: | and lines that are indented more than the name.

@@ -2,46 +2,42 @@ package redact
 
 import "strings"
 
+// tagMarks are the brackets of a tag, which may be escaped, as Go's JSON has them.
+var tagMarks = [...]struct{ open, close string }{{"<", ">"}, {`\u003c`, `\u003e`}, {"&lt;", "&gt;"}, {`\u0026lt;`, `\u0026gt;`}}
+
 // maskXML masks what stands between <password> and the next tag, and in a list of properties
-// the text behind <key>password</key>. The brackets may be escaped, as Go's JSON has them.
-func maskXML(s string, known *jsonText) string {
-	for _, m := range []struct{ open, close string }{{"<", ">"}, {`\u003c`, `\u003e`}, {"&lt;", "&gt;"}, {`\u0026lt;`, `\u0026gt;`}} {
-		if !strings.Contains(s, m.open+"/") {
+// the text behind <key>password</key>.
+func maskXML(t *text, m struct{ open, close string }) *edits {
+	s, sc := t.s, newScanner(t)
+	pending := false // the element before was a key that names a secret
+	for at := 0; ; {
+		i := strings.Index(s[at:], m.open)
+		if i < 0 {
+			return &sc.edits
+		}
+		at += i + len(m.open)
+		name, from := tag(s, at, m.close)
+		if from == 0 {
 			continue
 		}
-		sc := newScanner(s, known)
-		pending := false // the element before was a key that names a secret
-		for at := 0; ; {
-			i := strings.Index(s[at:], m.open)
-			if i < 0 {
-				break
-			}
-			at += i + len(m.open)
-			name, from := tag(s, at, m.close)
-			if from == 0 {
-				continue
-			}
-			for next := afterBreak(s, from); next > from; next = afterBreak(s, from) {
-				from = next
-			}
-			from = skip(s, from, 0)
-			if cdata := m.open + "![CDATA["; strings.HasPrefix(s[from:], cdata) {
-				from += len(cdata)
-			}
-			to := from + textEnd(s[from:], m.open)
-			to = sc.bareEndBefore(from, to)
-			v := strings.TrimSpace(s[from:to])
-			named := sc.nameOf(attributeName(s[at:from])) == secretName
-			secret := named || nameOf(name) == secretName || pending && (name == "string" || name == "value")
-			pending = name == "key" && nameOf(v) == secretName || named && v == ""
-			if secret && v != "" && !isReference(v) && !isProse(v) {
-				sc.secret(from, from+len(strings.TrimRight(s[from:to], " \t\r\n\\")))
-			}
-			at = max(from, sc.done)
+		for next := afterBreak(s, from); next > from; next = afterBreak(s, from) {
+			from = next
 		}
-		s = sc.String()
+		from = skip(s, from, 0)
+		if cdata := m.open + "![CDATA["; strings.HasPrefix(s[from:], cdata) {
+			from += len(cdata)
+		}
+		to := from + textEnd(s[from:], m.open)
+		to = sc.upTo(to, true).bareEnd(from, "")
+		v := strings.TrimSpace(s[from:to])
+		named := sc.nameOf(attributeName(s[at:from])) == secretName
+		secret := named || nameOf(name) == secretName || pending && (name == "string" || name == "value")
+		pending = name == "key" && nameOf(v) == secretName || named && v == ""
+		if secret && v != "" && !isReference(v) && !isProse(v) {
+			sc.secret(from, from+len(strings.TrimRight(s[from:to], " \t\r\n\\")))
+		}
+		at = max(from, sc.done)
 	}
-	return s
 }
 
 // tag reads the name of an opening tag at s[at] and returns where its content begins, 0 if
@@ -83,10 +79,4 @@ func textEnd(s, open string) int {
 		return i
 	}
 	return 0
-}
-
-// bareEndBefore returns where a text ends that stands before to: there, or at a quote.
-func (sc *scanner) bareEndBefore(from, to int) int {
-	text := scanner{edits: edits{s: sc.s[:to]}, lineEnd: to + 1, lineJSON: true, known: &jsonText{}}
-	return text.bareEnd(from, "")
 }
