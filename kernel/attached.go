@@ -132,6 +132,13 @@ func (a *Attached) Prompt(ctx context.Context, t Turn, c Carried) (Result, error
 	})
 }
 
+// ClosedByClient takes in that the agent has freed its session, as the client asked.
+func (a *Attached) ClosedByClient() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closing = make(chan struct{})
+}
+
 // Close records how the agent's session ended and gives up the session. No turn may be under way.
 func (a *Attached) Close() {
 	a.stray.Wait()

@@ -64,6 +64,8 @@ func (r *relay) agentResponse(f provider.Frame) {
 			r.record(at, true, line)
 			f.Line = line
 		}
+	case q.method == acp.AgentMethodSessionClose && provider.ParseMessage(f.Line).Error == nil:
+		at.ClosedByClient()
 	case q.open != nil:
 		held := r.out.hold(f.Line, at.Durable()) // before what Perlica says of the session
 		r.opened(q, provider.ParseMessage(f.Line))
