@@ -78,10 +78,8 @@ func TestKilled(t *testing.T) {
 		for attempt := range 3 {
 			k := startKilled(t, w.dir)
 			if attempt < 2 {
-				go func() {
-					time.Sleep(time.Duration(rand.IntN(120)) * time.Millisecond) // any moment of it
-					_ = k.cmd.Process.Kill()                                     // it may have ended
-				}()
+				after := time.Duration(rand.IntN(120)) * time.Millisecond  // any moment of it
+				time.AfterFunc(after, func() { _ = k.cmd.Process.Kill() }) // it may have ended
 			}
 			_, ok := k.ask(1, "initialize", map[string]any{"protocolVersion": 1})
 			if m, opened := k.ask(2, "session/new", map[string]any{"cwd": w.path("one"), "mcpServers": []any{}}); ok && opened {

@@ -271,12 +271,12 @@ func (w *world) next() message {
 		_ = json.Unmarshal([]byte(line), &m) // a test may send what is none
 		return m
 	case <-time.After(timeout):
-		w.t.Fatalf("nothing comes; the operator was told %q", w.told())
+		w.t.Fatalf("nothing comes; the operator got %q", w.log())
 	}
 	panic("unreachable")
 }
 
-func (w *world) told() []string {
+func (w *world) log() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.said...)
