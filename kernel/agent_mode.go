@@ -29,6 +29,13 @@ func (s *agentSession) presentMode() string {
 	return s.state.Mode
 }
 
+// presentModeNow is presentMode for a caller that does not hold mu.
+func (s *agentSession) presentModeNow() string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.presentMode()
+}
+
 // expectMode says that the mode is about to be chosen.
 func (s *agentSession) expectMode(mode string) {
 	s.mu.Lock()

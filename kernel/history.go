@@ -211,6 +211,23 @@ func (r *Runner) AgentCommand(ctx context.Context, id event.SessionID) ([]string
 	return f.Agent, nil
 }
 
+// SessionOf returns the session in which one of the agent's own sessions was kept, or "" if there is
+// none.
+func (r *Runner) SessionOf(ctx context.Context, conversation string) (event.SessionID, error) {
+	for e, err := range r.log.Events(ctx, event.Query{Types: []event.Type{event.SessionStarted}, Newest: true}) {
+		if err != nil {
+			return "", err
+		}
+		if string(e.Conversation) != conversation || e.Session == "" {
+			continue
+		}
+		if f, err := fact.Decode[fact.SessionStarted](e); err == nil && f.Strategy == strategyKeep {
+			return e.Session, nil
+		}
+	}
+	return "", nil
+}
+
 // keptConversation returns the agent's own session that holds the latest turn of a session,
 // or "" if none does: a turn of the fresh strategy had an agent session of its own.
 func (r *Runner) keptConversation(ctx context.Context, id event.SessionID) (event.ConversationID, error) {

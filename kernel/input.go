@@ -13,6 +13,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/provider"
 )
 
 // Input is one thing to be answered.
@@ -22,6 +23,9 @@ type Input struct {
 	Attachments []string // paths of files
 	Source      string   // where it came from: "run", "chat"
 	Sender      string   // who it came from: a user's name
+	// Prompt is what the agent is asked as a client of its own wrote it; Text is the text in it, and
+	// there are no Attachments. nil: it is made of Text and Attachments.
+	Prompt provider.Prompt
 }
 
 // An InputError says what is wrong with what was to be sent; nothing was.
@@ -104,11 +108,15 @@ func readFile(path string) (file, error) {
 
 // digest identifies what an input asks: the SHA-256 of its text in hex; where there are
 // attachments, that of this digest and, for each of them in their order, the SHA-256 of its
-// content ("-" where the agent gets a link only) and its URI, each on a line of its own.
+// content ("-" where the agent gets a link only) and its URI, each on a line of its own. Of an input
+// with a Prompt it is that of its bytes.
 func (in Input) digest(files []file) string {
 	hash := func(b []byte) string {
 		sum := sha256.Sum256(b)
 		return hex.EncodeToString(sum[:])
+	}
+	if in.Prompt != nil {
+		return hash(in.Prompt)
 	}
 	text := hash([]byte(in.Text))
 	if len(files) == 0 {
@@ -141,6 +149,9 @@ func (r *Runner) digest(in Input, files []file) string {
 		return in.digest(files)
 	}
 	in.Text = r.opt.Redactor.Text(in.Text)
+	if in.Prompt != nil {
+		in.Prompt = r.opt.Redactor.Payload(in.Prompt)
+	}
 	masked := slices.Clone(files)
 	for i, f := range masked {
 		if f.data != nil {

@@ -90,7 +90,7 @@ func (c *client) put(a asking, read toolcall.Reading, d policy.Decision) {
 	subject := q.Subject
 	q = ticket.Question
 	q.Subject = subject
-	c.show.add(Asked{q, c.run.t.AnswerIn > 0 && c.isLive()}) // before its end can be
+	c.show.add(Asked{q, a.ID, c.run.t.AnswerIn > 0 && c.isLive()}) // before its end can be
 	c.open.Go(func() { c.await(ticket, a) })
 }
 
@@ -149,7 +149,7 @@ func (c *client) decided(a asking, req policy.Request, d policy.Decision, asOf e
 		return true
 	}
 	c.count(a, d.Effect == policy.Allow)
-	c.show.add(Decided{Title: req.Title, Effect: string(d.Effect), By: string(d.By), Why: d.Why})
+	c.show.add(Decided{Request: a.ID, Title: req.Title, Effect: string(d.Effect), By: string(d.By), Why: d.Why})
 	reply(c.run.r, a.PermissionRequest, d.OptionID, "policy", c.refs())
 	return true
 }
@@ -254,7 +254,7 @@ func (c *client) await(t *interaction.Ticket, a asking) {
 	if answer != nil {
 		by = answer.By
 	}
-	c.show.add(Closed{Question: t.Question, Answer: answer, Reason: lapsed}) // before what the agent makes of it
+	c.show.add(Closed{Question: t.Question, Request: p.ID, Answer: answer, Reason: lapsed}) // before what the agent makes of it
 	res.Sent = lapsed != interaction.Withdrawn && reply(c.run.r, p, res.Option, by, t.Refs)
 	_ = c.run.r.questions.Resolve(t, res) // the log's end is the run's
 }

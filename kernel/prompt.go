@@ -10,7 +10,28 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/provider"
 )
+
+// makePrompt is what the agent is asked, as it will be on the wire, and the attachments in it.
+func (run *run) makePrompt(ctx context.Context) (provider.Prompt, []file, *fact.Truncated, error) {
+	if run.carried != nil {
+		return run.t.Input.Prompt, nil, nil, nil
+	}
+	files, err := run.t.Input.files()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	blocks, cut, err := run.blocks(ctx, files)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	prompt, err := provider.NewPrompt(blocks)
+	if err != nil {
+		err = &InputError{err}
+	}
+	return prompt, files, cut, err
+}
 
 // blocks is what the agent is asked: the system text and the transcript where they
 // belong, then the input's text, then its attachments.

@@ -79,6 +79,7 @@ type run struct {
 	recorded atomic.Bool   // something of it is on record
 	released chan struct{} // closed when it is over
 
+	carried      *Carried // the prompt, if a client of its own wrote it
 	agent        *agentSession
 	client       *client
 	call         *provider.Call
@@ -254,17 +255,9 @@ func (run *run) recordInput() error {
 
 // intend puts the intent on disk. After it the input counts as called.
 func (run *run) intend(ctx context.Context) error {
-	files, err := run.t.Input.files()
+	prompt, files, cut, err := run.makePrompt(ctx)
 	if err != nil {
 		return err
-	}
-	blocks, cut, err := run.blocks(ctx, files)
-	if err != nil {
-		return err
-	}
-	prompt, err := provider.NewPrompt(blocks)
-	if err != nil {
-		return &InputError{err}
 	}
 	recorded := []byte(prompt)
 	if run.r.opt.RedactLog {
@@ -293,6 +286,23 @@ func (run *run) intend(ctx context.Context) error {
 	return nil
 }
 
+// send spends the call.
+func (run *run) send() *provider.Turn {
+	if run.carried != nil {
+		return run.agent.conn.CarryPrompt(run.call, run.carried.Line)
+	}
+	return run.agent.session.Prompt(run.call, run.asked)
+}
+
+// cancelGrace is when an agent that has not confirmed a cancellation is ended. One that has a client
+// of its own, and maybe other turns, is not.
+func (run *run) cancelGrace() <-chan time.Time {
+	if run.carried != nil {
+		return nil
+	}
+	return time.After(cancelGrace)
+}
+
 // prompt makes the call and follows it to its outcome.
 func (run *run) prompt(ctx context.Context) Result {
 	run.client.start(Started{Result: run.result(), Agent: run.agentName(), Mode: run.t.Mode})
@@ -300,7 +310,7 @@ func (run *run) prompt(ctx context.Context) Result {
 		panic(err) // intend has just succeeded
 	}
 	run.agent.prompted = true
-	turn := run.agent.session.Prompt(run.call, run.asked)
+	turn := run.send()
 	var grace <-chan time.Time
 	var answered <-chan struct{} // from when the prompt is written: Answer waits for that, and a stop must not
 	stop, done, sent := run.t.Stop, ctx.Done(), turn.Sent()
@@ -320,7 +330,7 @@ func (run *run) prompt(ctx context.Context) Result {
 		case s := <-stop:
 			stop = nil
 			run.stopped = &s
-			grace = time.After(cancelGrace)
+			grace = run.cancelGrace()
 			if err := run.recordStop(ctx, s); err != nil {
 				run.agent.conn.Kill() // a stop that cannot be recorded
 				continue
@@ -329,7 +339,7 @@ func (run *run) prompt(ctx context.Context) Result {
 		case s := <-run.remoteStop:
 			if run.stopped == nil && run.state.advance(event.CancelRequested) == nil {
 				run.stopped = &s
-				grace = time.After(cancelGrace)
+				grace = run.cancelGrace()
 				run.cancelTurn()
 			}
 		case <-grace:

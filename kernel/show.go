@@ -25,17 +25,20 @@ type (
 	// Asked is a question for a person. It is closed at once where there is no person to answer.
 	Asked struct {
 		interaction.Question
+		Request    string // the id of the agent's request as it wrote it
 		Answerable bool
 	}
 	// Closed says how a question ended. The question is without its Subject.
 	Closed struct {
 		Question interaction.Question
+		Request  string
 		Answer   *interaction.Answer // nil if there was none
 		Reason   interaction.Reason  // why there was none
 	}
 	// Decided says that a rule or a mode answered instead of a person.
 	Decided struct {
 		Title, Effect, By, Why string
+		Request                string // the id of the agent's request as it wrote it
 	}
 	// Blocked is a request of the agent that was refused.
 	Blocked struct{ Method string }

@@ -114,7 +114,11 @@ func errStopped(s Stop) error { return errors.New("stopped before the prompt was
 func (run *run) cancelTurn() {
 	run.client.cancel()
 	// A deaf agent must not keep us from ending it; the end of the connection ends this.
-	run.client.asking.Go(func() { _ = run.agent.session.Cancel() })
+	cancel := run.agent.session.Cancel
+	if run.carried != nil {
+		cancel = run.carried.Cancel
+	}
+	run.client.asking.Go(func() { _ = cancel() })
 }
 
 func (run *run) recordStop(ctx context.Context, s Stop) error {

@@ -26,6 +26,9 @@ type Options struct {
 	// loosen. Empty: "deny".
 	Permissions string
 
+	Peer     Peer   // the client whose lines are carried; nil: Perlica is the agent's only client
+	IDPrefix string // of the ids of Perlica's own requests; only with a Peer, whose ids it must differ from
+
 	MaxLine        int           // bytes; longer lines end the agent. 0: 64 MiB
 	ConnectTimeout time.Duration // of initialize and authenticate. 0: 30 s
 	RequestTimeout time.Duration // of every other method but session/prompt. 0: 30 s
@@ -179,8 +182,21 @@ func (c *Conn) broken(e *Error) {
 	_ = c.proc.Kill() // End, which must follow, says what could not be killed
 }
 
+// parse is parseEnvelope, with the session where there may be several.
+func (c *Conn) parse(line []byte) envelope {
+	env := parseEnvelope(line)
+	if c.opt.Peer != nil && env.params != nil {
+		env.Session = sessionOf(env.params)
+	}
+	return env
+}
+
 // dispatch acts upon a line of the agent.
 func (c *Conn) dispatch(env envelope) {
+	peer := c.opt.Peer
+	if peer != nil && env.Kind != Oversized && (env.Kind != Response || !c.own(env)) {
+		peer.Pass(env.Frame)
+	}
 	switch env.Kind {
 	case Response:
 		c.response(env)
@@ -189,7 +205,7 @@ func (c *Conn) dispatch(env envelope) {
 	case Notification:
 		c.notification(env)
 	case Malformed:
-		if len(strings.TrimSpace(string(env.Line))) > 0 {
+		if peer == nil && len(strings.TrimSpace(string(env.Line))) > 0 {
 			c.warn("malformed_line", clip(string(env.Line), 200))
 		}
 	case Oversized:
@@ -209,7 +225,7 @@ func (c *Conn) response(env envelope) {
 	c.mu.Lock()
 	p := c.calls[env.ID]
 	id := env.ID
-	if env.ID == "" && len(c.calls) == 1 {
+	if env.ID == "" && len(c.calls) == 1 && c.opt.Peer == nil {
 		// An error without an id means that the agent could not read a request; with
 		// one request under way there is no doubt which.
 		for id, p = range c.calls {
@@ -217,7 +233,7 @@ func (c *Conn) response(env envelope) {
 	}
 	delete(c.calls, id)
 	var held []heldUpdate
-	if p != nil && p.method == acp.AgentMethodSessionNew {
+	if p != nil && p.method == acp.AgentMethodSessionNew && c.opt.Peer == nil {
 		var v struct{ SessionID string }
 		if json.Unmarshal(env.result, &v) == nil {
 			c.session, held, c.early = v.SessionID, c.early, nil
@@ -225,6 +241,9 @@ func (c *Conn) response(env envelope) {
 	}
 	c.mu.Unlock()
 	if p == nil {
+		if c.opt.Peer != nil && !c.own(env) {
+			return // it is the peer's
+		}
 		c.warn("unknown_response", "a response to a request that is not under way, id "+env.ID)
 		return
 	}
@@ -255,6 +274,12 @@ func (c *Conn) notification(env envelope) {
 
 // update passes on an update of our session; others are on record and no more.
 func (c *Conn) update(session string, u Update) {
+	if c.opt.Peer != nil {
+		if client := c.clientOf(session); client != nil {
+			client.Update(u)
+		}
+		return
+	}
 	c.mu.Lock()
 	ours := c.session
 	hold := ours == "" && len(c.early) < maxEarly
@@ -283,6 +308,9 @@ func (c *Conn) call(ctx context.Context, method string, params any) (envelope, e
 func (c *Conn) begin(method string, params any, right *Call) *pendingCall {
 	c.mu.Lock()
 	p := &pendingCall{conn: c, method: method, id: strconv.FormatInt(c.nextID, 10), arrived: make(chan struct{})}
+	if c.opt.Peer != nil {
+		p.id = strconv.Quote(c.opt.IDPrefix + p.id)
+	}
 	c.nextID++
 	c.calls[p.id] = p
 	c.mu.Unlock()

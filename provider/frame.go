@@ -25,6 +25,9 @@ type Frame struct {
 	Method string // empty for a response
 	ID     string // the JSON-RPC id as it was written: 7, "seven"
 	Line   []byte // never changed afterwards; the first 64 KiB of an oversized line
+	// Session is the agent's session that the parameters name. It is set where a Peer's lines are
+	// carried, and in no response.
+	Session string
 
 	Length int64  // of the whole line
 	SHA256 []byte // of the whole line, if it is oversized

@@ -24,7 +24,7 @@ func (c *Conn) read() {
 		}
 		env := envelope{Frame: f}
 		if f.Kind != Oversized {
-			env = parseEnvelope(f.Line)
+			env = c.parse(f.Line)
 		}
 		e := c.failure()
 		if e != nil && e.Type == TypeRecord {

@@ -23,6 +23,43 @@ type PermissionRequest struct {
 	conn    *Conn
 	replied atomic.Bool
 	done    chan struct{}
+	peers   atomic.Pointer[peersReply]
+	decide  func(option acp.PermissionOptionId) error // takes the answer in place of the agent; may be nil
+}
+
+// The options of a LocalRequest.
+const (
+	LocalAllow acp.PermissionOptionId = "allow-once"
+	LocalDeny  acp.PermissionOptionId = "reject-once"
+)
+
+// NewLocalRequest makes a question of a request for files or terminals that a Peer could carry out.
+// decide gets the option that was chosen, or an empty one for none.
+func NewLocalRequest(id string, tool ToolCall, decide func(option acp.PermissionOptionId) error) *PermissionRequest {
+	return &PermissionRequest{ID: id, Tool: tool, decide: decide, done: make(chan struct{}), Options: []acp.PermissionOption{
+		{OptionId: LocalAllow, Name: "Let the editor do it", Kind: acp.PermissionOptionKindAllowOnce},
+		{OptionId: LocalDeny, Name: "Refuse", Kind: acp.PermissionOptionKindRejectOnce},
+	}}
+}
+
+// Withdraw takes in that the agent no longer wants an answer to a request that is none of the
+// connection's own.
+func (p *PermissionRequest) Withdraw() {
+	if !p.replied.Swap(true) {
+		close(p.done)
+	}
+}
+
+// peersReply is an answer that the peer wrote; an empty option says that it was cancelled.
+type peersReply struct {
+	option acp.PermissionOptionId
+	line   []byte
+}
+
+// Carry has an answer that selects the option be this line, which the peer wrote. An empty option
+// stands for Cancel.
+func (p *PermissionRequest) Carry(option acp.PermissionOptionId, line []byte) {
+	p.peers.Store(&peersReply{option, line})
 }
 
 // Done is closed when the agent has withdrawn the request. The reply to a withdrawn
@@ -34,7 +71,7 @@ func (p *PermissionRequest) Done() <-chan struct{} { return p.done }
 func (p *PermissionRequest) Select(option acp.PermissionOptionId) error {
 	for _, o := range p.Options {
 		if o.OptionId == option {
-			return p.reply(acp.NewRequestPermissionOutcomeSelected(option))
+			return p.reply(option, acp.NewRequestPermissionOutcomeSelected(option))
 		}
 	}
 	return fmt.Errorf("provider: the agent offered no option %q", option)
@@ -43,14 +80,20 @@ func (p *PermissionRequest) Select(option acp.PermissionOptionId) error {
 // Cancel answers that the turn was cancelled or that no one chose. It returns when the
 // answer has left.
 func (p *PermissionRequest) Cancel() error {
-	return p.reply(acp.NewRequestPermissionOutcomeCancelled())
+	return p.reply("", acp.NewRequestPermissionOutcomeCancelled())
 }
 
-func (p *PermissionRequest) reply(outcome acp.RequestPermissionOutcome) error {
+func (p *PermissionRequest) reply(option acp.PermissionOptionId, outcome acp.RequestPermissionOutcome) error {
 	if p.replied.Swap(true) {
 		return ErrReplied
 	}
+	if p.decide != nil {
+		return p.decide(option)
+	}
 	p.conn.forget(p)
+	if peers := p.peers.Load(); peers != nil && peers.option == option {
+		return p.conn.send(peers.line, nil)
+	}
 	line, err := resultLine(p.ID, acp.RequestPermissionResponse{Outcome: outcome})
 	if err != nil {
 		return err
@@ -72,12 +115,25 @@ func (c *Conn) request(env envelope) {
 		c.requestPermission(env)
 		return
 	}
+	local := IsLocal(env.Method)
+	if c.opt.Peer != nil && (!local || c.opt.Peer.Local(env.Frame)) {
+		return // the peer has it
+	}
 	c.refuse(env.ID, -32601, "Perlica does not offer "+env.Method)
-	if strings.HasPrefix(env.Method, "fs/") || strings.HasPrefix(env.Method, "terminal/") {
-		c.opt.Client.Blocked(BlockedRequest{Method: env.Method, ID: env.ID, Params: env.params})
+	if local {
+		client := c.clientOf(sessionOf(env.params))
+		if client == nil {
+			client = c.opt.Client
+		}
+		client.Blocked(BlockedRequest{Method: env.Method, ID: env.ID, Params: env.params})
 		return
 	}
 	c.warn("unknown_method", "the agent asked for "+clip(env.Method, 80)+", which Perlica does not offer")
+}
+
+// IsLocal reports whether a method has the client read or write files, or run commands.
+func IsLocal(method string) bool {
+	return strings.HasPrefix(method, "fs/") || strings.HasPrefix(method, "terminal/")
 }
 
 func (c *Conn) requestPermission(env envelope) {
@@ -96,8 +152,9 @@ func (c *Conn) requestPermission(env envelope) {
 		ID: env.ID, Tool: v.ToolCall, Options: v.Options,
 		conn: c, done: make(chan struct{}),
 	}
+	client := c.clientOf(v.SessionID)
+	ours := client != nil
 	c.mu.Lock()
-	ours := c.session != "" && c.session == v.SessionID
 	twin := c.asked[env.ID]
 	if ours && twin == nil {
 		c.asked[env.ID] = p
@@ -114,7 +171,7 @@ func (c *Conn) requestPermission(env envelope) {
 		c.refuse(env.ID, -32600, "duplicate request id")
 		c.warn("duplicate_request", "two open requests with the id "+env.ID+"; both were refused")
 	default:
-		c.opt.Client.RequestPermission(p)
+		client.RequestPermission(p)
 	}
 }
 

@@ -98,7 +98,7 @@ func (c *Conn) writeLine(o *sending) error {
 	if err := c.Err(); err != nil {
 		return err
 	}
-	env := parseEnvelope(o.line)
+	env := c.parse(o.line)
 	if err := c.permit(env, o.call); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perlica/perlica/cmd/perlica/acp"
 	"github.com/perlica/perlica/cmd/perlica/chat"
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/config"
@@ -120,7 +121,7 @@ retried, and every step is on an append-only log.`,
 
 // commands are the commands below the root.
 var commands = map[string]func(*cli.App) *cobra.Command{
-	"agent": agentCommand, "chat": chat.Command, "config": config.Command, "doctor": doctorCommand, "init": config.InitCommand,
+	"acp": acp.Command, "agent": agentCommand, "chat": chat.Command, "config": config.Command, "doctor": doctorCommand, "init": config.InitCommand,
 	"log": log.Command, "pending": pending.Command, "phone": service.PhoneCommand, "policy": policy.Command, "provider": provider.Command,
 	"run": run.Command, "service": serviceCommand, "session": session.Command, "version": versionCommand, "watch": watch.Command,
 }

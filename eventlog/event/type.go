@@ -20,6 +20,8 @@ const (
 	RequestSent          Type = "acp.request.sent"
 	NotificationSent     Type = "acp.notification.sent"
 	ResponseSent         Type = "acp.response.sent"
+	ClientReceived       Type = "acp.client.received"
+	ClientSent           Type = "acp.client.sent"
 	NotificationReceived Type = "acp.notification.received" // requests, too
 	ResponseReceived     Type = "acp.response.received"
 	LineMalformed        Type = "acp.line.malformed" // no JSON-RPC message

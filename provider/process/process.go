@@ -349,6 +349,12 @@ func agentOf(mark string) string {
 	return agent
 }
 
+// Marked returns the variables by which a process that a client starts for an agent is known to be the
+// agent's. It is not ended with the agent.
+func Marked(agent, limit string) []string {
+	return markedEnv(Spec{Limit: limit}, markOf(agent))
+}
+
 // markedEnv is the environment of the child: one mark, after those of the
 // Perlica processes above, the permission mode, and a PWD that is true.
 func markedEnv(spec Spec, mark string) []string {

@@ -1,0 +1,190 @@
+// Package acp is the command that stands between an editor and an agent.
+package acp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/dialog"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/sessions"
+	"github.com/perlica/perlica/service/acp"
+)
+
+// app is an invocation, with the command of this package as its method.
+type app struct{ *cli.App }
+
+// Command returns the command.
+func Command(a *cli.App) *cobra.Command {
+	var f dialog.Flags
+	var setup string
+	cmd := &cobra.Command{
+		Use: "acp [-- COMMAND ARG…]", Annotations: cli.Runs.On(),
+		Short: "Stand between an editor and its agent, as an ACP agent",
+		Long: `Be the ACP agent that an editor starts, and start the real one: what the editor
+and the agent say to each other goes on byte for byte, and is on the record. Each prompt
+is an input that makes at most one call; questions are judged by the policy, and can be
+answered in the editor, at another terminal ('perlica pending') or from a phone, by
+whoever is first.
+
+Put it into the editor's configuration where the agent's command stands; --setup prints
+what to paste. See docs/acp.md.
+
+Exit codes: 0 the editor closed its side; 1 the agent ended; 2 usage or configuration;
+7 the event log could not be written.`,
+		Example: `  perlica acp --provider claude
+  perlica acp -- my-agent --acp
+  perlica acp --setup zed --provider claude`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
+				return exitcode.WithHint(exitcode.Usagef("'%s' takes no argument %q", cmd.CommandPath(), args[0]), "an agent's command goes behind --")
+			}
+			if len(args) > 0 {
+				if f.Provider != "" || f.Agent != "" {
+					return exitcode.Usagef("--provider, --agent and a command behind -- exclude each other")
+				}
+				f.Agent = agents.CommandLine(args)
+			}
+			if setup != "" {
+				return (&app{a}).setup(setup, f)
+			}
+			return (&app{a}).serve(cmd.Context(), f)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.Provider, "provider", "", "the agent's `name` in the configuration or the registry")
+	fl.StringVar(&f.Agent, "agent", "", "an ACP agent as a `command` line: 'CMD ARG…'")
+	fl.StringArrayVar(&f.Env, "env", nil, "hand the agent this `variable` of the environment, too")
+	fl.StringVar(&f.Mode, "mode", "", "the agent's mode, by its `id`; \"none\" leaves it as it starts")
+	fl.StringVar(&f.Permissions, "permissions", "", "who answers the agent's questions, a `mode`: ask, reads, deny or allow (default ask)")
+	fl.StringVar(&setup, "setup", "", "print what to put into the configuration of an `editor`: "+strings.Join(editors(), ", "))
+	cmd.MarkFlagsMutuallyExclusive("provider", "agent")
+	return cmd
+}
+
+func (a *app) serve(ctx context.Context, f dialog.Flags) error {
+	ctx, stop := signals.Catch(ctx, 0)
+	defer stop.Release()
+	p, warning, err := a.Limited(f.ConfigFlags())
+	if err != nil {
+		return exitcode.Usage.With(err)
+	}
+	if warning != "" {
+		a.Note("warning: " + warning)
+	}
+	choice, err := f.Choice()
+	if err != nil {
+		return err
+	}
+	agent, err := p.Agent(choice, sessions.Session{})
+	if err != nil {
+		return exitcode.Usage.With(err)
+	}
+	opened := &projects{app: a, choice: choice, flags: f, agent: agent, open: map[string]*acp.Place{}}
+	own, err := project.User(p.Dir, a.Environ, f.ConfigFlags())
+	if err != nil {
+		return exitcode.Usage.With(err)
+	}
+	home, err := opened.at(ctx, p, own)
+	if err != nil {
+		return exitcode.Log.With(err)
+	}
+	err = acp.Serve(ctx, acp.Options{
+		In: a.Stdin, Out: a.Stdout, Agent: agent, Dir: p.Dir, Environ: a.Environ, Version: a.Version, Limit: string(p.Mode()),
+		Answers: acp.Answers(p.Config.Editor.Answers), Local: p.Config.Editor.ClientTools == "judge", Origin: a.Origin(), Home: home.Runner, Open: opened.find,
+		Log: func(format string, args ...any) {
+			a.Note(term.Sanitize(strings.TrimSpace(fmt.Sprintf(format, args...))))
+		},
+	})
+	if record := (*acp.RecordError)(nil); errors.As(err, &record) {
+		err = exitcode.InLog(err)
+	}
+	return errors.Join(err, opened.close())
+}
+
+// projects are the projects in which the editor has sessions.
+type projects struct {
+	app    *app
+	choice project.Choice
+	flags  dialog.Flags
+	agent  agents.Agent
+
+	mu    sync.Mutex
+	open  map[string]*acp.Place // by the folder of the log
+	done  []func() error
+	first *project.Project // the user's own
+}
+
+// find opens the project of a directory.
+func (s *projects) find(ctx context.Context, dir string) (*acp.Place, error) {
+	if !filepath.IsAbs(dir) {
+		return nil, fmt.Errorf("the session's cwd is no absolute path: %q", dir)
+	}
+	p, err := project.Find(dir, s.app.Environ, s.flags.ConfigFlags())
+	if err != nil {
+		return nil, err
+	}
+	if !p.Workspace.Exists && isTop(p.Workspace.Root, p.Dirs.Home) {
+		return s.at(ctx, p, s.first)
+	}
+	return s.at(ctx, p, p)
+}
+
+// isTop reports whether nothing of Perlica's is made in a folder: the root and the home directory.
+func isTop(dir, home string) bool {
+	if dir == filepath.Dir(dir) {
+		return true
+	}
+	a, err := os.Stat(dir)
+	b, herr := os.Stat(home)
+	return err == nil && herr == nil && os.SameFile(a, b)
+}
+
+// at opens the log of one project for the sessions of another, or the same.
+func (s *projects) at(ctx context.Context, p, log *project.Project) (*acp.Place, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.first == nil {
+		s.first = log
+	}
+	key := log.Workspace.Dir()
+	if place := s.open[key]; place != nil {
+		return place, nil
+	}
+	r, done, err := s.app.Open(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	s.done = append(s.done, done)
+	place := &acp.Place{Runner: r, Setup: func(dir string) kernel.Setup {
+		c := s.choice
+		c.Dir = dir
+		if c.Mode == "" && p.Config.Editor.Mode == "leave" {
+			c.Mode = agents.ModeNone
+		}
+		return p.Setup(c, s.agent, sessions.Session{})
+	}}
+	place.Turn.Permissions, place.Turn.AnswerIn = p.Answering(true, 0)
+	s.open[key] = place
+	return place, nil
+}
+
+func (s *projects) close() (err error) {
+	for _, done := range s.done {
+		err = errors.Join(err, done())
+	}
+	return err
+}

@@ -1,0 +1,176 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/provider"
+)
+
+// Attachment is an agent's session that a client of its own has opened, and whose lines Perlica
+// carries.
+type Attachment struct {
+	Setup     // Session is the one that is continued; empty: a new one
+	Conn      *provider.Conn
+	Opened    *provider.Session
+	Agent     acp.InitializeResponse
+	Continued string // "load" or "resume", if that is how it was opened
+	By        string // who holds the session, for those who are refused
+}
+
+// Attached is a session of Perlica's for an Attachment: each prompt of the client is a turn. It
+// records the lines of the agent's session, and acts upon its updates and questions as in any other
+// turn. Its methods may be called from several goroutines. The caller must Close it before the
+// Runner.
+type Attached struct {
+	*agentSession
+	lock  *filelock.Lock
+	turns queue // held by a turn
+	fresh bool  // the session has no earlier turns; guarded by turns
+}
+
+// Attach takes part in an agent's session. It fails with a *filelock.BusyError if another process
+// or conversation holds the session.
+func (r *Runner) Attach(ctx context.Context, a Attachment) (*Attached, error) {
+	fresh := a.Session == ""
+	if fresh {
+		a.Session = newSessionID()
+	}
+	lock, err := filelock.AcquireSession(ctx, filelock.Session(r.opt.Paths.Locks, string(a.Session)), false)
+	if err != nil {
+		return nil, err
+	}
+	lock.Sign(a.By, r.opt.Now())
+	if err := r.questions.Reachable(); err != nil {
+		r.opt.Trail.Warn("other processes cannot reach this one", "error", err.Error())
+	}
+	a.Setup.Agent.Orderly = true // what is late is carried, too: no turn waits for it
+	s := newAgentSession(r, a.Setup, event.Refs{Session: a.Session, Conversation: event.ConversationID(a.Opened.ID)}, nil)
+	s.conn, s.session, s.info, s.how, s.prompted = a.Conn, a.Opened, a.Agent, continuation(a.Continued), true
+	if fresh {
+		err = r.log.Record(newSessionFact(a.Session, fact.SessionCreated{Provider: a.Setup.Agent.ID}))
+	}
+	if err != nil {
+		lock.Release()
+		return nil, err
+	}
+	s.enterState()
+	return &Attached{agentSession: s, lock: lock, turns: make(queue, 1), fresh: fresh}, nil
+}
+
+// Session is the id of Perlica's session.
+func (a *Attached) Session() event.SessionID { return a.setup.Session }
+
+// Choose puts the agent into the mode in which it asks, or the one that the setup names, with
+// requests of Perlica's own, and records that the session has started. asked reports whether a
+// request was made. It must be called once, before the first Prompt.
+func (a *Attached) Choose(ctx context.Context) (mode string, asked bool, err error) {
+	before := a.presentModeNow()
+	a.mode, a.options, err = agents.Choose(ctx, a.session, a.setup.Agent.Asking, a.setup.Mode, a.setup.Model)
+	if err != nil {
+		return "", true, offered(a.recordTimeout(err))
+	}
+	a.applyChoice(a.mode)
+	can, err := json.Marshal(a.info.AgentCapabilities)
+	if err != nil {
+		return "", false, err
+	}
+	return a.mode, a.mode != before || len(a.options) > 0, a.r.log.Record(event.NewFact(event.SessionStarted, "perlica", a.refs(), fact.SessionStarted{
+		Strategy: strategyKeep, Continued: string(a.how), Agent: (*fact.AgentName)(a.info.AgentInfo), Capabilities: can,
+		Mode: a.mode, Options: a.options,
+	}))
+}
+
+// Offers returns what the agent offers.
+func (a *Attached) Offers() Offers { return a.offers() }
+
+// ChosenMode takes in that the client chooses a mode.
+func (a *Attached) ChosenMode(mode string) { a.expectMode(mode) }
+
+// Carried is a session/prompt as the agent's own client wrote it.
+type Carried struct {
+	Line   []byte // the request
+	Cancel func() error
+}
+
+// Prompt answers an input, whose Prompt is that of the line, with at most one call, as Runner.Run
+// does. A stop leads to Cancel, which asks the agent to cancel the turn; the agent is not ended if
+// it does not answer to it.
+func (a *Attached) Prompt(ctx context.Context, t Turn, c Carried) (Result, error) {
+	if err := a.turns.wait(ctx, t.Stop); err != nil {
+		return Result{}, err
+	}
+	defer a.turns.Unlock()
+	t.Setup = a.setup
+	return a.r.once(ctx, &t, func() (Result, error) {
+		run := a.r.newRun(t, nil)
+		run.kept, run.created, run.carried = true, a.fresh, &c
+		defer run.release()
+		if err := run.unlessStopped(ctx, run.lock); err != nil {
+			return Result{}, err
+		}
+		run.client = newClient(run)
+		defer run.client.close()
+		if err := run.recordInput(); err != nil {
+			return Result{}, err
+		}
+		a.fresh = false
+		run.agent = a.agentSession
+		a.begin(run.client)
+		run.client.attach(a.conn)
+		res, err := run.callOnce(ctx, nil)
+		a.finish()
+		run.client.detach()
+		res.Warnings = run.client.takeWarnings()
+		return res, err
+	})
+}
+
+// ClosedByClient takes in that the agent has freed its session, as the client asked.
+func (a *Attached) ClosedByClient() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closing = make(chan struct{})
+}
+
+// Close records how the agent's session ended and gives up the session. No turn may be under way.
+func (a *Attached) Close() {
+	a.stray.Wait()
+	if a.lock == nil {
+		return
+	}
+	_ = a.r.log.Record(append(a.strayModes(), a.closedFact())...) // Close of the log tells
+	a.lock.Release()
+}
+
+// Unattached records the lines of an agent that belong to none of Perlica's sessions; conversation
+// is the agent's session, if there is one. It takes no prompt.
+func (r *Runner) Unattached(conversation string) *Attached {
+	return &Attached{agentSession: newAgentSession(r, Setup{}, event.Refs{Conversation: event.ConversationID(conversation)}, nil)}
+}
+
+// ClientLine records a line of the agent's client that does not go on as it came, or, if sent, one
+// that Perlica itself sends to the client.
+func (a *Attached) ClientLine(sent bool, line []byte) error {
+	e := event.Event{Type: event.ClientReceived, Class: event.Frame, Actor: "client", Refs: a.refs(), Payload: line}
+	if sent {
+		e.Type, e.Actor = event.ClientSent, "perlica"
+	}
+	return a.r.log.Record(e)
+}
+
+// Durable returns a function that waits until all that is recorded now is on disk. Where the
+// configuration lets what is shown be ahead of the disk, it does not wait.
+func (a *Attached) Durable() func() error {
+	if !a.r.opt.StreamSync {
+		return a.r.log.Err
+	}
+	mark := a.r.log.Mark()
+	return func() error { return a.r.log.SyncTo(mark) }
+}

@@ -1,0 +1,115 @@
+package provider
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/coder/acp-go-sdk"
+	"github.com/go-faster/jx"
+)
+
+// Peer is a client of the agent beside Perlica, whose lines a connection carries: an editor. With
+// one, a connection has all sessions of the agent, the peer's requests keep their ids, and those of
+// Perlica's own requests are strings that begin with Options.IDPrefix.
+//
+// Its methods are called in wire order by the goroutine that reads the agent's output.
+type Peer interface {
+	// Pass gets a line of the agent when it is recorded, and before it is acted upon: every line but
+	// the answers to Perlica's own requests.
+	Pass(Frame)
+	// Local gets a request for files or terminals and reports whether it is the peer's to answer; else
+	// it is refused.
+	Local(Frame) bool
+	// Client returns who acts upon the updates and questions of a session, or nil for one that it
+	// does not know: its updates are only passed on, its questions are refused.
+	Client(session string) Client
+}
+
+// Carry sends a line that the peer wrote, byte for byte, and returns before it has left. The tap
+// refuses a session/prompt: see CarryPrompt. The error says that nothing can be sent any more.
+func (c *Conn) Carry(line []byte) error {
+	c.post(line)
+	return c.Err()
+}
+
+// CarryPrompt spends call on a session/prompt that the peer wrote.
+func (c *Conn) CarryPrompt(call *Call, line []byte) *Turn {
+	env := parseEnvelope(line)
+	p := &pendingCall{conn: c, method: acp.AgentMethodSessionPrompt, id: env.ID, arrived: make(chan struct{})}
+	c.mu.Lock()
+	_, twin := c.calls[p.id]
+	if !twin {
+		c.calls[p.id] = p
+	}
+	c.mu.Unlock()
+	if twin {
+		p.out = unsent(&Error{Type: TypeProtocol, Message: fmt.Sprintf("two open requests of the client have the id %s", env.ID), cause: errors.Join(ErrProtocol)})
+		return &Turn{p}
+	}
+	p.out = c.queue(line, call)
+	return &Turn{p}
+}
+
+// Adopt returns a session that the peer opened, described by the agent's answer to session/new,
+// session/load, session/resume or session/fork. What has not the protocol's form is left out.
+func (c *Conn) Adopt(id string, answer []byte) *Session {
+	var modes struct{ Modes *acp.SessionModeState }
+	var options struct{ ConfigOptions []acp.SessionConfigOption }
+	_ = json.Unmarshal(answer, &modes) // without it the session has no modes
+	_ = json.Unmarshal(answer, &options)
+	return c.opened(id, modes.Modes, options.ConfigOptions)
+}
+
+// clientOf returns who acts upon what the agent says of a session, or nil.
+func (c *Conn) clientOf(session string) Client {
+	if c.opt.Peer != nil {
+		return c.opt.Peer.Client(session)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session == "" || c.session != session {
+		return nil
+	}
+	return c.opt.Client
+}
+
+// own reports whether a response answers a request of Perlica's own.
+func (c *Conn) own(env envelope) bool {
+	if c.opt.Peer == nil {
+		return true
+	}
+	var id string
+	return json.Unmarshal([]byte(env.ID), &id) == nil && len(id) > len(c.opt.IDPrefix) && id[:len(c.opt.IDPrefix)] == c.opt.IDPrefix
+}
+
+// Message is a line as its parts, for those who carry lines. The parts point into the line; a part
+// that is missing is nil.
+type Message struct {
+	Frame
+	Params, Result, Error []byte
+}
+
+// ParseMessage looks at a line's top level, as the connection does.
+func ParseMessage(line []byte) Message {
+	env := parseEnvelope(line)
+	return Message{env.Frame, env.params, env.result, env.error}
+}
+
+// sessionOf is the session that a message's parameters name, or "".
+func sessionOf(params []byte) (session string) {
+	d := jx.GetDecoder()
+	defer jx.PutDecoder(d)
+	d.ResetBytes(params)
+	err := d.ObjBytes(func(d *jx.Decoder, key []byte) (err error) {
+		if string(key) != "sessionId" || d.Next() != jx.String {
+			return d.Skip()
+		}
+		session, err = d.Str()
+		return err
+	})
+	if err != nil {
+		return ""
+	}
+	return session
+}

@@ -1,0 +1,141 @@
+package acp
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/process"
+)
+
+// Local takes a request for files or terminals, if the client may carry it out. What begins something
+// is judged by the policy, like a tool call of that content; what goes on with it passes.
+func (r *relay) Local(f provider.Frame) bool {
+	if !r.opt.Local {
+		return false
+	}
+	tool, judged := localTool(f)
+	r.mu.Lock()
+	q, s := r.asked[f.ID], r.find(f.Session)
+	r.mu.Unlock()
+	switch {
+	case q == nil || s == nil: // of no session: nothing says where it would be done
+		return false
+	case !judged:
+		if !slices.Contains([]string{"terminal/output", "terminal/wait_for_exit", "terminal/kill", "terminal/release"}, f.Method) {
+			return false
+		}
+		r.out.add(f.Line, q.at.Durable())
+		return true
+	}
+	line := f.Line
+	p := provider.NewLocalRequest(f.ID, tool, func(option acp.PermissionOptionId) error {
+		switch option {
+		case provider.LocalAllow:
+			r.mu.Lock()
+			q.over = false
+			r.mu.Unlock()
+			r.passLocal(s, f.Method, line)
+			return nil
+		case provider.LocalDeny:
+			return r.conn.Carry(errorLine(f.ID, codeRefused, f.Method+" was refused"))
+		}
+		return r.conn.Carry(errorLine(f.ID, codeCancelled, "cancelled"))
+	})
+	r.mu.Lock()
+	q.permission = p
+	r.mu.Unlock()
+	s.at.RequestPermission(p)
+	return true
+}
+
+// The codes of a request that is not carried out: refused, and cancelled.
+const (
+	codeRefused   = -32000
+	codeCancelled = -32800
+)
+
+// passLocal has the client carry out what was allowed. What it runs bears the mark by which Perlica
+// knows an agent's processes, as far as the client hands it on.
+func (r *relay) passLocal(s *session, method string, line []byte) {
+	if method == "terminal/create" {
+		if marked, err := markedLine(line, process.Marked(r.opt.Agent.ID, r.opt.Limit)); err == nil {
+			r.record(s.at, true, marked)
+			line = marked
+		}
+	}
+	r.out.add(line, s.at.Durable())
+}
+
+// markedLine adds variables to the environment of a terminal/create.
+func markedLine(line []byte, environ []string) ([]byte, error) {
+	var added []json.RawMessage
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		added = append(added, marshal(map[string]string{"name": name, "value": value}))
+	}
+	return rewrite(line, func(name string, value []byte) []byte {
+		if name != "params" {
+			return value
+		}
+		found := false
+		params, err := rewrite(value, func(name string, value []byte) []byte {
+			if name != "env" {
+				return value
+			}
+			var list []json.RawMessage
+			if json.Unmarshal(value, &list) != nil {
+				return value
+			}
+			found = true
+			return marshal(append(list, added...))
+		})
+		if err != nil {
+			return value
+		}
+		if !found {
+			params = append(append(append(params[:len(params)-1], `,"env":`...), marshal(added)...), '}')
+		}
+		return params
+	})
+}
+
+// localTool is a request for files or a new terminal as the tool call that it amounts to.
+func localTool(f provider.Frame) (tool provider.ToolCall, ok bool) {
+	params := provider.ParseMessage(f.Line).Params
+	var v struct {
+		Path, Content string
+		Command       string
+		Args          []string
+	}
+	if json.Unmarshal(params, &v) != nil {
+		return tool, false
+	}
+	raw, err := rewrite(params, func(name string, value []byte) []byte {
+		if name == "sessionId" {
+			return nil
+		}
+		return value
+	})
+	if err != nil {
+		return tool, false
+	}
+	tool = provider.ToolCall{ID: acp.ToolCallId("perlica:" + f.ID), RawInput: raw}
+	switch f.Method {
+	case acp.ClientMethodFsReadTextFile:
+		tool.Kind, tool.Title = acp.ToolKindRead, "Read "+v.Path+" in the editor"
+		tool.Locations = []acp.ToolCallLocation{{Path: v.Path}}
+	case acp.ClientMethodFsWriteTextFile:
+		tool.Kind, tool.Title = acp.ToolKindEdit, "Write "+v.Path+" in the editor"
+		tool.Locations = []acp.ToolCallLocation{{Path: v.Path}}
+		tool.Content = []provider.ToolContent{{Type: "diff", Path: v.Path, NewText: v.Content}}
+	case acp.ClientMethodTerminalCreate:
+		tool.Kind, tool.Title = acp.ToolKindExecute, "Run "+strings.Join(append([]string{v.Command}, v.Args...), " ")+" in the editor"
+	default:
+		return tool, false
+	}
+	return tool, true
+}

@@ -1,0 +1,97 @@
+package acp
+
+import (
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/provider"
+)
+
+// recorder records each line in the log of the project to whose session it belongs.
+type recorder struct{ r *relay }
+
+// Sent records a line to the agent. That of a prompt lets the lines behind it go.
+func (c recorder) Sent(f provider.Frame) error {
+	at, p := c.r.sending(f)
+	err := at.Sent(f)
+	if p != nil {
+		p.leave()
+	}
+	return err
+}
+
+// sending finds what records a line to the agent.
+func (r *relay) sending(f provider.Frame) (at *kernel.Attached, p *prompt) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at = r.place(f.Session)
+	switch f.Kind {
+	case provider.Request:
+		q := r.requests[f.ID]
+		if q == nil { // one of Perlica's own
+			q = &request{}
+			r.requests[f.ID] = q
+		}
+		if q.at == nil {
+			q.at = at
+		}
+		return q.at, q.prompt
+	case provider.Response:
+		if q := r.asked[f.ID]; q != nil && q.at != nil {
+			at = q.at
+		}
+	}
+	return at, nil
+}
+
+// Received records a line of the agent.
+func (c recorder) Received(f provider.Frame) error { return c.r.receiving(f).Received(f) }
+
+func (r *relay) receiving(f provider.Frame) *kernel.Attached {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := r.place(f.Session)
+	switch f.Kind {
+	case provider.Request:
+		r.asked[f.ID] = &request{method: f.Method, at: at}
+	case provider.Response:
+		if q := r.requests[f.ID]; q != nil {
+			if at = q.at; q.own() {
+				delete(r.requests, f.ID)
+			}
+		}
+	}
+	return at
+}
+
+// place is what records the lines of a session. The caller holds mu.
+func (r *relay) place(session string) *kernel.Attached {
+	if s := r.find(session); s != nil {
+		return s.at
+	}
+	if at := r.opening[session]; at != nil {
+		return at
+	}
+	return r.home
+}
+
+// passive acts upon what belongs to no session.
+type passive struct{ r *relay }
+
+func (p passive) Update(provider.Update)                        {}
+func (p passive) RequestPermission(*provider.PermissionRequest) {}
+func (p passive) Blocked(b provider.BlockedRequest)             { p.r.home.Blocked(b) }
+func (p passive) Warning(w provider.Warning)                    { p.r.opt.Log("%s: %s", w.Subtype, w.Detail) }
+
+// Drained has the turns show what came.
+func (p passive) Drained() {
+	p.r.mu.Lock()
+	var all []*kernel.Attached
+	for _, s := range p.r.sessions {
+		if s.parent == nil {
+			all = append(all, s.at)
+		}
+	}
+	p.r.mu.Unlock()
+	for _, at := range all {
+		at.Drained()
+	}
+}

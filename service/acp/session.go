@@ -1,0 +1,188 @@
+package acp
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/provider"
+)
+
+// session is a session of the agent that the client has opened, or, with a parent, one that the
+// agent has opened within it.
+type session struct {
+	r          *relay
+	id         string
+	parent     *session
+	at         *kernel.Attached
+	place      *Place
+	modeOption string        // the config option by which a mode is chosen
+	ready      chan struct{} // closed when the mode is chosen, or err is set
+	err        error         // why it takes no prompt
+	prompts    []*prompt     // that are open, in their order; guarded by relay.mu
+	said       bool          // the agent has said its mode since it was opened; guarded by relay.mu
+}
+
+// opening is a session that the client is about to open.
+type opening struct {
+	session string // the one that is continued, or forked
+	how     string // "load" or "resume"
+	place   *Place
+	setup   kernel.Setup
+}
+
+// session returns a session of the client's, or nil.
+func (r *relay) session(id string) *session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sessions[id]
+}
+
+// find returns the session to which an id belongs. One that no answer has made is a child of the only
+// session with a turn under way. The caller holds mu.
+func (r *relay) find(id string) *session {
+	if s := r.sessions[id]; s != nil || id == "" || r.opening[id] != nil {
+		return s
+	}
+	var parent *session
+	for _, s := range r.sessions {
+		if s.parent != nil || len(s.prompts) == 0 {
+			continue
+		}
+		if parent != nil {
+			return nil
+		}
+		parent = s
+	}
+	if parent == nil {
+		return nil
+	}
+	child := &session{r: r, id: id, parent: parent, at: parent.at, place: parent.place, ready: parent.ready}
+	r.sessions[id] = child
+	return child
+}
+
+// openSession sends on a request that opens a session in a directory, and has its lines recorded
+// there.
+func (r *relay) openSession(m provider.Message, q *request, to target) {
+	place, err := r.opt.Open(r.ctx, to.Dir)
+	if err == nil {
+		err = r.recover(place)
+	}
+	if err != nil {
+		r.refuse(r.home, m.Line, m.ID, codeInternal, "the project of "+to.Dir+" cannot be opened: "+err.Error())
+		return
+	}
+	o := &opening{session: to.Session, place: place, setup: place.Setup(to.Dir)}
+	q.open, q.at = o, place.Runner.Unattached(to.Session)
+	switch m.Method {
+	case acp.AgentMethodSessionLoad:
+		o.how = "load"
+	case acp.AgentMethodSessionResume:
+		o.how = "resume"
+	}
+	if o.how != "" {
+		if o.setup.Session, err = place.Runner.SessionOf(r.ctx, to.Session); err != nil {
+			r.refuse(q.at, m.Line, m.ID, codeInternal, err.Error())
+			return
+		}
+		r.mu.Lock()
+		if r.sessions[to.Session] == nil {
+			r.opening[to.Session] = q.at
+		}
+		r.mu.Unlock()
+	}
+	r.carry(m, q)
+}
+
+// recover writes the outcomes that processes which are gone have left open in a project.
+func (r *relay) recover(place *Place) error {
+	if !place.Runner.Unfinished() || r.recovered[place.Runner] {
+		return nil
+	}
+	ended, err := place.Runner.Recover(r.ctx)
+	for _, res := range ended {
+		r.opt.Log("run %s ended without an outcome, which is unknown now: it will not be sent again (perlica log open)", res.Run)
+	}
+	r.recovered[place.Runner] = err == nil
+	return err
+}
+
+// opened takes in the answer to a request that opened a session.
+func (r *relay) opened(q *request, m provider.Message) {
+	o := q.open
+	id := o.session
+	var v struct {
+		Session string `json:"sessionId"`
+	}
+	if o.how == "" {
+		if json.Unmarshal(m.Result, &v) != nil || v.Session == "" {
+			return
+		}
+		id = v.Session
+	}
+	old := r.session(id)
+	if m.Error != nil || old != nil && old.parent == nil {
+		r.mu.Lock()
+		delete(r.opening, o.session)
+		r.mu.Unlock()
+		return
+	}
+	opened := r.conn.Adopt(id, m.Result)
+	s := &session{r: r, id: id, place: o.place, modeOption: opened.ModeOption, ready: make(chan struct{})}
+	r.mu.Lock()
+	agent, by := r.agent, r.client
+	r.mu.Unlock()
+	var err error
+	s.at, err = o.place.Runner.Attach(r.ctx, kernel.Attachment{
+		Setup: o.setup, Conn: r.conn, Opened: opened, Agent: agent, Continued: o.how, By: "acp, " + by,
+	})
+	if err != nil {
+		s.at = o.place.Runner.Unattached(id)
+		s.err = err
+		close(s.ready)
+		r.opt.Log("session %s takes no input: %v", id, err)
+	}
+	r.mu.Lock()
+	delete(r.opening, o.session)
+	r.sessions[id] = s
+	r.mu.Unlock()
+	if err == nil {
+		r.turns.Go(func() { s.choose() })
+	}
+}
+
+// choose puts the agent into its asking mode, and tells the client if the agent does not.
+func (s *session) choose() {
+	defer close(s.ready)
+	mode, asked, err := s.at.Choose(s.r.ctx)
+	if err != nil {
+		s.err = fmt.Errorf("the agent could not be put into the mode in which it asks: %w; editor.mode = \"leave\" leaves it as it starts", err)
+		s.r.opt.Log("session %s takes no input: %v", s.id, s.err)
+		return
+	}
+	s.r.mu.Lock()
+	said := s.said
+	s.r.mu.Unlock()
+	if !asked || said {
+		return
+	}
+	if s.modeOption == "" {
+		s.r.say(s.at, updateLine(s.id, map[string]any{"sessionUpdate": modeChanged, "currentModeId": mode}))
+		return
+	}
+	s.r.say(s.at, updateLine(s.id, map[string]any{"sessionUpdate": optionsChanged, "configOptions": s.at.Offers().Options}))
+}
+
+// open returns the prompts of a session that have no answer yet.
+func (s *session) open() []*prompt {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	return append([]*prompt(nil), s.prompts...)
+}
+
+// notice is what Perlica says in a session.
+func notice(lines ...string) string { return "[perlica] " + strings.Join(lines, " ") + "\n" }
