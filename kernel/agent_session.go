@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // Setup is the agent session in which inputs are answered.
@@ -196,14 +197,14 @@ func (s *agentSession) refsNow() event.Refs {
 }
 
 // Sent records a line that is about to be written.
-func (s *agentSession) Sent(f provider.Frame) error {
+func (s *agentSession) Sent(f jsonrpc.Frame) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.r.log.Record(sentEvent(f, s.refsNow()))
 }
 
 // Received records a line that has come.
-func (s *agentSession) Received(f provider.Frame) error {
+func (s *agentSession) Received(f jsonrpc.Frame) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.turn != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/perlica/perlica/provider/jsonrpc"
 	"github.com/perlica/perlica/provider/process"
 )
 
@@ -182,33 +183,33 @@ func (c *Conn) broken(e *Error) {
 	_ = c.proc.Kill() // End, which must follow, says what could not be killed
 }
 
-// parse is parseEnvelope, with the session where there may be several.
-func (c *Conn) parse(line []byte) envelope {
-	env := parseEnvelope(line)
-	if c.opt.Peer != nil && env.params != nil {
-		env.Session = sessionOf(env.params)
+// parse is jsonrpc.Parse, with the session where there may be several.
+func (c *Conn) parse(line []byte) jsonrpc.Message {
+	env := jsonrpc.Parse(line)
+	if c.opt.Peer != nil && env.Params != nil {
+		env.Session = sessionOf(env.Params)
 	}
 	return env
 }
 
 // dispatch acts upon a line of the agent.
-func (c *Conn) dispatch(env envelope) {
+func (c *Conn) dispatch(env jsonrpc.Message) {
 	peer := c.opt.Peer
-	if peer != nil && env.Kind != Oversized && (env.Kind != Response || !c.own(env)) {
+	if peer != nil && env.Kind != jsonrpc.Oversized && (env.Kind != jsonrpc.Response || !c.own(env)) {
 		peer.Pass(env.Frame)
 	}
 	switch env.Kind {
-	case Response:
+	case jsonrpc.Response:
 		c.response(env)
-	case Request:
+	case jsonrpc.Request:
 		c.request(env)
-	case Notification:
+	case jsonrpc.Notification:
 		c.notification(env)
-	case Malformed:
+	case jsonrpc.Malformed:
 		if peer == nil && len(strings.TrimSpace(string(env.Line))) > 0 {
 			c.warn("malformed_line", clip(string(env.Line), 200))
 		}
-	case Oversized:
+	case jsonrpc.Oversized:
 		c.broken(&Error{
 			Type: TypeProtocol, Subtype: "oversized_line", cause: ErrProtocol,
 			Message: fmt.Sprintf("the agent sent a line of %d bytes; the limit is %d", env.Length, c.opt.MaxLine),
@@ -221,7 +222,7 @@ func (c *Conn) warn(subtype, detail string) {
 }
 
 // response hands a response to the call that waits for it.
-func (c *Conn) response(env envelope) {
+func (c *Conn) response(env jsonrpc.Message) {
 	c.mu.Lock()
 	p := c.calls[env.ID]
 	id := env.ID
@@ -235,7 +236,7 @@ func (c *Conn) response(env envelope) {
 	var held []heldUpdate
 	if p != nil && p.method == acp.AgentMethodSessionNew && c.opt.Peer == nil {
 		var v struct{ SessionID string }
-		if json.Unmarshal(env.result, &v) == nil {
+		if json.Unmarshal(env.Result, &v) == nil {
 			c.session, held, c.early = v.SessionID, c.early, nil
 		}
 	}
@@ -254,18 +255,18 @@ func (c *Conn) response(env envelope) {
 	close(p.arrived)
 }
 
-func (c *Conn) notification(env envelope) {
+func (c *Conn) notification(env jsonrpc.Message) {
 	switch env.Method {
 	case acp.ClientMethodSessionUpdate:
-		session, u, ok := parseUpdate(env.params)
+		session, u, ok := parseUpdate(env.Params)
 		if !ok {
-			c.warn("undecodable_update", clip(string(env.params), 200))
+			c.warn("undecodable_update", clip(string(env.Params), 200))
 			return
 		}
 		c.update(session, u)
 	case "$/cancel_request":
 		var v struct{ RequestID json.RawMessage }
-		if json.Unmarshal(env.params, &v) == nil {
+		if json.Unmarshal(env.Params, &v) == nil {
 			c.withdraw(string(v.RequestID))
 		}
 	}
@@ -299,7 +300,7 @@ func (c *Conn) update(session string, u Update) {
 }
 
 // call sends one request and waits for its response.
-func (c *Conn) call(ctx context.Context, method string, params any) (envelope, error) {
+func (c *Conn) call(ctx context.Context, method string, params any) (jsonrpc.Message, error) {
 	return c.begin(method, params, nil).wait(ctx)
 }
 
@@ -331,24 +332,24 @@ func (c *Conn) timeout(method string) time.Duration {
 }
 
 // judge tells an answer from an error.
-func (c *Conn) judge(env envelope, method, id string) (envelope, error) {
-	if env.error != nil && string(env.error) != "null" {
-		return envelope{}, c.failed(method, id, agentError(method, id, env.error))
+func (c *Conn) judge(env jsonrpc.Message, method, id string) (jsonrpc.Message, error) {
+	if env.Error != nil && string(env.Error) != "null" {
+		return jsonrpc.Message{}, c.failed(method, id, agentError(method, id, env.Error))
 	}
 	return env, nil
 }
 
 // decode decodes the result of a response. No result is the same as null: it sets nothing.
-func (c *Conn) decode(env envelope, method string, result any) error {
-	if env.result == nil {
+func (c *Conn) decode(env jsonrpc.Message, method string, result any) error {
+	if env.Result == nil {
 		return nil
 	}
-	err := json.Unmarshal(env.result, result)
+	err := json.Unmarshal(env.Result, result)
 	if err == nil {
 		return nil
 	}
 	return c.failed(method, env.ID, &Error{
-		Type: TypeProtocol, Subtype: "undecodable_result", RawShape: shape(env.result), cause: errors.Join(ErrProtocol, err),
+		Type: TypeProtocol, Subtype: "undecodable_result", RawShape: shape(env.Result), cause: errors.Join(ErrProtocol, err),
 		Message: "an answer that is not of the protocol's form: " + clip(err.Error(), 200),
 	})
 }

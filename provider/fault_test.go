@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // However an agent leaves in the middle of a turn, the error says how, with its last
@@ -67,7 +69,7 @@ func TestAnswerBeforeTheEnd(t *testing.T) {
 	c := &Conn{gone: make(chan struct{}), err: &Error{Type: TypeGone}}
 	close(c.gone)
 	for range 100 {
-		p := &pendingCall{conn: c, method: "session/prompt", out: unsent(nil), arrived: make(chan struct{}), answer: envelope{result: json.RawMessage("{}")}}
+		p := &pendingCall{conn: c, method: "session/prompt", out: unsent(nil), arrived: make(chan struct{}), answer: jsonrpc.Message{Result: json.RawMessage("{}")}}
 		close(p.arrived)
 		if _, err := p.wait(t.Context()); err != nil {
 			t.Fatal(err)
@@ -115,7 +117,7 @@ func TestCancel(t *testing.T) {
 // Everything is recorded that the agent says until it has left, End included.
 func TestLastWordsAreRecorded(t *testing.T) {
 	var c *Conn
-	w := &watcher{received: func(f Frame) error {
+	w := &watcher{received: func(f jsonrpc.Frame) error {
 		if f.Method == "_vendor/bye" { // the disk is slow: the agent has long left
 			<-c.proc.Exited()
 			for range 10_000 {

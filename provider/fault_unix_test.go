@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 func mustPipe(t *testing.T) (r, w *os.File) {
@@ -49,7 +51,7 @@ func TestSentBeforeBytes(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("liar", "hang"), w)
 	r, waiting := tapInput(t, c)
-	w.sent = func(f Frame) error {
+	w.sent = func(f jsonrpc.Frame) error {
 		if waiting() {
 			t.Errorf("bytes left before %s was recorded", f.Line)
 		}
@@ -77,7 +79,7 @@ func TestSentBeforeBytes(t *testing.T) {
 // When a line of the agent cannot be recorded nothing more is written, no answer either.
 func TestReceivedFailsNothingIsWritten(t *testing.T) {
 	ready := make(chan struct{})
-	w := &watcher{received: func(Frame) error { <-ready; return errors.New("disk full") }}
+	w := &watcher{received: func(jsonrpc.Frame) error { <-ready; return errors.New("disk full") }}
 	c := start(t, child("liar", `>{"id":0,"method":"fs/read_text_file","params":{}}`, "hang"), w)
 	_, waiting := tapInput(t, c)
 	close(ready)

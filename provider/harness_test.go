@@ -16,6 +16,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/perlica/perlica/provider/jsonrpc"
 	"github.com/perlica/perlica/provider/predictable"
 )
 
@@ -143,14 +144,14 @@ func lieSay(text string) string { return ">" + fmt.Sprintf(lieText, text) }
 
 // crossed is a frame and the direction in which it crossed.
 type crossed struct {
-	Frame
+	jsonrpc.Frame
 	sent bool
 }
 
 // watcher is a Recorder and a Client that keep everything. The functions are called
 // first, by the goroutine that called the watcher.
 type watcher struct {
-	sent, received func(Frame) error
+	sent, received func(jsonrpc.Frame) error
 	update         func(Update)
 	ask            func(*PermissionRequest)
 	drained        func()
@@ -176,7 +177,7 @@ func (w *watcher) note(f func()) {
 	}
 }
 
-func (w *watcher) Sent(f Frame) error {
+func (w *watcher) Sent(f jsonrpc.Frame) error {
 	if w.sent != nil {
 		if err := w.sent(f); err != nil {
 			return err
@@ -186,7 +187,7 @@ func (w *watcher) Sent(f Frame) error {
 	return nil
 }
 
-func (w *watcher) Received(f Frame) error {
+func (w *watcher) Received(f jsonrpc.Frame) error {
 	if w.received != nil {
 		if err := w.received(f); err != nil {
 			return err

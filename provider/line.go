@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
+
+	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 const (
@@ -29,14 +31,14 @@ func newLineReader(r io.Reader, limit int) *lineReader {
 // longer than the limit it returns the beginning, with its length and hash, and kind
 // Oversized. The last line may lack a line feed. An error, io.EOF at the end, comes after
 // everything that was read.
-func (l *lineReader) next() (Frame, error) {
+func (l *lineReader) next() (jsonrpc.Frame, error) {
 	part, err := l.r.ReadSlice('\n')
 	if err == nil { // the usual case: one copy
 		line := append(make([]byte, 0, len(part)-1), part[:len(part)-1]...)
 		if len(line) > l.max {
 			return oversized(line, int64(len(line)), sha256.Sum256(line)), nil
 		}
-		return Frame{Line: line, Length: int64(len(line))}, nil
+		return jsonrpc.Frame{Line: line, Length: int64(len(line))}, nil
 	}
 	line := append([]byte(nil), part...)
 	for errors.Is(err, bufio.ErrBufferFull) && len(line) <= l.max {
@@ -62,12 +64,12 @@ func (l *lineReader) next() (Frame, error) {
 	if err == nil {
 		line = line[:len(line)-1]
 	} else if len(line) == 0 {
-		return Frame{}, err
+		return jsonrpc.Frame{}, err
 	} // else the error comes again, after what was read
 	if len(line) > l.max {
 		return oversized(line, int64(len(line)), sha256.Sum256(line)), nil
 	}
-	return Frame{Line: line, Length: int64(len(line))}, nil
+	return jsonrpc.Frame{Line: line, Length: int64(len(line))}, nil
 }
 
 // more reports whether the next line is at hand.
@@ -76,7 +78,7 @@ func (l *lineReader) more() bool {
 	return bytes.IndexByte(rest, '\n') >= 0
 }
 
-func oversized(line []byte, length int64, sum [sha256.Size]byte) Frame {
+func oversized(line []byte, length int64, sum [sha256.Size]byte) jsonrpc.Frame {
 	head := append([]byte(nil), line[:min(len(line), keptOfOversized)]...)
-	return Frame{Kind: Oversized, Line: head, Length: length, SHA256: sum[:]}
+	return jsonrpc.Frame{Kind: jsonrpc.Oversized, Line: head, Length: length, SHA256: sum[:]}
 }

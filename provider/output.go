@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // read is the one reader of the agent's output.
@@ -22,8 +24,8 @@ func (c *Conn) read() {
 			c.outputEnded(err)
 			return
 		}
-		env := envelope{Frame: f}
-		if f.Kind != Oversized {
+		env := jsonrpc.Message{Frame: f}
+		if f.Kind != jsonrpc.Oversized {
 			env = c.parse(f.Line)
 		}
 		e := c.failure()

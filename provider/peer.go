@@ -7,6 +7,8 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 	"github.com/go-faster/jx"
+
+	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // Peer is a client of the agent beside Perlica, whose lines a connection carries: an editor. With
@@ -17,10 +19,10 @@ import (
 type Peer interface {
 	// Pass gets a line of the agent when it is recorded, and before it is acted upon: every line but
 	// the answers to Perlica's own requests.
-	Pass(Frame)
+	Pass(jsonrpc.Frame)
 	// Local gets a request for files or terminals and reports whether it is the peer's to answer; else
 	// it is refused.
-	Local(Frame) bool
+	Local(jsonrpc.Frame) bool
 	// Client returns who acts upon the updates and questions of a session, or nil for one that it
 	// does not know: its updates are only passed on, its questions are refused.
 	Client(session string) Client
@@ -35,7 +37,7 @@ func (c *Conn) Carry(line []byte) error {
 
 // CarryPrompt spends call on a session/prompt that the peer wrote.
 func (c *Conn) CarryPrompt(call *Call, line []byte) *Turn {
-	env := parseEnvelope(line)
+	env := jsonrpc.Parse(line)
 	p := &pendingCall{conn: c, method: acp.AgentMethodSessionPrompt, id: env.ID, arrived: make(chan struct{})}
 	c.mu.Lock()
 	_, twin := c.calls[p.id]
@@ -75,25 +77,12 @@ func (c *Conn) clientOf(session string) Client {
 }
 
 // own reports whether a response answers a request of Perlica's own.
-func (c *Conn) own(env envelope) bool {
+func (c *Conn) own(env jsonrpc.Message) bool {
 	if c.opt.Peer == nil {
 		return true
 	}
 	var id string
 	return json.Unmarshal([]byte(env.ID), &id) == nil && len(id) > len(c.opt.IDPrefix) && id[:len(c.opt.IDPrefix)] == c.opt.IDPrefix
-}
-
-// Message is a line as its parts, for those who carry lines. The parts point into the line; a part
-// that is missing is nil.
-type Message struct {
-	Frame
-	Params, Result, Error []byte
-}
-
-// ParseMessage looks at a line's top level, as the connection does.
-func ParseMessage(line []byte) Message {
-	env := parseEnvelope(line)
-	return Message{env.Frame, env.params, env.result, env.error}
 }
 
 // sessionOf is the session that a message's parameters name, or "".

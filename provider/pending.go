@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // pendingCall is a request of ours.
@@ -16,7 +18,7 @@ type pendingCall struct {
 	id      string
 	out     *sending
 	arrived chan struct{} // closed when answer is set
-	answer  envelope
+	answer  jsonrpc.Message
 }
 
 // request is the line of a request. Params that are JSON already are taken as they are.
@@ -40,7 +42,7 @@ func request(id, method string, params any) ([]byte, error) {
 
 // wait waits for the response. A session/prompt has no timeout and is not abandoned when ctx is
 // done.
-func (p *pendingCall) wait(ctx context.Context) (envelope, error) {
+func (p *pendingCall) wait(ctx context.Context) (jsonrpc.Message, error) {
 	c := p.conn
 	defer func() {
 		c.mu.Lock()
@@ -65,21 +67,21 @@ func (p *pendingCall) wait(ctx context.Context) (envelope, error) {
 	case <-c.gone:
 		return p.came(c.failure())
 	case <-timeout:
-		return envelope{}, c.failed(p.method, p.id, &Error{
+		return jsonrpc.Message{}, c.failed(p.method, p.id, &Error{
 			Type: TypeTimeout, cause: ErrTimeout,
 			Message: fmt.Sprintf("the agent did not answer within %s", c.timeout(p.method)),
 		})
 	case <-done:
-		return envelope{}, c.failed(p.method, p.id, &Error{Type: TypeStopped, Message: context.Cause(ctx).Error(), cause: context.Cause(ctx)})
+		return jsonrpc.Message{}, c.failed(p.method, p.id, &Error{Type: TypeStopped, Message: context.Cause(ctx).Error(), cause: context.Cause(ctx)})
 	}
 }
 
 // came is the response if it came before the agent went, or stopped reading, and counts; else err.
-func (p *pendingCall) came(err error) (envelope, error) {
+func (p *pendingCall) came(err error) (jsonrpc.Message, error) {
 	select {
 	case <-p.arrived:
 		return p.conn.judge(p.answer, p.method, p.id)
 	default:
-		return envelope{}, p.conn.failed(p.method, p.id, err)
+		return jsonrpc.Message{}, p.conn.failed(p.method, p.id, err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // ErrReplied says that a permission request has been answered or withdrawn already.
@@ -110,7 +112,7 @@ func (c *Conn) forget(p *PermissionRequest) {
 }
 
 // request answers a request of the agent, or hands it to the client.
-func (c *Conn) request(env envelope) {
+func (c *Conn) request(env jsonrpc.Message) {
 	if env.Method == acp.ClientMethodSessionRequestPermission {
 		c.requestPermission(env)
 		return
@@ -121,11 +123,11 @@ func (c *Conn) request(env envelope) {
 	}
 	c.refuse(env.ID, -32601, "Perlica does not offer "+env.Method)
 	if local {
-		client := c.clientOf(sessionOf(env.params))
+		client := c.clientOf(sessionOf(env.Params))
 		if client == nil {
 			client = c.opt.Client
 		}
-		client.Blocked(BlockedRequest{Method: env.Method, ID: env.ID, Params: env.params})
+		client.Blocked(BlockedRequest{Method: env.Method, ID: env.ID, Params: env.Params})
 		return
 	}
 	c.warn("unknown_method", "the agent asked for "+clip(env.Method, 80)+", which Perlica does not offer")
@@ -136,16 +138,16 @@ func IsLocal(method string) bool {
 	return strings.HasPrefix(method, "fs/") || strings.HasPrefix(method, "terminal/")
 }
 
-func (c *Conn) requestPermission(env envelope) {
+func (c *Conn) requestPermission(env jsonrpc.Message) {
 	var v struct {
 		SessionID string                 `json:"sessionId"`
 		ToolCall  ToolCall               `json:"toolCall"`
 		Options   []acp.PermissionOption `json:"options"`
 	}
 	// No one can judge what is only partly known.
-	if err := json.Unmarshal(env.params, &v); err != nil || v.ToolCall.partial {
+	if err := json.Unmarshal(env.Params, &v); err != nil || v.ToolCall.partial {
 		c.refuse(env.ID, -32602, "undecodable permission request")
-		c.warn("undecodable_request", clip(string(env.params), 200))
+		c.warn("undecodable_request", clip(string(env.Params), 200))
 		return
 	}
 	p := &PermissionRequest{

@@ -13,14 +13,16 @@
 // and responses matched on the line itself; the SDK gives the types, not the queue.
 package provider
 
+import "github.com/perlica/perlica/provider/jsonrpc"
+
 // Recorder keeps the lines. An error means that the record cannot be written: the
 // connection then ends the agent without another byte to it.
 type Recorder interface {
 	// Sent is called with a line before its first byte is written.
-	Sent(Frame) error
+	Sent(jsonrpc.Frame) error
 	// Received is called with each line of the agent before it is acted upon. It may
 	// block; that slows the agent down through its pipe.
-	Received(Frame) error
+	Received(jsonrpc.Frame) error
 }
 
 // Client is asked and told what the lines mean. Its methods are called one at a time,

@@ -28,7 +28,7 @@ func (c *Conn) Initialize(ctx context.Context, version string) (acp.InitializeRe
 	}
 	if r.ProtocolVersion != acp.ProtocolVersionNumber {
 		return r, c.failed(acp.AgentMethodInitialize, env.ID, &Error{
-			Type: TypeProtocol, Subtype: "protocol_version", RawShape: shape(env.result), cause: ErrProtocol,
+			Type: TypeProtocol, Subtype: "protocol_version", RawShape: shape(env.Result), cause: ErrProtocol,
 			Message: fmt.Sprintf("the agent speaks version %d of the protocol, Perlica speaks version %d", r.ProtocolVersion, acp.ProtocolVersionNumber),
 		})
 	}
@@ -105,7 +105,7 @@ func (c *Conn) NewSession(ctx context.Context, dir string, servers []acp.McpServ
 	}
 	if r.SessionId == "" {
 		return nil, c.failed(acp.AgentMethodSessionNew, env.ID, &Error{
-			Type: TypeProtocol, Subtype: "no_session_id", RawShape: shape(env.result), cause: ErrProtocol, Message: "the agent opened a session without an id",
+			Type: TypeProtocol, Subtype: "no_session_id", RawShape: shape(env.Result), cause: ErrProtocol, Message: "the agent opened a session without an id",
 		})
 	}
 	return c.opened(string(r.SessionId), r.Modes, r.ConfigOptions), nil

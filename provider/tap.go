@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // Call is the right to send one session/prompt. It can be spent once.
@@ -147,9 +149,9 @@ func (c *Conn) unwritable(err error) error {
 // permit lets the first session/prompt of a run through, and every message that is none.
 // It judges by the line, so that no way of sending one gets around it; what is more or
 // less than one message on one line is refused.
-func (c *Conn) permit(env envelope, call *Call) error {
-	if env.Kind == Malformed || bytes.ContainsAny(env.Line, "\r\n") {
-		return errEnvelope
+func (c *Conn) permit(env jsonrpc.Message, call *Call) error {
+	if env.Kind == jsonrpc.Malformed || bytes.ContainsAny(env.Line, "\r\n") {
+		return jsonrpc.ErrMessage
 	}
 	if env.Method != acp.AgentMethodSessionPrompt {
 		return nil

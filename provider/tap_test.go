@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // prompts counts the session/prompt lines that were sent.
@@ -113,12 +115,12 @@ func TestPromptByAnotherPath(t *testing.T) {
 		`{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}`:                                                   ErrSecondPrompt,
 		`{"jsonrpc":"2.0","method":"session/prompt","params":{}}`:                                                          ErrSecondPrompt,
 		`{"jsonrpc":"2.0","id":9,"m\u0065thod":"session\/prompt","params":{}}`:                                             ErrSecondPrompt,
-		`{"jsonrpc":"2.0","id":9,"method":"x","method":"session/prompt","params":{}}`:                                      errEnvelope,
-		`[{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}]`:                                                 errEnvelope,
-		`{"method":"x"}{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}`:                                     errEnvelope,
-		"{\"method\":\"x\",\"params\":\n{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/prompt\",\"params\":{}}\n}":     errEnvelope,
-		"{\"method\":\"x\",\"params\":\r{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/prompt\",\"params\":{}}\r}":     errEnvelope,
-		`{"method":"x","params":{"text":"{\"method\":\"session/prompt\"}"}}` + "\n" + `{"id":9,"method":"session/prompt"}`: errEnvelope,
+		`{"jsonrpc":"2.0","id":9,"method":"x","method":"session/prompt","params":{}}`:                                      jsonrpc.ErrMessage,
+		`[{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}]`:                                                 jsonrpc.ErrMessage,
+		`{"method":"x"}{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}`:                                     jsonrpc.ErrMessage,
+		"{\"method\":\"x\",\"params\":\n{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/prompt\",\"params\":{}}\n}":     jsonrpc.ErrMessage,
+		"{\"method\":\"x\",\"params\":\r{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/prompt\",\"params\":{}}\r}":     jsonrpc.ErrMessage,
+		`{"method":"x","params":{"text":"{\"method\":\"session/prompt\"}"}}` + "\n" + `{"id":9,"method":"session/prompt"}`: jsonrpc.ErrMessage,
 	} {
 		if err := c.send([]byte(line), nil); !errors.Is(err, want) {
 			t.Errorf("%q: %v", line, err)
@@ -208,7 +210,7 @@ func TestNothingLeft(t *testing.T) {
 func TestPromptIsAwaited(t *testing.T) {
 	var returned, early atomic.Bool
 	var c *Conn
-	w := &watcher{sent: func(f Frame) error {
+	w := &watcher{sent: func(f jsonrpc.Frame) error {
 		if f.Method == "session/prompt" {
 			c.Kill()
 			for range 10_000 {
@@ -247,7 +249,7 @@ func TestFloodOfRequests(t *testing.T) {
 // An agent that asks a lot before it reads the answers is not.
 func TestBurstOfRequests(t *testing.T) {
 	const n = 1000
-	w := &watcher{sent: func(f Frame) error { // slower than the reader
+	w := &watcher{sent: func(f jsonrpc.Frame) error { // slower than the reader
 		sum := sha256.Sum256(make([]byte, 50_000))
 		_ = sum
 		return nil
@@ -309,7 +311,7 @@ func TestRecordFails(t *testing.T) {
 		}
 	}
 	t.Run("sent", func(t *testing.T) {
-		w := &watcher{sent: func(f Frame) error {
+		w := &watcher{sent: func(f jsonrpc.Frame) error {
 			if f.Method == "session/prompt" {
 				return full
 			}
@@ -330,7 +332,7 @@ func TestRecordFails(t *testing.T) {
 		}
 	})
 	t.Run("received", func(t *testing.T) {
-		w := &watcher{received: func(f Frame) error {
+		w := &watcher{received: func(f jsonrpc.Frame) error {
 			if strings.Contains(string(f.Line), "second") {
 				return full
 			}

@@ -5,6 +5,8 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 	"github.com/go-faster/jx"
+
+	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // The kinds of session/update that Perlica understands, by the protocol's names. Any
@@ -212,10 +214,10 @@ func blockText(block []byte) string {
 
 // ParseUpdate decodes a recorded line, if it is a session/update.
 func ParseUpdate(line []byte) (Update, bool) {
-	env := parseEnvelope(line)
-	if env.Kind != Notification || env.Method != acp.ClientMethodSessionUpdate {
+	env := jsonrpc.Parse(line)
+	if env.Kind != jsonrpc.Notification || env.Method != acp.ClientMethodSessionUpdate {
 		return Update{}, false
 	}
-	_, u, ok := parseUpdate(env.params)
+	_, u, ok := parseUpdate(env.Params)
 	return u, ok
 }

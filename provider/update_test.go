@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -112,4 +113,25 @@ func FuzzParseUpdate(f *testing.F) {
 			t.Fatalf("text %q, want %q", u.Text, text)
 		}
 	})
+}
+
+// members are those of a JSON object, nil if it is none. Once is false if a key of the
+// envelope comes twice.
+func members(line []byte) (m map[string]json.RawMessage, once bool) {
+	if json.Unmarshal(line, &m) != nil {
+		return nil, false
+	}
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.Token()
+	seen := map[any]bool{}
+	for d.More() {
+		key, _ := d.Token()
+		if seen[key] {
+			return m, false
+		}
+		seen[key] = true
+		var v json.RawMessage
+		d.Decode(&v)
+	}
+	return m, true
 }

@@ -8,29 +8,30 @@ import (
 
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // Pass takes a line of the agent, and sends it on unless it is one of the exceptions.
-func (r *relay) Pass(f provider.Frame) {
+func (r *relay) Pass(f jsonrpc.Frame) {
 	r.mu.Lock()
 	at := r.place(f.Session)
 	r.mu.Unlock()
 	switch {
-	case f.Kind == provider.Response:
+	case f.Kind == jsonrpc.Response:
 		r.agentResponse(f)
 		return
-	case f.Kind == provider.Request && !r.agentRequest(f):
+	case f.Kind == jsonrpc.Request && !r.agentRequest(f):
 		return
-	case f.Kind == provider.Notification && f.Method == "$/cancel_request" && !r.withClient(f.Line):
+	case f.Kind == jsonrpc.Notification && f.Method == "$/cancel_request" && !r.withClient(f.Line):
 		return
-	case f.Kind == provider.Notification && f.Method == acp.ClientMethodSessionUpdate:
+	case f.Kind == jsonrpc.Notification && f.Method == acp.ClientMethodSessionUpdate:
 		r.saidMode(f)
 	}
 	r.out.add(f.Line, at.Durable())
 }
 
 // agentResponse takes the agent's answer to a request of the client.
-func (r *relay) agentResponse(f provider.Frame) {
+func (r *relay) agentResponse(f jsonrpc.Frame) {
 	r.mu.Lock()
 	q := r.requests[f.ID]
 	if q != nil && q.prompt == nil {
@@ -56,7 +57,7 @@ func (r *relay) agentResponse(f provider.Frame) {
 		}
 		return
 	case q.method == acp.AgentMethodInitialize:
-		m := provider.ParseMessage(f.Line)
+		m := jsonrpc.Parse(f.Line)
 		r.mu.Lock()
 		_ = json.Unmarshal(m.Result, &r.agent) // what has another form is left out
 		r.mu.Unlock()
@@ -64,11 +65,11 @@ func (r *relay) agentResponse(f provider.Frame) {
 			r.record(at, true, line)
 			f.Line = line
 		}
-	case q.method == acp.AgentMethodSessionClose && provider.ParseMessage(f.Line).Error == nil:
+	case q.method == acp.AgentMethodSessionClose && jsonrpc.Parse(f.Line).Error == nil:
 		at.ClosedByClient()
 	case q.open != nil:
 		held := r.out.hold(f.Line, at.Durable()) // before what Perlica says of the session
-		r.opened(q, provider.ParseMessage(f.Line))
+		r.opened(q, jsonrpc.Parse(f.Line))
 		r.out.release(held, f.Line) // the session takes prompts now
 		return
 	}
@@ -76,7 +77,7 @@ func (r *relay) agentResponse(f provider.Frame) {
 }
 
 // agentRequest reports whether a request of the agent goes on at once.
-func (r *relay) agentRequest(f provider.Frame) bool {
+func (r *relay) agentRequest(f jsonrpc.Frame) bool {
 	if f.Method == acp.ClientMethodSessionRequestPermission {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -93,7 +94,7 @@ func (r *relay) withClient(line []byte) bool {
 	var v struct {
 		Request json.RawMessage `json:"requestId"`
 	}
-	if json.Unmarshal(provider.ParseMessage(line).Params, &v) != nil {
+	if json.Unmarshal(jsonrpc.Parse(line).Params, &v) != nil {
 		return true
 	}
 	r.mu.Lock()
@@ -108,7 +109,7 @@ func (r *relay) withClient(line []byte) bool {
 }
 
 // saidMode takes in that the agent says its mode itself.
-func (r *relay) saidMode(f provider.Frame) {
+func (r *relay) saidMode(f jsonrpc.Frame) {
 	if !bytes.Contains(f.Line, []byte(modeChanged)) && !bytes.Contains(f.Line, []byte(optionsChanged)) {
 		return
 	}

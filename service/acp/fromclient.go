@@ -7,18 +7,18 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
-	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // fromClient acts upon a line of the client, and sends it on unless it is one of the exceptions.
 func (r *relay) fromClient(line []byte) {
-	m := provider.ParseMessage(line)
+	m := jsonrpc.Parse(line)
 	switch m.Kind {
-	case provider.Request:
+	case jsonrpc.Request:
 		r.clientRequest(m)
-	case provider.Notification:
+	case jsonrpc.Notification:
 		r.clientNotification(m)
-	case provider.Response:
+	case jsonrpc.Response:
 		r.clientResponse(m)
 	default:
 		if len(strings.TrimSpace(string(line))) > 0 {
@@ -33,7 +33,7 @@ type target struct {
 	Dir     string `json:"cwd"`
 }
 
-func (r *relay) clientRequest(m provider.Message) {
+func (r *relay) clientRequest(m jsonrpc.Message) {
 	var to target
 	_ = json.Unmarshal(m.Params, &to) // what has another form names nothing
 	s := r.session(to.Session)
@@ -76,7 +76,7 @@ func (r *relay) clientRequest(m provider.Message) {
 }
 
 // blocked returns why a request does not go on, or "".
-func blocked(m provider.Message) string {
+func blocked(m jsonrpc.Message) string {
 	if slices.Contains(steered, m.Method) {
 		return m.Method + " would be an input without a record: send it as a session/prompt"
 	}
@@ -93,7 +93,7 @@ func blocked(m provider.Message) string {
 }
 
 // carry sends a request on.
-func (r *relay) carry(m provider.Message, q *request) {
+func (r *relay) carry(m jsonrpc.Message, q *request) {
 	r.mu.Lock()
 	r.requests[m.ID] = q
 	r.mu.Unlock()
@@ -101,7 +101,7 @@ func (r *relay) carry(m provider.Message, q *request) {
 }
 
 // initialize sends the client's introduction on, without what Perlica does not let it offer.
-func (r *relay) initialize(m provider.Message, q *request) {
+func (r *relay) initialize(m jsonrpc.Message, q *request) {
 	var v struct {
 		Client struct{ Name, Version string } `json:"clientInfo"`
 	}
@@ -117,7 +117,7 @@ func (r *relay) initialize(m provider.Message, q *request) {
 	r.carry(m, q)
 }
 
-func (r *relay) clientNotification(m provider.Message) {
+func (r *relay) clientNotification(m jsonrpc.Message) {
 	var v struct {
 		Session string          `json:"sessionId"`
 		Request json.RawMessage `json:"requestId"`
@@ -154,7 +154,7 @@ func (r *relay) stop(s *session, line []byte) (stopped bool) {
 }
 
 // clientResponse takes an answer to a request of the agent.
-func (r *relay) clientResponse(m provider.Message) {
+func (r *relay) clientResponse(m jsonrpc.Message) {
 	r.mu.Lock()
 	q := r.asked[m.ID]
 	permission := q != nil && q.method == acp.ClientMethodSessionRequestPermission
@@ -174,7 +174,7 @@ func (r *relay) clientResponse(m provider.Message) {
 }
 
 // chosen takes in that the client chooses a mode.
-func (s *session) chosen(m provider.Message) {
+func (s *session) chosen(m jsonrpc.Message) {
 	var v struct {
 		ModeID, ConfigID string
 		Value            any

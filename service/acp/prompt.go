@@ -12,6 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // prompt is a session/prompt of the client, from when it came until it is answered.
@@ -32,7 +33,7 @@ type prompt struct {
 }
 
 // prompt begins a turn. It returns when the prompt is on its way, or waits for another.
-func (r *relay) prompt(m provider.Message, s *session) {
+func (r *relay) prompt(m jsonrpc.Message, s *session) {
 	var v promptParams
 	err := json.Unmarshal(m.Params, &v)
 	var id string

@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
-	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // show shows the client what it does not see otherwise.
@@ -91,7 +91,7 @@ func (p *prompt) closed(n kernel.Closed) {
 }
 
 // answer hands the client's answer in. The first answer counts, wherever it comes from.
-func (r *relay) answer(q *request, m provider.Message) {
+func (r *relay) answer(q *request, m jsonrpc.Message) {
 	var v struct {
 		Outcome struct{ Outcome, OptionID string }
 	}

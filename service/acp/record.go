@@ -3,13 +3,14 @@ package acp
 import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // recorder records each line in the log of the project to whose session it belongs.
 type recorder struct{ r *relay }
 
 // Sent records a line to the agent. That of a prompt lets the lines behind it go.
-func (c recorder) Sent(f provider.Frame) error {
+func (c recorder) Sent(f jsonrpc.Frame) error {
 	at, p := c.r.sending(f)
 	err := at.Sent(f)
 	if p != nil {
@@ -19,12 +20,12 @@ func (c recorder) Sent(f provider.Frame) error {
 }
 
 // sending finds what records a line to the agent.
-func (r *relay) sending(f provider.Frame) (at *kernel.Attached, p *prompt) {
+func (r *relay) sending(f jsonrpc.Frame) (at *kernel.Attached, p *prompt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at = r.place(f.Session)
 	switch f.Kind {
-	case provider.Request:
+	case jsonrpc.Request:
 		q := r.requests[f.ID]
 		if q == nil { // one of Perlica's own
 			q = &request{}
@@ -34,7 +35,7 @@ func (r *relay) sending(f provider.Frame) (at *kernel.Attached, p *prompt) {
 			q.at = at
 		}
 		return q.at, q.prompt
-	case provider.Response:
+	case jsonrpc.Response:
 		if q := r.asked[f.ID]; q != nil && q.at != nil {
 			at = q.at
 		}
@@ -43,16 +44,16 @@ func (r *relay) sending(f provider.Frame) (at *kernel.Attached, p *prompt) {
 }
 
 // Received records a line of the agent.
-func (c recorder) Received(f provider.Frame) error { return c.r.receiving(f).Received(f) }
+func (c recorder) Received(f jsonrpc.Frame) error { return c.r.receiving(f).Received(f) }
 
-func (r *relay) receiving(f provider.Frame) *kernel.Attached {
+func (r *relay) receiving(f jsonrpc.Frame) *kernel.Attached {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := r.place(f.Session)
 	switch f.Kind {
-	case provider.Request:
+	case jsonrpc.Request:
 		r.asked[f.ID] = &request{method: f.Method, at: at}
-	case provider.Response:
+	case jsonrpc.Response:
 		if q := r.requests[f.ID]; q != nil {
 			if at = q.at; q.own() {
 				delete(r.requests, f.ID)

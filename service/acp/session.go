@@ -8,7 +8,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
 // session is a session of the agent that the client has opened, or, with a parent, one that the
@@ -67,7 +67,7 @@ func (r *relay) find(id string) *session {
 
 // openSession sends on a request that opens a session in a directory, and has its lines recorded
 // there.
-func (r *relay) openSession(m provider.Message, q *request, to target) {
+func (r *relay) openSession(m jsonrpc.Message, q *request, to target) {
 	place, err := r.opt.Open(r.ctx, to.Dir)
 	if err == nil {
 		err = r.recover(place)
@@ -112,7 +112,7 @@ func (r *relay) recover(place *Place) error {
 }
 
 // opened takes in the answer to a request that opened a session.
-func (r *relay) opened(q *request, m provider.Message) {
+func (r *relay) opened(q *request, m jsonrpc.Message) {
 	o := q.open
 	id := o.session
 	var v struct {

@@ -1,4 +1,6 @@
-package provider
+// Package jsonrpc is a line as a message of JSON-RPC 2.0, judged by its Message alone. It looks at no
+// method's parameters and promises nothing about them.
+package jsonrpc
 
 import (
 	"errors"
@@ -7,7 +9,7 @@ import (
 	"github.com/go-faster/jx"
 )
 
-// Kind says what a line is, judged by its envelope alone.
+// Kind says what a line is, judged by its Message alone.
 type Kind string
 
 // The kinds of lines. Oversized is a line of which only the beginning was kept.
@@ -33,28 +35,30 @@ type Frame struct {
 	SHA256 []byte // of the whole line, if it is oversized
 }
 
-// envelope is a frame with its parts. The parts point into the line.
-type envelope struct {
+// Message is a line with its parts, as they were written. They point into the line; one that is
+// missing is nil.
+type Message struct {
 	Frame
-	params, result, error []byte
+	Params, Result, Error []byte
 }
 
-var errEnvelope = errors.New("not a JSON-RPC message")
+// ErrMessage says that a line is no message.
+var ErrMessage = errors.New("not a JSON-RPC message")
 
-// parseEnvelope looks at a line's top level only. A line that is not one JSON object
+// Parse looks at a line's top level only. A line that is not one JSON object
 // with the members of a JSON-RPC 2.0 message, each at most once, is Malformed. A missing
 // "jsonrpc" is tolerated, as is an id of null, which makes a method a notification, and
 // an id with neither result nor error, which is a response without a result: it is what
 // JavaScript writes when a handler returns nothing.
-func parseEnvelope(line []byte) envelope {
-	env := envelope{Frame: Frame{Line: line, Length: int64(len(line))}}
+func Parse(line []byte) Message {
+	env := Message{Frame: Frame{Line: line, Length: int64(len(line))}}
 	if err := env.parse(line); err != nil {
-		return envelope{Frame: Frame{Kind: Malformed, Line: line, Length: int64(len(line))}}
+		return Message{Frame: Frame{Kind: Malformed, Line: line, Length: int64(len(line))}}
 	}
 	return env
 }
 
-func (env *envelope) parse(line []byte) error {
+func (env *Message) parse(line []byte) error {
 	d := jx.GetDecoder()
 	defer jx.PutDecoder(d)
 	d.ResetBytes(line)
@@ -65,7 +69,7 @@ func (env *envelope) parse(line []byte) error {
 		switch string(key) {
 		case "method":
 			if hasMethod {
-				return errEnvelope
+				return ErrMessage
 			}
 			hasMethod = true
 			s, err := d.Str()
@@ -74,16 +78,16 @@ func (env *envelope) parse(line []byte) error {
 		case "id":
 			part = &id
 		case "params":
-			part = &env.params
+			part = &env.Params
 		case "result":
-			part = &env.result
+			part = &env.Result
 		case "error":
-			part = &env.error
+			part = &env.Error
 		default:
 			return d.Skip()
 		}
 		if *part != nil {
-			return errEnvelope
+			return ErrMessage
 		}
 		raw, err := d.Raw()
 		*part = raw
@@ -93,7 +97,7 @@ func (env *envelope) parse(line []byte) error {
 		return err
 	}
 	if err := d.Skip(); !errors.Is(err, io.EOF) { // something follows the object
-		return errEnvelope
+		return ErrMessage
 	}
 	if string(id) != "null" {
 		env.ID = string(id)
@@ -103,10 +107,10 @@ func (env *envelope) parse(line []byte) error {
 		env.Kind = Request
 	case hasMethod:
 		env.Kind = Notification
-	case env.ID != "", id != nil && env.error != nil:
+	case env.ID != "", id != nil && env.Error != nil:
 		env.Kind = Response
 	default:
-		return errEnvelope
+		return ErrMessage
 	}
 	return nil
 }

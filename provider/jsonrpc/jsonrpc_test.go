@@ -1,4 +1,4 @@
-package provider
+package jsonrpc
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestParseEnvelope(t *testing.T) {
+func TestParse(t *testing.T) {
 	for _, tt := range []struct {
 		line   string
 		kind   Kind
@@ -51,23 +51,23 @@ func TestParseEnvelope(t *testing.T) {
 		{`{"id":01,"method":"m"}`, Malformed, "", ""},
 		{`{"id":1,"result":{"a":nul}}`, Malformed, "", ""},
 	} {
-		env := parseEnvelope([]byte(tt.line))
+		env := Parse([]byte(tt.line))
 		if env.Kind != tt.kind || env.Method != tt.method || env.ID != tt.id {
 			t.Errorf("%s: %s %q %q, want %s %q %q", tt.line, env.Kind, env.Method, env.ID, tt.kind, tt.method, tt.id)
 		}
 		if string(env.Line) != tt.line || env.Length != int64(len(tt.line)) {
 			t.Errorf("%s: line %q of %d", tt.line, env.Line, env.Length)
 		}
-		if env.Kind == Malformed && (env.params != nil || env.result != nil || env.error != nil) {
+		if env.Kind == Malformed && (env.Params != nil || env.Result != nil || env.Error != nil) {
 			t.Errorf("%s: malformed, with parts", tt.line)
 		}
 	}
 }
 
-func TestParseEnvelopeParts(t *testing.T) {
-	env := parseEnvelope([]byte(`{"id":1,"params": {"n": 9007199254740993} ,"result":[ 1 ],"error": null }`))
+func TestParts(t *testing.T) {
+	env := Parse([]byte(`{"id":1,"params": {"n": 9007199254740993} ,"result":[ 1 ],"error": null }`))
 	for part, want := range map[string]string{
-		string(env.params): `{"n": 9007199254740993}`, string(env.result): `[ 1 ]`, string(env.error): `null`,
+		string(env.Params): `{"n": 9007199254740993}`, string(env.Result): `[ 1 ]`, string(env.Error): `null`,
 	} {
 		if part != want {
 			t.Errorf("part %q, want %q", part, want)
@@ -75,9 +75,9 @@ func TestParseEnvelopeParts(t *testing.T) {
 	}
 }
 
-// FuzzParseEnvelope: whatever encoding/json takes for one object with the members of a
+// FuzzParse: whatever encoding/json takes for one object with the members of a
 // message, each once, is one, with the same method and id; nothing else is.
-func FuzzParseEnvelope(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		`{"jsonrpc":"2.0","id":0,"method":"session/prompt","params":{"a":[1,2.5e-3,"\ud83d\ude00"]}}`,
 		`{"id":"x","result":null}`, `{"id":1,"error":{"code":"str"}}`, `{"method":"m"}x`, `{"method":"\ud83d"}`, "{\"method\":\"caf\xe9\"}",
@@ -87,7 +87,7 @@ func FuzzParseEnvelope(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
 		before := bytes.Clone(line)
-		env := parseEnvelope(line)
+		env := Parse(line)
 		if !bytes.Equal(line, before) || !bytes.Equal(env.Line, before) {
 			t.Fatal("the line was changed")
 		}
@@ -97,7 +97,7 @@ func FuzzParseEnvelope(f *testing.F) {
 		members, once := members(line)
 		if members == nil {
 			if env.Kind != Malformed {
-				t.Fatalf("encoding/json refuses it, parseEnvelope says %s", env.Kind)
+				t.Fatalf("encoding/json refuses it, Parse says %s", env.Kind)
 			}
 			return
 		}
@@ -117,7 +117,7 @@ func FuzzParseEnvelope(f *testing.F) {
 		if id := string(members["id"]); id != "null" && env.ID != id {
 			t.Fatalf("id %q, want %q", env.ID, id)
 		}
-		for name, part := range map[string][]byte{"params": env.params, "result": env.result, "error": env.error} {
+		for name, part := range map[string][]byte{"params": env.Params, "result": env.Result, "error": env.Error} {
 			if want, ok := members[name]; string(part) != string(want) || ok != (part != nil) {
 				t.Fatalf("%s %q, want %q", name, part, want)
 			}
