@@ -45,7 +45,7 @@ var mayImport = map[string][]string{
 	"policy/shell":         {},
 	"policy/standing":      {"eventlog/event", "eventlog/store", "eventlog/view", "policy"},
 	"policy/toolcall":      {"policy", "policy/shell"},
-	"provider":             {"provider/process"},
+	"provider":             {"provider/jsonrpc", "provider/process"},
 	"provider/process":     {"provider/descent"},
 	"provider/registry":    {"provider"},
 	"provider/descent":     {},
@@ -54,12 +54,12 @@ var mayImport = map[string][]string{
 	"kernel/config":        {"eventlog/durable", "eventlog/redact", "policy"},
 	"kernel/fact":          {"eventlog/event", "interaction", "provider"},
 	"kernel/fact/bridge":   {"eventlog/event"},
-	"kernel/agents":        {"eventlog/redact", "kernel/config", "provider", "provider/registry"},
+	"kernel/agents":        {"eventlog/redact", "kernel/config", "provider", "provider/jsonrpc", "provider/registry"},
 	"kernel/sessions":      {"eventlog/event", "eventlog/store", "eventlog/view", "kernel/fact"},
 	"kernel/approvals":     {"eventlog", "eventlog/durable", "eventlog/event", "eventlog/evidence", "eventlog/store", "kernel/config", "kernel/fact", "policy"},
 	"kernel/filelock":      {"eventlog/folder"},
 	"kernel/logtrust":      {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/store", "eventlog/verify"},
-	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/folder", "eventlog/redact", "eventlog/store", "eventlog/view", "interaction", "kernel/agents", "kernel/approvals", "kernel/config", "kernel/fact", "kernel/filelock", "kernel/logtrust", "kernel/sessions", "policy", "policy/shell", "policy/standing", "policy/toolcall", "provider"},
+	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/folder", "eventlog/redact", "eventlog/store", "eventlog/view", "interaction", "kernel/agents", "kernel/approvals", "kernel/config", "kernel/fact", "kernel/filelock", "kernel/logtrust", "kernel/sessions", "policy", "policy/shell", "policy/standing", "policy/toolcall", "provider", "provider/jsonrpc"},
 	"kernel/report":        {"eventlog/event", "eventlog/store", "eventlog/verify", "eventlog/view", "interaction", "kernel", "kernel/fact", "kernel/fact/bridge", "policy", "provider"},
 	"kernel/project":       {"eventlog/event", "eventlog/redact", "eventlog/store", "eventlog/trail", "kernel", "kernel/agents", "kernel/approvals", "kernel/config", "kernel/logtrust", "kernel/sessions", "policy"},
 	"kernel/streamjson":    {"kernel", "kernel/fact", "provider"},
@@ -67,6 +67,8 @@ var mayImport = map[string][]string{
 	"kernel/command":       {"eventlog/event", "eventlog/evidence", "eventlog/store", "eventlog/verify", "interaction", "interaction/card", "kernel", "kernel/agents", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report", "kernel/sessions"},
 	"service":              {"eventlog", "eventlog/event", "eventlog/folder", "eventlog/store", "eventlog/view", "interaction", "interaction/card", "kernel", "kernel/approvals", "kernel/checkup", "kernel/command", "kernel/fact", "kernel/fact/bridge", "policy", "service/channel"},
 	"service/channel":      {},
+	"service/acp":          {"eventlog/event", "interaction", "kernel", "kernel/agents", "policy", "policy/shell", "provider", "provider/jsonrpc", "provider/process"},
+	"provider/jsonrpc":     {},
 	"service/local":        {"provider/descent", "service/channel"},
 	"service/attachment":   {"eventlog/durable"},
 	"service/telegram":     {"service/attachment", "service/channel"},
@@ -84,6 +86,7 @@ var mayImport = map[string][]string{
 
 // mayImportInTests is what tests need beside that.
 var mayImportInTests = map[string][]string{
+	"service/acp":       {"kernel/fact", "kernel/project", "kernel/sessions", "provider/predictable"},
 	"eventlog/witness":  {"eventlog/event"},
 	"kernel/agents":     {"provider/predictable"},
 	"kernel/approvals":  {"eventlog/verify"},
@@ -98,7 +101,7 @@ var mayImportInTests = map[string][]string{
 	"provider/replay":   {"eventlog"},
 	"kernel":            {"eventlog/fault", "eventlog/verify", "kernel/project", "provider/predictable"},
 	"kernel/project":    {"interaction", "kernel/streamjson", "provider/predictable"},
-	"service":           {"kernel/config", "eventlog/verify", "kernel/agents", "provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
+	"service":           {"eventlog/verify", "kernel/agents", "kernel/config", "provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
 	"service/telegram":  {"service/telegram/telegramtest"},
 	"cmd/perlica":       {"eventlog/anchor", "eventlog/store", "eventlog/verify", "policy/shell", "eventlog", "eventlog/event", "eventlog/evidence", "interaction", "kernel", "kernel/command", "kernel/report", "kernel/streamjson", "policy", "provider/registry", "service/telegram/telegramtest", "service/webhook"},
 }
@@ -111,7 +114,7 @@ var only = map[string][]string{
 	"net":                              {"interaction", "service/local", "service/webhook", "cmd/perlica/service"},
 	"net/http":                         {"eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
 	"plugin":                           {},
-	"github.com/spf13/cobra":           {"cmd/perlica", "cmd/perlica/chat", "cmd/perlica/cli", "cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/log", "cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/selection", "cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/watch"},
+	"github.com/spf13/cobra":           {"cmd/perlica/acp", "cmd/perlica", "cmd/perlica/chat", "cmd/perlica/cli", "cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/log", "cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/selection", "cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/watch"},
 	"github.com/chzyer/readline":       {"cmd/perlica/editor"},
 	"golang.org/x/term":                {"cmd/perlica/term"},
 	"modernc.org/sqlite":               {"eventlog", "cmd/bench/bare", "eventlog/fault", "eventlog/store"},
@@ -119,8 +122,8 @@ var only = map[string][]string{
 	"golang.org/x/mod/sumdb/tlog":      {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/tree", "eventlog/store", "eventlog/export", "eventlog/verify"},
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
 	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica/config"},
-	"mvdan.cc/sh/v3/syntax":            {"kernel/agents", "policy/shell"},                                                                                                                               // of kernel/agents see onlyName
-	"github.com/coder/acp-go-sdk":      {"kernel/report", "kernel/project", "kernel/agents", "kernel", "cmd/perlica", "cmd/perlica/provider", "cmd/perlica/dialog", "provider", "provider/predictable"}, // no payload has its types
+	"mvdan.cc/sh/v3/syntax":            {"kernel/agents", "policy/shell"},                                                                                                                                              // of kernel/agents see onlyName
+	"github.com/coder/acp-go-sdk":      {"service/acp", "kernel/report", "kernel/project", "kernel/agents", "kernel", "cmd/perlica", "cmd/perlica/provider", "cmd/perlica/dialog", "provider", "provider/predictable"}, // no payload has its types
 }
 
 // onlyName is finer: of these packages, a folder uses nothing but the names listed.

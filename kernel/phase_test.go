@@ -15,11 +15,11 @@ var alphabet = []event.Type{
 }
 
 func TestEveryPairOfPhaseAndEvent(t *testing.T) {
-	want := map[Phase]string{
-		Accepted: "llm.provider_error llm.requested run.cancel_requested",
-		Intended: "acp.request.sent llm.outcome_unknown llm.provider_error run.cancel_requested",
-		Prompted: "interaction.answered interaction.requested llm.outcome_unknown llm.provider_error llm.responded run.cancel_requested",
-		Ended:    "",
+	want := map[phase]string{
+		phaseAccepted: "llm.provider_error llm.requested run.cancel_requested",
+		phaseIntended: "acp.request.sent llm.outcome_unknown llm.provider_error run.cancel_requested",
+		phasePrompted: "interaction.answered interaction.requested llm.outcome_unknown llm.provider_error llm.responded run.cancel_requested",
+		phaseEnded:    "",
 	}
 	for phase, allowed := range want {
 		var got []string
@@ -58,8 +58,8 @@ func join(s []string) string {
 // of the ones that the table admits.
 func TestEverySequence(t *testing.T) {
 	admitted := 0
-	var walk func(s Phase, trace []event.Type)
-	walk = func(phase Phase, trace []event.Type) {
+	var walk func(s phase, trace []event.Type)
+	walk = func(phase phase, trace []event.Type) {
 		admitted++
 		count := map[event.Type]int{}
 		outcomes := 0
@@ -91,14 +91,14 @@ func TestEverySequence(t *testing.T) {
 			}
 		}
 	}
-	walk(Accepted, nil)
+	walk(phaseAccepted, nil)
 	if admitted < 100 {
 		t.Errorf("only %d sequences were looked at", admitted)
 	}
 }
 
 // is reports whether the run is in the phase.
-func (s *state) is(p Phase) bool {
+func (s *state) is(p phase) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.phase == p

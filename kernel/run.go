@@ -126,7 +126,7 @@ func (r *Runner) newRun(t Turn, reserved *reservation) *run {
 	run := &run{
 		own:        reserved.lock,
 		remoteStop: make(chan Stop, 1), released: make(chan struct{}),
-		r: r, t: t, state: state{phase: Accepted}, started: r.opt.Now(),
+		r: r, t: t, state: state{phase: phaseAccepted}, started: r.opt.Now(),
 		call: provider.NewCall(id.String()),
 		refs: event.Refs{
 			Session: t.Session,

@@ -102,46 +102,46 @@ type StoppedError struct{ Stop Stop }
 
 func (e *StoppedError) Error() string { return "stopped: " + e.Stop.Why }
 
-// Phase is where a run stands.
-type Phase string
+// phase is where a run stands.
+type phase string
 
 // The life of a run.
 const (
-	Accepted Phase = "accepted" // the input is known
-	Intended Phase = "intended" // the intent is on disk
-	Prompted Phase = "prompted" // the prompt may have left
-	Ended    Phase = "ended"    // there is an outcome
+	phaseAccepted phase = "accepted" // the input is known
+	phaseIntended phase = "intended" // the intent is on disk
+	phasePrompted phase = "prompted" // the prompt may have left
+	phaseEnded    phase = "ended"    // there is an outcome
 )
 
 // next is the whole life of a run: a pair that is absent cannot happen. A provider may
 // fail before there is an intent; then no call was made, and the input may be tried
 // again.
-var next = map[Phase]map[event.Type]Phase{
-	Accepted: {
-		event.Requested:       Intended,
-		event.CancelRequested: Accepted,
-		event.ProviderError:   Ended,
+var next = map[phase]map[event.Type]phase{
+	phaseAccepted: {
+		event.Requested:       phaseIntended,
+		event.CancelRequested: phaseAccepted,
+		event.ProviderError:   phaseEnded,
 	},
-	Intended: {
-		event.RequestSent:     Prompted,
-		event.CancelRequested: Intended,
-		event.ProviderError:   Ended,
-		event.OutcomeUnknown:  Ended,
+	phaseIntended: {
+		event.RequestSent:     phasePrompted,
+		event.CancelRequested: phaseIntended,
+		event.ProviderError:   phaseEnded,
+		event.OutcomeUnknown:  phaseEnded,
 	},
-	Prompted: {
-		event.InteractionRequested: Prompted,
-		event.InteractionAnswered:  Prompted,
-		event.CancelRequested:      Prompted,
-		event.Responded:            Ended,
-		event.ProviderError:        Ended,
-		event.OutcomeUnknown:       Ended,
+	phasePrompted: {
+		event.InteractionRequested: phasePrompted,
+		event.InteractionAnswered:  phasePrompted,
+		event.CancelRequested:      phasePrompted,
+		event.Responded:            phaseEnded,
+		event.ProviderError:        phaseEnded,
+		event.OutcomeUnknown:       phaseEnded,
 	},
 }
 
 // state is a run's phase. It is changed before the event that changes it is appended.
 type state struct {
 	mu    sync.Mutex
-	phase Phase
+	phase phase
 }
 
 // advance moves the state by an event, or says that the event cannot happen now.

@@ -11,7 +11,7 @@ type Row struct {
 	Type    Type
 	Class   Class
 	Synced  bool   // it is on disk before the effect that follows it
-	Once    Once   // of what a log holds only one; empty: of any number
+	Once    once   // of what a log holds only one; empty: of any number
 	Run     Step   // what it means to a run
 	Kept    bool   // its payload is never pruned
 	Views   View   // the views that are made of it
@@ -19,22 +19,22 @@ type Row struct {
 	About   string // when it is written, for docs/log.md
 }
 
-// Once names what may be in a log only once for one reference. The schema has a unique index of
+// once names what may be in a log only once for one reference. The schema has a unique index of
 // that name for each, over all types that bear it.
-type Once string
+type once string
 
 const (
-	intentPerInput        Once = "events_one_intent_per_input"
-	outcomePerRun         Once = "events_one_outcome_per_run"
-	answerPerQuestion     Once = "events_one_answer"
-	resolutionPerQuestion Once = "events_one_resolution"
+	intentPerInput        once = "events_one_intent_per_input"
+	outcomePerRun         once = "events_one_outcome_per_run"
+	answerPerQuestion     once = "events_one_answer"
+	resolutionPerQuestion once = "events_one_resolution"
 )
 
 // Step is what an event means to its run. Recovery looks for runs that were opened and not ended.
 type Step int
 
 const (
-	Passes Step = iota // nothing
+	passes Step = iota // nothing
 	Opens              // the intent: from here on the run must get an outcome
 	Ends               // the outcome
 	Closes             // the end of what is on record of the run
@@ -96,8 +96,8 @@ func (t Type) row() *Row {
 // else is asked of one.
 func (t Type) Class() Class { return t.row().Class }
 
-// Once names what a log holds only one of, if the type is of that kind.
-func (t Type) Once() Once { return t.row().Once }
+// once names what a log holds only one of, if the type is of that kind.
+func (t Type) Once() once { return t.row().Once }
 
 // Step is what an event of the type means to its run.
 func (t Type) Step() Step { return t.row().Run }

@@ -17,7 +17,7 @@ import (
 var updatePage = flag.Bool("update", false, "write the table of types into docs/log.md")
 
 // columns are the columns of the references that a type may occur once for.
-var columns = map[Once]string{
+var columns = map[once]string{
 	intentPerInput: "input_id", outcomePerRun: "run_id", answerPerQuestion: "interaction_id", resolutionPerQuestion: "interaction_id",
 }
 
@@ -149,7 +149,7 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s has two rows", r.Type)
 		case r.Class != Fact && r.Class != Frame:
 			t.Errorf("%s: class %q", r.Type, r.Class)
-		case r.Class == Frame && (r.Once != "" || r.Run != Passes || r.Views != 0 || r.Kept):
+		case r.Class == Frame && (r.Once != "" || r.Run != passes || r.Views != 0 || r.Kept):
 			t.Errorf("%s: only facts mean anything", r.Type)
 		case (r.Run == Ends) != (r.Once == outcomePerRun), (r.Run == Opens) != (r.Once == intentPerInput):
 			t.Errorf("%s: an intent is once per input, an outcome once per run", r.Type)

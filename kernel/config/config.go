@@ -32,11 +32,11 @@ type Config struct {
 	ContextWindows   map[string]int
 	Logs             Logs
 	Chat             Chat
-	Editor           Editor
-	Providers        map[string]Provider // those any layer mentions; see Provider
-	MCPServers       []MCPServer         // user file first, then project file
-	Rules            []policy.Rule       // user file first, then project file, in order
-	SystemPrompt     string              // prompts/system.md, once trusted
+	Editor           struct{ ClientTools, Mode, Answers string } // of perlica acp: refuse or judge; ask or leave; ordinary, asked or none
+	Providers        map[string]Provider                         // those any layer mentions; see Provider
+	MCPServers       []MCPServer                                 // user file first, then project file
+	Rules            []policy.Rule                               // user file first, then project file, in order
+	SystemPrompt     string                                      // prompts/system.md, once trusted
 	Service          Service
 
 	Project  Project
@@ -66,13 +66,6 @@ type Chat struct {
 	Idle     time.Duration // an agent that has nothing to do is ended after this
 	Notify   string        // off, bell or osc9
 	Thoughts bool          // they are shown
-}
-
-// Editor is how perlica acp behaves.
-type Editor struct {
-	ClientTools string // refuse or judge
-	Mode        string // ask or leave
-	Answers     string // ordinary, asked or none
 }
 
 // Service is the configuration of the messaging bridge.

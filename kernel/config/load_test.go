@@ -80,7 +80,7 @@ func TestDefaults(t *testing.T) {
 		p.ws.Exists = exists
 		c := p.mustLoad()
 		want := Config{ContextID: "default", StreamSync: true, AnswerTimeout: 24 * time.Hour, BudgetRatio: 0.8,
-			ContextWindows: map[string]int{}, Logs: Logs{10, 5, 200, "info"}, Chat: Chat{30 * time.Minute, "bell", false}, Editor: Editor{"refuse", "ask", "asked"}, Providers: map[string]Provider{},
+			ContextWindows: map[string]int{}, Logs: Logs{10, 5, 200, "info"}, Chat: Chat{30 * time.Minute, "bell", false}, Editor: struct{ ClientTools, Mode, Answers string }{"refuse", "ask", "asked"}, Providers: map[string]Provider{},
 			Service: Service{Channels: map[string]bool{}, Ack: "已收到🫡", Agents: 4, Idle: 15 * time.Minute, MaxAge: 24 * time.Hour, Grace: 20 * time.Second}}
 		want.settings = c.settings
 		if !reflect.DeepEqual(*c, want) {
@@ -205,7 +205,7 @@ sms = true
 `)
 	c := p.mustLoad()
 	want := Config{DefaultProvider: "my-agent", ContextID: "default", Permissions: "reads", AnswerTimeout: time.Hour,
-		BudgetRatio: 1, ContextWindows: map[string]int{"my-agent": 1000, "other": 2000}, Logs: Logs{1, 2, 3, "debug"}, Chat: Chat{time.Minute, "off", true}, Editor: Editor{"judge", "leave", "none"},
+		BudgetRatio: 1, ContextWindows: map[string]int{"my-agent": 1000, "other": 2000}, Logs: Logs{1, 2, 3, "debug"}, Chat: Chat{time.Minute, "off", true}, Editor: struct{ ClientTools, Mode, Answers string }{"judge", "leave", "none"},
 		Service: Service{
 			Channels: map[string]bool{"local": false, "other": true},
 			Telegram: Telegram{Secret{"TOKEN", "~/token"}, "http://me:pw@127.0.0.1:8081"},
