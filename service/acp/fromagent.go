@@ -46,12 +46,15 @@ func (r *relay) agentResponse(f provider.Frame) {
 	case q.prompt != nil: // it goes on when the outcome is on disk
 		held := r.out.hold(f.Line, nil)
 		r.mu.Lock()
-		first := q.prompt.held == nil
-		if first {
+		first, answered := q.prompt.held == nil, r.requests[f.ID] != q
+		if first && !answered {
 			q.prompt.held = held
 		}
 		r.mu.Unlock()
-		if !first {
+		switch {
+		case answered: // by Perlica, while this waited for its place
+			r.out.release(held, nil)
+		case !first:
 			r.out.release(held, f.Line)
 		}
 		return
@@ -64,8 +67,13 @@ func (r *relay) agentResponse(f provider.Frame) {
 			r.record(at, true, line)
 			f.Line = line
 		}
-	case q.method == acp.AgentMethodSessionClose && provider.ParseMessage(f.Line).Error == nil:
-		at.ClosedByClient()
+	case q.closes != nil && provider.ParseMessage(f.Line).Error == nil:
+		held := r.out.hold(f.Line, at.Durable())
+		r.turns.Go(func() {
+			r.closed(q.closes, q.method)
+			r.out.release(held, f.Line) // another may go on with the session now
+		})
+		return
 	case q.open != nil:
 		held := r.out.hold(f.Line, at.Durable()) // before what Perlica says of the session
 		r.opened(q, provider.ParseMessage(f.Line))

@@ -1,6 +1,8 @@
 package acp
 
 import (
+	"github.com/coder/acp-go-sdk"
+
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
 )
@@ -22,7 +24,10 @@ func (c recorder) Sent(f provider.Frame) error {
 func (r *relay) sending(f provider.Frame) (at *kernel.Attached, p *prompt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at = r.place(f.Session)
+	at = r.home
+	if r.sessions[f.Session] != nil || r.opening[f.Session] != nil {
+		at = r.place(f.Session)
+	}
 	switch f.Kind {
 	case provider.Request:
 		q := r.requests[f.ID]
@@ -35,8 +40,12 @@ func (r *relay) sending(f provider.Frame) (at *kernel.Attached, p *prompt) {
 		}
 		return q.at, q.prompt
 	case provider.Response:
-		if q := r.asked[f.ID]; q != nil && q.at != nil {
+		if q := r.asked[f.ID]; q != nil {
 			at = q.at
+			q.line, q.permission, q.question = nil, nil, nil // what is still said to it is late
+			if q.method != acp.ClientMethodSessionRequestPermission {
+				delete(r.asked, f.ID)
+			}
 		}
 	}
 	return at, nil
