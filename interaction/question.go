@@ -146,6 +146,7 @@ const (
 	AgentGone  Reason = "agent_gone"
 	RunEnded   Reason = "run_ended"
 	Withdrawn  Reason = "withdrawn_by_agent"
+	Dismissed  Reason = "dismissed_by_client" // the agent's own client chose none of the options
 	Crashed    Reason = "asker_died"
 )
 

@@ -275,6 +275,9 @@ func (c *client) wait(t *interaction.Ticket, p *provider.PermissionRequest) inte
 	case <-c.cancelled:
 		return interaction.Cancelled
 	case <-p.Done():
+		if p.Dismissed() {
+			return interaction.Dismissed
+		}
 		return interaction.Withdrawn
 	case <-c.gone():
 		return interaction.AgentGone

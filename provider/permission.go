@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/coder/acp-go-sdk"
@@ -24,6 +25,7 @@ type PermissionRequest struct {
 
 	conn    *Conn
 	replied atomic.Bool
+	end     sync.Once // guards the closing of done
 	done    chan struct{}
 	peers   atomic.Pointer[peersReply]
 	decide  func(option acp.PermissionOptionId) error // takes the answer in place of the agent; may be nil
@@ -48,24 +50,36 @@ func NewLocalRequest(id string, tool ToolCall, decide func(option acp.Permission
 // connection's own.
 func (p *PermissionRequest) Withdraw() {
 	if !p.replied.Swap(true) {
-		close(p.done)
+		p.end.Do(func() { close(p.done) })
 	}
 }
 
-// peersReply is an answer that the peer wrote; an empty option says that it was cancelled.
+// Dismiss takes in that the peer chose none of the options. line is how it said so, which Cancel then
+// sends; nil: in no words that can go on.
+func (p *PermissionRequest) Dismiss(line []byte) {
+	p.peers.Store(&peersReply{"", line})
+	p.end.Do(func() { close(p.done) })
+}
+
+// Dismissed reports whether it was Dismiss that closed Done.
+func (p *PermissionRequest) Dismissed() bool {
+	peers := p.peers.Load()
+	return peers != nil && peers.option == "" && !p.replied.Load()
+}
+
+// peersReply is an answer that the peer wrote; an empty option says that it chose none.
 type peersReply struct {
 	option acp.PermissionOptionId
 	line   []byte
 }
 
-// Carry has an answer that selects the option be this line, which the peer wrote. An empty option
-// stands for Cancel.
+// Carry has an answer that selects the option be this line, which the peer wrote.
 func (p *PermissionRequest) Carry(option acp.PermissionOptionId, line []byte) {
 	p.peers.Store(&peersReply{option, line})
 }
 
-// Done is closed when the agent has withdrawn the request. The reply to a withdrawn
-// request has been sent.
+// Done is closed when the agent has withdrawn the request, or the peer has dismissed it. The reply to
+// a withdrawn request has been sent.
 func (p *PermissionRequest) Done() <-chan struct{} { return p.done }
 
 // Select answers with one of the agent's options, exactly. It returns when the answer
@@ -93,7 +107,7 @@ func (p *PermissionRequest) reply(option acp.PermissionOptionId, outcome acp.Req
 		return p.decide(option)
 	}
 	p.conn.forget(p)
-	if peers := p.peers.Load(); peers != nil && peers.option == option {
+	if peers := p.peers.Load(); peers != nil && peers.option == option && peers.line != nil {
 		return p.conn.send(peers.line, nil)
 	}
 	line, err := resultLine(p.ID, acp.RequestPermissionResponse{Outcome: outcome})
@@ -190,7 +204,7 @@ func (c *Conn) withdraw(id string) {
 	if line, err := resultLine(id, acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeCancelled()}); err == nil {
 		c.post(line)
 	}
-	close(p.done)
+	p.end.Do(func() { close(p.done) })
 }
 
 func (c *Conn) refuse(id string, code int, message string) {

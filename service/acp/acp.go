@@ -96,6 +96,7 @@ type request struct {
 	at     *kernel.Attached // what records its answer
 	prompt *prompt          // of session/prompt
 	open   *opening         // of what opens a session
+	closes *session         // of what closes one
 
 	// Of session/request_permission:
 	session    *session
@@ -127,8 +128,9 @@ func Serve(ctx context.Context, opt Options) error {
 	r.ctx, r.end = context.WithCancelCause(ctx)
 	defer r.end(nil)
 	r.out = newOutput(opt.Out, r.fail, func() { r.end(errClientGone) })
+	defer context.AfterFunc(r.ctx, r.out.free)()
 	conn, err := provider.Start(opt.Agent.Agent, provider.Options{
-		Recorder: recorder{r}, Client: passive{r}, Peer: r, IDPrefix: "perlica-" + r.id + "-",
+		Recorder: recorder{r}, Client: passive{r}, Peer: r, IDPrefix: r.prefix(),
 		Dir: opt.Dir, Environ: opt.Environ, Permissions: opt.Limit,
 		MaxLine: opt.Agent.MaxLine, ConnectTimeout: opt.Agent.ConnectTimeout, RequestTimeout: opt.Agent.RequestTimeout,
 		Stderr: func(b []byte) { opt.Log("%s: %s", opt.Agent.ID, b) },
@@ -183,6 +185,9 @@ func (r *relay) readLines(lines chan<- []byte) {
 		}
 	}
 }
+
+// prefix begins the ids of Perlica's own requests.
+func (r *relay) prefix() string { return "perlica-" + r.id + "-" }
 
 // fail takes in that a log can be written no more.
 func (r *relay) fail(err error) {

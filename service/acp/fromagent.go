@@ -47,12 +47,15 @@ func (r *relay) agentResponse(f jsonrpc.Frame) {
 	case q.prompt != nil: // it goes on when the outcome is on disk
 		held := r.out.hold(f.Line, nil)
 		r.mu.Lock()
-		first := q.prompt.held == nil
-		if first {
+		first, answered := q.prompt.held == nil, r.requests[f.ID] != q
+		if first && !answered {
 			q.prompt.held = held
 		}
 		r.mu.Unlock()
-		if !first {
+		switch {
+		case answered: // by Perlica, while this waited for its place
+			r.out.release(held, nil)
+		case !first:
 			r.out.release(held, f.Line)
 		}
 		return
@@ -65,8 +68,13 @@ func (r *relay) agentResponse(f jsonrpc.Frame) {
 			r.record(at, true, line)
 			f.Line = line
 		}
-	case q.method == acp.AgentMethodSessionClose && jsonrpc.Parse(f.Line).Error == nil:
-		at.ClosedByClient()
+	case q.closes != nil && jsonrpc.Parse(f.Line).Error == nil:
+		held := r.out.hold(f.Line, at.Durable())
+		r.turns.Go(func() {
+			r.closed(q.closes, q.method)
+			r.out.release(held, f.Line) // another may go on with the session now
+		})
+		return
 	case q.open != nil:
 		held := r.out.hold(f.Line, at.Durable()) // before what Perlica says of the session
 		r.opened(q, jsonrpc.Parse(f.Line))

@@ -44,8 +44,8 @@ func (r *relay) clientRequest(m jsonrpc.Message) {
 	r.mu.Lock()
 	_, twin := r.requests[m.ID]
 	r.mu.Unlock()
-	if twin {
-		r.refuse(at, m.Line, m.ID, codeInvalid, "another request with this id is open")
+	if twin || strings.HasPrefix(m.ID, `"`+r.prefix()) {
+		r.refuse(at, m.Line, m.ID, codeInvalid, "another request with this id is open, or the id is of Perlica's own")
 		return
 	}
 	q := &request{method: m.Method, at: at}
@@ -60,6 +60,9 @@ func (r *relay) clientRequest(m jsonrpc.Message) {
 		r.prompt(m, s)
 		return
 	case acp.AgentMethodSessionClose, "session/delete":
+		if s != nil && s.parent == nil {
+			q.closes = s
+		}
 		r.stop(s, nil)
 	case acp.AgentMethodSessionSetMode, acp.AgentMethodSessionSetConfigOption:
 		if s != nil {

@@ -3,6 +3,7 @@ package acp
 import (
 	"io"
 	"sync"
+	"time"
 )
 
 // outLine is a line on its way to the client.
@@ -31,6 +32,7 @@ type output struct {
 	queue  []*outLine
 	bytes  int
 	closed bool
+	freed  bool // nobody waits for room any more
 	failed bool // the client can be written no more
 }
 
@@ -56,7 +58,7 @@ func (o *output) hold(text []byte, durable func() error) *outLine {
 func (o *output) push(l *outLine) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for (len(o.queue) >= outLines || o.bytes > outBytes) && !o.closed && !o.failed {
+	for (len(o.queue) >= outLines || o.bytes > outBytes) && !o.freed && !o.failed {
 		o.change.Wait()
 	}
 	o.queue = append(o.queue, l)
@@ -135,11 +137,27 @@ func (o *output) write(b []byte) {
 	}
 }
 
-// close writes what is queued and may go, and returns when it has been written.
+// free lets lines be added beyond the limits: the connection ends, and a client that does not read must
+// not keep it from that.
+func (o *output) free() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.freed = true
+	o.change.Broadcast()
+}
+
+// unread is how long a client may leave its last lines unread.
+const unread = 2 * time.Second
+
+// close writes what is queued and may go, and returns when it has been written, or the client does not
+// read it.
 func (o *output) close() {
 	o.mu.Lock()
-	o.closed = true
+	o.closed, o.freed = true, true
 	o.change.Broadcast()
 	o.mu.Unlock()
-	<-o.done
+	select {
+	case <-o.done:
+	case <-time.After(unread):
+	}
 }

@@ -100,16 +100,17 @@ func (r *relay) answer(q *request, m jsonrpc.Message) {
 	r.mu.Lock()
 	permission, question, by := q.permission, *q.question, cmp.Or(r.client, "an editor")
 	r.mu.Unlock()
-	if v.Outcome.Outcome != "selected" || !slices.ContainsFunc(permission.Options, func(o acp.PermissionOption) bool {
-		return string(o.OptionId) == option
-	}) {
-		option = "" // one of Perlica's own is none that the client was shown
+	if v.Outcome.Outcome != "selected" {
+		permission.Dismiss(m.Line)
+		return
+	}
+	if !slices.ContainsFunc(permission.Options, func(o acp.PermissionOption) bool { return string(o.OptionId) == option }) {
+		r.record(q.at, false, m.Line) // one of Perlica's own is none that the client was shown
+		permission.Dismiss(nil)
+		return
 	}
 	permission.Carry(acp.PermissionOptionId(option), m.Line)
 	a := interaction.Answer{Option: option, By: by, Where: "editor", Always: true, Origin: r.opt.Origin}
-	if option == "" {
-		a.Option = refusal(question)
-	}
 	if err := q.session.place.Runner.AnswerQuestion(r.ctx, question, a); err != nil {
 		r.record(q.at, false, m.Line)
 		r.opt.Log("the editor's answer to %q does not count: %v", question.Title, err)
@@ -117,15 +118,4 @@ func (r *relay) answer(q *request, m jsonrpc.Message) {
 			r.fail(dead)
 		}
 	}
-}
-
-// refusal is the option that says no without a choice of the agent's options.
-func refusal(q interaction.Question) string {
-	for _, o := range q.Options {
-		if o.ID == interaction.DenyID {
-			return o.ID
-		}
-	}
-	o, _ := q.First(string(acp.PermissionOptionKindRejectOnce)) // a question has one: see interaction.Refusable
-	return o.ID
 }

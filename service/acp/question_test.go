@@ -70,22 +70,6 @@ func TestQuestions(t *testing.T) {
 			t.Error(before)
 		}
 	})
-	t.Run("cancelled", func(t *testing.T) {
-		w := newWorld(t, nil, nil)
-		id, q := w.ask("@ask execute Build command=make")
-		w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"cancelled"}}}`, q.ID))
-		if _, before := w.until(id); strings.Contains(text(before), "allow") {
-			t.Error(before)
-		}
-	})
-	t.Run("an option that is none", func(t *testing.T) {
-		w := newWorld(t, nil, nil)
-		id, q := w.ask("@ask execute Build command=make")
-		w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"perlica:remember-session"}}}`, q.ID))
-		if _, before := w.until(id); strings.Contains(text(before), "allow") {
-			t.Error(before)
-		}
-	})
 }
 
 // prompt2 has another turn behind a question, so that what came before is on record.

@@ -1,6 +1,8 @@
 package acp
 
 import (
+	"github.com/coder/acp-go-sdk"
+
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/jsonrpc"
@@ -23,7 +25,10 @@ func (c recorder) Sent(f jsonrpc.Frame) error {
 func (r *relay) sending(f jsonrpc.Frame) (at *kernel.Attached, p *prompt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at = r.place(f.Session)
+	at = r.home
+	if r.sessions[f.Session] != nil || r.opening[f.Session] != nil {
+		at = r.place(f.Session)
+	}
 	switch f.Kind {
 	case jsonrpc.Request:
 		q := r.requests[f.ID]
@@ -36,8 +41,12 @@ func (r *relay) sending(f jsonrpc.Frame) (at *kernel.Attached, p *prompt) {
 		}
 		return q.at, q.prompt
 	case jsonrpc.Response:
-		if q := r.asked[f.ID]; q != nil && q.at != nil {
+		if q := r.asked[f.ID]; q != nil {
 			at = q.at
+			q.line, q.permission, q.question = nil, nil, nil // what is still said to it is late
+			if q.method != acp.ClientMethodSessionRequestPermission {
+				delete(r.asked, f.ID)
+			}
 		}
 	}
 	return at, nil

@@ -41,11 +41,42 @@ func (r *relay) session(id string) *session {
 	return r.sessions[id]
 }
 
-// find returns the session to which an id belongs. One that no answer has made is a child of the only
-// session with a turn under way. The caller holds mu.
+// closed takes in that the agent has freed or deleted a session, as the client asked: others may go on
+// with it.
+func (r *relay) closed(s *session, method string) {
+	for _, p := range s.open() {
+		<-p.done
+	}
+	<-s.ready
+	r.mu.Lock()
+	if r.sessions[s.id] == s {
+		delete(r.sessions, s.id)
+	}
+	for id, child := range r.sessions {
+		if child.parent == s {
+			delete(r.sessions, id)
+		}
+	}
+	r.mu.Unlock()
+	if method == acp.AgentMethodSessionClose {
+		s.at.ClosedByClient()
+	}
+	s.at.Close()
+}
+
+// find returns the session to which a line of the agent belongs by its id. One that no answer has made is
+// a child of the only session with a turn under way. The caller holds mu.
 func (r *relay) find(id string) *session {
-	if s := r.sessions[id]; s != nil || id == "" || r.opening[id] != nil {
+	if r.opening[id] != nil {
+		return nil
+	}
+	if s := r.sessions[id]; s != nil || id == "" {
 		return s
+	}
+	for _, q := range r.requests {
+		if q.open != nil && q.open.how == "" {
+			return nil // it may be the one that is about to be opened
+		}
 	}
 	var parent *session
 	for _, s := range r.sessions {
@@ -63,6 +94,16 @@ func (r *relay) find(id string) *session {
 	child := &session{r: r, id: id, parent: parent, at: parent.at, place: parent.place, ready: parent.ready}
 	r.sessions[id] = child
 	return child
+}
+
+// useless reports whether a session takes no prompts, and will not.
+func (s *session) useless() bool {
+	select {
+	case <-s.ready:
+		return s.err != nil
+	default:
+		return false
+	}
 }
 
 // openSession sends on a request that opens a session in a directory, and has its lines recorded
@@ -90,7 +131,7 @@ func (r *relay) openSession(m jsonrpc.Message, q *request, to target) {
 			return
 		}
 		r.mu.Lock()
-		if r.sessions[to.Session] == nil {
+		if s := r.sessions[to.Session]; s == nil || s.parent != nil || s.useless() {
 			r.opening[to.Session] = q.at
 		}
 		r.mu.Unlock()
@@ -125,11 +166,14 @@ func (r *relay) opened(q *request, m jsonrpc.Message) {
 		id = v.Session
 	}
 	old := r.session(id)
-	if m.Error != nil || old != nil && old.parent == nil {
+	if m.Error != nil || old != nil && old.parent == nil && !old.useless() {
 		r.mu.Lock()
 		delete(r.opening, o.session)
 		r.mu.Unlock()
 		return
+	}
+	if old != nil && old.parent == nil {
+		old.at.Close()
 	}
 	opened := r.conn.Adopt(id, m.Result)
 	s := &session{r: r, id: id, place: o.place, modeOption: opened.ModeOption, ready: make(chan struct{})}
