@@ -125,20 +125,20 @@ var (
 	ErrAskerAsleep = errors.New("the process that asked does not look: it may be suspended")
 )
 
-// ErrUnseen says that the process that asked cannot be seen from here: it runs outside of a
+// errUnseen says that the process that asked cannot be seen from here: it runs outside of a
 // namespace of processes in which this one is.
-var ErrUnseen = errors.New("the process that asked cannot be seen from here")
+var errUnseen = errors.New("the process that asked cannot be seen from here")
 
-// Sees returns ErrUnseen if the process behind a log handle has no number where this one is, or does
+// Sees returns errUnseen if the process behind a log handle has no number where this one is, or does
 // not listen. Where the system does not tell it returns nil.
 func (c *Coordinator) Sees(writer string) error {
 	conn, err := net.DialTimeout("unix", socketPath(c.dir, writer), wakeTimeout)
 	if err != nil {
-		return fmt.Errorf("interaction: %w: %w", ErrUnseen, err)
+		return fmt.Errorf("interaction: %w: %w", errUnseen, err)
 	}
 	defer func() { _ = conn.Close() }() // nothing was written to it
 	if !numbered(conn) {
-		return fmt.Errorf("interaction: %w", ErrUnseen)
+		return fmt.Errorf("interaction: %w", errUnseen)
 	}
 	return nil
 }

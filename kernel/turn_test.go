@@ -124,7 +124,7 @@ func intending(r *Runner) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, run := range r.live {
-		if run.state.is(Intended) {
+		if run.state.is(phaseIntended) {
 			return true
 		}
 	}

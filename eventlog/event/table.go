@@ -96,7 +96,7 @@ func (t Type) row() *Row {
 // else is asked of one.
 func (t Type) Class() Class { return t.row().Class }
 
-// once names what a log holds only one of, if the type is of that kind.
+// Once names what a log holds only one of, if the type is of that kind.
 func (t Type) Once() once { return t.row().Once }
 
 // Step is what an event of the type means to its run.

@@ -103,7 +103,8 @@ type request struct {
 	line       []byte // as the agent wrote it
 	permission *provider.PermissionRequest
 	question   *interaction.Question // nil: it is not with the client
-	over       bool                  // it has its answer
+	over       bool                  // the client has answered it, or was told of its end
+	replied    bool                  // the agent has its answer
 }
 
 // errClientGone says that the client reads nothing more.

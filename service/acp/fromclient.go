@@ -161,16 +161,18 @@ func (r *relay) clientResponse(m jsonrpc.Message) {
 	r.mu.Lock()
 	q := r.asked[m.ID]
 	permission := q != nil && q.method == acp.ClientMethodSessionRequestPermission
-	late := permission && (q.over || q.question == nil)
+	late := permission && (q.over || q.replied || q.question == nil)
+	var with request // what it is now: an answer from elsewhere may leave at this moment
 	if q != nil {
 		q.over = true
+		with = *q
 	}
 	r.mu.Unlock()
 	switch {
 	case late:
 		r.record(q.at, false, m.Line)
 	case permission:
-		r.answer(q, m)
+		r.answer(&with, m)
 	default:
 		_ = r.conn.Carry(m.Line) // as in carry
 	}

@@ -46,13 +46,14 @@ func (p *prompt) asked(n kernel.Asked) {
 	}
 	r.mu.Lock()
 	q := r.asked[n.Request]
+	passable := q != nil && (q.line != nil || q.over)
 	r.mu.Unlock()
-	if q == nil || q.line == nil || !r.mayAnswer(n.Question) { // it has no line where the client would do it itself
+	if !passable || !r.mayAnswer(n.Question) { // it has no line where the client would do it itself
 		p.notice("the agent asks:", n.Title+".", "It waits at another front end: perlica pending show", string(n.ID))
 		return
 	}
 	r.mu.Lock()
-	if q.over {
+	if q.over || q.line == nil { // it has its answer
 		r.mu.Unlock()
 		return
 	}

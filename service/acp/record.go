@@ -43,7 +43,7 @@ func (r *relay) sending(f jsonrpc.Frame) (at *kernel.Attached, p *prompt) {
 	case jsonrpc.Response:
 		if q := r.asked[f.ID]; q != nil {
 			at = q.at
-			q.line, q.permission, q.question = nil, nil, nil // what is still said to it is late
+			q.line, q.permission, q.replied = nil, nil, true // what is still said to it is late
 			if q.method != acp.ClientMethodSessionRequestPermission {
 				delete(r.asked, f.ID)
 			}
