@@ -32,7 +32,7 @@ func Command(a *cli.App) *cobra.Command {
 	var f dialog.Flags
 	var setup string
 	cmd := &cobra.Command{
-		Use: "acp [-- COMMAND ARG…]", Annotations: cli.Runs.On(),
+		Use: "acp [-- COMMAND ARG…]", Annotations: cli.Acts.On(),
 		Short: "Stand between an editor and its agent, as an ACP agent",
 		Long: `Be the ACP agent that an editor starts, and start the real one: what the editor
 and the agent say to each other goes on byte for byte, and is on the record. Each prompt
