@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-
 	"time"
 
 	"github.com/coder/acp-go-sdk"
@@ -24,7 +23,8 @@ func TestDrained(t *testing.T) {
 	}
 	a, b, c, d, e := lieSay("a")[1:], lieSay("b")[1:], lieSay("c")[1:], lieSay("d")[1:], lieSay("e")[1:]
 	s := open(t, start(t, lies(burst(a, b, c, ""), "<", burst(d, e[:20]), "<", burst(e[20:], lieEnd[1:], "")), w))
-	w.note(order.Reset) // the set-up's
+	w.wait(t, "the set-up's two answers", func() bool { return order.String() == "||" })
+	w.note(order.Reset)
 	upTo := func(want string) {
 		t.Helper()
 		w.wait(t, want, func() bool { return order.Len() >= len(want) })
