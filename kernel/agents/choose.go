@@ -114,7 +114,7 @@ func CheckOption(s *provider.Session, id, value string) error {
 	if len(ids) == 0 {
 		return &OfferError{fmt.Errorf("the agent has no options, so %q cannot be set", id)}
 	}
-	return &OfferError{fmt.Errorf("the agent has no option %q to Choose a value of; it has %s", id, strings.Join(ids, ", "))}
+	return &OfferError{fmt.Errorf("the agent has no option %q whose value can be chosen; it has %s", id, strings.Join(ids, ", "))}
 }
 
 // ModelOption finds the config option by which the agent's model is chosen and checks
