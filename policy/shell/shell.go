@@ -181,9 +181,11 @@ func (w *walker) script(text string, st *state, in flow) flow {
 }
 
 // source is the node as it was written.
-func (w *walker) source(n syntax.Node) string {
-	from, to := int(n.Pos().Offset()), int(n.End().Offset())
-	if from < 0 || to < from || to > len(w.text) {
+func (w *walker) source(n syntax.Node) string { return w.slice(n.Pos().Offset(), n.End().Offset()) }
+
+// slice is the text from one offset to another.
+func (w *walker) slice(from, to uint) string {
+	if to < from || to > uint(len(w.text)) {
 		return ""
 	}
 	return w.text[from:to]

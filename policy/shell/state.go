@@ -85,7 +85,11 @@ func (st *state) join(a, b *state) {
 			vars[name] = variable{field: unknownField("")}
 		}
 	}
-	*st = state{dirs: dirs, pending: pending, vars: vars, args: a.args, input: cmp.Or(a.input, b.input), errexit: a.errexit && b.errexit}
+	args := a.args
+	if (a.args == nil) != (b.args == nil) || !sameFields(a.args, b.args) {
+		args = nil
+	}
+	*st = state{dirs: dirs, pending: pending, vars: vars, args: args, input: cmp.Or(a.input, b.input), errexit: a.errexit && b.errexit}
 }
 
 // with adds a directory unless it is there already.

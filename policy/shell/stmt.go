@@ -79,12 +79,7 @@ func (w *walker) command(cmd syntax.Command, st *state, in flow) flow {
 			return w.stmt(c.Stmt, st, in)
 		}
 	case *syntax.CoprocClause:
-		if _, simple := c.Stmt.Cmd.(*syntax.CallExpr); simple && c.Name != nil {
-			// Only a compound command can have a name: this word is the command itself.
-			_, text, _ := strings.Cut(w.source(c), "coproc")
-			return w.script(text, st.clone(), in)
-		}
-		return w.stmt(c.Stmt, st.clone(), in)
+		return w.coproc(c, st.clone(), in)
 	case *syntax.DeclClause:
 		w.assign(c.Args, st, c.Variant.Value == "export")
 		references(c, st)
@@ -93,6 +88,20 @@ func (w *walker) command(cmd syntax.Command, st *state, in flow) flow {
 		forget(cmd, st)
 	}
 	return flow{known: true}
+}
+
+// coproc reads a simple command once more, without the word coproc: the parser takes its name for the
+// coprocess's, which only a compound command can have, or its operands NAME=VALUE for assignments.
+func (w *walker) coproc(c *syntax.CoprocClause, st *state, in flow) flow {
+	call, simple := c.Stmt.Cmd.(*syntax.CallExpr)
+	if !simple {
+		return w.stmt(c.Stmt, st, in)
+	}
+	end := c.End().Offset()
+	for _, a := range call.Assigns { // they may stand behind the words
+		end = max(end, a.End().Offset())
+	}
+	return w.script(w.slice(c.Coproc.Offset()+uint(len("coproc")), end), st, in)
 }
 
 // substitutions walks the commands inside a node that is not otherwise expanded.
@@ -182,7 +191,7 @@ func (w *walker) or(c *syntax.BinaryCmd, st *state, in flow) flow {
 	} else {
 		before.dirs = st.dirs
 	}
-	before.vars = st.vars
+	before.vars, before.args = st.vars, st.args
 	other := before.clone()
 	out = out.then(w.stmt(c.Y, other, in))
 	if !leaves(c.Y) {

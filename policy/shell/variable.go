@@ -233,7 +233,11 @@ type variable struct {
 // same says whether nothing tells two variables apart.
 func (v variable) same(o variable) bool {
 	return v.text == o.text && v.vague == o.vague && v.refers == o.refers && (v.list == nil) == (o.list == nil) &&
-		slices.EqualFunc(v.list, o.list, func(a, b field) bool { return a.text == b.text && a.vague == b.vague })
+		sameFields(v.list, o.list)
+}
+
+func sameFields(a, b []field) bool {
+	return slices.EqualFunc(a, b, func(a, b field) bool { return a.text == b.text && a.vague == b.vague })
 }
 
 // assign records what the assignments tell about variables.
