@@ -138,7 +138,9 @@ type peer struct {
 	out   *bufio.Reader
 }
 
-func startPeer(args ...string) *peer { return startCommand(exec.Command(must(os.Executable()), args...)) }
+func startPeer(args ...string) *peer {
+	return startCommand(exec.Command(must(os.Executable()), args...))
+}
 
 func startCommand(cmd *exec.Cmd) *peer {
 	cmd.Stderr = os.Stderr
