@@ -192,7 +192,9 @@ func (c *client) Update(u provider.Update) {
 		c.cost = (*fact.Cost)(u.Usage.Cost)
 	}
 	c.mu.Unlock()
-	c.show.hold(Updated{u})
+	if c.run.carried == nil { // else the agent's own client has its line
+		c.show.hold(Updated{u})
+	}
 }
 
 // Drained has what came shown, unless the outcome follows at once: then one commit makes both

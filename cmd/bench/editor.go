@@ -36,15 +36,10 @@ func editors(dir string, _ options) {
 	for _, e := range []*editor{ours, bare} {
 		e.open()
 	}
-	var paced, burst, answered [2][]time.Duration
-	for i := range editorRounds + 1 {
-		for n, e := range []*editor{ours, bare} {
-			lines, rate, answers := e.paced(), e.burst(), e.questions()
-			if i > 0 { // the first makes the files and warms the caches
-				paced[n], burst[n], answered[n] = append(paced[n], lines...), append(burst[n], rate), append(answered[n], answers...)
-			}
-		}
-	}
+	both := []*editor{ours, bare}
+	paced := inTurns(both, (*editor).paced)
+	answered := inTurns(both, (*editor).questions)
+	burst := inTurns(both, (*editor).burst)
 	ours.end()
 	bare.end()
 	rate := func(d []time.Duration) float64 { return editorBurst / median(d).Seconds() / 1000 }
@@ -55,6 +50,19 @@ func editors(dir string, _ options) {
 	starts(dir, perlica)
 	memory(dir, perlica, "thoughts in one turn", "think", 10_000, 90_000)
 	memory(dir, perlica, "message chunks, 1,000 a turn", "flood", slices.Repeat([]int{1000}, 100)...)
+}
+
+// inTurns has the editors do something in turns, and returns how long it took each.
+func inTurns(all []*editor, do func(*editor) []time.Duration) [][]time.Duration {
+	took := make([][]time.Duration, len(all))
+	for i := range editorRounds + 1 {
+		for n, e := range all {
+			if t := do(e); i > 0 { // the first makes the files and warms the caches
+				took[n] = append(took[n], t...)
+			}
+		}
+	}
+	return took
 }
 
 // insertRate is how many rows of the flood's lines a second a loop of inserts writes, in thousands.
@@ -123,14 +131,14 @@ func (e *editor) paced() (late []time.Duration) {
 }
 
 // burst returns how long the lines took that the agent wrote at once, from the prompt on.
-func (e *editor) burst() time.Duration {
+func (e *editor) burst() []time.Duration {
 	start, n := time.Now(), 0
 	var last time.Time
 	e.prompt(fmt.Sprint("flood ", editorBurst), func([]byte) { n, last = n+1, time.Now() })
 	if n != editorBurst {
 		check(fmt.Errorf("%d lines of %d came", n, editorBurst))
 	}
-	return last.Sub(start)
+	return []time.Duration{last.Sub(start)}
 }
 
 // questions returns how long answers took to be with the agent.
@@ -143,6 +151,7 @@ func (e *editor) questions() (took []time.Duration) {
 		}
 		var q struct{ ID json.RawMessage }
 		check(json.Unmarshal(line, &q))
+		time.Sleep(warmPause)
 		sent = time.Now()
 		e.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`, q.ID))
 	})
