@@ -43,6 +43,12 @@ func startKilled(t *testing.T, dir string) *killed {
 	return k
 }
 
+// end closes the client's side, and waits for the process.
+func (k *killed) end() {
+	_ = k.in.Close() // as an editor does
+	_ = k.cmd.Wait() // it may have been killed
+}
+
 // ask sends a request and returns the answer; ok is false if the process ended first.
 func (k *killed) ask(id int, method string, params any) (m message, ok bool) {
 	if _, err := fmt.Fprintf(k.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method, js(params)); err != nil {
@@ -89,8 +95,8 @@ func TestKilled(t *testing.T) {
 			} else if attempt == 2 {
 				t.Errorf("input %d: no session: %s", i, m.line)
 			}
-			_ = k.in.Close() // as an editor does
-			_ = k.cmd.Wait() // it may have been killed
+			k.end()
+			w.gone()
 		}
 	}
 	for i := range n {
