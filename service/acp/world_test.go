@@ -41,7 +41,8 @@ func TestMain(m *testing.M) {
 		}
 		w := &world{dir: os.Args[3], places: map[string]*Place{}}
 		opt, done := w.options(env)
-		opt.In, opt.Out = os.Stdin, os.Stdout
+		client := mortal{readPoint(w.path(pointFile)), os.Stdin, os.Stdout}
+		opt.In, opt.Out = client, client
 		if err := errors.Join(Serve(context.Background(), opt), done()); err != nil {
 			panic(err)
 		}
@@ -53,7 +54,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		in = io.TeeReader(os.Stdin, f)
+		in = io.TeeReader(os.Stdin, witness{readPoint(filepath.Join(filepath.Dir(os.Args[3]), pointFile)), f})
 		if ok, err := flock.New(os.Args[3] + ".alive").TryRLock(); !ok {
 			panic(err)
 		}
