@@ -67,7 +67,7 @@ func TestAgentFaults(t *testing.T) {
 			w.refused(w.request("session/new", map[string]any{"cwd": w.path("one"), "mcpServers": []any{}}), "SIGKILL")
 		}, "SIGKILL", 0},
 		"it dies while it is put into its mode": {"[session/new]\n@set modes.currentModeId \"auto\"\n[session/set_mode]\n@exit 4", func(w *world) {
-			w.refused(w.prompt(w.session("one"), "@say never"), "exited with code 4")
+			w.session("one")
 		}, "code 4", 0},
 		"it refuses its mode": {"[session/new]\n@set modes.currentModeId \"auto\"\n[session/set_mode]\n@error -32603 \"not now\"", func(w *world) {
 			w.refused(w.prompt(w.session("one"), "@say never"), "not now", `editor.mode = "leave"`)
@@ -260,6 +260,20 @@ func TestClientStopsReading(t *testing.T) {
 	w.ended <- nil
 	w.gone()
 	w.outcomes("one", 1)
+}
+
+// TestClientLeavesAsASessionOpens: the agent's answer to session/new comes when the client has gone.
+func TestClientLeavesAsASessionOpens(t *testing.T) {
+	const late = "PERLICA_PREDICTABLE=[session/new]\n@hang\n[eof]\n@line {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"sessionId\":\"late\"}}"
+	for range 10 {
+		w := newWorld(t, []string{late}, nil)
+		w.until(w.request("initialize", map[string]any{"protocolVersion": 1}))
+		w.request("session/new", map[string]any{"cwd": w.path("one"), "mcpServers": []any{}})
+		if err := w.hangUp(); err != nil {
+			t.Error(err)
+		}
+		w.gone()
+	}
 }
 
 // logFiles are what a log's database is made of.
