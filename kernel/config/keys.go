@@ -18,11 +18,12 @@ const (
 	duration             // time.Duration, written as "30s"
 	texts                // []string
 	textMap              // map[string]string
+	anyTable             // map[string]any
 )
 
 // String is the kind's name in errors and docs.
 func (k kind) String() string {
-	return [...]string{"string", "boolean", "integer", "number", "duration", "list of strings", "table of strings"}[k]
+	return [...]string{"string", "boolean", "integer", "number", "duration", "list of strings", "table of strings", "table"}[k]
 }
 
 // scalar says whether a value fits into an environment variable or a flag.
@@ -106,6 +107,43 @@ var table = []row{
 		store: func(t target, v any) { t.provider.Mode = v.(string) }},
 	{name: "providers.<id>.acp.max_retries", kind: integer, max: 1000, example: "0", reserved: true, store: noEffect,
 		help: "Perlica sends nothing twice."},
+
+	{name: "providers.<id>.model.api", kind: text, choices: []string{"anthropic", "openai", "openai-chat", "gemini"}, example: `"openai-chat"`, loosens: always,
+		help:  "The provider is a model without an agent: the protocol of its HTTP API. See docs/models.md.",
+		store: func(t target, v any) { t.provider.Model.API = v.(string) }},
+	{name: "providers.<id>.model.name", kind: text, example: `"claude-sonnet-4-5"`, check: checkNotEmpty, loosens: always,
+		help:  "The model, as its maker names it; `--model` names another.",
+		store: func(t target, v any) { t.provider.Model.Name = v.(string) }},
+	{name: "providers.<id>.model.base_url", kind: text, example: `"https://openrouter.ai/api/v1"`, check: checkURL, loosens: always,
+		help:  "The address of the API, without the path of its endpoint: https, or http on this machine. Absent: the maker's.",
+		store: func(t target, v any) { t.provider.Model.BaseURL = v.(string) }},
+	{name: "providers.<id>.model.key_env", kind: text, example: `"OPENROUTER_API_KEY"`, check: checkEnvName, loosens: always,
+		help:  "The environment variable that holds the key.",
+		store: func(t target, v any) { t.provider.Model.Key.Env = v.(string) }},
+	{name: "providers.<id>.model.key_file", kind: text, example: `"~/secrets/openrouter.key"`, check: checkSecretFile, loosens: always,
+		help:  "The file that holds the key, which no one else may read (0600), instead of a variable.",
+		store: func(t target, v any) { t.provider.Model.Key.File = v.(string) }},
+	{name: "providers.<id>.model.options", kind: anyTable, example: `{ max_tokens = 4096, temperature = 0 }`, loosens: always,
+		help:  "Members of the request's body, as they are. The API says what it takes.",
+		store: func(t target, v any) { t.provider.Model.Options = v.(map[string]any) }},
+	{name: "providers.<id>.model.price.input", kind: number, max: 1e9, example: "3.0", loosens: always,
+		help:  "What input tokens cost. Without a price the cost is unknown; with one it is an estimate.",
+		store: func(t target, v any) { t.provider.Model.price().Input = v.(float64) }},
+	{name: "providers.<id>.model.price.output", kind: number, max: 1e9, example: "15.0", loosens: always,
+		help:  "What output tokens cost.",
+		store: func(t target, v any) { t.provider.Model.price().Output = v.(float64) }},
+	{name: "providers.<id>.model.price.cached_input", kind: number, max: 1e9, example: "0.3", loosens: always,
+		help:  "What input tokens cost that the API read from a cache. Absent: as other input.",
+		store: func(t target, v any) { t.provider.Model.price().CachedInput = v.(float64) }},
+	{name: "providers.<id>.model.price.currency", kind: text, example: `"USD"`, check: checkCurrency, loosens: always,
+		help:  "The currency of the price, by ISO 4217.",
+		store: func(t target, v any) { t.provider.Model.price().Currency = v.(string) }},
+	{name: "providers.<id>.model.price.per", kind: number, min: 1, max: 1e12, example: "1000000.0", loosens: always,
+		help:  "How many tokens the price is for. Absent: 1,000,000.",
+		store: func(t target, v any) { t.provider.Model.price().Per = v.(float64) }},
+	{name: "providers.<id>.model.price.as_of", kind: text, example: `"2026-11-01"`, check: checkNotEmpty, loosens: always,
+		help:  "The date of the price, which is reported with the cost.",
+		store: func(t target, v any) { t.provider.Model.price().AsOf = v.(string) }},
 
 	{name: "permissions.mode", kind: text, choices: []string{"ask", "reads", "deny", "allow"}, example: `"ask"`, loosens: whenLaxer,
 		help:  "Who answers an agent's questions: a person; a person except for reads inside the working directory; nobody, which is no; yes to every ordinary command. Rules come first. Absent: `ask` on a terminal, else `deny`.",

@@ -54,6 +54,10 @@ func (r *row) decode(v any) (any, *fault) {
 		return r.decodeTexts(v)
 	case textMap:
 		return r.decodeMap(v)
+	case anyTable:
+		if m, ok := v.(map[string]any); ok {
+			return m, nil
+		}
 	}
 	return nil, r.wrongType()
 }
@@ -80,7 +84,7 @@ func (r *row) wrongType() *fault {
 	want := map[kind]string{
 		text: `a string such as "x"`, boolean: "true or false", integer: "a whole number", number: "a number",
 		duration: `a duration such as "30s"`, texts: `a list of strings such as ["a", "b"]`,
-		textMap: `a table of strings such as { NAME = "value" }`,
+		textMap: `a table of strings such as { NAME = "value" }`, anyTable: "a table such as { name = 1 }",
 	}
 	return &fault{reason: "must be " + want[r.kind]}
 }
@@ -193,6 +197,18 @@ func format(v any) string {
 			parts = append(parts, quote(k)+" = "+quote(v[k]))
 		}
 		return "{ " + strings.Join(parts, ", ") + " }"
+	case map[string]any:
+		parts := make([]string, 0, len(v))
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			parts = append(parts, quote(k)+" = "+format(v[k]))
+		}
+		return "{ " + strings.Join(parts, ", ") + " }"
+	case []any:
+		parts := make([]string, len(v))
+		for i, e := range v {
+			parts[i] = format(e)
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
 	}
 	return fmt.Sprint(v)
 }
@@ -270,6 +286,13 @@ func checkOptionalID(s string) string {
 func checkEnvName(s string) string {
 	if s == "" || strings.ContainsAny(s, "= \t\r\n") {
 		return "the name of an environment variable is not empty and holds no = and no space"
+	}
+	return ""
+}
+
+func checkCurrency(s string) string {
+	if len(s) != 3 || strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		return `must be three capital letters such as "USD"`
 	}
 	return ""
 }

@@ -63,10 +63,10 @@ type chatChunk struct {
 		Index        int    `json:"index"`
 		FinishReason string `json:"finish_reason"`
 		Delta        struct {
-			Content   string `json:"content"`
-			Refusal   string `json:"refusal"`
-			Reasoning string `json:"reasoning"`         // OpenRouter, Groq, vLLM
-			Thought   string `json:"reasoning_content"` // DeepSeek, llama.cpp
+			Content   chatContent `json:"content"`
+			Refusal   string      `json:"refusal"`
+			Reasoning string      `json:"reasoning"`         // OpenRouter, Groq, vLLM
+			Thought   string      `json:"reasoning_content"` // DeepSeek, llama.cpp
 			ToolCalls []struct {
 				Index    int    `json:"index"`
 				ID       string `json:"id"`
@@ -89,6 +89,30 @@ type chatChunk struct {
 	} `json:"usage"`
 }
 
+// chatContent is a text, or, as Mistral writes it, a list of texts and thoughts.
+type chatContent struct{ text, thought string }
+
+// UnmarshalJSON reads either form; null is no text.
+func (c *chatContent) UnmarshalJSON(b []byte) error {
+	if len(b) == 0 || b[0] != '[' {
+		return json.Unmarshal(b, &c.text)
+	}
+	var list []struct {
+		Text     string `json:"text"`
+		Thinking []struct {
+			Text string `json:"text"`
+		} `json:"thinking"`
+	}
+	err := json.Unmarshal(b, &list)
+	for _, part := range list {
+		c.text += part.Text
+		for _, t := range part.Thinking {
+			c.thought += t.Text
+		}
+	}
+	return err
+}
+
 func (r *chatReader) event(e event) (out []piece, err error) {
 	if string(e.data) == "[DONE]" {
 		r.done = true
@@ -105,8 +129,8 @@ func (r *chatReader) event(e event) (out []piece, err error) {
 		if c.Index != 0 { // one answer was asked for
 			continue
 		}
-		out = append(out, say(thoughtPiece, cmp.Or(c.Delta.Reasoning, c.Delta.Thought))...)
-		out = append(out, say(textPiece, c.Delta.Content+c.Delta.Refusal)...)
+		out = append(out, say(thoughtPiece, cmp.Or(c.Delta.Reasoning, c.Delta.Thought)+c.Delta.Content.thought)...)
+		out = append(out, say(textPiece, c.Delta.Content.text+c.Delta.Refusal)...)
 		if c.Delta.Refusal != "" {
 			r.reason = "content_filter"
 		}

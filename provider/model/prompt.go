@@ -1,12 +1,14 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -19,8 +21,9 @@ type run struct {
 	id      []byte // of the request
 	turn    turn   // what was asked
 
-	text strings.Builder // of the answer
-	use  usage
+	text  strings.Builder // of the answer
+	use   usage
+	calls int // of tools
 }
 
 // answer makes the one request, and returns what answers the prompt.
@@ -156,9 +159,10 @@ func (r *run) pass(p piece) {
 	case usagePiece:
 		r.use = p.usage
 	case toolPiece:
+		r.calls++
 		why := fmt.Sprintf("the model called the tool %q, which it was not offered; it was not run", p.tool.name)
 		r.agent.update(r.session.id, object{
-			"sessionUpdate": "tool_call", "toolCallId": p.tool.id, "title": p.tool.name, "kind": "other", "status": "failed",
+			"sessionUpdate": "tool_call", "toolCallId": cmp.Or(p.tool.id, "call-"+strconv.Itoa(r.calls)), "title": p.tool.name, "kind": "other", "status": "failed",
 			"rawInput": object{"arguments": p.tool.arguments},
 			"content":  []any{object{"type": "content", "content": object{"type": "text", "text": why}}},
 			"_meta":    object{metaKey: object{"blocked": why}},
