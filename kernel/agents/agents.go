@@ -98,13 +98,13 @@ func (r Resolver) Named(id string) (Agent, error) {
 		a.Agent = known.Agent(nil)
 	}
 	a.Env = append(a.Env, c.Env...)
-	switch m := modelOf(known, c); {
-	case m.API != "" && c.Command == "":
-		if err := r.model(&a, m); err != nil {
-			return Agent{}, err
-		}
+	switch c := withModel(c, known); {
 	case c.Command != "":
 		a.Command = append([]string{c.Command}, c.Args...)
+	case c.Model.API != "":
+		if err := r.model(&a, c); err != nil {
+			return Agent{}, err
+		}
 	case isKnown:
 		argv, ok := known.Find(r.Find)
 		if !ok {

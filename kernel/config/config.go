@@ -116,35 +116,14 @@ type Provider struct {
 	RequestTimeout time.Duration
 	MaxLineBytes   int
 	Mode           string // "" is the registry's asking mode, "none" leaves the agent as it is
-	Model          Model
-}
-
-// Model is a model without an agent. "" means: as the registry has it, or none.
-type Model struct {
-	API     string // empty, and unknown to the registry: the provider is an agent
-	Name    string
-	BaseURL string
-	Key     Secret
-	Options map[string]any
-	Price   *Price // nil: unknown
-}
-
-// Price is what tokens cost, each Per tokens.
-type Price struct {
-	Input       float64 `json:"input"`
-	Output      float64 `json:"output"`
-	CachedInput float64 `json:"cached_input,omitempty"`
-	Currency    string  `json:"currency"`
-	Per         float64 `json:"per,omitempty"`
-	AsOf        string  `json:"as_of,omitempty"`
-}
-
-// price is the price, made when its first member is set.
-func (m *Model) price() *Price {
-	if m.Price == nil {
-		m.Price = &Price{}
+	Model          struct {        // of a model without an agent; "" means: as the registry has it, or none
+		API     string // empty, and unknown to the registry: the provider is an agent
+		Name    string
+		BaseURL string
+		Key     Secret
+		Options map[string]any // members of the request's body
+		Price   map[string]any // nil: unknown
 	}
-	return m.Price
 }
 
 // MCPServer is one [[mcp.servers]], handed to the agent in session/new.

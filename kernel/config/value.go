@@ -52,12 +52,8 @@ func (r *row) decode(v any) (any, *fault) {
 		}
 	case texts:
 		return r.decodeTexts(v)
-	case textMap:
+	case textMap, anyTable:
 		return r.decodeMap(v)
-	case anyTable:
-		if m, ok := v.(map[string]any); ok {
-			return m, nil
-		}
 	}
 	return nil, r.wrongType()
 }
@@ -116,6 +112,9 @@ func (r *row) decodeMap(v any) (any, *fault) {
 	m, ok := v.(map[string]any)
 	if !ok {
 		return nil, r.wrongType()
+	}
+	if r.kind == anyTable {
+		return m, nil
 	}
 	out := make(map[string]string, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
@@ -286,13 +285,6 @@ func checkOptionalID(s string) string {
 func checkEnvName(s string) string {
 	if s == "" || strings.ContainsAny(s, "= \t\r\n") {
 		return "the name of an environment variable is not empty and holds no = and no space"
-	}
-	return ""
-}
-
-func checkCurrency(s string) string {
-	if len(s) != 3 || strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
-		return `must be three capital letters such as "USD"`
 	}
 	return ""
 }
