@@ -16,7 +16,7 @@ import (
 
 func modelCommand(a *cli.App) *cobra.Command {
 	var s model.Settings
-	var api, options, price string
+	var api, options, price, schema string
 	var key config.Secret
 	cmd := &cobra.Command{
 		Use: "model", Annotations: cli.Reads.On(),
@@ -39,6 +39,9 @@ it for a provider with providers.NAME.model.api; see docs/models.md.`,
 					return exitcode.Usagef("--price is no JSON object: %v", err)
 				}
 			}
+			if schema != "" {
+				s.Schema = json.RawMessage(schema)
+			}
 			if err := s.Check(); err != nil {
 				return exitcode.OneLine(exitcode.Usagef("%v; see docs/models.md", err)) // a client shows the last line of an agent that leaves
 			}
@@ -56,6 +59,7 @@ it for a provider with providers.NAME.model.api; see docs/models.md.`,
 	fl.StringVar(&key.File, "key-file", "", "the `file` that holds the key, which no one else may read")
 	fl.StringVar(&options, "options", "", "`members` of the request's body, as a JSON object")
 	fl.StringVar(&price, "price", "", "what tokens cost, as a JSON `object`")
+	fl.StringVar(&schema, "schema", "", "the JSON `Schema` that answers are asked to have")
 	return cmd
 }
 

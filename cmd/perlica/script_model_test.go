@@ -55,6 +55,9 @@ func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
 			return
 		}
 		text, _ := json.Marshal("Model: " + said) // a string has a JSON form
+		if json.Valid([]byte(said)) {
+			text, _ = json.Marshal(said)
+		}
 		_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":%s}}]}\n\n", text)
 		if !strings.Contains(said, "break") {
 			_, _ = io.WriteString(w, `data: {"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,"completion_tokens":100}}`+"\n\ndata: [DONE]\n\n")

@@ -24,9 +24,10 @@ func withModel(c config.Provider, k registry.Known) config.Provider {
 	return c
 }
 
-// UseModel has a model agent ask the model of this name; an empty one is the configured. The error says
-// what is missing: a name, or the key, which is looked for and not kept.
-func (r Resolver) UseModel(a *Agent, name string, dirs config.Dirs, getenv func(string) string) error {
+// UseModel has a model agent ask the model of this name, for an answer of this JSON Schema; an empty name
+// is the configured, and nil any text. The error says what is missing: a name, or the key, which is looked
+// for and not kept.
+func (r Resolver) UseModel(a *Agent, name string, schema json.RawMessage, dirs config.Dirs, getenv func(string) string) error {
 	k, _ := registry.Lookup(a.ID)
 	c := withModel(r.Config.Provider(a.ID), k)
 	if c.Model.Name = cmp.Or(name, c.Model.Name); c.Model.Name == "" {
@@ -39,7 +40,11 @@ func (r Resolver) UseModel(a *Agent, name string, dirs config.Dirs, getenv func(
 				Hint: fmt.Sprintf("set the variable, or put the key into a file that only you can read and name it in providers.%s.model.key_file", a.ID)}
 		}
 	}
-	return r.model(a, c)
+	err := r.model(a, c)
+	if schema != nil {
+		a.Command = append(a.Command, "--schema", string(schema))
+	}
+	return err
 }
 
 // model makes an agent of a model: its process is Perlica's own, which reads the key. Its command line

@@ -3,6 +3,7 @@ package project
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -30,6 +31,7 @@ type Choice struct {
 	Env         []string // names of variables that the agent is given, too
 	Dir         string   // its working directory, absolute
 	Model, Mode string
+	Schema      json.RawMessage // that a model without an agent is asked to answer in; nil: any text
 }
 
 // A GoneError says that a session's agent is neither in the configuration nor in the registry: its
@@ -78,7 +80,7 @@ func (p *Project) Agent(c Choice, s sessions.Session) (agent agents.Agent, err e
 	}
 	agent.Env = append(agent.Env, c.Env...)
 	if err == nil && agent.Model {
-		err = res.UseModel(&agent, c.Model, p.Dirs, p.environ)
+		err = res.UseModel(&agent, c.Model, c.Schema, p.Dirs, p.environ)
 	}
 	return agent, err
 }
