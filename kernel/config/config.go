@@ -115,8 +115,8 @@ type Provider struct {
 	ConnectTimeout time.Duration
 	RequestTimeout time.Duration
 	MaxLineBytes   int
-	Mode           string // "" is the registry's asking mode, "none" leaves the agent as it is
-	Model          struct {        // of a model without an agent; "" means: as the registry has it, or none
+	Mode           string   // "" is the registry's asking mode, "none" leaves the agent as it is
+	Model          struct { // of a model without an agent; "" means: as the registry has it, or none
 		API     string // empty, and unknown to the registry: the provider is an agent
 		Name    string
 		BaseURL string
