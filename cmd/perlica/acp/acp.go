@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/dialog"
@@ -54,6 +55,11 @@ Exit codes: 0 the editor closed its side; 1 the agent ended; 2 usage or configur
   perlica acp --setup zed --provider claude
   perlica acp --provider claude --cli auth login`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			cmd.Flags().Visit(func(fl *pflag.Flag) {
+				if fl.Value.Type() == "string" && fl.Value.String() == "" {
+					f.Empty = fl.Name
+				}
+			})
 			if err := f.Check(); err != nil {
 				return err
 			}
@@ -125,6 +131,9 @@ func (a *app) prepare(f dialog.Flags) (here, own *project.Project, choice projec
 		return nil, nil, choice, agent, err
 	}
 	if agent, err = here.Agent(choice, sessions.Session{}); err == nil {
+		if agent.Why != "" {
+			a.Note("using " + agent.ID + ": " + agent.Why)
+		}
 		own, err = project.User(here.Dir, a.Environ, f.ConfigFlags())
 	}
 	if err != nil {
