@@ -128,6 +128,13 @@ func (w *world) typeScript(dir string, b behind) {
 	w.project = other
 	w.logged(1, "llm.responded")
 	w.audit()
+	if err := auditLog(w.userLog()); err != nil {
+		w.t.Error(err)
+	}
+	events, err := readLog(w.userLog())
+	if n := countEvents(events, "llm.responded"); err != nil || n != 1 {
+		w.t.Errorf("the user's own log has %d answers, %v", n, err)
+	}
 }
 
 // acpx is a command line of acpx, with this agent behind perlica.

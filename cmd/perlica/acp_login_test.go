@@ -22,10 +22,15 @@ func (w *world) loginAgent(lines ...string) string {
 	return path + " --acp"
 }
 
+// userLog is the user's own log.
+func (w *world) userLog() string {
+	return filepath.Join(w.home, ".perlica", "state", ".perlica_config", "contexts", "user", "eventlog.db")
+}
+
 // logins are the payloads of the user's own log about logins, in order.
 func (w *world) logins() (list []string) {
 	w.t.Helper()
-	events, err := readLog(filepath.Join(w.home, ".perlica", "state", ".perlica_config", "contexts", "user", "eventlog.db"))
+	events, err := readLog(w.userLog())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -108,7 +113,7 @@ func TestLoginLeavesNothing(t *testing.T) {
 // TestLoginUnrecorded: where the start cannot be on record, nothing is started.
 func TestLoginUnrecorded(t *testing.T) {
 	w := newWorld(t)
-	log := filepath.Join(w.home, ".perlica", "state", ".perlica_config", "contexts", "user", "eventlog.db")
+	log := w.userLog()
 	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
 		t.Fatal(err)
 	}

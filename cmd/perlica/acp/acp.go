@@ -49,7 +49,7 @@ them for a login. Then the agent's command runs with them in this terminal, on r
 its exit code is passed on; nothing is relayed.
 
 Exit codes: 0 the editor closed its side; 1 the agent ended; 2 usage or configuration;
-7 the event log could not be written.`,
+7 the event log could not be written; 130, 143 a signal.`,
 		Example: `  perlica acp --provider claude
   perlica acp -- my-agent --acp
   perlica acp --setup zed --provider claude
@@ -96,6 +96,13 @@ func (a *app) serve(ctx context.Context, f dialog.Flags) error {
 	}
 	ctx, stop := signals.Catch(ctx, 0)
 	defer stop.Release()
+	go func() { // the first signal ends it, as the end of standard input does
+		select {
+		case why := <-stop.First:
+			stop.End(&kernel.StoppedError{Stop: why})
+		case <-ctx.Done():
+		}
+	}()
 	p, own, choice, agent, err := a.prepare(f)
 	if err != nil {
 		return err
@@ -112,8 +119,12 @@ func (a *app) serve(ctx context.Context, f dialog.Flags) error {
 			a.Note(term.Sanitize(strings.TrimSpace(fmt.Sprintf(format, args...))))
 		},
 	})
-	if record := (*acp.RecordError)(nil); errors.As(err, &record) {
+	record, stopped := (*acp.RecordError)(nil), (*kernel.StoppedError)(nil)
+	switch {
+	case errors.As(err, &record):
 		err = exitcode.InLog(err)
+	case errors.As(err, &stopped):
+		err = exitcode.OfStop(stopped.Stop).With(nil)
 	}
 	return errors.Join(err, opened.close())
 }

@@ -26,14 +26,14 @@ async function connect(talk, version = 1) {
       const { optionId } = params.options.find((o) => o.kind === seen.kind);
       return { outcome: { outcome: "selected", optionId } };
     });
-  await client.connectWith(acp.ndJsonStream(Writable.toWeb(perlica.stdin), Readable.toWeb(perlica.stdout)), async (ctx) => {
+  const talking = client.connectWith(acp.ndJsonStream(Writable.toWeb(perlica.stdin), Readable.toWeb(perlica.stdout)), async (ctx) => {
     const info = await ctx.request(agent.initialize, { protocolVersion: version, clientCapabilities: {}, clientInfo: { name: "typescript", version: "1" } });
     assert.equal(info.protocolVersion, 1);
     const open = async (cwd) => (await ctx.request(agent.session.new, { cwd, mcpServers: [] })).sessionId;
     const prompt = (sessionId, text) => ctx.request(agent.session.prompt, { sessionId, prompt: [{ type: "text", text }] });
     await talk({ ctx, info, seen, open, prompt });
   });
-  perlica.stdin.end();
+  await talking.finally(() => perlica.stdin.end());
   assert.equal(await left, 0);
 }
 
@@ -65,10 +65,10 @@ test("the session is gone on with in another process", () =>
     assert.match(seen.text[kept], new RegExp(script.said));
   }));
 
-test("sessions side by side, in two projects, for a client that says version 2", () =>
+test("sessions side by side, in two projects and in none, for a client that says version 2", () =>
   connect(async ({ seen, open, prompt }) => {
-    const ids = [await open(project), await open(project), await open(other)];
+    const ids = [await open(project), await open(project), await open(other), await open(process.cwd())];
     const answers = await Promise.all(ids.map((id) => prompt(id, script.plain)));
-    assert.deepEqual(answers.map((a) => a.stopReason), ["end_turn", "end_turn", "end_turn"]);
+    assert.deepEqual(answers.map((a) => a.stopReason), ["end_turn", "end_turn", "end_turn", "end_turn"]);
     for (const id of ids) assert.match(seen.text[id], new RegExp(script.said));
   }, 2));
