@@ -18,29 +18,37 @@ import (
 
 // behind is an agent behind perlica acp, and what has it do what a test needs.
 type behind struct {
-	Command  string `json:"-"`
-	Plain    string `json:"plain"` // a prompt
-	Said     string `json:"said"`  // is part of the answer to it
-	Ask      string `json:"ask"`   // leads to one question
-	AskAgain string `json:"askAgain"`
-	Slow     string `json:"slow"`  // never ends
-	Begun    string `json:"begun"` // is said at its beginning
+	Flags    [2]string `json:"-"`     // name it to perlica
+	Keep     string    `json:"-"`     // for how many seconds acpx keeps one that is idle
+	Plain    string    `json:"plain"` // a prompt
+	Said     string    `json:"said"`  // is part of the answer to it
+	Ask      string    `json:"ask"`   // leads to one question
+	AskAgain string    `json:"askAgain"`
+	Slow     string    `json:"slow"`  // never ends
+	Begun    string    `json:"begun"` // is said at its beginning
 }
 
 // behindThis is the predictable agent, with its sessions below dir.
 func behindThis(dir string) behind {
 	return behind{
-		Command: "perlica agent predictable --state " + filepath.Join(dir, "sessions"),
-		Plain:   "hello", Said: "You said: hello", Ask: question, AskAgain: question, Slow: "@say begun\n@hang", Begun: "begun",
+		Flags: [2]string{"--agent", "perlica agent predictable --state " + filepath.Join(dir, "sessions")},
+		Keep:  "1", Plain: "hello", Said: "You said: hello", Ask: question, AskAgain: question, Slow: "@say begun\n@hang", Begun: "begun",
 	}
 }
 
-// behindReal is claude, codex or opencode, as the program that PERLICA_REAL_AGENT names starts it for
-// "exec NAME", in front of a model server that does what the prompt says.
-func behindReal(name, dir string) behind {
+// real is claude, codex or opencode, as the command that PERLICA_REAL_AGENT names starts it when
+// "exec NAME DIR" is added, in front of a model server that does what the prompt says.
+func (w *world) real(name string) behind {
+	w.t.Helper()
+	dir := w.t.TempDir()
+	args, err := json.Marshal(append([]string{"AGENT_HOME=" + dir}, append(strings.Fields(os.Getenv("PERLICA_REAL_AGENT")), "exec", name, dir)...))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.config(fmt.Sprintf("[providers.%s.adapter]\ncommand = \"env\"\nargs = %s\n", name, args))
 	return behind{
-		Command: "env AGENT_HOME=" + dir + " " + os.Getenv("PERLICA_REAL_AGENT") + " exec " + name + " " + dir,
-		Plain:   "hello", Said: "hello", Ask: "WRITE one.txt hello", AskAgain: "WRITE two.txt hello", Slow: "SLOW 600", Begun: "slow10",
+		Flags: [2]string{"--provider", name},
+		Keep:  "15", Plain: "hello", Said: "hello", Ask: "WRITE one.txt hello", AskAgain: "WRITE two.txt hello", Slow: "SLOW 600", Begun: "slow10",
 	}
 }
 
@@ -79,11 +87,11 @@ func TestRealAgents(t *testing.T) {
 	for _, name := range strings.Fields(cmp.Or(os.Getenv("PERLICA_REAL_AGENTS"), "claude codex opencode")) {
 		t.Run(name+", TypeScript", func(t *testing.T) {
 			w := newWorld(t)
-			w.typeScript(w.home, behindReal(name, t.TempDir()))
+			w.typeScript(w.home, w.real(name))
 		})
 		t.Run(name+", acpx", func(t *testing.T) {
 			w := newWorld(t)
-			w.turnsOfACPX(behindReal(name, t.TempDir()))
+			w.turnsOfACPX(w.real(name))
 		})
 	}
 }
@@ -114,8 +122,12 @@ func (w *world) typeScript(dir string, b behind) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	flags, err := json.Marshal(b.Flags)
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	cmd := exec.Command("node", "--test", absolute(w.t, filepath.Join(clientFolder, "acp.test.mjs")))
-	cmd.Dir, cmd.Env = dir, append(slices.Clone(w.env), "AGENT="+b.Command, "SCRIPT="+string(script), "PROJECTS="+string(projects))
+	cmd.Dir, cmd.Env = dir, append(slices.Clone(w.env), "AGENT="+string(flags), "SCRIPT="+string(script), "PROJECTS="+string(projects))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		w.t.Errorf("%v\n%s", err, out)
 	}
@@ -141,7 +153,7 @@ func (w *world) typeScript(dir string, b behind) {
 func (w *world) acpx(b behind, flags []string, args ...string) *exec.Cmd {
 	w.t.Helper()
 	all := slices.Concat([]string{absolute(w.t, filepath.Join(clientFolder, "node_modules", "acpx", "dist", "cli.js")),
-		"--agent", fmt.Sprintf("perlica acp --agent '%s'", b.Command), "--cwd", w.project, "--format", "text", "--ttl", "1"}, flags, args)
+		"--agent", fmt.Sprintf("perlica acp %s '%s'", b.Flags[0], b.Flags[1]), "--cwd", w.project, "--format", "text", "--ttl", b.Keep}, flags, args)
 	cmd := exec.Command("node", all...)
 	cmd.Dir, cmd.Env = w.project, w.env
 	return cmd
@@ -166,7 +178,7 @@ func (w *world) turnsOfACPX(b behind) {
 		w.t.Errorf("acpx shows %q", out)
 	}
 	w.does(w.acpx(b, yes, "prompt", b.Ask), 0)
-	w.gone()                                          // acpx keeps an agent for a second; the next one goes on with its session
+	w.gone()                                          // acpx keeps an agent for a moment; the next one goes on with its session
 	w.does(w.acpx(b, no, "prompt", b.AskAgain), 0, 5) // 5: every question was denied
 	slow := w.startCmd(w.acpx(b, yes, "prompt", b.Slow))
 	w.until(1, "acp.notification.received", b.Begun)

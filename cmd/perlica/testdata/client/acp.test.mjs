@@ -1,5 +1,5 @@
-// A client written with the TypeScript SDK in front of `perlica acp`, as an editor is. AGENT is the
-// agent's command, SCRIPT what to say to it, PROJECTS two directories.
+// A client written with the TypeScript SDK in front of `perlica acp`, as an editor is. AGENT is how
+// perlica is started, SCRIPT what to say, PROJECTS two directories; each is JSON.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { Readable, Writable } from "node:stream";
@@ -13,7 +13,7 @@ const { agent } = acp.methods;
 // connect starts perlica, initializes it and hands on what a test needs. When the test is done the
 // client closes its side, and perlica has to leave by itself.
 async function connect(talk, version = 1) {
-  const perlica = spawn("perlica", ["acp", "--agent", process.env.AGENT], { stdio: ["pipe", "pipe", "inherit"] });
+  const perlica = spawn("perlica", ["acp", ...JSON.parse(process.env.AGENT)], { stdio: ["pipe", "pipe", "inherit"] });
   const left = new Promise((resolve) => perlica.on("exit", (code, signal) => resolve(code ?? signal)));
   const seen = { text: {}, asked: 0, kind: "allow_once" };
   const client = acp
