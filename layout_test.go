@@ -50,11 +50,12 @@ var mayImport = map[string][]string{
 	"provider/registry":    {"provider"},
 	"provider/descent":     {},
 	"provider/predictable": {},
+	"provider/model":       {},
 	"provider/replay":      {"eventlog/event", "eventlog/export", "eventlog/store"},
 	"kernel/config":        {"eventlog/durable", "eventlog/redact", "policy"},
 	"kernel/fact":          {"eventlog/event", "interaction", "provider"},
 	"kernel/fact/bridge":   {"eventlog/event"},
-	"kernel/agents":        {"eventlog/redact", "kernel/config", "provider", "provider/jsonrpc", "provider/registry"},
+	"kernel/agents":        {"eventlog/redact", "kernel/config", "provider", "provider/jsonrpc", "provider/model", "provider/registry"},
 	"kernel/sessions":      {"eventlog/event", "eventlog/store", "eventlog/view", "kernel/fact"},
 	"kernel/approvals":     {"eventlog", "eventlog/durable", "eventlog/event", "eventlog/evidence", "eventlog/store", "kernel/config", "kernel/fact", "policy"},
 	"kernel/filelock":      {"eventlog/folder"},
@@ -111,8 +112,8 @@ var mayImportInTests = map[string][]string{
 var only = map[string][]string{
 	"os/exec":                          {"provider/process", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/bench"}, // of service see onlyName
 	"os/signal":                        {"cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/signals", "cmd/perlica/watch", "cmd/perlica/builtin"},
-	"net":                              {"interaction", "service/local", "service/webhook", "cmd/perlica/service"},
-	"net/http":                         {"eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
+	"net":                              {"provider/model", "interaction", "service/local", "service/webhook", "cmd/perlica/service"},
+	"net/http":                         {"provider/model", "eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
 	"plugin":                           {},
 	"github.com/spf13/cobra":           {"cmd/perlica/acp", "cmd/perlica", "cmd/perlica/chat", "cmd/perlica/cli", "cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/log", "cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/selection", "cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/watch"},
 	"github.com/chzyer/readline":       {"cmd/perlica/editor"},

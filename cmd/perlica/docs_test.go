@@ -260,7 +260,7 @@ func TestConsolesInDocs(t *testing.T) {
 // typedInto runs a line in a shell on a terminal of its own and returns what appears.
 func typedInto(t *testing.T, home, dir, line string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	perlica, err := exec.LookPath("perlica") // this binary, see TestMain
 	if err != nil {
@@ -278,6 +278,7 @@ func typedInto(t *testing.T, home, dir, line string) string {
 		t.Fatal(err)
 	}
 	defer screen.Close()
+	defer context.AfterFunc(ctx, func() { screen.Close() })() // what the shell started may outlive it
 	var out bytes.Buffer
 	_, _ = io.Copy(&out, screen) // ends with an error when the terminal is gone
 	var exit *exec.ExitError
