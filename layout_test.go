@@ -68,7 +68,7 @@ var mayImport = map[string][]string{
 	"kernel/command":       {"eventlog/event", "eventlog/evidence", "eventlog/store", "eventlog/verify", "interaction", "interaction/card", "kernel", "kernel/agents", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report", "kernel/sessions"},
 	"service":              {"eventlog", "eventlog/event", "eventlog/folder", "eventlog/store", "eventlog/view", "interaction", "interaction/card", "kernel", "kernel/approvals", "kernel/checkup", "kernel/command", "kernel/fact", "kernel/fact/bridge", "policy", "service/channel"},
 	"service/channel":      {},
-	"service/acp":          {"eventlog/event", "interaction", "kernel", "kernel/agents", "policy", "policy/shell", "provider", "provider/jsonrpc", "provider/process"},
+	"service/acp":          {"eventlog/event", "eventlog/redact", "interaction", "kernel", "kernel/agents", "kernel/fact", "policy", "policy/shell", "provider", "provider/jsonrpc", "provider/process"},
 	"provider/jsonrpc":     {},
 	"service/local":        {"provider/descent", "service/channel"},
 	"service/attachment":   {"eventlog/durable"},
@@ -87,7 +87,7 @@ var mayImport = map[string][]string{
 
 // mayImportInTests is what tests need beside that.
 var mayImportInTests = map[string][]string{
-	"service/acp":       {"kernel/fact", "kernel/project", "kernel/sessions", "provider/predictable"},
+	"service/acp":       {"kernel/project", "kernel/sessions", "provider/predictable"},
 	"eventlog/witness":  {"eventlog/event"},
 	"kernel/agents":     {"provider/predictable"},
 	"kernel/approvals":  {"eventlog/verify"},

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/perlica/perlica/cmd/perlica/acp"
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/run"
 )
@@ -168,6 +169,9 @@ func TestCommandsInDocs(t *testing.T) {
 			root := newApp(version).root(nil)
 			root.InitDefaultCompletionCmd()
 			root.InitDefaultHelpCmd()
+			if own, agents := acp.Split(root, args); len(agents) > 0 && agents[0] == "--cli" { // of claude's login
+				args = own
+			}
 			if err := lookUp(root, args); err != nil {
 				t.Errorf("%s: perlica %s: %v", name, strings.Join(args, " "), err)
 			}

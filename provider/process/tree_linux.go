@@ -43,6 +43,11 @@ func (t *tree) prepare(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
+// attach leaves the agent on this process's terminal, in its process group.
+func (t *tree) attach(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}
+
 func (t *tree) started(p *os.Process) error {
 	t.pgid = p.Pid
 	return nil
