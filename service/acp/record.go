@@ -1,8 +1,6 @@
 package acp
 
 import (
-	"github.com/coder/acp-go-sdk"
-
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/jsonrpc"
@@ -31,22 +29,19 @@ func (r *relay) sending(f jsonrpc.Frame) (at *kernel.Attached, p *prompt) {
 	}
 	switch f.Kind {
 	case jsonrpc.Request:
-		q := r.requests[f.ID]
+		q := r.requests[f.Key]
 		if q == nil { // one of Perlica's own
-			q = &request{}
-			r.requests[f.ID] = q
+			q = &request{id: f.ID}
+			r.requests[f.Key] = q
 		}
 		if q.at == nil {
 			q.at = at
 		}
 		return q.at, q.prompt
 	case jsonrpc.Response:
-		if q := r.asked[f.ID]; q != nil {
+		if q := r.asked[f.Key]; q != nil {
 			at = q.at
-			q.line, q.permission, q.replied = nil, nil, true // what is still said to it is late
-			if q.method != acp.ClientMethodSessionRequestPermission {
-				delete(r.asked, f.ID)
-			}
+			r.replied(f.Key, q)
 		}
 	}
 	return at, nil
@@ -61,11 +56,13 @@ func (r *relay) receiving(f jsonrpc.Frame) *kernel.Attached {
 	at := r.place(f.Session)
 	switch f.Kind {
 	case jsonrpc.Request:
-		r.asked[f.ID] = &request{method: f.Method, at: at}
+		if !r.twin(f) { // else both get a no, and the client is told of the first's end
+			r.asked[f.Key] = &asking{method: f.Method, at: at}
+		}
 	case jsonrpc.Response:
-		if q := r.requests[f.ID]; q != nil {
+		if q := r.requests[f.Key]; q != nil {
 			if at = q.at; q.own() {
-				delete(r.requests, f.ID)
+				delete(r.requests, f.Key)
 			}
 		}
 	}
