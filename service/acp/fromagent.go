@@ -115,7 +115,7 @@ func (r *relay) withdrawn(line []byte) bool {
 	key := canceled(line)
 	r.mu.Lock()
 	q := r.asked[key]
-	if q == nil || !q.judged() {
+	if q == nil || !q.judged {
 		r.mu.Unlock()
 		return !r.isOwn(key)
 	}

@@ -51,7 +51,7 @@ func (r *relay) Local(f jsonrpc.Frame) bool {
 		return r.conn.Carry(errorLine(f.ID, codeCancelled, "cancelled"))
 	})
 	r.mu.Lock()
-	q.permission = p
+	q.permission, q.judged = p, true
 	r.mu.Unlock()
 	s.at.RequestPermission(p)
 	return true

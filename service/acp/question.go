@@ -19,7 +19,8 @@ import (
 type asking struct {
 	method string
 	at     *kernel.Attached // what records its answer
-	passed bool             // the client has got it; of what is judged only
+	judged bool             // somebody decides about it, and does not just carry it
+	passed bool             // the client has got it, if it is judged
 
 	// Of what is judged, until it is answered:
 	session    *session
@@ -29,11 +30,6 @@ type asking struct {
 	over       bool                  // the client has answered it, or was told of its end
 	said       []byte                // what the client answered, until it has left or is recorded
 	replied    bool                  // the agent has its answer
-}
-
-// judged reports whether somebody decides about a request, and does not just carry it.
-func (q *asking) judged() bool {
-	return q.method == acp.ClientMethodSessionRequestPermission || q.permission != nil
 }
 
 // answeredByClient reports whether a request that was allowed is with the client, whose answer to it goes
@@ -55,7 +51,7 @@ const remembered = 1000
 
 // replied takes in that the agent gets its answer. The caller holds mu.
 func (r *relay) replied(key string, q *asking) {
-	if q.method != acp.ClientMethodSessionRequestPermission {
+	if !q.judged || q.answeredByClient() {
 		delete(r.asked, key)
 		return
 	}
@@ -143,17 +139,10 @@ func (p *prompt) closed(n kernel.Closed) {
 		q.over = true
 	}
 	r.mu.Unlock()
-	clients := n.Reason == interaction.Dismissed || n.Answer != nil && n.Answer.Where == whereEditor
-	if q != nil && !clients {
-		r.dropped(q)
-	}
 	if tell {
 		r.say(p.s.at, notificationLine(cancelRequest, map[string]json.RawMessage{"requestId": json.RawMessage(n.Request)}))
 	}
 }
-
-// whereEditor is where the client's answers come from.
-const whereEditor = "editor"
 
 // dropped records what the client answered, which does not go on.
 func (r *relay) dropped(q *asking) {
@@ -171,7 +160,7 @@ func (r *relay) dropped(q *asking) {
 func (r *relay) clientResponse(m jsonrpc.Message) {
 	r.mu.Lock()
 	q := r.asked[m.Key]
-	judged := q != nil && q.judged()
+	judged := q != nil && q.judged
 	late := r.isOwn(m.Key) || judged && (!q.passed || q.over || q.replied)
 	permission := judged && q.method == acp.ClientMethodSessionRequestPermission
 	at := r.home
@@ -215,7 +204,7 @@ func (r *relay) answer(q *asking, with asking, m jsonrpc.Message) {
 		return
 	}
 	permission.Carry(acp.PermissionOptionId(option), m.Line)
-	a := interaction.Answer{Option: option, By: by, Where: whereEditor, Always: true, Origin: r.opt.Origin}
+	a := interaction.Answer{Option: option, By: by, Where: "editor", Always: true, Origin: r.opt.Origin}
 	if err := q.session.place.Runner.AnswerQuestion(r.ctx, question, a); err != nil {
 		r.dropped(q)
 		r.opt.Log("the editor's answer to %q does not count: %v", question.Title, err)

@@ -1,6 +1,8 @@
 package acp
 
 import (
+	"github.com/coder/acp-go-sdk"
+
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/jsonrpc"
@@ -11,16 +13,19 @@ type recorder struct{ r *relay }
 
 // Sent records a line to the agent. That of a prompt lets the lines behind it go.
 func (c recorder) Sent(f jsonrpc.Frame) error {
-	at, p := c.r.sending(f)
+	at, p, dropped := c.r.sending(f)
 	err := at.Sent(f)
 	if p != nil {
 		p.leave()
 	}
+	if dropped != nil {
+		c.r.record(at, false, dropped)
+	}
 	return err
 }
 
-// sending finds what records a line to the agent.
-func (r *relay) sending(f jsonrpc.Frame) (at *kernel.Attached, p *prompt) {
+// sending finds what records a line to the agent, and what the client has said in its place.
+func (r *relay) sending(f jsonrpc.Frame) (at *kernel.Attached, p *prompt, dropped []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at = r.home
@@ -37,14 +42,17 @@ func (r *relay) sending(f jsonrpc.Frame) (at *kernel.Attached, p *prompt) {
 		if q.at == nil {
 			q.at = at
 		}
-		return q.at, q.prompt
+		return q.at, q.prompt, nil
 	case jsonrpc.Response:
 		if q := r.asked[f.Key]; q != nil {
 			at = q.at
+			if string(q.said) != string(f.Line) {
+				dropped = q.said
+			}
 			r.replied(f.Key, q)
 		}
 	}
-	return at, nil
+	return at, nil, dropped
 }
 
 // Received records a line of the agent.
@@ -57,7 +65,7 @@ func (r *relay) receiving(f jsonrpc.Frame) *kernel.Attached {
 	switch f.Kind {
 	case jsonrpc.Request:
 		if !r.twin(f) { // else both get a no, and the client is told of the first's end
-			r.asked[f.Key] = &asking{method: f.Method, at: at}
+			r.asked[f.Key] = &asking{method: f.Method, at: at, judged: f.Method == acp.ClientMethodSessionRequestPermission}
 		}
 	case jsonrpc.Response:
 		if q := r.requests[f.Key]; q != nil {
