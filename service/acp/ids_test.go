@@ -28,7 +28,7 @@ func TestIDsByValue(t *testing.T) {
 	answer := `{"jsonrpc":"2.0","id":"\u0071","result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`
 	w.send(answer)
 	w.send(strings.Replace(answer, `\u0071`, "q", 1)) // the same once more
-	w.send(`{"jsonrpc":"2.0","id":9,"result":{}}`) // it may not have got that yet, but will
+	w.send(`{"jsonrpc":"2.0","id":9,"result":{}}`)    // it may not have got that yet, but will
 	w.until(id)
 	if read := w.agentRead(); !slices.Contains(read, answer) || len(w.answers(`"q"`)) != 0 {
 		t.Errorf("the agent got %q", read)
