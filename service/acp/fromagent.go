@@ -26,6 +26,7 @@ func (r *relay) Pass(f jsonrpc.Frame) {
 		return
 	case f.Kind == jsonrpc.Notification && f.Method == acp.ClientMethodSessionUpdate:
 		r.saidMode(f)
+		r.named(f)
 	}
 	r.out.add(f.Line, at.Durable())
 }

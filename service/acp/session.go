@@ -68,8 +68,8 @@ func (r *relay) freed(s *session, method string) {
 	s.at.Close()
 }
 
-// find returns the session to which a line of the agent belongs by its id. One that no answer has made is
-// a child of the only session with a turn under way. The caller holds mu.
+// find returns the session to which a line of the agent belongs by its id. One that no answer has made and
+// no line has named is a child of the only session with a turn under way. The caller holds mu.
 func (r *relay) find(id string) *session {
 	if r.opening[id] != nil {
 		return nil
@@ -82,7 +82,11 @@ func (r *relay) find(id string) *session {
 			return nil // it may be the one that is about to be opened
 		}
 	}
-	var parent *session
+	return r.child(id, r.running())
+}
+
+// running returns the only session with a turn under way, or nil. The caller holds mu.
+func (r *relay) running() (parent *session) {
 	for _, s := range r.sessions {
 		if s.parent != nil || len(s.prompts) == 0 {
 			continue
@@ -92,8 +96,17 @@ func (r *relay) find(id string) *session {
 		}
 		parent = s
 	}
+	return parent
+}
+
+// child takes in that the agent has a session of its own within another, which may itself be one; nil: in
+// none that is known. The caller holds mu.
+func (r *relay) child(id string, parent *session) *session {
 	if parent == nil {
 		return nil
+	}
+	if parent.parent != nil {
+		parent = parent.parent
 	}
 	child := &session{r: r, id: id, parent: parent, at: parent.at, place: parent.place, ready: parent.ready}
 	r.sessions[id] = child
@@ -183,6 +196,7 @@ func (r *relay) opened(q *request, m jsonrpc.Message) {
 	var err error
 	s.at, err = o.place.Runner.Attach(r.ctx, kernel.Attachment{
 		Setup: o.setup, Conn: r.conn, Opened: opened, Agent: agent, Continued: o.how, By: "acp, " + by,
+		Alone: func() { r.opt.Log("session %s: the agent works without a prompt", id) },
 	})
 	if err != nil {
 		s.at = o.place.Runner.Unattached(id)
