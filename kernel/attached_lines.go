@@ -7,6 +7,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/toolcall"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/jsonrpc"
@@ -110,4 +111,34 @@ func (a *Attached) unprompted(u provider.Update) {
 	_ = a.r.log.Record(event.NewFact(event.PolicyUnasked, "agent", a.refs(), fact.UnaskedTool{
 		ToolSeen: s.ToolSeen, Why: "it ran in a turn that the agent began by itself, and nobody was asked",
 	})) // a dead log ends the agent at its next line
+}
+
+// Refuses judges a request for approval that only the agent's own client can grant, and reports whether
+// the policy refuses it: that is then on record. Between turns there is no run to judge it for, and it is
+// refused.
+func (a *Attached) Refuses(id string, tool provider.ToolCall) bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.turn == nil || a.turn.refuses(&provider.PermissionRequest{ID: id, Tool: tool, Options: []acp.PermissionOption{
+		{OptionId: "accept", Kind: acp.PermissionOptionKindAllowOnce}, {OptionId: "decline", Kind: acp.PermissionOptionKindRejectOnce},
+	}})
+}
+
+func (c *client) refuses(p *provider.PermissionRequest) bool {
+	a := asking{PermissionRequest: p, place: c.place()}
+	req := c.reading(a).Request
+	d := c.run.r.policy.Decide(req, c.run.t.Permissions)
+	c.mu.Lock()
+	c.perms.Asked++
+	c.mergeTool(p.Tool).asked = true
+	c.mu.Unlock()
+	if d.Effect != policy.Deny {
+		return false
+	}
+	_ = c.run.r.log.Record(event.NewFact(event.PolicyDecided, "policy", c.refs(), fact.PolicyDecided{
+		Title: req.Title, Effect: string(d.Effect), By: string(d.By), Rule: d.Rule, Approval: d.ApprovalID(), Why: d.Why, Option: d.OptionID,
+	})) // a dead log ends the agent at its next line
+	c.count(a, false)
+	c.show.add(Decided{Request: p.ID, Title: req.Title, Effect: string(d.Effect), By: string(d.By), Why: d.Why})
+	return true
 }

@@ -95,7 +95,7 @@ func (r *relay) agentRequest(f jsonrpc.Frame) bool {
 		}
 		return false
 	}
-	return !provider.IsLocal(f.Method)
+	return !provider.IsLocal(f.Method) && !r.declined(f)
 }
 
 // cancelRequest is the notification by which a peer cancels a request of its own.

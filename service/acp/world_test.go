@@ -70,7 +70,7 @@ type world struct {
 	said []string   // to the operator
 }
 
-const timeout = 10 * time.Second // on a machine that does other things, too
+const timeout = 2 * time.Minute // on a machine that does other things, too
 
 // newWorld starts a relay; set changes its options.
 func newWorld(t *testing.T, env []string, set func(*Options)) *world {
