@@ -82,8 +82,8 @@ type alone struct {
 	tools map[acp.ToolCallId]*toolSeen // nil: there is none
 }
 
-// unprompted takes in what the agent does while no prompt is under way. Nobody was asked for a tool that
-// runs then.
+// unprompted takes in what the agent does while no prompt is under way. A tool that
+// runs then was not asked for.
 func (a *Attached) unprompted(u provider.Update) {
 	if u.Tool == nil && u.Kind != provider.AgentMessageChunk && u.Kind != provider.AgentThoughtChunk || a.lock == nil {
 		return
@@ -109,7 +109,7 @@ func (a *Attached) unprompted(u provider.Update) {
 	}
 	s.asked = true // once is enough
 	_ = a.r.log.Record(event.NewFact(event.PolicyUnasked, "agent", a.refs(), fact.UnaskedTool{
-		ToolSeen: s.ToolSeen, Why: "it ran in a turn that the agent began by itself, and nobody was asked",
+		ToolSeen: s.ToolSeen, Why: "it ran in a turn that the agent began by itself, without a question",
 	})) // a dead log ends the agent at its next line
 }
 

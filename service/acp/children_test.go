@@ -35,7 +35,7 @@ func TestChildren(t *testing.T) {
 		other := w.prompt(two, "@request _x/go")
 		free, _ := w.meet()
 		chunk := `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"from %s"}}`
-		id := w.prompt(one, "@update "+announcement+"\n@update "+fmt.Sprintf(chunk, "kid")+" session=kid\n@update "+fmt.Sprintf(chunk, "nobody")+" session=stranger\n"+
+		id := w.prompt(one, "@update "+announcement+"\n@update "+fmt.Sprintf(chunk, "kid")+" session=kid\n@update "+fmt.Sprintf(chunk, "a stranger")+" session=stranger\n"+
 			`@request session/request_permission {"sessionId":"kid","toolCall":{"toolCallId":"k1","title":"make","kind":"execute","rawInput":{"command":"make"}},"options":[{"optionId":"a","name":"Yes","kind":"allow_once"},{"optionId":"r","name":"No","kind":"reject_once"}]}`)
 		q := w.next()
 		for ; q.Method != "session/request_permission"; q = w.next() {
@@ -54,7 +54,7 @@ func TestChildren(t *testing.T) {
 		if runs := w.holding("one", "from kid"); len(runs) != 1 || runs[0] == "" {
 			t.Errorf("%s: %q", announcement, runs)
 		}
-		if runs := w.holding("home", "from nobody"); !slices.Equal(runs, []event.RunID{""}) {
+		if runs := w.holding("home", "from a stranger"); !slices.Equal(runs, []event.RunID{""}) {
 			t.Errorf("%s: what belongs to none: %q", announcement, runs)
 		}
 	}

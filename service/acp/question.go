@@ -27,7 +27,7 @@ type asking struct {
 	line       []byte // of session/request_permission, as the agent wrote it
 	permission *provider.PermissionRequest
 	question   *interaction.Question // as the client was asked
-	over       bool                  // the client has answered it, or was told of its end
+	over       bool                  // the client has answered it, or knows of its end
 	said       []byte                // what the client answered, until it has left or is recorded
 	replied    bool                  // the agent has its answer
 }

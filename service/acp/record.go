@@ -64,7 +64,7 @@ func (r *relay) receiving(f jsonrpc.Frame) *kernel.Attached {
 	at := r.place(f.Session)
 	switch f.Kind {
 	case jsonrpc.Request:
-		if !r.twin(f) { // else both get a no, and the client is told of the first's end
+		if !r.twin(f) { // else both get a no, and the client hears of the first's end
 			r.asked[f.Key] = &asking{method: f.Method, at: at, judged: f.Method == acp.ClientMethodSessionRequestPermission}
 		}
 	case jsonrpc.Response:

@@ -109,7 +109,7 @@ func TestWhileChoosing(t *testing.T) {
 	first := w.prompt(s, "@say first")
 	choice := w.request("session/set_mode", map[string]string{"sessionId": s, "modeId": "auto"})
 	second := w.prompt(s, "@say never")
-	w.until(w.prompt(w.another("two"), "@say other")) // nobody else waits
+	w.until(w.prompt(w.another("two"), "@say other")) // no other session waits
 	w.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":%s}}`, second))
 	if m, _ := w.until(second); m.Result.StopReason != "cancelled" {
 		t.Error(m.line)

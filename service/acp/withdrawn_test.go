@@ -84,7 +84,7 @@ func TestWithdrawn(t *testing.T) {
 	}
 }
 
-// TestTwins: of two open questions with one id both get a no, and the client is told of the first's end.
+// TestTwins: of two open questions with one id both get a no, and the client hears of the first's end.
 func TestTwins(t *testing.T) {
 	const ask = "@ask execute Build command=make wait=no rpcid=\"q\"\n"
 	w := newWorld(t, nil, nil)
