@@ -50,11 +50,12 @@ var mayImport = map[string][]string{
 	"provider/registry":    {"provider"},
 	"provider/descent":     {},
 	"provider/predictable": {},
+	"provider/model":       {},
 	"provider/replay":      {"eventlog/event", "eventlog/export", "eventlog/store"},
 	"kernel/config":        {"eventlog/durable", "eventlog/redact", "policy"},
 	"kernel/fact":          {"eventlog/event", "interaction", "provider"},
 	"kernel/fact/bridge":   {"eventlog/event"},
-	"kernel/agents":        {"eventlog/redact", "kernel/config", "provider", "provider/jsonrpc", "provider/registry"},
+	"kernel/agents":        {"eventlog/redact", "kernel/config", "provider", "provider/jsonrpc", "provider/model", "provider/registry"},
 	"kernel/sessions":      {"eventlog/event", "eventlog/store", "eventlog/view", "kernel/fact"},
 	"kernel/approvals":     {"eventlog", "eventlog/durable", "eventlog/event", "eventlog/evidence", "eventlog/store", "kernel/config", "kernel/fact", "policy"},
 	"kernel/filelock":      {"eventlog/folder"},
@@ -67,7 +68,7 @@ var mayImport = map[string][]string{
 	"kernel/command":       {"eventlog/event", "eventlog/evidence", "eventlog/store", "eventlog/verify", "interaction", "interaction/card", "kernel", "kernel/agents", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report", "kernel/sessions"},
 	"service":              {"eventlog", "eventlog/event", "eventlog/folder", "eventlog/store", "eventlog/view", "interaction", "interaction/card", "kernel", "kernel/approvals", "kernel/checkup", "kernel/command", "kernel/fact", "kernel/fact/bridge", "policy", "service/channel"},
 	"service/channel":      {},
-	"service/acp":          {"eventlog/event", "interaction", "kernel", "kernel/agents", "policy", "policy/shell", "provider", "provider/jsonrpc", "provider/process"},
+	"service/acp":          {"eventlog/event", "eventlog/redact", "interaction", "kernel", "kernel/agents", "kernel/fact", "policy", "policy/shell", "provider", "provider/jsonrpc", "provider/process"},
 	"provider/jsonrpc":     {},
 	"service/local":        {"provider/descent", "service/channel"},
 	"service/attachment":   {"eventlog/durable"},
@@ -86,7 +87,7 @@ var mayImport = map[string][]string{
 
 // mayImportInTests is what tests need beside that.
 var mayImportInTests = map[string][]string{
-	"service/acp":       {"kernel/fact", "kernel/project", "kernel/sessions", "provider/predictable"},
+	"service/acp":       {"kernel/project", "kernel/sessions", "provider/predictable"},
 	"eventlog/witness":  {"eventlog/event"},
 	"kernel/agents":     {"provider/predictable"},
 	"kernel/approvals":  {"eventlog/verify"},
@@ -111,8 +112,8 @@ var mayImportInTests = map[string][]string{
 var only = map[string][]string{
 	"os/exec":                          {"provider/process", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/bench"}, // of service see onlyName
 	"os/signal":                        {"cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/signals", "cmd/perlica/watch", "cmd/perlica/builtin"},
-	"net":                              {"interaction", "service/local", "service/webhook", "cmd/perlica/service"},
-	"net/http":                         {"eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
+	"net":                              {"provider/model", "interaction", "service/local", "service/webhook", "cmd/perlica/service"},
+	"net/http":                         {"provider/model", "eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
 	"plugin":                           {},
 	"github.com/spf13/cobra":           {"cmd/perlica/acp", "cmd/perlica", "cmd/perlica/chat", "cmd/perlica/cli", "cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/log", "cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/selection", "cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/watch"},
 	"github.com/chzyer/readline":       {"cmd/perlica/editor"},

@@ -15,6 +15,7 @@ type Agent struct {
 	Env     []string // names of further variables of the environment handed to the agent
 	Asking  Asking   // the mode in which the agent asks; zero: leave the agent as it is
 	Orderly bool     // it is known to say nothing of a turn behind its answer
+	Model   bool     // it is Perlica's own that asks a model: its HTTP requests are agreed to, and recorded
 	// Approval is the member of _meta that marks an elicitation as a request for approval; empty: none is.
 	Approval string
 }
