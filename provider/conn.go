@@ -201,7 +201,8 @@ func (c *Conn) dispatch(env jsonrpc.Message) {
 		c.warn("foreign_id", "a request with an id of Perlica's own")
 		return
 	}
-	if peer != nil && env.Kind != jsonrpc.Oversized && !own {
+	exchange := c.agent.Model && strings.HasPrefix(env.Method, methodsHTTP)
+	if peer != nil && env.Kind != jsonrpc.Oversized && !own && !exchange {
 		peer.Pass(env.Frame)
 	}
 	switch env.Kind {

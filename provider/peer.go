@@ -19,7 +19,7 @@ import (
 // Its methods are called in wire order by the goroutine that reads the agent's output.
 type Peer interface {
 	// Pass gets a line of the agent when it is recorded, and before it is acted upon: every line but
-	// those with an id of Perlica's own requests. It acts itself upon a $/cancel_request.
+	// those with an id of Perlica's own requests and a model agent's HTTP exchange. It acts itself upon a $/cancel_request.
 	Pass(jsonrpc.Frame)
 	// Local gets a request for files or terminals and reports whether it is the peer's to answer; else
 	// it is refused.

@@ -156,7 +156,10 @@ func (c *Conn) request(env jsonrpc.Message) {
 
 // methodSendHTTP is how a model agent describes the HTTP request that it is about to send. From any
 // other agent it is a method that nobody offers.
-const methodSendHTTP = "_perlica.dev/http/send"
+const methodSendHTTP = methodsHTTP + "send"
+
+// methodsHTTP begins the methods of a model agent's exchanges, which are between it and Perlica.
+const methodsHTTP = "_perlica.dev/http/"
 
 // sendHTTP answers a model agent once its request is on disk.
 func (c *Conn) sendHTTP(env jsonrpc.Message) {

@@ -126,6 +126,9 @@ func (r *relay) initialize(m jsonrpc.Message, q *request) {
 	r.client = strings.TrimSpace(v.Client.Name + " " + v.Client.Version)
 	r.mu.Unlock()
 	line, err := initializeLine(m.Line, r.opt.Local)
+	if err == nil && r.opt.Agent.Model {
+		line, err = withHTTP(line)
+	}
 	if err == nil && string(line) != string(m.Line) {
 		r.record(r.home, false, m.Line)
 		m.Line = line
