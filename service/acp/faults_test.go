@@ -242,7 +242,7 @@ func TestClientLeavesInATurn(t *testing.T) {
 	w.gone()
 	ended := w.events("one", event.Responded)
 	if len(ended) != 1 || !strings.Contains(string(ended[0].Payload), `"cancelled"`) {
-		t.Errorf("%s", ended)
+		t.Errorf("%v", ended)
 	}
 	if n := w.prompts(); n != 1 {
 		t.Errorf("the agent got %d prompts", n)
