@@ -43,7 +43,7 @@ async function signature(method, url, body) {
 
 // send makes one request and returns the response. A 401 with a fresh nonce was refused before
 // anything was done: it is signed again, once.
-export async function send(method, path, {query, body, headers, signal} = {}) {
+export async function send(method, path, {query, body, headers, signal, credentials = 'omit'} = {}) {
 	const url = new URL(path, root);
 	for (const [key, value] of Object.entries(query || {})) {
 		if (value !== undefined && value !== '' && value !== null) for (const v of [value].flat()) url.searchParams.append(key, v);
@@ -56,7 +56,7 @@ export async function send(method, path, {query, body, headers, signal} = {}) {
 		if (body !== undefined) all['Content-Type'] = 'application/json';
 		let res;
 		try {
-			res = await fetch(url, {method, headers: all, body: body === undefined ? undefined : bytes, signal, cache: 'no-store', credentials: 'omit', redirect: 'error'});
+			res = await fetch(url, {method, headers: all, body: body === undefined ? undefined : bytes, signal, cache: 'no-store', credentials, redirect: 'error'});
 		} catch (err) {
 			if (err.name === 'AbortError') throw err;
 			throw new Problem(0, {detail: String(err.message || err)});

@@ -31,18 +31,18 @@ function route() {
 class Frame {
 	constructor() {
 		this.title = h('h1', {tabindex: '-1'});
-		this.back = h('a', {class: 'button quiet square', href: '#/now', 'aria-label': t('back'), hidden: true}, icon('back'));
-		this.state = h('span', {class: 'link-state', role: 'status'});
-		this.links = Object.fromEntries(tabs.map((id) => [id, h('a', {href: '#/' + id}, icon(id), h('span', {}, t('tab.' + id)))]));
-		this.badge = h('span', {class: 'badge', hidden: true});
+		this.back = h('a.button.quiet.square', {href: '#/now', 'aria-label': t('back'), hidden: true}, icon('back'));
+		this.state = h('span.link-state', {role: 'status'});
+		this.links = Object.fromEntries(tabs.map((id) => [id, h('a', {href: '#/' + id}, icon(id), h('span', t('tab.' + id)))]));
+		this.badge = h('span.badge', {hidden: true});
 		this.links.now.append(this.badge);
 		this.main = h('main', {id: 'main', tabindex: '-1'});
-		const tabbar = h('nav', {class: 'tabs', 'aria-label': t('views')}, h('div', {class: 'brand'}, h('img', {src: 'icon.svg', alt: ''}), 'Perlica'), Object.values(this.links));
-		const skip = h('a', {class: 'skip', href: '#main', onclick: (e) => {
+		const tabbar = h('nav.tabs', {'aria-label': t('views')}, h('div.brand', h('img', {src: 'icon.svg', alt: ''}), 'Perlica'), Object.values(this.links));
+		const skip = h('a.skip', {href: '#main', onclick: (e) => {
 			e.preventDefault();
 			this.main.focus();
 		}}, t('skip'));
-		this.content = h('div', {class: 'frame'}, h('header', {class: 'top'}, this.back, this.title, this.state), this.main);
+		this.content = h('div.frame', h('header.top', this.back, this.title, this.state), this.main);
 		replace(document.getElementById('app'), skip, tabbar, this.content);
 		live.watch(() => this.look());
 		this.look();
@@ -52,7 +52,7 @@ class Frame {
 	look() {
 		const n = live.questions.size;
 		this.badge.hidden = n === 0;
-		replace(this.badge, n ? h('span', {'aria-hidden': 'true'}, String(n)) : null, n ? h('span', {class: 'unseen'}, t('questions.n', {n})) : null);
+		replace(this.badge, n ? h('span', {'aria-hidden': 'true'}, String(n)) : null, n ? h('span.unseen', t('questions.n', {n})) : null);
 		const title = this.title.textContent;
 		document.title = (n ? '(' + n + ') ' : '') + (title ? title + ' · ' : '') + 'Perlica';
 		this.state.className = 'link-state ' + live.state;

@@ -20,7 +20,7 @@ export function bars(title, days, series, show = number) {
 	const total = (d) => series.reduce((sum, k) => sum + (d.values[k.id] || 0), 0);
 	const marks = steps(Math.max(...days.map(total), 0));
 	const top = marks.at(-1) || 1;
-	const width = Math.max(320, left + days.length * 26 + 8);
+	const width = Math.max(320, left + days.length * 22 + 8);
 	const y = (n) => 8 + (height - bottom - 8) * (1 - n / top);
 	const slot = (width - left - 8) / days.length;
 	const bar = Math.min(slot - 4, 28);
@@ -32,7 +32,7 @@ export function bars(title, days, series, show = number) {
 	days.forEach((d, i) => {
 		let from = 0;
 		const x = left + i * slot + (slot - bar) / 2;
-		const g = s('g', {}, s('title', {}, d.day + ': ' + series.filter((k) => d.values[k.id]).map((k) => k.name + ' ' + show(d.values[k.id])).join(', ')));
+		const g = s('g', s('title', d.day + ': ' + series.filter((k) => d.values[k.id]).map((k) => k.name + ' ' + show(d.values[k.id])).join(', ')));
 		for (const k of series) {
 			const n = d.values[k.id] || 0;
 			if (!n) continue;
@@ -43,13 +43,14 @@ export function bars(title, days, series, show = number) {
 		const every = Math.ceil(44 / slot);
 		if (i % every === 0) drawing.append(s('text', {x: x + bar / 2, y: height - 6, class: 'tick', 'text-anchor': 'middle'}, d.day.slice(5)));
 	});
-	const legend = h('ul', {class: 'legend'}, series.map((k) => h('li', {}, h('span', {class: 'key ' + k.kind, 'aria-hidden': 'true'}), k.name)));
-	return h('section', {class: 'card numbers'}, h('h2', {}, title), series.length > 1 && legend,
-		h('div', {class: 'wide', tabindex: '0', role: 'region', 'aria-label': title}, drawing), table(title, days, series, show));
+	const legend = h('ul.legend', series.map((k) => h('li', h('span', {class: 'key ' + k.kind, 'aria-hidden': 'true'}), k.name)));
+	const frame = h('div.wide', {tabindex: '0', role: 'region', 'aria-label': title}, drawing);
+	requestAnimationFrame(() => { frame.scrollLeft = width; }); // the newest day
+	return h('section.card.numbers', h('h2', title), series.length > 1 && legend, frame, table(title, days, series, show));
 }
 
 function table(title, days, series, show) {
-	const head = h('tr', {}, h('th', {scope: 'col'}, t('day')), series.map((k) => h('th', {scope: 'col'}, k.name)));
-	const rows = days.map((d) => h('tr', {}, h('th', {scope: 'row'}, d.day), series.map((k) => h('td', {}, show(d.values[k.id] || 0)))));
-	return h('details', {class: 'plain'}, h('summary', {}, t('numbers.table')), h('div', {class: 'wide', tabindex: '0', role: 'region', 'aria-label': title}, h('table', {}, h('thead', {}, head), h('tbody', {}, rows))));
+	const head = h('tr', h('th', {scope: 'col'}, t('day')), series.map((k) => h('th', {scope: 'col'}, k.name)));
+	const rows = days.map((d) => h('tr', h('th', {scope: 'row'}, d.day), series.map((k) => h('td', show(d.values[k.id] || 0)))));
+	return h('details.plain', h('summary', t('numbers.table')), h('div.wide', {tabindex: '0', role: 'region', 'aria-label': title}, h('table', h('thead', head), h('tbody', rows))));
 }

@@ -15,26 +15,26 @@ export class Composer {
 		this.sent = sent;
 		this.files = [];
 		this.id = crypto.randomUUID();
-		this.list = h('ul', {class: 'files', hidden: true});
+		this.list = h('ul.files', {hidden: true});
 		this.alert = h('div', {role: 'alert'});
 		this.text = h('textarea', {rows: 1, name: 'text', 'aria-label': t('compose.label'), placeholder: t('compose.label'), dir: 'auto', oninput: () => this.typed(), onkeydown: (e) => this.pressed(e), onpaste: (e) => this.dropped(e, e.clipboardData)});
 		this.picker = h('input', {type: 'file', multiple: true, class: 'unseen', tabindex: '-1', 'aria-hidden': 'true', onchange: () => {
 			this.add(this.picker.files);
 			this.picker.value = '';
 		}});
-		this.clip = h('button', {type: 'button', class: 'quiet square', 'aria-label': t('compose.attach'), title: t('compose.attach'), onclick: () => this.picker.click()}, icon('clip'));
-		this.go = h('button', {class: 'primary square send', 'aria-label': t('compose.send'), title: t('compose.send')}, icon('send'));
-		this.extra = h('span', {class: 'line'});
+		this.clip = h('button', {class: 'quiet square', 'aria-label': t('compose.attach'), title: t('compose.attach'), onclick: () => this.picker.click()}, icon('clip'));
+		this.go = h('button.primary.square.send', {'aria-label': t('compose.send'), title: t('compose.send')}, icon('send'));
+		this.extra = h('span.inputs', {hidden: true});
 		this.form = h('form', {onsubmit: (e) => {
 			e.preventDefault();
 			this.send();
-		}}, this.alert, this.list, h('div', {class: 'line'}, this.clip, this.picker, this.text, this.extra, this.go));
-		this.el = h('div', {class: 'composer', ondragover: (e) => this.over(e, true), ondragleave: (e) => this.over(e, false), ondrop: (e) => {
+		}}, this.alert, this.list, h('div.inputs', this.clip, this.picker, this.text, this.extra, this.go));
+		this.el = h('div.composer', {ondragover: (e) => this.over(e, true), ondragleave: (e) => this.over(e, false), ondrop: (e) => {
 			this.over(e, false);
 			this.dropped(e, e.dataTransfer);
 		}}, this.form);
 		this.text.value = sessionStorage.getItem(this.key) || '';
-		if (!may('ask')) replace(this.form, h('p', {class: 'dim small'}, t('compose.notyours')));
+		if (!may('ask')) replace(this.form, h('p.dim.small', t('compose.notyours')));
 	}
 
 	// mode shows that an input would wait for a turn, and the button that stops it.
@@ -44,7 +44,8 @@ export class Composer {
 		this.go.setAttribute('aria-label', label);
 		this.go.title = label;
 		replace(this.go, icon(running ? 'queue' : 'send'));
-		replace(this.extra, running && h('button', {type: 'button', class: 'danger square', 'aria-label': t('compose.stop'), title: t('compose.stop'), onclick: (e) => stop(e.currentTarget)}, icon('stop')));
+		this.extra.hidden = !running;
+		replace(this.extra, running && h('button', {class: 'danger square', 'aria-label': t('compose.stop'), title: t('compose.stop'), onclick: (e) => stop(e.currentTarget)}, icon('stop')));
 	}
 
 	over(e, on) {
@@ -84,13 +85,13 @@ export class Composer {
 
 	draw() {
 		this.list.hidden = this.files.length === 0;
-		replace(this.list, this.files.map((f) => h('li', {}, said('span', f.name), h('button', {type: 'button', class: 'quiet square', 'aria-label': t('compose.remove', {name: f.name}), onclick: () => {
+		replace(this.list, this.files.map((f) => h('li', said('span', f.name), h('button', {type: 'button', class: 'quiet square', 'aria-label': t('compose.remove', {name: f.name}), onclick: () => {
 			this.files.splice(this.files.indexOf(f), 1);
 			this.draw();
 		}}, icon('cross')))));
 	}
 
-	say(text) { replace(this.alert, text && h('p', {class: 'alert'}, icon('warn'), h('div', {}, text))); }
+	say(text) { replace(this.alert, text && h('p.alert', icon('warn'), h('div', text))); }
 
 	async send() {
 		const text = this.text.value;

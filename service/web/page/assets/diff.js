@@ -49,7 +49,7 @@ function middle(a, b) {
 const kinds = {'+': 'added', '-': 'removed', ' ': 'same'};
 
 // line is a line of a diff; its sign is said to those who do not see colours, too.
-export const line = (sign, text) => h('div', {class: 'line ' + kinds[sign], dir: 'ltr'}, h('span', {class: 'sign'}, sign), h('span', {class: 'said', dir: 'auto'}, text || ' '));
+export const line = (sign, text) => h('div', {class: 'line ' + kinds[sign], dir: 'ltr'}, h('span.sign', sign), h('span.said', {dir: 'auto'}, text || ' '));
 
 // diff is a change to a file, with what did not change left out but for a few lines.
 export function diff(path, before, after) {
@@ -58,7 +58,7 @@ export function diff(path, before, after) {
 	lines.forEach((l, i) => {
 		if (l.sign !== ' ') near.fill(1, Math.max(0, i - around), i + around + 1);
 	});
-	const body = h('div', {class: 'lines'});
+	const body = h('div.lines');
 	for (let i = 0; i < lines.length;) {
 		if (near[i]) {
 			body.append(line(lines[i].sign, lines[i].text));
@@ -67,10 +67,10 @@ export function diff(path, before, after) {
 		}
 		let n = i;
 		while (n < lines.length && !near[n]) n++;
-		body.append(h('div', {class: 'line skipped'}, t('diff.same', {n: n - i})));
+		body.append(h('div.line.skipped', t('diff.same', {n: n - i})));
 		i = n;
 	}
 	const count = (sign) => lines.filter((l) => l.sign === sign).length;
-	return h('figure', {class: 'diff'}, h('figcaption', {}, h('bdi', {class: 'path said', dir: 'ltr'}, path),
-		h('span', {class: 'plus'}, '+' + count('+')), h('span', {class: 'minus'}, '−' + count('-'))), body);
+	return h('figure.diff', h('figcaption', h('bdi.path.said', {dir: 'ltr'}, path),
+		h('span.plus', '+' + count('+')), h('span.minus', '−' + count('-'))), body);
 }

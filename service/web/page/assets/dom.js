@@ -15,30 +15,39 @@ export function visible(text) {
 	});
 }
 
-function build(el, props, children) {
-	for (const [key, value] of Object.entries(props || {})) {
+// make fills an element: with attributes and on… handlers, if the first of rest is an object of such,
+// and with children.
+function make(el, classes, rest) {
+	const first = rest[0];
+	const props = first && Object.getPrototypeOf(first) === Object.prototype ? rest.shift() : {};
+	if (props.onclick && el.type === 'submit') el.type = 'button';
+	if (classes.length) el.setAttribute('class', classes.join(' '));
+	for (const [key, value] of Object.entries(props)) {
 		if (value === undefined || value === null || value === false) continue;
 		if (key.startsWith('on')) el.addEventListener(key.slice(2), value);
 		else if (key === 'value') el.value = value;
-		else if (key === 'text') el.textContent = visible(value);
+		else if (key === 'class') el.setAttribute('class', [...classes, value].join(' '));
 		else el.setAttribute(key, value === true ? '' : value);
 	}
-	for (const child of children.flat(Infinity)) {
-		if (child === undefined || child === null || child === false || child === '') continue;
-		el.append(child instanceof Node ? child : document.createTextNode(visible(child)));
+	for (const child of rest.flat(Infinity)) {
+		if (child instanceof Node) el.append(child);
+		else if (child || child === 0) el.append(document.createTextNode(visible(child)));
 	}
 	return el;
 }
 
-// h makes an HTML element with attributes, on… handlers and children.
-export const h = (tag, props, ...children) => build(document.createElement(tag), props, children);
+const maker = (create) => (tag, ...rest) => {
+	const [name, ...classes] = tag.split('.');
+	return make(create(name), classes, rest);
+};
 
-// s makes an SVG element.
-export const s = (tag, props, ...children) => build(document.createElementNS(SVG, tag), props, children);
+// h makes an HTML element, 'name.class', and s one of a drawing.
+export const h = maker((name) => document.createElement(name));
+export const s = maker((name) => document.createElementNS(SVG, name));
 
 // said is an element for words that are not Perlica's: their direction is their own and does
 // not reach beyond them.
-export const said = (tag, text, props) => h(tag, {dir: 'auto', ...props, class: 'said ' + ((props || {}).class || '')}, text);
+export const said = (tag, text, props) => h(tag + '.said', {dir: 'auto', ...props}, text);
 
 const paths = {
 	now: 'M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zm0 4v5l3.5 2',
@@ -59,7 +68,6 @@ const paths = {
 	down: 'M12 4v15M5.5 12.5 12 19l6.5-6.5',
 	shield: 'M12 3l8 3v6c0 5-3.5 8-8 9-4.5-1-8-4-8-9V6z',
 	copy: 'M9 9h11v11H9zM5 15H4V4h11v1',
-	more: 'M6 12h.1M12 12h.1M18 12h.1',
 	edit: 'M4 20l1-4L16 5l3 3L8 19z',
 	read: 'M4 5h6l2 2 2-2h6v13h-6l-2 2-2-2H4z',
 	execute: 'M5 7l5 5-5 5M12 17h7',
@@ -85,7 +93,7 @@ let announcer;
 // announce tells a screen reader what happened elsewhere on the page.
 export function announce(text) {
 	if (!announcer) {
-		announcer = h('div', {class: 'unseen', role: 'status', 'aria-live': 'polite'});
+		announcer = h('div.unseen', {role: 'status', 'aria-live': 'polite'});
 		document.body.append(announcer);
 	}
 	announcer.textContent = visible(text);
@@ -101,7 +109,7 @@ export function save(blob, name) {
 
 // dialog asks something that must be decided first; the answer is the value of the button pressed.
 export function dialog(...children) {
-	const el = h('dialog', {}, h('form', {method: 'dialog'}, ...children));
+	const el = h('dialog', h('form', {method: 'dialog'}, ...children));
 	document.body.append(el);
 	el.showModal();
 	return new Promise((resolve) => el.addEventListener('close', () => {

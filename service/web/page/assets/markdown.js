@@ -10,25 +10,25 @@ export function link(children, address) {
 		url = new URL(address.trim());
 	} catch { /* no absolute address */ }
 	if (!url || !['http:', 'https:', 'mailto:'].includes(url.protocol)) {
-		return [...children, h('span', {class: 'address'}, ' (' + address + ')')];
+		return [...children, h('span.address', ' (' + address + ')')];
 	}
 	const host = url.protocol === 'mailto:' ? url.pathname : url.host;
 	const a = h('a', {href: url.href, rel: 'noopener noreferrer nofollow', target: '_blank', dir: 'auto'}, children);
-	return a.textContent.trim() === host || a.textContent.trim() === url.href ? [a] : [a, h('span', {class: 'address', dir: 'ltr'}, ' (' + host + ')')];
+	return a.textContent.trim() === host || a.textContent.trim() === url.href ? [a] : [a, h('span.address', {dir: 'ltr'}, ' (' + host + ')')];
 }
 
 // The inline forms, tried at one place in this order.
 const inline = [
 	[/^\\([!-/:-@[-`{-~])/, (m) => [m[1]]],
-	[/^(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)/, (m) => [h('code', {}, m[2].replace(/\n/g, ' ').replace(/^ (.*[^ ].*) $/, '$1'))]],
+	[/^(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)/, (m) => [h('code', m[2].replace(/\n/g, ' ').replace(/^ (.*[^ ].*) $/, '$1'))]],
 	[/^!\[([^\]]*)\]\(\s*<?([^\s>)]+)>?[^)]*\)/, (m) => link([t('image') + (m[1] ? ': ' + m[1] : '')], m[2])],
 	[/^\[((?:\\.|`[^`]*`|!\[[^\]]*\]\([^)]*\)|[^\]\\])+)\]\(\s*<?((?:\([^\s()]*\)|[^\s()>])*)>?(?:\s+["'(][^)]*)?\)/, (m, depth) => link(spans(m[1], depth, true), m[2])],
 	[/^<((?:https?:\/\/|mailto:)[^\s<>]+)>/i, (m) => link([m[1]], m[1])],
 	[/^https?:\/\/[^\s<>"'`]*[^\s<>"'`.,;:!?)\]}*_]/i, (m) => link([m[0]], m[0])],
-	[/^(\*\*|__)(?=\S)([\s\S]*?\S)\1/, (m, depth) => [h('strong', {}, spans(m[2], depth))]],
-	[/^\*(?=[^\s*])((?:\*\*[^*]+\*\*|[^*])*?[^\s*])\*(?!\*)/, (m, depth) => [h('em', {}, spans(m[1], depth))]],
-	[/^_(?=[^\s_])([^_]*[^\s_])_(?![\p{L}\p{N}_])/u, (m, depth) => [h('em', {}, spans(m[1], depth))]],
-	[/^~~(?=\S)([\s\S]*?\S)~~/, (m, depth) => [h('del', {}, spans(m[1], depth))]],
+	[/^(\*\*|__)(?=\S)([\s\S]*?\S)\1/, (m, depth) => [h('strong', spans(m[2], depth))]],
+	[/^\*(?=[^\s*])((?:\*\*[^*]+\*\*|[^*])*?[^\s*])\*(?!\*)/, (m, depth) => [h('em', spans(m[1], depth))]],
+	[/^_(?=[^\s_])([^_]*[^\s_])_(?![\p{L}\p{N}_])/u, (m, depth) => [h('em', spans(m[1], depth))]],
+	[/^~~(?=\S)([\s\S]*?\S)~~/, (m, depth) => [h('del', spans(m[1], depth))]],
 	[/^(?: {2,}|\\)\n/, () => [h('br')]],
 ];
 
@@ -81,8 +81,8 @@ function match(text, before, depth, inLink) {
 // code is a block of code that copies clean.
 export function code(text, lang) {
 	const body = h('code', {dir: 'ltr'}, text);
-	const copy = h('button', {type: 'button', class: 'copy quiet', 'aria-label': t('copy.code')}, icon('copy'), h('span', {}, t('copy')));
-	const el = h('figure', {class: 'code'}, h('figcaption', {}, h('span', {class: 'said'}, lang || ''), copy), h('pre', {tabindex: '0'}, body));
+	const copy = h('button', {type: 'button', class: 'copy quiet', 'aria-label': t('copy.code')}, icon('copy'), h('span', t('copy')));
+	const el = h('figure.code', h('figcaption', h('span.said', lang || ''), copy), h('pre', {tabindex: '0'}, body));
 	el.raw = text;
 	copy.addEventListener('click', async () => {
 		await navigator.clipboard.writeText(el.raw);
@@ -139,7 +139,7 @@ function quoted(lines, i, depth) {
 	let n = i;
 	const inner = [];
 	while (n < lines.length && quote.test(lines[n])) inner.push(quote.exec(lines[n++])[1]);
-	return [h('blockquote', {}, blocks(inner, depth + 1)), n - i];
+	return [h('blockquote', blocks(inner, depth + 1)), n - i];
 }
 
 // list is a list: what is indented below an item belongs to it.
@@ -173,7 +173,7 @@ function entry(inner, depth) {
 	const body = blocks(inner, depth + 1);
 	if (body.length && body[0].tagName === 'P') body[0].classList.add('tight');
 	if (!task) return h('li', {dir: 'auto'}, body);
-	return h('li', {dir: 'auto', class: 'task'}, h('span', {class: 'box', role: 'img', 'aria-label': t(task[1] === ' ' ? 'task.open' : 'task.done')}, task[1] === ' ' ? '☐' : '☑'), body);
+	return h('li', {dir: 'auto', class: 'task'}, h('span.box', {role: 'img', 'aria-label': t(task[1] === ' ' ? 'task.open' : 'task.done')}, task[1] === ' ' ? '☐' : '☑'), body);
 }
 
 const cells = (line) => line.trim().replace(/^\||\|$/g, '').split(/(?<!\\)\|/).map((c) => c.trim().replace(/\\\|/g, '|'));
@@ -184,10 +184,10 @@ function table(lines, i) {
 	const body = h('tbody');
 	for (; n < lines.length && lines[n].includes('|') && lines[n].trim(); n++) {
 		const line = cells(lines[n]);
-		body.append(h('tr', {}, head.map((_, c) => h('td', {dir: 'auto'}, spans(line[c] || '')))));
+		body.append(h('tr', head.map((_, c) => h('td', {dir: 'auto'}, spans(line[c] || '')))));
 	}
-	const el = h('table', {}, h('thead', {}, h('tr', {}, head.map((c) => h('th', {dir: 'auto', scope: 'col'}, spans(c))))), body);
-	return [h('div', {class: 'wide', tabindex: '0', role: 'region', 'aria-label': t('table')}, el), n - i];
+	const el = h('table', h('thead', h('tr', head.map((c) => h('th', {dir: 'auto', scope: 'col'}, spans(c))))), body);
+	return [h('div.wide', {tabindex: '0', role: 'region', 'aria-label': t('table')}, el), n - i];
 }
 
 function paragraph(lines, i, depth) {
@@ -198,7 +198,7 @@ function paragraph(lines, i, depth) {
 }
 
 // Markdown is all of a text.
-export const markdown = (text) => h('div', {class: 'markdown said'}, blocks(text.replace(/\r\n/g, '\n').split('\n')));
+export const markdown = (text) => h('div.markdown.said', blocks(text.replace(/\r\n/g, '\n').split('\n')));
 
 // How much text may be open, that is, laid out again with every piece that comes.
 const mostOpen = 4000;
@@ -206,7 +206,7 @@ const mostOpen = 4000;
 // Flow is a text that grows. What is finished is laid out once.
 export class Flow {
 	constructor() {
-		this.el = h('div', {class: 'markdown said'});
+		this.el = h('div.markdown.said');
 		this.open = ''; // what may still change its form
 		this.nodes = []; // of what is open
 		this.fence = null; // the block of code that is open

@@ -7,22 +7,22 @@ import {Card, place, sessionLink} from './question.js';
 
 // stateOf is a chip that says how a run stands.
 export function stateOf(r) {
-	if (r.state === 'running') return h('span', {class: 'chip run'}, t('run.running'));
-	if (r.state === 'lost') return h('span', {class: 'chip bad'}, t('run.lost'));
+	if (r.state === 'running') return h('span.chip.run', t('run.running'));
+	if (r.state === 'lost') return h('span.chip.bad', t('run.lost'));
 	const good = r.outcome === 'responded';
 	return h('span', {class: 'chip ' + (good ? 'good' : 'bad')}, name('outcome', r.outcome || 'none'));
 }
 
 // runItem is a run in a list.
-export const runItem = (r, href) => h('li', {}, h('a', {class: 'item', href},
-	said('span', r.text || t('run.pruned'), {class: 'title'}),
-	h('span', {class: 'meta'}, stateOf(r), place(r), r.sender && said('span', r.sender), h('time', {datetime: r.at}, ago(r.at)),
-		r.state === 'ended' && h('span', {}, lasted(r.duration_ms)))));
+export const runItem = (r, href) => h('li', h('a.item', {href},
+	said('span.title', r.text || t('run.pruned')),
+	h('span.meta', stateOf(r), place(r), r.sender && said('span', r.sender), h('time', {datetime: r.at}, ago(r.at)),
+		r.state === 'ended' && h('span', lasted(r.duration_ms)))));
 
-const section = (title, ...more) => h('section', {}, h('div', {class: 'heading'}, h('h2', {}, title)), ...more);
+const section = (title, ...more) => h('section', h('div.heading', h('h2', title)), ...more);
 
 // unreadable says which logs could not be read.
-export const unreadable = (list) => list.map((u) => h('p', {class: 'alert'}, icon('warn'), h('div', {}, place(u), ': ', t('log.unreadable'), ' ', said('span', u.error))));
+export const unreadable = (list) => list.map((u) => h('p.alert', icon('warn'), h('div', place(u), ': ', t('log.unreadable'), ' ', said('span', u.error))));
 
 // now is the view.
 export function now(main) {
@@ -38,19 +38,19 @@ export function now(main) {
 		try {
 			const {runs} = await get('v1/runs', {limit: 6});
 			const ended = runs.filter((r) => r.state !== 'running');
-			replace(recent, ended.length > 0 && section(t('now.recent'), h('ul', {class: 'list'}, ended.map((r) => runItem(r, sessionLink(r))))));
+			replace(recent, ended.length > 0 && section(t('now.recent'), h('ul.list', ended.map((r) => runItem(r, sessionLink(r))))));
 		} catch { /* the line above says that there is no connection */ }
 	}
 
 	function look(line) {
 		if (!live.known) {
-			replace(asked, live.failed ? failure(live.failed) : [h('div', {class: 'skeleton'}), h('div', {class: 'skeleton'})]);
+			replace(asked, live.failed ? failure(live.failed) : [h('div.skeleton'), h('div.skeleton')]);
 			return;
 		}
 		replace(alerts, unreadable(live.unreadable));
 		for (const [id, q] of live.questions) {
 			if (cards.has(id)) continue;
-			if (cards.size === 0) replace(asked, h('div', {class: 'heading'}, h('h2', {}, t('now.questions'))));
+			if (cards.size === 0) replace(asked, h('div.heading', h('h2', t('now.questions'))));
 			const card = new Card(q);
 			cards.set(id, card);
 			asked.append(card.el);
@@ -61,7 +61,7 @@ export function now(main) {
 		const key = JSON.stringify(live.runs.map((r) => [r.run_id, r.state]));
 		if (key !== shown) {
 			shown = key;
-			replace(running, live.runs.length > 0 && section(t('now.running'), h('ul', {class: 'list'}, live.runs.map((r) => runItem(r, sessionLink(r))))));
+			replace(running, live.runs.length > 0 && section(t('now.running'), h('ul.list', live.runs.map((r) => runItem(r, sessionLink(r))))));
 			finished();
 		} else if (line && line.type === 'run.finished') finished();
 	}
@@ -76,8 +76,8 @@ export function now(main) {
 	};
 }
 
-const quiet = () => h('div', {class: 'empty card'}, icon('check'), h('h2', {}, t('now.quiet')), h('p', {}, t('now.quiet.why')),
-	may('ask') && h('a', {class: 'button primary', href: '#/new'}, icon('plus'), t('session.new')));
+const quiet = () => h('div.empty.card', icon('check'), h('h2', t('now.quiet')), h('p', t('now.quiet.why')),
+	may('ask') && h('a.button.primary', {href: '#/new'}, icon('plus'), t('session.new')));
 
 // failure says that something could not be read.
-export const failure = (err) => h('p', {class: 'alert', role: 'alert'}, icon('warn'), h('div', {}, err.lost ? t('error.lost') : err.message));
+export const failure = (err) => h('p.alert', {role: 'alert'}, icon('warn'), h('div', err.lost ? t('error.lost') : err.message));

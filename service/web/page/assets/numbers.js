@@ -8,7 +8,7 @@ import {failure, unreadable} from './now.js';
 const sum = (list, f) => list.reduce((n, x) => n + (f(x) || 0), 0);
 
 // series gives the first three names a colour of their own, and one to all others.
-const series = (names) => names.slice(0, 3).map((id, i) => ({id, name: id, kind: 'abc'[i]})).concat(names.length > 3 ? [{id: '', name: t('others'), kind: 'd'}] : []);
+const series = (names) => names.slice(0, 3).map((id, i) => ({id, name: id, kind: 'aec'[i]})).concat(names.length > 3 ? [{id: '', name: t('others'), kind: 'd'}] : []);
 
 // byDay adds up what f says of the groups of each day, under the name that of gives.
 function byDay(days, groups, parts) {
@@ -30,11 +30,11 @@ function every(groups) {
 	return out;
 }
 
-const tile = (text, value) => h('div', {class: 'tile'}, h('b', {}, value), h('span', {}, text));
+const tile = (text, value) => h('div.tile', h('b', value), h('span', text));
 
 function tiles(groups, costs) {
 	const n = (key) => sum(groups, (g) => g[key]);
-	return h('div', {class: 'tiles'}, tile(t('numbers.runs'), number(n('runs'))), tile(t('numbers.questions'), number(n('questions'))),
+	return h('div.tiles', tile(t('numbers.runs'), number(n('runs'))), tile(t('numbers.questions'), number(n('questions'))),
 		tile(t('numbers.tokens'), compact(n('input_tokens') + n('output_tokens'))), costs.map((c) => tile(t('numbers.cost'), money(sum(groups, (g) => (g.cost || {})[c]), c))));
 }
 
@@ -48,14 +48,14 @@ function shares(logs) {
 	const list = [...counted].sort((a, b) => b[1] - a[1]);
 	if (!list.length) return null;
 	const most = list[0][1];
-	return h('section', {class: 'card'}, h('h2', {}, t('numbers.answered')), h('ul', {class: 'shares'}, list.slice(0, 12).map(([who, n]) => h('li', {}, said('span', who), h('b', {}, number(n)),
+	return h('section.card', h('h2', t('numbers.answered')), h('ul.shares', list.slice(0, 12).map(([who, n]) => h('li', said('span', who), h('b', number(n)),
 		s('svg', {class: 'track', 'aria-hidden': 'true', preserveAspectRatio: 'none', viewBox: '0 0 100 6'}, s('rect', {width: 100 * n / most, height: 6}))))));
 }
 
 function draw(body, res) {
 	const groups = res.logs.flatMap((l) => l.by_day_and_provider);
 	if (!groups.length) {
-		replace(body, unreadable(res.unreadable), h('div', {class: 'empty card'}, icon('numbers'), h('h2', {}, t('numbers.none')), h('p', {}, t('numbers.none.why'))));
+		replace(body, unreadable(res.unreadable), h('div.empty.card', icon('numbers'), h('h2', t('numbers.none')), h('p', t('numbers.none.why'))));
 		return;
 	}
 	const days = every(groups);
@@ -81,10 +81,10 @@ function draw(body, res) {
 export function numbers(main) {
 	const period = h('select', {name: 'days', onchange: () => load()}, [['7', t('record.week')], ['30', t('record.month')], ['', t('record.ever')]].map(([v, text]) => h('option', {value: v, selected: v === '30'}, text)));
 	const body = h('div');
-	replace(main, h('p', {class: 'filters', id: 'period'}, h('label', {}, t('record.when'), period)), body);
+	replace(main, h('p.filters', {id: 'period'}, h('label', t('record.when'), period)), body);
 
 	async function load() {
-		replace(body, h('div', {class: 'skeleton'}), h('div', {class: 'skeleton'}));
+		replace(body, h('div.skeleton'), h('div.skeleton'));
 		const since = period.value && new Date(Date.now() - Number(period.value) * 86400000).toISOString();
 		try {
 			draw(body, await get('v1/stats', {since, zone: Intl.DateTimeFormat().resolvedOptions().timeZone}));

@@ -46,9 +46,8 @@ class Seen {
 		}
 		const head = document.querySelector('.top');
 		const top = head ? head.getBoundingClientRect().bottom : 0;
-		const tabs = document.querySelector('.tabs');
-		const bar = tabs && tabs.getBoundingClientRect();
-		const bottom = bar && bar.top > 0 ? bar.top : innerHeight;
+		const bars = [...document.querySelectorAll('.tabs, .composer')].map((el) => el.getBoundingClientRect().top);
+		const bottom = Math.min(innerHeight, ...bars.filter((y) => y > 0));
 		const before = this.rows.length;
 		this.rows = this.rows.filter((r) => {
 			const box = r.el.getBoundingClientRect();
@@ -68,9 +67,9 @@ export class Card {
 		this.rows = q.card.rows.map((row) => ({row, el: rowOf(row)}));
 		const must = this.rows.filter((r) => r.row.must).map((r) => r.el);
 		this.seen = new Seen(must, () => this.progress());
-		this.foot = h('div', {class: 'options'});
+		this.foot = h('div.options');
 		this.el = h('article', {class: 'card question ' + (q.subject.tier === 'refused' ? 'refused' : ''), 'aria-labelledby': 'q-' + q.id, tabindex: '-1'},
-			this.header(), h('div', {class: 'rows'}, this.groups()), this.foot);
+			this.header(), h('div.rows', this.groups()), this.foot);
 		this.options();
 		this.movedAt = performance.now();
 		this.look = () => {
@@ -108,9 +107,9 @@ export class Card {
 		const q = this.q;
 		const title = q.card.rows[0];
 		return h('header', {},
-			h('p', {class: 'meta'}, h('span', {class: 'chip ask'}, t('question')), place(q), h('time', {datetime: q.asked, title: clock(q.asked)}, ago(q.asked)),
-				expires(q), h('a', {href: sessionLink(q)}, t('session.open'))),
-			h('h3', {id: 'q-' + q.id}, h('span', {class: 'dim'}, title.head.replace(/^\? /, '')), said('span', title.text)));
+			h('p.meta', h('span.chip.ask', t('question')), place(q), h('time', {datetime: q.asked, title: clock(q.asked)}, ago(q.asked)),
+				expires(q), h('a', {href: sessionLink(q)}, t('session'))),
+			h('h3', {id: 'q-' + q.id}, h('span.dim', t('question.asks', {who: q.subject.provider}), ' '), said('span', q.title ? title.text : t('question.tool'))));
 	}
 
 	// groups are the rows behind their labels. What need not be seen is cut where it is long.
@@ -122,7 +121,7 @@ export class Card {
 		for (const {row, el} of this.rows.slice(1)) {
 			const label = row.head.slice(0, 10).trim();
 			if (label || !group) {
-				group = h('div', {class: 'group ' + label}, h('span', {class: 'label'}, has('row.' + label) ? t('row.' + label) : label));
+				group = h('div', {class: 'group g-' + label}, h('span.label', has('row.' + label) ? t('row.' + label) : label));
 				out.push(group);
 				n = 0;
 				hidden = undefined;
@@ -140,7 +139,7 @@ export class Card {
 	// more is a button that shows the rows which are put into the list it returns.
 	more(group) {
 		const rows = [];
-		const button = h('button', {type: 'button', class: 'quiet', onclick: () => button.replaceWith(...rows)}, t('question.more'));
+		const button = h('button', {class: 'quiet', onclick: () => button.replaceWith(...rows)}, t('question.more'));
 		group.append(button);
 		return rows;
 	}
@@ -148,19 +147,19 @@ export class Card {
 	options() {
 		const q = this.q;
 		if (!may('approve')) {
-			replace(this.foot, h('p', {class: 'dim small'}, t('question.notyours')));
+			replace(this.foot, h('p.dim.small', t('question.notyours')));
 			return;
 		}
-		this.unread = h('p', {class: 'unread-yet', 'aria-live': 'off'}, h('span', {}), h('button', {type: 'button', class: 'quiet', onclick: () => this.next()}, icon('down'), t('question.next')));
+		this.unread = h('p.unread-yet', {'aria-live': 'off'}, h('span'), h('button', {class: 'quiet', onclick: () => this.next()}, icon('down'), t('question.next')));
 		this.yes = [];
 		let no = false;
 		this.buttons = q.options.map((o, i) => {
 			const kind = kindOf(o);
-			const cls = !o.allows ? 'no' + (no ? '' : ' no-first') : o.always ? 'always' : 'yes';
+			const cls = !o.allows ? 'no' + (no ? '' : ' no-first') : o.always ? 'always' : kind === 'remember' ? 'yes remember' : 'yes';
 			no = no || !o.allows;
 			const label = o.offer ? (has('offer.' + o.id) ? t('offer.' + o.id) : o.label) : '“' + o.label + '”';
-			const b = h('button', {type: 'button', class: cls, 'data-option': o.id, onclick: () => this.press(o)},
-				h('span', {}, (o.allows ? (o.always ? '! ' : '✓ ') : '✗ ') + t('option.' + kind)), said('span', label, {class: 'agent-label'}));
+			const b = h('button', {class: cls, 'data-option': o.id, onclick: () => this.press(o)},
+				h('span', (o.allows ? (o.always ? '! ' : '✓ ') : '✗ ') + t('option.' + kind)), said('span.agent-label', label));
 			if (o.allows) this.yes.push(b);
 			b.dataset.n = String(i + 1);
 			return b;
@@ -210,8 +209,8 @@ export class Card {
 	}
 
 	confirm() {
-		return dialog(h('h2', {}, t('always.title')), h('p', {}, t('always.why')),
-			h('div', {class: 'options'}, h('button', {value: 'back', class: 'no'}, t('go.back')), h('button', {value: 'yes', class: 'always'}, t('always.yes'))));
+		return dialog(h('h2', t('always.title')), h('p', t('always.why')),
+			h('div.options', h('button', {value: 'back', class: 'no'}, t('go.back')), h('button', {value: 'yes', class: 'always'}, t('always.yes'))));
 	}
 
 	// word asks for the word that a yes takes; it is empty if nothing came of it.
@@ -219,16 +218,16 @@ export class Card {
 		const q = this.q;
 		const input = h('input', {autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', name: 'word', oninput: () => { yes.disabled = input.value !== q.word; }});
 		const yes = h('button', {value: 'yes', class: 'always', disabled: true}, t('word.yes'));
-		const back = h('button', {type: 'button', class: 'no', onclick: (e) => e.target.closest('dialog').close('back')}, t('go.back'));
-		const said = await dialog(h('h2', {}, t('word.title')), h('p', {}, t('word.why')), h('p', {class: 'word'}, q.word),
-			h('label', {}, t('word.type', {word: q.word}), input), h('div', {class: 'options'}, back, yes));
+		const back = h('button', {class: 'no', onclick: (e) => e.target.closest('dialog').close('back')}, t('go.back'));
+		const said = await dialog(h('h2', t('word.title')), h('p', t('word.why')), h('p.word', q.word),
+			h('label', t('word.type', {word: q.word}), input), h('div.options', back, yes));
 		return said === 'yes' && input.value === q.word ? input.value : '';
 	}
 
 	// give sends an answer. Nothing is closed here before Perlica has said that it is on record.
 	async give(o, more) {
 		this.sending = true;
-		replace(this.alert, h('p', {class: 'alert ask'}, t('question.sending')));
+		replace(this.alert, h('p.alert.ask', t('question.sending')));
 		for (const b of this.buttons) b.disabled = true;
 		try {
 			await answer(this.q, o.id, more);
@@ -247,7 +246,7 @@ export class Card {
 			return;
 		}
 		const text = err.lost ? t('question.lost') : t('question.failed') + ' ' + err.message;
-		replace(this.alert, h('p', {class: 'alert'}, icon('warn'), h('div', {}, text)));
+		replace(this.alert, h('p.alert', icon('warn'), h('div', text)));
 		if (this.ended) return;
 		for (const b of this.buttons) b.disabled = false;
 	}
@@ -261,7 +260,7 @@ export class Card {
 		this.ended = true;
 		this.drop();
 		this.el.classList.add('closed');
-		this.ending = h('div', {class: 'closing', role: 'status'}, ending(this.q, how));
+		this.ending = h('div.closing', {role: 'status'}, ending(this.q, how));
 		this.foot.replaceWith(this.ending);
 		this.el.querySelector('.chip').className = 'chip';
 		this.el.querySelector('.chip').textContent = t('question.closed');
@@ -271,19 +270,19 @@ export class Card {
 // ending says in words how a question ended.
 export function ending(q, how) {
 	const a = how.answer;
-	if (!a) return [icon('cross'), h('div', {}, how.reason ? t('ended.reason', {reason: has('reason.' + how.reason) ? t('reason.' + how.reason) : how.reason.replaceAll('_', ' ')}) : how.ended || t('ended'))];
+	if (!a) return [icon('cross'), h('div', how.reason ? t('ended.reason', {reason: has('reason.' + how.reason) ? t('reason.' + how.reason) : how.reason.replaceAll('_', ' ')}) : how.ended || t('ended'))];
 	const o = (q.options || []).find((x) => x.id === a.option);
 	const what = o ? t('option.' + kindOf(o)) : a.option;
 	const allows = o && (o.allows || /^allow/.test(o.kind));
 	const words = a.mine ? t('ended.mine', {what}) : t(a.where ? 'ended.where' : 'ended.by', {by: a.by, where: a.where, what});
-	return [icon(allows ? 'check' : 'cross'), h('div', {}, words, o && [' ', said('span', '“' + o.label + '”', {class: 'dim'})])];
+	return [icon(allows ? 'check' : 'cross'), h('div', words, o && [' ', said('span.dim', '“' + o.label + '”')])];
 }
 
 export const mine = () => me() && me().name;
 
 function expires(q) {
 	const at = new Date(q.expires);
-	return at.getFullYear() > 2000 && h('span', {}, t('question.expires', {when: clock(at)}));
+	return at.getFullYear() > 2000 && h('span', t('question.expires', {when: clock(at)}));
 }
 
 // rowOf is a row: Perlica's as it is, the agent's behind a bar.

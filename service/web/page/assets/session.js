@@ -19,13 +19,13 @@ class Session {
 		this.turns = new Map();
 		this.backlog = [];
 		this.queued = new Map(); // inputs that wait for a turn, by id
-		this.about = h('p', {class: 'meta'});
-		this.older = h('p', {class: 'row'});
+		this.about = h('p.meta');
+		this.older = h('p.row');
 		this.list = h('div');
 		this.waiting = h('div');
-		this.loading = h('div', {}, h('div', {class: 'skeleton'}), h('div', {class: 'skeleton'}));
+		this.loading = h('div', h('div.skeleton'), h('div.skeleton'));
 		this.composer = new Composer(id, () => ({...where, session: id}), (a, text) => this.sent(a, text));
-		this.newest = h('button', {type: 'button', class: 'newest', hidden: true, onclick: () => this.toEnd()}, icon('down'), t('session.newest'));
+		this.newest = h('button', {class: 'newest', hidden: true, onclick: () => this.toEnd()}, icon('down'), t('session.newest'));
 		replace(main, this.about, this.older, this.loading, this.list, this.waiting);
 		frame.content.append(this.composer.el, this.newest);
 		this.composer.typed();
@@ -83,7 +83,7 @@ class Session {
 			for (const x of [...turns].reverse()) await this.fill(x);
 			if (page && scrollY === at) scrollBy(0, document.documentElement.scrollHeight - before);
 			this.next = s.next;
-			replace(this.older, s.next && h('button', {type: 'button', class: 'quiet', onclick: () => this.read(s.next)}, t('session.older')));
+			replace(this.older, s.next && h('button', {class: 'quiet', onclick: () => this.read(s.next)}, t('session.older')));
 			if (!page && turns.length === 0) this.none();
 		} finally {
 			this.reading = false;
@@ -93,10 +93,10 @@ class Session {
 	named(s) {
 		this.provider = s.provider;
 		this.frame.name(s.name || s.title || t('session.unnamed'));
-		replace(this.about, place(s), said('span', s.provider), h('span', {}, t('turns.n', {n: s.turns})));
+		replace(this.about, place(s), said('span', s.provider), h('span', t('turns.n', {n: s.turns})));
 	}
 
-	none() { replace(this.list, h('div', {class: 'empty'}, icon('sessions'), h('p', {}, t('session.empty')))); }
+	none() { replace(this.list, h('div.empty', icon('sessions'), h('p', t('session.empty')))); }
 
 	turn(run) {
 		const turn = new Turn(run);
@@ -193,7 +193,7 @@ class Session {
 	}
 
 	showQueued() {
-		replace(this.waiting, [...this.queued.values()].map((text) => h('div', {class: 'asked'}, h('div', {class: 'who'}, h('span', {class: 'chip'}, t('session.queued'))), said('div', text, {class: 'words'}))));
+		replace(this.waiting, [...this.queued.values()].map((text) => h('div.asked', h('div.who', h('span.chip', t('session.queued'))), said('div.words', text))));
 		this.follow();
 	}
 
@@ -219,7 +219,7 @@ export function session(main, route, frame) {
 
 const select = (label, name, onchange) => {
 	const el = h('select', {name, onchange});
-	return {el, label: h('label', {}, label, el)};
+	return {el, label: h('label', label, el)};
 };
 
 // fresh asks in which project, with which agent and how freely a new session begins.
@@ -230,8 +230,8 @@ function fresh(main, frame) {
 	const permissions = select(t('permissions'), 'permissions');
 	replace(permissions.el, ['', 'ask', 'reads', 'deny'].map((p) => h('option', {value: p}, t('permissions.' + (p || 'own')))));
 	const alerts = h('div');
-	replace(main, alerts, h('section', {class: 'card'}, h('div', {class: 'filters'}, h('div', {class: 'whole'}, project.label), provider.label, permissions.label)),
-		h('div', {class: 'empty'}, h('p', {}, t('session.new.why'))));
+	replace(main, alerts, h('section.card', h('div.filters', h('div.whole', project.label), provider.label, permissions.label)),
+		h('div.empty', h('p', t('session.new.why'))));
 	let contexts = [];
 
 	async function agents() {
@@ -245,7 +245,7 @@ function fresh(main, frame) {
 		try {
 			contexts = (await get('v1/contexts')).contexts.filter((c) => !c.gone && !c.error);
 			replace(project.el, contexts.map((c, i) => h('option', {value: String(i)}, c.project + (c.context === 'default' ? '' : ' · ' + c.context))));
-			if (contexts.length === 0) replace(alerts, h('p', {class: 'alert ask'}, icon('warn'), h('div', {}, t('projects.none'))));
+			if (contexts.length === 0) replace(alerts, h('p.alert.ask', icon('warn'), h('div', t('projects.none'))));
 			else await agents();
 		} catch (err) {
 			replace(alerts, failure(err));

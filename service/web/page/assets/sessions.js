@@ -11,19 +11,19 @@ const address = (s) => '#/session/' + encodeURIComponent(s.id) + '?' + new URLSe
 function item(s) {
 	const runs = live.runs.some((r) => r.session_id === s.id && r.state === 'running');
 	const asks = [...live.questions.values()].some((q) => q.session_id === s.id);
-	return h('li', {}, h('a', {class: 'item', href: address(s)},
-		said('span', s.name || s.title || t('session.unnamed'), {class: 'title'}),
-		h('span', {class: 'meta'}, asks ? h('span', {class: 'chip ask'}, t('session.asks')) : runs && h('span', {class: 'chip run'}, t('run.running')),
-			place(s), said('span', s.provider), h('span', {}, t('turns.n', {n: s.turns})), h('time', {datetime: s.used}, ago(s.used)))));
+	return h('li', h('a.item', {href: address(s)},
+		said('span.title', s.name || s.title || t('session.unnamed')),
+		h('span.meta', asks ? h('span.chip.ask', t('session.asks')) : runs && h('span.chip.run', t('run.running')),
+			place(s), said('span', s.provider), h('span', t('turns.n', {n: s.turns})), h('time', {datetime: s.used}, ago(s.used)))));
 }
 
 // sessions is the view.
 export function sessions(main) {
-	const list = h('ul', {class: 'list'});
-	const more = h('p', {class: 'row'});
+	const list = h('ul.list');
+	const more = h('p.row');
 	const alerts = h('div');
-	const body = h('div', {}, h('div', {class: 'skeleton'}), h('div', {class: 'skeleton'}));
-	replace(main, may('ask') && h('p', {class: 'row', id: 'new'}, h('a', {class: 'button primary', href: '#/new'}, icon('plus'), t('session.new'))), alerts, h('section', {}, body, more));
+	const body = h('div', h('div.skeleton'), h('div.skeleton'));
+	replace(main, may('ask') && h('p.row', {id: 'new'}, h('a.button.primary', {href: '#/new'}, icon('plus'), t('session.new'))), alerts, h('section', body, more));
 	const shown = [];
 
 	async function load(page) {
@@ -32,8 +32,8 @@ export function sessions(main) {
 			shown.push(...res.sessions);
 			list.append(...res.sessions.map(item));
 			replace(alerts, unreadable(res.unreadable));
-			replace(body, shown.length ? list : h('div', {class: 'empty card'}, icon('sessions'), h('h2', {}, t('sessions.none')), h('p', {}, t('sessions.none.why'))));
-			replace(more, res.next && h('button', {type: 'button', onclick: () => load(res.next)}, t('more')));
+			replace(body, shown.length ? list : h('div.empty.card', icon('sessions'), h('h2', t('sessions.none')), h('p', t('sessions.none.why'))));
+			replace(more, res.next && h('button', {onclick: () => load(res.next)}, t('more')));
 		} catch (err) {
 			replace(body, failure(err));
 		}

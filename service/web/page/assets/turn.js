@@ -17,7 +17,7 @@ export const thoughts = {
 };
 
 // remark is one line of Perlica's about what happened.
-export const remark = (sign, kind, ...words) => h('p', {class: 'remark ' + kind}, icon(sign), h('span', {}, ...words));
+export const remark = (sign, kind, ...words) => h('p', {class: 'remark ' + kind}, icon(sign), h('span', ...words));
 
 // Turn is a run on the page. Each event of it is taken once.
 export class Turn {
@@ -27,25 +27,25 @@ export class Turn {
 		this.open = true;
 		this.tools = new Map();
 		this.slots = new Map(); // questions by id
-		this.head = h('div', {class: 'asked'});
-		this.steps = h('div', {class: 'steps'});
+		this.head = h('div.asked');
+		this.steps = h('div.steps');
 		this.foot = h('div');
-		this.el = h('article', {class: 'turn', id: 'run-' + run.run_id, 'aria-busy': 'true'}, this.head, this.steps, this.foot);
+		this.el = h('article.turn', {id: 'run-' + run.run_id, 'aria-busy': 'true'}, this.head, this.steps, this.foot);
 		this.input(run);
 	}
 
 	input(run) {
 		if (!run.text && !run.at) return;
-		const who = [run.sender && said('b', run.sender), run.source && h('span', {}, name('source', run.source)), run.at && h('time', {datetime: run.at}, clock(run.at))];
-		const text = run.pruned ? h('p', {class: 'dim'}, t('run.pruned')) : said('div', run.text, {class: 'words'});
-		replace(this.head, h('div', {class: 'who'}, who), text,
-			run.attachments && run.attachments.length > 0 && h('ul', {class: 'files'}, run.attachments.map((a) => said('li', a.split('/').pop(), {class: 'chip'}))));
+		const who = [run.sender && said('b', run.sender), run.source && h('span', name('source', run.source)), run.at && h('time', {datetime: run.at}, clock(run.at))];
+		const text = run.pruned ? h('p.dim', t('run.pruned')) : said('div.words', run.text);
+		replace(this.head, h('div.who', who), text,
+			run.attachments && run.attachments.length > 0 && h('ul.files', run.attachments.map((a) => said('li.chip', a.split('/').pop()))));
 	}
 
 	// put adds a step behind the others.
 	put(el) {
 		if (!this.chunk || this.chunk.childElementCount >= together) {
-			this.chunk = h('div', {class: 'chunk'});
+			this.chunk = h('div.chunk');
 			this.steps.append(this.chunk);
 		}
 		this.chunk.append(el);
@@ -72,7 +72,7 @@ export class Turn {
 		if (this.pending) {
 			if (!this.flow) {
 				this.flow = new Flow();
-				this.put(h('div', {class: 'step'}, this.flow.el));
+				this.put(h('div.step', this.flow.el));
 			}
 			this.flow.add(this.pending);
 			this.pending = '';
@@ -86,11 +86,11 @@ export class Turn {
 
 	on_thought(line) {
 		if (!this.thinking || this.thinking !== this.chunkEnd()) {
-			const words = h('div', {class: 'thought said', dir: 'auto'});
-			this.thinking = this.put(h('details', {class: 'step', open: thoughts.shown}, h('summary', {}, t('thought')), words));
+			const words = h('div.thought.said', {dir: 'auto'});
+			this.thinking = this.put(h('details.step', {open: thoughts.shown}, h('summary', t('thought')), words));
 			this.thinking.words = words;
 		}
-		this.thinking.words.append(h('span', {}, line.text || ''));
+		this.thinking.words.append(h('span', line.text || ''));
 	}
 
 	chunkEnd() { return this.chunk && this.chunk.lastElementChild; }
@@ -108,9 +108,9 @@ export class Turn {
 
 	on_plan(line) {
 		const entries = line.entries || [];
-		const el = h('div', {class: 'card plan step'}, h('h3', {}, t('plan')), h('ul', {}, entries.map((e) => {
+		const el = h('div.card.plan.step', h('h3', t('plan')), h('ul', entries.map((e) => {
 			const done = {completed: '☑', in_progress: '▸'}[e.status] || '☐';
-			return h('li', {class: e.status}, h('span', {'aria-hidden': 'true'}, done), h('span', {class: 'unseen'}, name('plan', e.status || 'pending')), said('span', e.content));
+			return h('li', {class: e.status}, h('span', {'aria-hidden': 'true'}, done), h('span.unseen', name('plan', e.status || 'pending')), said('span', e.content));
 		})));
 		if (this.plan && this.plan.isConnected) this.plan.replaceWith(el);
 		else this.put(el);
@@ -118,7 +118,7 @@ export class Turn {
 	}
 
 	on_question(line) {
-		const el = this.put(h('div', {class: 'step'}, remark('warn', '', t('asked.title', {title: ''}), said('span', line.title || t('question.tool')))));
+		const el = this.put(h('div.step', remark('warn', '', t('asked.title', {title: ''}), said('span', line.title || t('question.tool')))));
 		this.slots.set(line.id, {el, line});
 		this.ask();
 	}
@@ -148,7 +148,7 @@ export class Turn {
 			slot.card.close({answer: line.answer, reason: line.reason});
 			return;
 		}
-		replace(slot.el, h('div', {class: 'remark'}, said('span', slot.line.title || t('question.tool')), h('span', {class: 'remark'}, ending(slot.line, {answer: line.answer, reason: line.reason}))));
+		replace(slot.el, h('div.remark', said('span', slot.line.title || t('question.tool')), h('span.remark', ending(slot.line, {answer: line.answer, reason: line.reason}))));
 	}
 
 	on_blocked(line) { this.put(remark('shield', 'bad', t('blocked', {method: line.method}))); }
@@ -173,13 +173,13 @@ export class Turn {
 		const tokens = [u.inputTokens ?? u.input_tokens, u.outputTokens ?? u.output_tokens];
 		const error = r.error && r.error.message;
 		replace(this.foot,
-			error && h('p', {class: 'alert'}, icon('warn'), said('div', error)),
-			(r.unasked_tools || []).length > 0 && h('p', {class: 'alert ask'}, icon('warn'), h('div', {}, t('unasked.n', {n: r.unasked_tools.length}))),
-			h('p', {class: 'outcome'}, h('span', {class: 'chip ' + (r.is_error ? 'bad' : 'good')}, r.stopped ? t('outcome.stopped') : name('outcome', r.outcome)),
-				r.stop_reason && r.stop_reason !== 'end_turn' && h('span', {}, name('stop', r.stop_reason)),
-				h('span', {}, lasted(r.duration_ms)),
-				tokens[0] !== undefined && h('span', {}, t('tokens', {in: compact(tokens[0]), out: compact(tokens[1] || 0)})),
-				r.cost && h('span', {}, money(r.cost.amount, r.cost.currency)),
+			error && h('p.alert', icon('warn'), said('div', error)),
+			(r.unasked_tools || []).length > 0 && h('p.alert.ask', icon('warn'), h('div', t('unasked.n', {n: r.unasked_tools.length}))),
+			h('p.outcome', h('span', {class: 'chip ' + (r.is_error ? 'bad' : 'good')}, r.stopped ? t('outcome.stopped') : name('outcome', r.outcome)),
+				r.stop_reason && r.stop_reason !== 'end_turn' && h('span', name('stop', r.stop_reason)),
+				h('span', lasted(r.duration_ms)),
+				tokens[0] !== undefined && h('span', t('tokens', {in: compact(tokens[0]), out: compact(tokens[1] || 0)})),
+				r.cost && h('span', money(r.cost.amount, r.cost.currency)),
 				h('a', {href: '#/run/' + encodeURIComponent(this.id) + location.hash.slice(location.hash.indexOf('?'))}, t('story'))));
 	}
 
@@ -192,8 +192,8 @@ export class Turn {
 class Tool {
 	constructor() {
 		this.state = {};
-		this.el = h('div', {class: 'tool'});
-		this.parts = {icon: h('span'), title: said('span', '', {class: 'title'}), chip: h('span')};
+		this.el = h('div.tool');
+		this.parts = {icon: h('span'), title: said('span.title', ''), chip: h('span')};
 	}
 
 	take(u) {
@@ -224,11 +224,11 @@ class Tool {
 	frame() {
 		const line = [this.parts.icon, this.parts.title, this.parts.chip];
 		if (!this.holds()) {
-			if (!this.plain) replace(this.el, this.plain = h('div', {class: 'summary'}, line));
+			if (!this.plain) replace(this.el, this.plain = h('div.summary', line));
 			return;
 		}
 		if (this.details) return;
-		this.details = h('details', {class: 'tool', ontoggle: () => this.details.open && this.fill()}, h('summary', {}, line));
+		this.details = h('details.tool', {ontoggle: () => this.details.open && this.fill()}, h('summary', line));
 		this.el.replaceWith(this.details);
 		this.el = this.details;
 	}
@@ -242,11 +242,11 @@ class Tool {
 			else if (c.type === 'content' && c.content && c.content.text !== undefined) parts.push(output(c.content.text));
 			else parts.push(output(JSON.stringify(c, null, 2)));
 		}
-		const where = (s.locations || []).map((l) => said('li', l.path + (l.line ? ':' + l.line : ''), {class: 'chip mono', dir: 'ltr'}));
+		const where = (s.locations || []).map((l) => said('li.chip.mono', l.path + (l.line ? ':' + l.line : ''), {dir: 'ltr'}));
 		const facts = [];
-		if (s.rawInput !== undefined) facts.push(h('h4', {class: 'small dim'}, t('tool.input')), output(typeof s.rawInput === 'string' ? s.rawInput : JSON.stringify(s.rawInput, null, 2)));
-		if (s.rawOutput !== undefined && !parts.length) facts.push(h('h4', {class: 'small dim'}, t('tool.output')), output(typeof s.rawOutput === 'string' ? s.rawOutput : JSON.stringify(s.rawOutput, null, 2)));
-		const inside = h('div', {class: 'inside'}, where.length > 0 && h('ul', {class: 'files'}, where), facts, parts);
+		if (s.rawInput !== undefined) facts.push(h('h4.small.dim', t('tool.input')), output(typeof s.rawInput === 'string' ? s.rawInput : JSON.stringify(s.rawInput, null, 2)));
+		if (s.rawOutput !== undefined && !parts.length) facts.push(h('h4.small.dim', t('tool.output')), output(typeof s.rawOutput === 'string' ? s.rawOutput : JSON.stringify(s.rawOutput, null, 2)));
+		const inside = h('div.inside', where.length > 0 && h('ul.files', where), facts, parts);
 		if (this.details.lastElementChild.tagName !== 'SUMMARY') this.details.lastElementChild.remove();
 		this.details.append(inside);
 	}
@@ -256,12 +256,12 @@ class Tool {
 const most = 100000;
 
 function output(text) {
-	const el = h('pre', {class: 'said', dir: 'auto', tabindex: '0'}, text.slice(0, most));
+	const el = h('pre.said', {dir: 'auto', tabindex: '0'}, text.slice(0, most));
 	if (text.length <= most) return el;
-	const button = h('button', {type: 'button', class: 'quiet', onclick: () => {
+	const button = h('button', {class: 'quiet', onclick: () => {
 		el.textContent = '';
-		el.append(h('span', {}, text));
+		el.append(h('span', text));
 		button.remove();
 	}}, t('output.all', {n: text.length}));
-	return h('div', {}, el, button);
+	return h('div', el, button);
 }
