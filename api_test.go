@@ -45,6 +45,7 @@ var public = []string{
 	"provider/process",
 	"provider/registry",
 	"service",
+	"service/access",
 	"service/channel",
 }
 
