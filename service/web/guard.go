@@ -27,10 +27,10 @@ type request struct {
 
 // route is what is served at a path, and to whom.
 type route struct {
-	pattern string // as http.ServeMux has it
-	right   access.Right  // empty: any credential is enough
-	open    bool   // no credential is needed
-	limit   int64  // of the body, in bytes
+	pattern string       // as http.ServeMux has it
+	right   access.Right // empty: any credential is enough
+	open    bool         // no credential is needed
+	limit   int64        // of the body, in bytes
 	serve   func(w http.ResponseWriter, r *request) error
 }
 
@@ -181,7 +181,7 @@ func (s *Server) admit(r *request, right access.Right) error {
 // stranger is the answer to those who are not known.
 func stranger(err error) error {
 	switch {
-	case errors.Is(err, device.ErrLimited), errors.Is(err, device.ErrBusy):
+	case errors.Is(err, device.ErrLimited):
 		return tooMany.is(err.Error())
 	case slices.ContainsFunc(refusals, func(r error) bool { return errors.Is(err, r) }):
 		return unauthorized.is(err.Error())
@@ -191,7 +191,7 @@ func stranger(err error) error {
 
 // refusals are why a credential is none.
 var refusals = []error{
-	device.ErrNone, device.ErrMalformed, device.ErrNonce, device.ErrClock, device.ErrDigest, device.ErrSignature, device.ErrReplayed,
+	device.ErrNone, device.ErrMalformed, device.ErrNonce, device.ErrClock, device.ErrSignature, device.ErrReplayed,
 	device.ErrUnknown, device.ErrRevoked,
 }
 

@@ -200,6 +200,20 @@ func (l *eventLog) find() (*project.Project, error) {
 	return p, err
 }
 
+// failed says why logs that are open for work take no events any more.
+func (ls *logs) failed() (err error) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, l := range ls.open {
+		l.mu.Lock()
+		if l.runner != nil {
+			err = errors.Join(err, l.runner.Log().Err())
+		}
+		l.mu.Unlock()
+	}
+	return err
+}
+
 // close closes what is open.
 func (ls *logs) close() (err error) {
 	ls.mu.Lock()

@@ -69,10 +69,10 @@ func notPaired(err error) error {
 	if errors.Is(err, device.ErrKey) {
 		return badRequest.is(err.Error())
 	}
-	if errors.Is(err, device.ErrCode) || errors.Is(err, device.ErrExpired) || errors.Is(err, device.ErrReplaced) {
-		return forbidden.is(err.Error())
+	if p := asProblem(err); p.Status == http.StatusServiceUnavailable {
+		return p
 	}
-	return err
+	return forbidden.is(err.Error())
 }
 
 // signed holds the signature of an answer against the device, and puts it on the answer.

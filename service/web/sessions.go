@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -195,7 +196,12 @@ func (l *eventLog) sessions(ctx context.Context, log *store.Reader, all bool) (l
 
 // viewing calls f with the view of the log's sessions.
 func (l *eventLog) viewing(ctx context.Context, log *store.Reader, f func(*sessions.View) error) error {
-	return project.View(l.paths.Sessions, func(path string) (*sessions.View, error) { return sessions.Open(ctx, log, path) }, f)
+	view, remove, err := project.OpenView(l.paths.Sessions, func(path string) (*sessions.View, error) { return sessions.Open(ctx, log, path) })
+	if err != nil {
+		return err
+	}
+	defer remove()
+	return errors.Join(f(view), view.Close())
 }
 
 // turnsPage is where a page of turns begins: before the input that is this event.

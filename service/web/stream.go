@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/store"
@@ -326,6 +325,3 @@ func (f *follower) leave() {
 	}
 	_ = f.out.SetWriteDeadline(time.Time{}) // the connection may be used again
 }
-
-// number is a number as metrics have it.
-func number(n int64) string { return strconv.FormatInt(n, 10) }
