@@ -54,6 +54,7 @@ var mayImport = map[string][]string{
 	"kernel/config":        {"eventlog/durable", "eventlog/redact", "policy"},
 	"kernel/fact":          {"eventlog/event", "interaction", "provider"},
 	"kernel/fact/bridge":   {"eventlog/event"},
+	"kernel/fact/web":      {"kernel/fact/bridge"},
 	"kernel/agents":        {"eventlog/redact", "kernel/config", "provider", "provider/jsonrpc", "provider/registry"},
 	"kernel/sessions":      {"eventlog/event", "eventlog/store", "eventlog/view", "kernel/fact"},
 	"kernel/approvals":     {"eventlog", "eventlog/durable", "eventlog/event", "eventlog/evidence", "eventlog/store", "kernel/config", "kernel/fact", "policy"},
@@ -65,8 +66,10 @@ var mayImport = map[string][]string{
 	"kernel/streamjson":    {"kernel", "kernel/fact", "provider"},
 	"kernel/checkup":       {"eventlog", "eventlog/anchor", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/folder", "eventlog/store", "eventlog/trail", "eventlog/verify", "eventlog/view", "interaction", "kernel", "kernel/agents", "kernel/config", "kernel/filelock", "provider/process"},
 	"kernel/command":       {"eventlog/event", "eventlog/evidence", "eventlog/store", "eventlog/verify", "interaction", "interaction/card", "kernel", "kernel/agents", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report", "kernel/sessions"},
-	"service":              {"eventlog", "eventlog/event", "eventlog/folder", "eventlog/store", "eventlog/view", "interaction", "interaction/card", "kernel", "kernel/approvals", "kernel/checkup", "kernel/command", "kernel/fact", "kernel/fact/bridge", "policy", "service/channel"},
+	"service":              {"eventlog", "eventlog/event", "eventlog/folder", "eventlog/store", "eventlog/view", "interaction", "interaction/card", "kernel", "kernel/approvals", "kernel/checkup", "kernel/command", "kernel/fact", "kernel/fact/bridge", "policy", "service/access", "service/channel"},
 	"service/channel":      {},
+	"service/access":       {"kernel/fact/bridge"},
+	"service/web/device":   {"eventlog", "eventlog/event", "eventlog/store", "kernel/fact", "kernel/fact/bridge", "kernel/fact/web", "service/access"},
 	"service/acp":          {"eventlog/event", "interaction", "kernel", "kernel/agents", "policy", "policy/shell", "provider", "provider/jsonrpc", "provider/process"},
 	"provider/jsonrpc":     {},
 	"service/local":        {"provider/descent", "service/channel"},
@@ -82,6 +85,7 @@ var mayImport = map[string][]string{
 	"cmd/bench/bare":       {},
 
 	"service/telegram/telegramtest": {},
+	"service/web/device/devicetest": {"service/web/device"},
 }
 
 // mayImportInTests is what tests need beside that.
@@ -103,7 +107,9 @@ var mayImportInTests = map[string][]string{
 	"kernel/project":    {"interaction", "kernel/streamjson", "provider/predictable"},
 	"service":           {"eventlog/verify", "kernel/agents", "kernel/config", "provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
 	"service/telegram":  {"service/telegram/telegramtest"},
-	"cmd/perlica":       {"eventlog/anchor", "eventlog/store", "eventlog/verify", "policy/shell", "eventlog", "eventlog/event", "eventlog/evidence", "interaction", "kernel", "kernel/command", "kernel/report", "kernel/streamjson", "policy", "provider/registry", "service/telegram/telegramtest", "service/webhook"},
+
+	"service/web/device": {"eventlog/verify", "service/web/device/devicetest"},
+	"cmd/perlica":        {"eventlog/anchor", "eventlog/store", "eventlog/verify", "policy/shell", "eventlog", "eventlog/event", "eventlog/evidence", "interaction", "kernel", "kernel/command", "kernel/report", "kernel/streamjson", "policy", "provider/registry", "service/telegram/telegramtest", "service/webhook"},
 }
 
 // only lists who may import what is not ours: who starts processes, listens to signals,
@@ -111,8 +117,8 @@ var mayImportInTests = map[string][]string{
 var only = map[string][]string{
 	"os/exec":                          {"provider/process", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/bench"}, // of service see onlyName
 	"os/signal":                        {"cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/signals", "cmd/perlica/watch", "cmd/perlica/builtin"},
-	"net":                              {"interaction", "service/local", "service/webhook", "cmd/perlica/service"},
-	"net/http":                         {"eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
+	"net":                              {"service/web/device", "interaction", "service/local", "service/webhook", "cmd/perlica/service"},
+	"net/http":                         {"service/web/device", "service/web/device/devicetest", "eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
 	"plugin":                           {},
 	"github.com/spf13/cobra":           {"cmd/perlica/acp", "cmd/perlica", "cmd/perlica/chat", "cmd/perlica/cli", "cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/log", "cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/selection", "cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/watch"},
 	"github.com/chzyer/readline":       {"cmd/perlica/editor"},
@@ -129,7 +135,7 @@ var only = map[string][]string{
 // onlyName is finer: of these packages, a folder uses nothing but the names listed.
 var onlyName = map[string]map[string][]string{
 	"os/exec":                         {"cmd/perlica/chat": {"LookPath", "Command"}, "kernel/project": {"LookPath"}, "service": {}}, // the user's own editor
-	"net":                             {"cmd/perlica/service": {"Dial"}},
+	"net":                             {"cmd/perlica/service": {"Dial"}, "service/web/device": {"SplitHostPort"}},
 	"net/http":                        {"kernel": {"DetectContentType"}},
 	"mvdan.cc/sh/v3/syntax":           {"kernel/agents": {"Quote", "LangBash"}},
 	"github.com/pelletier/go-toml/v2": {"cmd/perlica/config": {"Unmarshal"}},
