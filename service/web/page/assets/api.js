@@ -48,6 +48,7 @@ export async function send(method, path, {query, body, headers, signal, credenti
 	for (const [key, value] of Object.entries(query || {})) {
 		if (value !== undefined && value !== '' && value !== null) for (const v of [value].flat()) url.searchParams.append(key, v);
 	}
+	if (self && !nonce) nonce = (await fetch(new URL('healthz', root), {cache: 'no-store'}).catch(() => new Response())).headers.get('Perlica-Nonce') || '';
 	const bytes = body === undefined ? new Uint8Array() : new TextEncoder().encode(JSON.stringify(body));
 	for (let again = 0; ; again++) {
 		const used = nonce;

@@ -84,12 +84,11 @@ class Frame {
 }
 
 function open(self) {
-	use(self, async () => {
-		await device.forget();
+	use(self, (problem) => {
 		leave();
 		live.stop();
 		frame = undefined;
-		replace(document.getElementById('app'), welcome(t('gate.revoked'), open));
+		replace(document.getElementById('app'), welcome(t('gate.revoked') + ' ' + problem.message, open));
 	});
 	live.start();
 	start();

@@ -71,7 +71,6 @@ export class Card {
 		this.el = h('article', {class: 'card question ' + (q.subject.tier === 'refused' ? 'refused' : ''), 'aria-labelledby': 'q-' + q.id, tabindex: '-1'},
 			this.header(), h('div.rows', this.groups()), this.foot);
 		this.options();
-		this.movedAt = performance.now();
 		this.look = () => {
 			if (this.frame) return;
 			this.frame = requestAnimationFrame(() => {
@@ -98,7 +97,11 @@ export class Card {
 	measure() {
 		if (!this.el.isConnected || this.ended) return;
 		const at = Math.round(this.foot.getBoundingClientRect().top + scrollY);
-		if (at !== this.at) this.movedAt = performance.now();
+		if (at !== this.at) {
+			this.el.removeAttribute('data-still');
+			clearTimeout(this.timer);
+			this.timer = setTimeout(() => this.el.setAttribute('data-still', ''), still);
+		}
 		this.at = at;
 		this.seen.look();
 	}
@@ -191,7 +194,7 @@ export class Card {
 
 	async press(o) {
 		this.measure();
-		if (this.sending || this.ended || performance.now() - this.movedAt < still) return;
+		if (this.sending || this.ended || !this.el.hasAttribute('data-still')) return;
 		if (o.allows && this.seen.left > 0) {
 			this.next();
 			return;
