@@ -277,11 +277,9 @@ export function ending(q, how) {
 	const o = (q.options || []).find((x) => x.id === a.option);
 	const what = o ? t('option.' + kindOf(o)) : a.option;
 	const allows = o && (o.allows || /^allow/.test(o.kind));
-	const words = a.mine ? t('ended.mine', {what}) : t(a.where ? 'ended.where' : 'ended.by', {by: a.by, where: a.where, what});
+	const words = a.mine || me() && a.by.endsWith('(web:' + me().id + ')') ? t('ended.mine', {what}) : t(a.where ? 'ended.where' : 'ended.by', {by: a.by, where: a.where, what});
 	return [icon(allows ? 'check' : 'cross'), h('div', words, o && [' ', said('span.dim', '“' + o.label + '”')])];
 }
-
-export const mine = () => me() && me().name;
 
 function expires(q) {
 	const at = new Date(q.expires);

@@ -1,6 +1,6 @@
 // A session: its turns as they are on record, the one under way as it comes, and the next input.
 import {get, post, Events} from './api.js';
-import {h, icon, said, replace, announce} from './dom.js';
+import {h, icon, said, replace, announce, soon} from './dom.js';
 import {t} from './i18n.js';
 import {live} from './live.js';
 import {failure} from './now.js';
@@ -137,15 +137,14 @@ class Session {
 			for (const turn of touched) turn.settle(false);
 			this.follow();
 			if (this.backlog.length && !this.closed) {
-				requestAnimationFrame(step);
+				soon(step);
 				return;
 			}
 			this.pumping = false;
 			if (this.empty) this.empty();
 			this.empty = undefined;
 		};
-		if (document.hidden) step();
-		else requestAnimationFrame(step);
+		soon(step);
 	}
 
 	show(line, touched) {
