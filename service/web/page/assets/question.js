@@ -283,7 +283,7 @@ export function ending(q, how) {
 
 function expires(q) {
 	const at = new Date(q.expires);
-	return at.getFullYear() > 2000 && h('span', t('question.expires', {when: clock(at)}));
+	return at.getFullYear() > 2000 && h('span', t('question.expires', {when: ago(at)}));
 }
 
 // rowOf is a row: Perlica's as it is, the agent's behind a bar.
