@@ -29,7 +29,7 @@ func (a *app) records(ctx context.Context, f func(*service.Records, *store.Reade
 		if err != nil {
 			return err
 		}
-		r, remove, err := cli.OpenView(paths.Bridge, func(path string) (*service.Records, error) {
+		r, remove, err := project.OpenView(paths.Bridge, func(path string) (*service.Records, error) {
 			return service.OpenRecords(ctx, log, path, p.Vouchers())
 		})
 		if err != nil {
