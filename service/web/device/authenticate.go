@@ -65,7 +65,7 @@ func (d *Devices) Authenticate(r *http.Request, body []byte) (Visitor, error) {
 		v, err = d.bySignature(r, body)
 	}
 	if err != nil && !unrecorded(err) {
-		d.Refuse(r.Context(), web.Refused{What: what, Why: err.Error(), Device: v.ID, From: FromOf(r)})
+		d.Refuse(r.Context(), web.Refused{What: what, Why: err.Error(), Device: v.ID, From: d.From(r)})
 	}
 	if err != nil {
 		return Visitor{}, err
@@ -73,13 +73,17 @@ func (d *Devices) Authenticate(r *http.Request, body []byte) (Visitor, error) {
 	return v, nil
 }
 
-// FromOf is where a request comes from, as it is recorded and shown.
-func FromOf(r *http.Request) web.From {
-	address := r.RemoteAddr
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		address = host
+// From is where a request comes from, as it is recorded and shown.
+func (d *Devices) From(r *http.Request) web.From {
+	return web.From{Address: access.Cut(d.opt.Client(r), 64), Browser: access.Cut(r.UserAgent(), 160)}
+}
+
+// remote is who is at the other end of the connection.
+func remote(r *http.Request) string {
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		return host
 	}
-	return web.From{Address: access.Cut(address, 64), Browser: access.Cut(r.UserAgent(), 160)}
+	return r.RemoteAddr
 }
 
 // Refuse records that something was refused, unless too much was of late. That it cannot be recorded
