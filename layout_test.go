@@ -69,6 +69,7 @@ var mayImport = map[string][]string{
 	"service":              {"eventlog", "eventlog/event", "eventlog/folder", "eventlog/store", "eventlog/view", "interaction", "interaction/card", "kernel", "kernel/approvals", "kernel/checkup", "kernel/command", "kernel/fact", "kernel/fact/bridge", "policy", "service/access", "service/channel"},
 	"service/channel":      {},
 	"service/access":       {"kernel/fact/bridge"},
+	"service/web":          {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/store", "eventlog/verify", "interaction", "interaction/card", "kernel", "kernel/agents", "kernel/config", "kernel/fact", "kernel/filelock", "kernel/logtrust", "kernel/project", "kernel/report", "kernel/sessions", "kernel/streamjson", "policy", "service/access", "service/attachment", "service/web/device"},
 	"service/web/device":   {"eventlog", "eventlog/event", "eventlog/store", "kernel/fact", "kernel/fact/bridge", "kernel/fact/web", "service/access"},
 	"service/acp":          {"eventlog/event", "interaction", "kernel", "kernel/agents", "policy", "policy/shell", "provider", "provider/jsonrpc", "provider/process"},
 	"provider/jsonrpc":     {},
@@ -116,9 +117,9 @@ var mayImportInTests = map[string][]string{
 // opens a socket, speaks SQL, is a command line.
 var only = map[string][]string{
 	"os/exec":                          {"provider/process", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/bench"}, // of service see onlyName
-	"os/signal":                        {"cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/signals", "cmd/perlica/watch", "cmd/perlica/builtin"},
-	"net":                              {"service/web/device", "interaction", "service/local", "service/webhook", "cmd/perlica/service"},
-	"net/http":                         {"service/web/device", "service/web/device/devicetest", "eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
+	"os/signal":                        {"cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/signals", "cmd/perlica/watch", "cmd/perlica/web", "cmd/perlica/builtin"},
+	"net":                              {"service/web", "cmd/perlica/web", "service/web/device", "interaction", "service/local", "service/webhook", "cmd/perlica/service"},
+	"net/http":                         {"service/web", "cmd/perlica/web", "service/web/device", "service/web/device/devicetest", "eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
 	"plugin":                           {},
 	"rsc.io/qr":                        {"cmd/perlica/web"},
 	"github.com/spf13/cobra":           {"cmd/perlica/acp", "cmd/perlica", "cmd/perlica/chat", "cmd/perlica/cli", "cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/log", "cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/selection", "cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/watch", "cmd/perlica/web"},
@@ -136,7 +137,7 @@ var only = map[string][]string{
 // onlyName is finer: of these packages, a folder uses nothing but the names listed.
 var onlyName = map[string]map[string][]string{
 	"os/exec":                         {"cmd/perlica/chat": {"LookPath", "Command"}, "kernel/project": {"LookPath"}, "service": {}}, // the user's own editor
-	"net":                             {"cmd/perlica/service": {"Dial"}, "service/web/device": {"SplitHostPort"}},
+	"net":                             {"cmd/perlica/service": {"Dial"}, "service/web/device": {"SplitHostPort"}, "service/web": {"SplitHostPort"}},
 	"net/http":                        {"kernel": {"DetectContentType"}},
 	"mvdan.cc/sh/v3/syntax":           {"kernel/agents": {"Quote", "LangBash"}},
 	"github.com/pelletier/go-toml/v2": {"cmd/perlica/config": {"Unmarshal"}},
