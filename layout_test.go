@@ -62,7 +62,7 @@ var mayImport = map[string][]string{
 	"kernel/logtrust":      {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/store", "eventlog/verify"},
 	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/folder", "eventlog/redact", "eventlog/store", "eventlog/view", "interaction", "kernel/agents", "kernel/approvals", "kernel/config", "kernel/fact", "kernel/filelock", "kernel/logtrust", "kernel/sessions", "policy", "policy/shell", "policy/standing", "policy/toolcall", "provider", "provider/jsonrpc"},
 	"kernel/report":        {"eventlog/event", "eventlog/store", "eventlog/verify", "eventlog/view", "interaction", "kernel", "kernel/fact", "kernel/fact/bridge", "policy", "provider"},
-	"kernel/project":       {"eventlog/event", "eventlog/redact", "eventlog/store", "eventlog/trail", "kernel", "kernel/agents", "kernel/approvals", "kernel/config", "kernel/logtrust", "kernel/sessions", "policy"},
+	"kernel/project":       {"eventlog/event", "eventlog/fault", "eventlog/redact", "eventlog/store", "eventlog/trail", "kernel", "kernel/agents", "kernel/approvals", "kernel/config", "kernel/logtrust", "kernel/sessions", "policy"},
 	"kernel/streamjson":    {"kernel", "kernel/fact", "provider"},
 	"kernel/checkup":       {"eventlog", "eventlog/anchor", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/folder", "eventlog/store", "eventlog/trail", "eventlog/verify", "eventlog/view", "interaction", "kernel", "kernel/agents", "kernel/config", "kernel/filelock", "provider/process"},
 	"kernel/command":       {"eventlog/event", "eventlog/evidence", "eventlog/store", "eventlog/verify", "interaction", "interaction/card", "kernel", "kernel/agents", "kernel/checkup", "kernel/config", "kernel/fact", "kernel/report", "kernel/sessions"},
@@ -86,6 +86,7 @@ var mayImport = map[string][]string{
 	"cmd/bench/bare":       {},
 
 	"service/telegram/telegramtest": {},
+	"service/web/page":              {},
 	"service/web/device/devicetest": {"service/web/device"},
 }
 
@@ -99,13 +100,13 @@ var mayImportInTests = map[string][]string{
 	"eventlog/store":    {"eventlog"},
 	"eventlog/verify":   {"eventlog", "eventlog/export"},
 	"eventlog":          {"eventlog/export", "eventlog/verify", "eventlog/view"},
-	"cmd/perlica/cli":   {"eventlog", "eventlog/view"},
 	"kernel/report":     {"eventlog", "eventlog/evidence"},
 	"provider":          {"provider/predictable"},
 	"provider/registry": {"provider/process"},
 	"provider/replay":   {"eventlog"},
 	"kernel":            {"eventlog/fault", "eventlog/verify", "kernel/project", "provider/predictable"},
-	"kernel/project":    {"interaction", "kernel/streamjson", "provider/predictable"},
+	"service/web":       {"provider/predictable", "service/web/page", "service/web/device/devicetest"},
+	"kernel/project":    {"eventlog", "eventlog/view", "interaction", "kernel/streamjson", "provider/predictable"},
 	"service":           {"eventlog/verify", "kernel/agents", "kernel/config", "provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
 	"service/telegram":  {"service/telegram/telegramtest"},
 
