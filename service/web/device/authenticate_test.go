@@ -59,6 +59,13 @@ func TestSignatureCovers(t *testing.T) {
 	} {
 		r := b.signed(d, "POST", "/v1/inputs?wait=true", body)
 		c.change(r)
+		early := c.want // before the body is read
+		if c.body != body {
+			early = nil
+		}
+		if err := d.Precheck(r); !errors.Is(err, early) {
+			t.Errorf("%s: before the body: %v, want %v", name, err, early)
+		}
 		v, err := d.Authenticate(r, []byte(c.body))
 		if !errors.Is(err, c.want) || (err == nil) != (v.ID == b.id) || err != nil && v.Label() != (device.Visitor{}).Label() {
 			t.Errorf("%s: %+v, %v, want %v", name, v, err, c.want)
