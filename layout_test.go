@@ -111,7 +111,7 @@ var mayImportInTests = map[string][]string{
 	"service/telegram":  {"service/telegram/telegramtest"},
 
 	"service/web/device": {"eventlog/verify", "service/web/device/devicetest"},
-	"cmd/perlica":        {"eventlog/anchor", "eventlog/store", "eventlog/verify", "policy/shell", "eventlog", "eventlog/event", "eventlog/evidence", "interaction", "kernel", "kernel/command", "kernel/report", "kernel/streamjson", "policy", "provider/registry", "service/telegram/telegramtest", "service/webhook"},
+	"cmd/perlica":        {"eventlog/anchor", "eventlog/store", "eventlog/verify", "policy/shell", "eventlog", "eventlog/event", "eventlog/evidence", "interaction", "kernel", "kernel/command", "kernel/report", "kernel/streamjson", "service/web/device/devicetest", "service/web/device", "kernel/filelock", "kernel/fact/web", "kernel/config", "policy", "provider/registry", "service/telegram/telegramtest", "service/webhook"},
 }
 
 // only lists who may import what is not ours: who starts processes, listens to signals,

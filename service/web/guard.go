@@ -130,7 +130,15 @@ func (s *Server) pass(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, hr *http.Request) {
 		s.nonce(w)
 		r := &request{Request: hr}
-		err := r.read(w, rt.limit)
+		var err error
+		if !rt.open { // of strangers no body is read
+			if perr := s.opt.Devices.Precheck(hr); perr != nil {
+				err = stranger(perr)
+			}
+		}
+		if err == nil {
+			err = r.read(w, rt.limit)
+		}
 		if err == nil && !rt.open {
 			err = s.admit(r, rt.right)
 			w.(*answer).visitor = r.visitor.ID // it was made by ServeHTTP

@@ -104,7 +104,7 @@ func Open(ctx context.Context, log *eventlog.Log, opt Options) (*Devices, error)
 	return d, nil
 }
 
-// Close ends the following, and with it what Revoked and Await wait for. It may be called again.
+// Close ends the following of the log, and what is being sent to every device. It may be called again.
 func (d *Devices) Close() error {
 	d.end()
 	d.over.Wait()
