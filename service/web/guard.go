@@ -40,6 +40,9 @@ const (
 	inputBody = 32 << 20
 )
 
+// bodyTime is how long a body may take to come.
+const bodyTime = time.Minute
+
 // securityHeaders are on every answer.
 var securityHeaders = map[string]string{
 	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
@@ -62,7 +65,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r = r.Clone(r.Context())
 		r.URL.Path, r.URL.RawPath = strings.TrimPrefix(r.URL.Path, base), strings.TrimPrefix(r.URL.RawPath, base)
 	}
-	a := &answer{ResponseWriter: w}
+	a := &answer{ResponseWriter: w, patience: s.opt.Patience}
 	for name, value := range securityHeaders {
 		a.Header().Set(name, value)
 	}
@@ -127,12 +130,18 @@ func (s *Server) pass(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, hr *http.Request) {
 		s.nonce(w)
 		r := &request{Request: hr}
-		err := r.read(w, rt.limit)
+		var err error
+		if !rt.open { // of strangers no body is read
+			if perr := s.opt.Devices.Precheck(hr); perr != nil {
+				err = stranger(perr)
+			}
+		}
+		if err == nil {
+			err = r.read(w, rt.limit)
+		}
 		if err == nil && !rt.open {
 			err = s.admit(r, rt.right)
-			if a, ok := w.(*answer); ok {
-				a.visitor = r.visitor.ID
-			}
+			w.(*answer).visitor = r.visitor.ID // it was made by ServeHTTP
 		}
 		if err == nil {
 			err = rt.serve(w, r)
@@ -145,6 +154,9 @@ func (s *Server) pass(rt route) http.HandlerFunc {
 
 // read reads the body, which must be JSON; of what is asked with GET there is none.
 func (r *request) read(w http.ResponseWriter, limit int64) (err error) {
+	out := http.NewResponseController(w)
+	_ = out.SetReadDeadline(time.Now().Add(bodyTime)) // else the connection's end ends it
+	defer func() { _ = out.SetReadDeadline(time.Time{}) }()
 	if r.body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit)); err != nil {
 		var large *http.MaxBytesError
 		if errors.As(err, &large) && limit > 0 {
@@ -198,24 +210,29 @@ var refusals = []error{
 // answer keeps what the debug trail is told of a response.
 type answer struct {
 	http.ResponseWriter
-	status  int
-	bytes   int64
-	visitor string
+	patience time.Duration
+	status   int
+	bytes    int64
+	visitor  string
 }
 
 // WriteHeader sends the status.
 func (a *answer) WriteHeader(status int) {
+	a.begin(status)
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// begin gives the client so long to take the answer.
+func (a *answer) begin(status int) {
 	if a.status == 0 {
 		a.status = status
+		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(a.patience)) // else the connection's end ends it
 	}
-	a.ResponseWriter.WriteHeader(status)
 }
 
 // Write sends a part of the body.
 func (a *answer) Write(b []byte) (int, error) {
-	if a.status == 0 {
-		a.status = http.StatusOK
-	}
+	a.begin(http.StatusOK)
 	n, err := a.ResponseWriter.Write(b)
 	a.bytes += int64(n)
 	return n, err

@@ -21,7 +21,7 @@ func (s *Server) pairingBegin(w http.ResponseWriter, r *request) error {
 	if err := r.decode(&body); err != nil {
 		return err
 	}
-	handle, err := s.opt.Devices.Begin(r.Context(), body.Code, device.FromOf(r.Request))
+	handle, err := s.opt.Devices.Begin(r.Context(), body.Code, s.opt.Devices.From(r.Request))
 	if err != nil {
 		return notPaired(err)
 	}
@@ -42,7 +42,7 @@ func (s *Server) pairing(w http.ResponseWriter, r *request) error {
 	if err := json.Unmarshal(body.Key, &key); err != nil {
 		return badRequest.is("the key is none")
 	}
-	word, err := s.opt.Devices.Ask(r.Context(), body.Pairing, body.Name, key, device.FromOf(r.Request))
+	word, err := s.opt.Devices.Ask(r.Context(), body.Pairing, body.Name, key, s.opt.Devices.From(r.Request))
 	if err != nil {
 		return notPaired(err)
 	}

@@ -323,5 +323,4 @@ func (f *follower) leave() {
 			t.feed.leave(f)
 		}
 	}
-	_ = f.out.SetWriteDeadline(time.Time{}) // the connection may be used again
 }

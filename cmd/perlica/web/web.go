@@ -26,10 +26,21 @@ type app struct{ *cli.App }
 // Command returns the command with those below it.
 func Command(c *cli.App) *cobra.Command {
 	a := &app{c}
-	cmd := cli.Group("web", "Let browsers and programs in",
-		`Say which browsers and programs may come in over HTTP. They are the user's, not a project's:
-what is said here counts in all projects.`,
+	var f settings
+	cmd := cli.Group("web", "Show the page to browsers, and serve HTTP to programs",
+		`Serve the page and HTTP in the foreground: what runs, what asks and what happened, in all
+projects in which you used Perlica; --only DIR shows one. It listens on this machine alone
+unless something else is said, and shows nothing to anyone who was not let in: the first
+start shows an address that lets one browser in, 'perlica web pair' another one, and
+'perlica web token' makes a credential for a program.
+
+Who may come in is the user's to say, not a project's: it counts in all projects.
+
+SIGTERM and Ctrl-C end the streams and let turns under way end, for a while; a second one
+ends at once. See docs/web.md and docs/http.md.`,
 		a.pairCommand(), a.devicesCommand(), a.revokeCommand(), a.tokenCommand())
+	addListenFlags(cmd, &f)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.listen(cmd.Context(), f) }
 	cmd.Annotations = cli.Acts.On()
 	return cmd
 }

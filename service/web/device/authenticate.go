@@ -48,6 +48,30 @@ func unrecorded(err error) bool {
 // signature. What was revoked before by whatever process is known. Errors that are none of this
 // package's mean that the log could not be read: then nobody comes in.
 func (d *Devices) Authenticate(r *http.Request, body []byte) (Visitor, error) {
+	return d.judge(r, func(s signed) error {
+		if s.digest != digestOf(body) {
+			return ErrSignature
+		}
+		// Only what the device has signed is remembered: a stranger fills nothing.
+		switch first, full := d.seen.first(s.key, s.nonce, d.opt.Now()); {
+		case !first:
+			return ErrReplayed
+		case full:
+			return ErrLimited
+		}
+		return nil
+	})
+}
+
+// Precheck fails if Authenticate would whatever the body is, which has not to be read then: it covers
+// all but that the body is the one that was signed, for the first time.
+func (d *Devices) Precheck(r *http.Request) error {
+	_, err := d.judge(r, func(signed) error { return nil })
+	return err
+}
+
+// judge is Authenticate; rest judges what a device has signed.
+func (d *Devices) judge(r *http.Request, rest func(s signed) error) (Visitor, error) {
 	if err := d.refresh(r.Context()); err != nil {
 		return Visitor{}, err
 	}
@@ -62,10 +86,10 @@ func (d *Devices) Authenticate(r *http.Request, body []byte) (Visitor, error) {
 		v, err = d.byToken(bearer[0])
 	case signature:
 		what = "signature"
-		v, err = d.bySignature(r, body)
+		v, err = d.bySignature(r, rest)
 	}
 	if err != nil && !unrecorded(err) {
-		d.Refuse(r.Context(), web.Refused{What: what, Why: err.Error(), Device: v.ID, From: FromOf(r)})
+		d.Refuse(r.Context(), web.Refused{What: what, Why: err.Error(), Device: v.ID, From: d.From(r)})
 	}
 	if err != nil {
 		return Visitor{}, err
@@ -73,13 +97,17 @@ func (d *Devices) Authenticate(r *http.Request, body []byte) (Visitor, error) {
 	return v, nil
 }
 
-// FromOf is where a request comes from, as it is recorded and shown.
-func FromOf(r *http.Request) web.From {
-	address := r.RemoteAddr
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		address = host
+// From is where a request comes from, as it is recorded and shown.
+func (d *Devices) From(r *http.Request) web.From {
+	return web.From{Address: access.Cut(d.opt.Client(r), 64), Browser: access.Cut(r.UserAgent(), 160)}
+}
+
+// remote is who is at the other end of the connection.
+func remote(r *http.Request) string {
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		return host
 	}
-	return web.From{Address: access.Cut(address, 64), Browser: access.Cut(r.UserAgent(), 160)}
+	return r.RemoteAddr
 }
 
 // Refuse records that something was refused, unless too much was of late. That it cannot be recorded
@@ -96,9 +124,9 @@ func (d *Devices) Refuse(ctx context.Context, f web.Refused) {
 // clockTolerance is how much a device's clock may differ. How old a request is the nonce tells.
 const clockTolerance = 10 * time.Minute
 
-// bySignature is the device that has signed the request. With an error it may name the one that is
-// said to have.
-func (d *Devices) bySignature(r *http.Request, body []byte) (Visitor, error) {
+// bySignature is the device that has signed the request, if the rest of it is as it should be. With an
+// error it may name the one that is said to have.
+func (d *Devices) bySignature(r *http.Request, rest func(s signed) error) (Visitor, error) {
 	s, err := parseSigned(r.Header)
 	if err != nil {
 		return Visitor{}, err
@@ -107,23 +135,20 @@ func (d *Devices) bySignature(r *http.Request, body []byte) (Visitor, error) {
 	dev, revoked := d.find(s.key)
 	switch {
 	case revoked:
-		return Visitor{ID: s.key}, ErrRevoked
+		err = ErrRevoked
 	case dev.key == nil:
 		return Visitor{}, ErrUnknown
 	case !d.nonces.lives(s.server, now):
-		return Visitor{ID: s.key}, ErrNonce
+		err = ErrNonce
 	case now.Sub(s.created).Abs() > clockTolerance:
-		return Visitor{ID: s.key}, ErrClock
-	case s.digest != digestOf(body), !verify(dev.key, base(r, d.opt.Base+r.URL.EscapedPath(), s.digest, s.params), s.sig):
-		return Visitor{ID: s.key}, ErrSignature
+		err = ErrClock
+	case !verify(dev.key, base(r, d.opt.Base+r.URL.EscapedPath(), s.digest, s.params), s.sig):
+		err = ErrSignature
+	default:
+		err = rest(s)
 	}
-	// Only what the device has signed is remembered: a stranger fills nothing.
-	first, full := d.seen.first(s.key, s.nonce, now)
-	switch {
-	case !first:
-		return Visitor{ID: s.key}, ErrReplayed
-	case full:
-		return Visitor{ID: s.key}, ErrLimited
+	if err != nil {
+		return Visitor{ID: s.key}, err
 	}
 	return dev.visitor(), nil
 }

@@ -12,6 +12,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -57,8 +58,9 @@ func List(ctx context.Context, log *store.Reader) ([]Device, error) {
 
 // Options say how devices are judged.
 type Options struct {
-	Base string           // the path below which a proxy shows what is served; it is part of what is signed
-	Now  func() time.Time // nil: the system's clock
+	Base   string                       // the path below which a proxy shows what is served; it is part of what is signed
+	Client func(r *http.Request) string // the address from which a request comes; nil: who is at the other end
+	Now    func() time.Time             // nil: the system's clock
 }
 
 // Devices judges who comes in. Its methods may be called from several goroutines.
@@ -84,6 +86,9 @@ func Open(ctx context.Context, log *eventlog.Log, opt Options) (*Devices, error)
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
+	if opt.Client == nil {
+		opt.Client = remote
+	}
 	d := &Devices{log: log, opt: opt, nonces: newNonces(), state: newState(), changed: make(chan struct{}),
 		streams: map[string]chan struct{}{}, guesses: map[string]*guesses{}}
 	changes, err := log.Changes(ctx) // before the first look: nothing may lie between
@@ -99,7 +104,7 @@ func Open(ctx context.Context, log *eventlog.Log, opt Options) (*Devices, error)
 	return d, nil
 }
 
-// Close ends the following, and with it what Revoked and Await wait for. It may be called again.
+// Close ends the following of the log, and what is being sent to every device. It may be called again.
 func (d *Devices) Close() error {
 	d.end()
 	d.over.Wait()

@@ -73,6 +73,16 @@ func (k Key) SignAt(r *http.Request, body []byte, id, nonce string, created time
 	r.Header.Set("Signature", "perlica=:"+base64.StdEncoding.EncodeToString(k.raw(base))+":")
 }
 
+// Request is one for nothing in particular, which the device id has signed.
+func Request(k Key, d *device.Devices, id string) *http.Request {
+	r, err := http.NewRequest(http.MethodGet, "http://127.0.0.1:7333/v1/self", http.NoBody)
+	if err != nil {
+		panic(err) // the address is right
+	}
+	k.Sign(r, nil, id, d.Nonce())
+	return r
+}
+
 // SignAnswer is the signature of an answer.
 func (k Key) SignAnswer(question, digest, option string) string {
 	return base64.RawURLEncoding.EncodeToString(k.raw(fmt.Sprintf("perlica-answer-1\n%s\n%s\n%s\n", question, digest, option)))
