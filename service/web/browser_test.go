@@ -37,12 +37,7 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-func withPage(o *Options) {
-	o.Page = shell.Files()
-	if d := os.Getenv("PERLICA_PAGE"); d != "" {
-		o.Page = os.DirFS(d)
-	}
-}
+func withPage(o *Options) { o.Page = shell.Files() }
 
 // chromium starts the browser, which ends with the test.
 func chromium(t *testing.T) context.Context {
