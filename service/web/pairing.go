@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -81,6 +82,6 @@ func signed(r *request, q interaction.Question, body answerBody, a *interaction.
 	if err != nil {
 		return forbidden.is("the answer is not signed by the device: " + err.Error())
 	}
-	a.Digest, a.Signature, a.Key = body.Digest, body.Signature, r.visitor.Key
+	a.Digest, a.Signature, a.Key = body.Digest, body.Signature, base64.StdEncoding.EncodeToString(r.visitor.Key)
 	return nil
 }
