@@ -1,5 +1,5 @@
 // Bars by day, drawn as SVG, with the same numbers as a table beside them.
-import {h, s} from './dom.js';
+import {h, s, wide} from './dom.js';
 import {t, number} from './i18n.js';
 
 const height = 160;
@@ -44,7 +44,7 @@ export function bars(title, days, series, show = number) {
 		if (i % every === 0) drawing.append(s('text', {x: x + bar / 2, y: height - 6, class: 'tick', 'text-anchor': 'middle'}, d.day.slice(5)));
 	});
 	const legend = h('ul.legend', series.map((k) => h('li', h('span', {class: 'key ' + k.kind, 'aria-hidden': 'true'}), k.name)));
-	const frame = h('div.wide', {tabindex: '0', role: 'region', 'aria-label': title}, drawing);
+	const frame = wide(title, drawing);
 	requestAnimationFrame(() => { frame.scrollLeft = width; }); // the newest day
 	return h('section.card.numbers', h('h2', title), series.length > 1 && legend, frame, table(title, days, series, show));
 }
@@ -52,5 +52,5 @@ export function bars(title, days, series, show = number) {
 function table(title, days, series, show) {
 	const head = h('tr', h('th', {scope: 'col'}, t('day')), series.map((k) => h('th', {scope: 'col'}, k.name)));
 	const rows = days.map((d) => h('tr', h('th', {scope: 'row'}, d.day), series.map((k) => h('td', show(d.values[k.id] || 0)))));
-	return h('details.plain', h('summary', t('numbers.table')), h('div.wide', {tabindex: '0', role: 'region', 'aria-label': title}, h('table', h('thead', head), h('tbody', rows))));
+	return h('details.plain', h('summary', t('numbers.table')), wide(title, h('table', h('thead', head), h('tbody', rows))));
 }

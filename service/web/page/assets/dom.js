@@ -100,6 +100,12 @@ export function soon(f) {
 	});
 }
 
+// wide is a place of its own for what may be wider than the screen.
+export const wide = (name, ...inside) => h('div.wide', {tabindex: '0', role: 'region', 'aria-label': name}, inside);
+
+// loading stands where something is being read.
+export const loading = () => h('div', h('div.skeleton'), h('div.skeleton'));
+
 let announcer;
 
 // announce tells a screen reader what happened elsewhere on the page.

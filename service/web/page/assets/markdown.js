@@ -1,6 +1,6 @@
 // Markdown of an agent's, as elements with text nodes. HTML in it is text; a link leads to http,
 // https or mailto only and shows its host; an image is a link to it.
-import {h, icon, visible} from './dom.js';
+import {h, icon, visible, wide} from './dom.js';
 import {t} from './i18n.js';
 
 // link is a link with its host beside it, or the text with its address as it is written.
@@ -187,7 +187,7 @@ function table(lines, i) {
 		body.append(h('tr', head.map((_, c) => h('td', {dir: 'auto'}, spans(line[c] || '')))));
 	}
 	const el = h('table', h('thead', h('tr', head.map((c) => h('th', {dir: 'auto', scope: 'col'}, spans(c))))), body);
-	return [h('div.wide', {tabindex: '0', role: 'region', 'aria-label': t('table')}, el), n - i];
+	return [wide(t('table'), el), n - i];
 }
 
 function paragraph(lines, i, depth) {

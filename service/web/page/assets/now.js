@@ -1,7 +1,7 @@
 // What asks and what runs, over all projects.
 import {may, get} from './api.js';
 import {live} from './live.js';
-import {h, icon, said, replace, announce} from './dom.js';
+import {h, icon, said, replace, announce, loading} from './dom.js';
 import {t, ago, lasted, name} from './i18n.js';
 import {Card, place, sessionLink} from './question.js';
 
@@ -44,7 +44,7 @@ export function now(main) {
 
 	function look(line) {
 		if (!live.known) {
-			replace(asked, live.failed ? failure(live.failed) : [h('div.skeleton'), h('div.skeleton')]);
+			replace(asked, live.failed ? failure(live.failed) : loading());
 			return;
 		}
 		replace(alerts, unreadable(live.unreadable));

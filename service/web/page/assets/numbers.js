@@ -1,6 +1,6 @@
 // Runs, outcomes, questions and cost by day and provider.
 import {get} from './api.js';
-import {h, icon, s, said, replace} from './dom.js';
+import {h, icon, s, said, replace, loading} from './dom.js';
 import {t, number, compact, money, name} from './i18n.js';
 import {bars} from './chart.js';
 import {failure, unreadable} from './now.js';
@@ -84,7 +84,7 @@ export function numbers(main) {
 	replace(main, h('p.filters', {id: 'period'}, h('label', t('record.when'), period)), body);
 
 	async function load() {
-		replace(body, h('div.skeleton'), h('div.skeleton'));
+		replace(body, loading());
 		const since = period.value && new Date(Date.now() - Number(period.value) * 86400000).toISOString();
 		try {
 			draw(body, await get('v1/stats', {since, zone: Intl.DateTimeFormat().resolvedOptions().timeZone}));

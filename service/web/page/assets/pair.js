@@ -1,7 +1,7 @@
 // How this browser becomes a device: a code of the terminal's, a key made here, a word that both show.
 import * as device from './device.js';
 import {post, get, send} from './api.js';
-import {h, icon, replace, announce} from './dom.js';
+import {h, icon, replace, announce, loading} from './dom.js';
 import {t} from './i18n.js';
 
 const logo = () => h('img', {src: 'icon.svg', alt: '', class: 'logo'});
@@ -37,10 +37,8 @@ export function welcome(why, done) {
 
 // nameOf is what this browser might be called.
 function nameOf() {
-	const ua = navigator.userAgent;
-	const system = [[/iPhone/, 'iPhone'], [/iPad/, 'iPad'], [/Android/, 'Android'], [/Mac OS X/, 'Mac'], [/Windows/, 'Windows'], [/CrOS/, 'Chromebook'], [/Linux/, 'Linux']].find(([p]) => p.test(ua));
-	const browser = [[/Edg\//, 'Edge'], [/Firefox\//, 'Firefox'], [/Chrome\//, 'Chrome'], [/Safari\//, 'Safari']].find(([p]) => p.test(ua));
-	return [browser && browser[1], system && system[1]].filter(Boolean).join(' on ') || 'Browser';
+	const m = /iPhone|iPad|Android|Macintosh|Windows|CrOS|Linux/.exec(navigator.userAgent);
+	return m ? m[0].replace('intosh', '') : 'Browser';
 }
 
 // pairing uses a code up, makes the key and waits until somebody at the terminal says yes or no.
@@ -55,7 +53,7 @@ export function pairing(code, done) {
 }
 
 async function steps(code, body, done) {
-	replace(body, h('h1', t('pair.starting')), h('div.skeleton'));
+	replace(body, h('h1', t('pair.starting')), loading());
 	// Its answer empties what this origin had stored, which a browser does only with this mode.
 	const begun = await send('POST', 'v1/pairing/begin', {body: {code}, credentials: 'same-origin'});
 	const {pairing: id} = await begun.json();

@@ -1,6 +1,6 @@
 // The record: what was asked, done and decided, found by words; whether a log is whole.
 import {get} from './api.js';
-import {h, icon, said, replace, announce} from './dom.js';
+import {h, icon, said, replace, announce, loading} from './dom.js';
 import {t, clock, name, number} from './i18n.js';
 import {failure, runItem, unreadable} from './now.js';
 import {place} from './question.js';
@@ -57,7 +57,7 @@ export function record(main, route) {
 	async function find() {
 		const query = {q: words.value.trim(), kind: kind.el.value, days: period.el.value};
 		history.replaceState(null, '', '#/record?' + new URLSearchParams(Object.entries(query).filter(([, v]) => v)));
-		replace(out, h('div.skeleton'));
+		replace(out, loading());
 		try {
 			if (query.q) await search(query);
 			else await runs();

@@ -1,6 +1,6 @@
 // A session: its turns as they are on record, the one under way as it comes, and the next input.
 import {get, post, Events} from './api.js';
-import {h, icon, said, replace, announce, soon} from './dom.js';
+import {h, icon, said, replace, announce, soon, loading} from './dom.js';
 import {t} from './i18n.js';
 import {live} from './live.js';
 import {failure} from './now.js';
@@ -23,7 +23,7 @@ class Session {
 		this.older = h('p.row');
 		this.list = h('div');
 		this.waiting = h('div');
-		this.loading = h('div', h('div.skeleton'), h('div.skeleton'));
+		this.loading = loading();
 		this.composer = new Composer(id, () => ({...where, session: id}), (a, text) => this.sent(a, text));
 		this.newest = h('button', {class: 'newest', hidden: true, onclick: () => this.toEnd()}, icon('down'), t('session.newest'));
 		replace(main, this.about, this.older, this.loading, this.list, this.waiting);
@@ -203,14 +203,27 @@ class Session {
 
 	// follow keeps the end on the screen, where it was.
 	follow() {
-		if (this.end && this.events) scrollTo({top: document.documentElement.scrollHeight, behavior: 'instant'});
-		else if (this.events) this.newest.hidden = false;
+		if (!this.events) return;
+		if (this.end) this.place();
+		else this.newest.hidden = false;
+	}
+
+	// place brings the end onto the screen, or the beginning of a question; then nothing moves by itself
+	// until it is closed.
+	place() {
+		const card = this.list.querySelector('.question:not(.closed)');
+		if (card && card === this.placed) return;
+		this.placed = card;
+		const end = document.documentElement.scrollHeight - innerHeight;
+		const top = card ? scrollY + card.getBoundingClientRect().top - 64 : end;
+		scrollTo({top: Math.min(end, top), behavior: 'instant'});
 	}
 
 	toEnd() {
 		this.end = true;
 		this.newest.hidden = true;
-		scrollTo({top: document.documentElement.scrollHeight, behavior: 'instant'});
+		this.placed = undefined;
+		this.place();
 	}
 }
 

@@ -1,6 +1,6 @@
 // The sessions of all projects, the last used first.
 import {get, may} from './api.js';
-import {h, icon, said, replace} from './dom.js';
+import {h, icon, said, replace, loading} from './dom.js';
 import {t, ago} from './i18n.js';
 import {live} from './live.js';
 import {failure, unreadable} from './now.js';
@@ -22,7 +22,7 @@ export function sessions(main) {
 	const list = h('ul.list');
 	const more = h('p.row');
 	const alerts = h('div');
-	const body = h('div', h('div.skeleton'), h('div.skeleton'));
+	const body = loading();
 	replace(main, may('ask') && h('p.row', {id: 'new'}, h('a.button.primary', {href: '#/new'}, icon('plus'), t('session.new'))), alerts, h('section', body, more));
 	const shown = [];
 

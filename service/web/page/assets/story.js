@@ -1,6 +1,6 @@
 // A run as a timeline: what was asked, who said yes, how long it took, what it cost.
 import {get, send} from './api.js';
-import {h, icon, said, replace, save} from './dom.js';
+import {h, icon, said, replace, save, loading} from './dom.js';
 import {t, clock, lasted, compact, money, name} from './i18n.js';
 import {failure, stateOf} from './now.js';
 import {place, ending, sessionLink} from './question.js';
@@ -58,7 +58,7 @@ async function proof(seq, x, button) {
 export function story(main, route, frame) {
 	const where = {project: route.query.project, context: route.query.context};
 	const list = h('ol.story');
-	const head = h('section', h('div.skeleton'));
+	const head = h('section', loading());
 	const more = h('p.row');
 	replace(main, head, list, more);
 	frame.name(t('story'));
