@@ -17,7 +17,7 @@ import (
 
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/web/device"
-	"github.com/perlica/perlica/service/web/page"
+	shell "github.com/perlica/perlica/service/web/page"
 )
 
 // TestBrowser is the page in a real browser: one Chromium for all of it, and a profile of its own for
@@ -35,7 +35,7 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-func withPage(o *Options) { o.Page = page.Files() }
+func withPage(o *Options) { o.Page = shell.Files() }
 
 // chromium starts the browser, which ends with the test.
 func chromium(t *testing.T) context.Context {
@@ -106,6 +106,7 @@ func (b *browser) open(beside *tab, size []int64) *tab {
 		}
 	})
 	p.ctx = ctx
+	check(b.t, chromedp.Do(ctx)) // the tab lives as long as the context of its first action
 	var emulated []chromedp.EmulateViewportOption
 	if size[0] < 800 {
 		emulated = append(emulated, chromedp.EmulateMobile, chromedp.EmulateTouch, chromedp.EmulatePortrait)

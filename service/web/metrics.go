@@ -143,7 +143,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *request) error {
 		open, err := kernel.PendingQuestions(ctx, log, l.paths.Locks)
 		return now{len(living), len(open)}, err
 	})
-	var b page
+	var b exposition
 	b.head("perlica_open_runs", "gauge", "Runs whose process lives.")
 	for _, l := range list {
 		if n, ok := of[l]; ok {
@@ -170,7 +170,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *request) error {
 }
 
 // write writes what was counted.
-func (c *counters) write(b *page) {
+func (c *counters) write(b *exposition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b.head("perlica_stream_writes_total", "counter", "Writes to streams of events.")
@@ -209,15 +209,15 @@ func (c *counters) write(b *page) {
 	}
 }
 
-// page is text as Prometheus reads it.
-type page struct{ strings.Builder }
+// exposition is text as Prometheus reads it.
+type exposition struct{ strings.Builder }
 
-func (b *page) head(name, kind, help string) {
+func (b *exposition) head(name, kind, help string) {
 	fmt.Fprintf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
 // line writes a number with its labels, names and values in turn.
-func (b *page) line(name string, v float64, labels ...string) {
+func (b *exposition) line(name string, v float64, labels ...string) {
 	b.WriteString(name)
 	for i := 0; i+1 < len(labels); i += 2 {
 		b.WriteString(map[bool]string{true: "{", false: ","}[i == 0])
@@ -229,7 +229,7 @@ func (b *page) line(name string, v float64, labels ...string) {
 	b.WriteString(" " + strconv.FormatFloat(v, 'g', -1, 64) + "\n")
 }
 
-func (b *page) histogram(name, provider string, h *histogram) {
+func (b *exposition) histogram(name, provider string, h *histogram) {
 	n := int64(0)
 	for i, most := range buckets {
 		n += h.in[i]

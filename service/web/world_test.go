@@ -78,7 +78,7 @@ func newWorld(t *testing.T, projects int, change ...func(*Options)) *world {
 	w.environ = append(os.Environ(), "PERLICA_HOME="+w.home, "PERLICA_MODEL_DEFAULT_PROVIDER=predictable")
 	for i := range projects {
 		dir := filepath.Join(root, fmt.Sprintf("project-%d", i))
-		if err := os.Mkdir(dir, 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, ".perlica_config"), 0o700); err != nil { // no folder above is taken for the project
 			t.Fatal(err)
 		}
 		w.dirs = append(w.dirs, dir)
