@@ -26,7 +26,7 @@ func opened(t *testing.T, d *device.Devices) *device.Pairing {
 	return p
 }
 
-// TestStolenAddress: the code of a one-time address is spent by the first who sends it, in all
+// TestStolenAddress: the code of a one-time address is used up by the first who sends it, in all
 // processes and also in one that starts later; neither it nor the browser's handle is in the log's files.
 func TestStolenAddress(t *testing.T) {
 	h := newHome(t)
