@@ -6,7 +6,7 @@ FUZZTIME ?= 30s
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz bench torture golden ci dist clean
+.PHONY: help build test race lint fuzz bench torture clients golden ci dist clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,8 +33,12 @@ bench: ## measure against bare programs, then run Go's benchmarks
 torture: ## crash states, kills, power cuts, damage, shells: an hour or less (Linux; root for the power cuts)
 	go test ./policy/shell -run 'TestOracle$$' -oracle 20000 -oracle-seed $(SEED) -timeout 60m -v
 	go test ./kernel/report -run 'TestVerifiersAgree$$' -agree 2000 -agree-seed $(SEED) -timeout 30m -v
+	go test ./service/acp -run 'TestTorture$$' -torture-kills 500 -torture-seed $(SEED) -timeout 30m -v
 	go test ./service -run 'TestTorture$$' -torture-messages 500 -torture-seed $(SEED) -timeout 30m -v
 	go test ./eventlog -run 'TestTorture|TestCrowd|TestTamper|TestFlip' -torture 100000 -powercuts 100 -flips 2500 -seed $(SEED) -timeout 2h -v
+
+clients: ## acpx and the TypeScript SDK in front of real agents, which PERLICA_REAL_AGENT starts: see CONTRIBUTING.md
+	go test ./cmd/perlica -run 'TestRealAgents$$' -timeout 30m -v
 
 golden: ## rewrite golden files and what the documents take from the code
 	go test . -run TestAPI -update

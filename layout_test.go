@@ -50,12 +50,13 @@ var mayImport = map[string][]string{
 	"provider/registry":    {"provider"},
 	"provider/descent":     {},
 	"provider/predictable": {},
+	"provider/model":       {},
 	"provider/replay":      {"eventlog/event", "eventlog/export", "eventlog/store"},
 	"kernel/config":        {"eventlog/durable", "eventlog/redact", "policy"},
 	"kernel/fact":          {"eventlog/event", "interaction", "provider"},
 	"kernel/fact/bridge":   {"eventlog/event"},
 	"kernel/fact/web":      {"kernel/fact/bridge"},
-	"kernel/agents":        {"eventlog/redact", "kernel/config", "provider", "provider/jsonrpc", "provider/registry"},
+	"kernel/agents":        {"eventlog/redact", "kernel/config", "provider", "provider/jsonrpc", "provider/registry", "provider/model"},
 	"kernel/sessions":      {"eventlog/event", "eventlog/store", "eventlog/view", "kernel/fact"},
 	"kernel/approvals":     {"eventlog", "eventlog/durable", "eventlog/event", "eventlog/evidence", "eventlog/store", "kernel/config", "kernel/fact", "policy"},
 	"kernel/filelock":      {"eventlog/folder"},
@@ -71,7 +72,7 @@ var mayImport = map[string][]string{
 	"service/access":       {"kernel/fact/bridge"},
 	"service/web":          {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/store", "eventlog/verify", "interaction", "interaction/card", "kernel", "kernel/agents", "kernel/config", "kernel/fact", "kernel/filelock", "kernel/logtrust", "kernel/project", "kernel/report", "kernel/sessions", "kernel/streamjson", "policy", "service/access", "service/attachment", "service/web/device"},
 	"service/web/device":   {"eventlog", "eventlog/event", "eventlog/store", "kernel/fact", "kernel/fact/bridge", "kernel/fact/web", "service/access"},
-	"service/acp":          {"eventlog/event", "interaction", "kernel", "kernel/agents", "policy", "policy/shell", "provider", "provider/jsonrpc", "provider/process"},
+	"service/acp":          {"eventlog/event", "interaction", "kernel", "kernel/agents", "policy", "policy/shell", "provider", "provider/jsonrpc", "provider/process", "eventlog/redact", "kernel/fact"},
 	"provider/jsonrpc":     {},
 	"service/local":        {"provider/descent", "service/channel"},
 	"service/attachment":   {"eventlog/durable"},
@@ -92,7 +93,7 @@ var mayImport = map[string][]string{
 
 // mayImportInTests is what tests need beside that.
 var mayImportInTests = map[string][]string{
-	"service/acp":       {"kernel/fact", "kernel/project", "kernel/sessions", "provider/predictable"},
+	"service/acp":       {"kernel/project", "kernel/sessions", "provider/predictable"},
 	"eventlog/witness":  {"eventlog/event"},
 	"kernel/agents":     {"provider/predictable"},
 	"kernel/approvals":  {"eventlog/verify"},
@@ -119,8 +120,8 @@ var mayImportInTests = map[string][]string{
 var only = map[string][]string{
 	"os/exec":                          {"provider/process", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/bench"}, // of service see onlyName
 	"os/signal":                        {"cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/signals", "cmd/perlica/watch", "cmd/perlica/web", "cmd/perlica/builtin"},
-	"net":                              {"service/web", "cmd/perlica/web", "service/web/device", "interaction", "service/local", "service/webhook", "cmd/perlica/service"},
-	"net/http":                         {"service/web", "cmd/perlica/web", "service/web/device", "service/web/device/devicetest", "eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel"}, // of kernel see onlyName
+	"net":                              {"service/web", "cmd/perlica/web", "service/web/device", "interaction", "service/local", "service/webhook", "cmd/perlica/service", "provider/model"},
+	"net/http":                         {"service/web", "cmd/perlica/web", "service/web/device", "service/web/device/devicetest", "eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel", "provider/model"}, // of kernel see onlyName
 	"plugin":                           {},
 	"rsc.io/qr":                        {"cmd/perlica/web"},
 	"github.com/spf13/cobra":           {"cmd/perlica/acp", "cmd/perlica", "cmd/perlica/chat", "cmd/perlica/cli", "cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/log", "cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/selection", "cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/watch", "cmd/perlica/web"},

@@ -273,6 +273,20 @@ func (s *agentSession) Blocked(b provider.BlockedRequest) {
 	}
 }
 
+// SendHTTP says whether a model agent may send its HTTP request: in a turn that was not cancelled,
+// once all that was recorded is on disk.
+func (s *agentSession) SendHTTP() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	switch {
+	case s.turn == nil:
+		return errors.New("no turn is under way")
+	case s.turn.isCancelled():
+		return errors.New("the turn was cancelled")
+	}
+	return s.r.log.Sync()
+}
+
 // Warning tells of a line that could not be acted upon.
 func (s *agentSession) Warning(w provider.Warning) {
 	s.mu.RLock()

@@ -175,6 +175,7 @@ func (c *client) start(n Started) {
 // Update takes in what the agent says. What it says before the prompt is set-up, what it
 // says after the outcome is on record only.
 func (c *client) Update(u provider.Update) {
+	var called *provider.BlockedRequest
 	c.mu.Lock()
 	if !c.live {
 		c.mu.Unlock()
@@ -186,13 +187,22 @@ func (c *client) Update(u provider.Update) {
 	switch {
 	case u.Kind == provider.AgentMessageChunk:
 		c.text.WriteString(u.Text)
+	case u.Tool != nil && c.run.t.Agent.Model:
+		called = &provider.BlockedRequest{Method: u.Tool.Title, ID: string(u.Tool.ID), Params: u.Raw}
 	case u.Tool != nil:
 		c.mergeTool(*u.Tool).report(c.run.t.Agent.ID)
 	case u.Usage != nil && u.Usage.Cost != nil:
 		c.cost = (*fact.Cost)(u.Usage.Cost)
 	}
 	c.mu.Unlock()
-	c.show.hold(Updated{u})
+	if called != nil { // by a model that was offered no tool: nothing runs
+		_ = c.run.r.log.Record(blockedEvents(*called, c.refs())...) // an error ends the log, and with it the run
+		c.refused(*called)
+		return
+	}
+	if c.run.carried == nil { // else the agent's own client has its line
+		c.show.hold(Updated{u})
+	}
 }
 
 // Drained has what came shown, unless the outcome follows at once: then one commit makes both

@@ -46,7 +46,7 @@ func (run *run) finish(a provider.Answer, err error) Result {
 			e = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeProtocol, Message: err.Error(), Method: acp.AgentMethodSessionPrompt}
 		}
 		outcome = event.OutcomeUnknown
-		if !run.call.MayHaveLeft() || e.Type == provider.TypeAgent || e.Type == provider.TypeAuth || isAnswer(e) {
+		if !run.call.MayHaveLeft() || !e.Unknown && isAnswer(e) {
 			outcome = event.ProviderError
 		}
 	} else if a.StopReason == "" {
@@ -78,6 +78,10 @@ func (run *run) awaitLastWords() {
 
 // isAnswer reports whether an error is one that the agent answered with, if badly.
 func isAnswer(e *provider.Error) bool {
+	switch e.Type {
+	case provider.TypeAgent, provider.TypeAuth:
+		return true
+	}
 	return e.Type == provider.TypeProtocol && (e.Subtype == "undecodable_error" || e.Subtype == "undecodable_result")
 }
 
@@ -138,6 +142,9 @@ func (run *run) outcomeFact(outcome event.Type, refs event.Refs, res Result) eve
 	f := fact.Failed{Error: res.Err, DurationMS: res.Duration.Milliseconds(), Text: res.Text, Tools: run.client.toolsSeen()}
 	if outcome == event.OutcomeUnknown {
 		f.NoticedBy, f.Known = "run", "the prompt may have left; no answer came"
+		if res.Err != nil && res.Err.Unknown {
+			f.Known = "the agent does not know what became of the prompt"
+		}
 	}
 	return event.NewFact(outcome, "perlica", refs, f)
 }

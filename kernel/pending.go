@@ -53,14 +53,17 @@ func (r *Runner) PendingQuestions(ctx context.Context) ([]interaction.Question, 
 	return PendingQuestions(ctx, &r.log.Reader, r.opt.Paths.Locks)
 }
 
-// AnswerQuestion answers a question of another process. With a nil error the answer is on
+// AnswerQuestion answers a question of this or of another process. With a nil error the answer is on
 // disk, it counts, and the process that asked has seen it. The other errors are a
 // *interaction.TakenError, which says who was first; ErrRunGone, if no process waits for an
 // answer; ErrNotWoken, if the answer counts but the process that asked does not look, because
 // it is suspended; and those of interaction.Question.Check.
 func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a interaction.Answer) error {
 	// In this order: a process that is gone by now has written all it will ever write.
-	alive, err := filelock.Held(filelock.Run(r.opt.Paths.Locks, string(q.Refs.Run)))
+	alive, err := q.Writer == r.log.Writer(), error(nil)
+	if !alive {
+		alive, err = filelock.Held(filelock.Run(r.opt.Paths.Locks, string(q.Refs.Run)))
+	}
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ type Agent struct {
 	Env     []string // names of further variables of the environment handed to the agent
 	Asking  Asking   // the mode in which the agent asks; zero: leave the agent as it is
 	Orderly bool     // it is known to say nothing of a turn behind its answer
+	Model   bool     // it is Perlica's own that asks a model: its HTTP requests are agreed to, and recorded
 }
 
 // Asking is how an agent is put into the mode in which it asks before it acts.

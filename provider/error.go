@@ -48,6 +48,9 @@ type Error struct {
 	RequestID string    `json:"request_id"`
 	RawShape  string    `json:"raw_shape"` // the error object with its values replaced by their types
 
+	// Unknown says that the agent itself does not know what became of the prompt.
+	Unknown bool `json:"-"`
+
 	cause error
 }
 
@@ -110,6 +113,14 @@ func agentError(method, id string, raw []byte) *Error {
 	}
 	e.Message = cmp.Or(e.Message, "an error without a message")
 	e.Subtype = errorSubtype(v.Data)
+	var more struct {
+		RequestID string `json:"requestId"` // the one that the maker of a model gave
+		Outcome   string `json:"perlica.dev/outcome"`
+	}
+	if json.Unmarshal(v.Data, &more) == nil {
+		e.RequestID = cmp.Or(clip(more.RequestID, 200), e.RequestID)
+		e.Unknown = more.Outcome == "unknown"
+	}
 	if v.Code == codeAuthRequired {
 		e.Type, e.cause = TypeAuth, ErrAuthRequired
 	}

@@ -165,6 +165,7 @@ type watcher struct {
 	asked    []*PermissionRequest
 	blocked  []BlockedRequest
 	warnings []Warning
+	noHTTP   error // what SendHTTP returns
 }
 
 func (w *watcher) note(f func()) {
@@ -222,6 +223,7 @@ func (w *watcher) RequestPermission(p *PermissionRequest) {
 }
 
 func (w *watcher) Blocked(b BlockedRequest) { w.note(func() { w.blocked = append(w.blocked, b) }) }
+func (w *watcher) SendHTTP() error          { return w.noHTTP }
 func (w *watcher) Warning(v Warning)        { w.note(func() { w.warnings = append(w.warnings, v) }) }
 
 func (w *watcher) Drained() {

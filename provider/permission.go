@@ -131,6 +131,10 @@ func (c *Conn) request(env jsonrpc.Message) {
 		c.requestPermission(env)
 		return
 	}
+	if c.agent.Model && env.Method == methodSendHTTP {
+		c.sendHTTP(env)
+		return
+	}
 	local := IsLocal(env.Method)
 	if c.opt.Peer != nil && (!local || c.opt.Peer.Local(env.Frame)) {
 		return // the peer has it
@@ -146,6 +150,29 @@ func (c *Conn) request(env jsonrpc.Message) {
 	}
 	c.warn("unknown_method", "the agent asked for "+clip(env.Method, 80)+", which Perlica does not offer")
 }
+
+// methodSendHTTP is how a model agent describes the HTTP request that it is about to send. From any
+// other agent it is a method that nobody offers.
+const methodSendHTTP = "_perlica.dev/http/send"
+
+// sendHTTP answers a model agent once its request is on disk.
+func (c *Conn) sendHTTP(env jsonrpc.Message) {
+	client := c.clientOf(sessionOf(env.Params))
+	if client == nil {
+		client = c.opt.Client
+	}
+	if err := client.SendHTTP(); err != nil {
+		c.refuse(env.ID, codeCancelled, err.Error())
+		return
+	}
+	line, err := resultLine(env.ID, struct{}{})
+	if err == nil {
+		c.post(line)
+	}
+}
+
+// codeCancelled is the error code of a request that was cancelled, as ACP and LSP have it.
+const codeCancelled = -32800
 
 // IsLocal reports whether a method has the client read or write files, or run commands.
 func IsLocal(method string) bool {

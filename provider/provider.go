@@ -36,6 +36,9 @@ type Client interface {
 	RequestPermission(*PermissionRequest)
 	// Blocked tells of a request that was refused with an error.
 	Blocked(BlockedRequest)
+	// SendHTTP says whether a model agent may send the HTTP request that it has described: nil once
+	// the description, whose line was recorded, is on disk.
+	SendHTTP() error
 	// Warning tells of something that is wrong but not fatal.
 	Warning(Warning)
 	// Drained tells that no more of what the agent wrote is at hand: what came may be shown

@@ -15,11 +15,15 @@ const clientName = "perlica"
 // of the protocol.
 func (c *Conn) Initialize(ctx context.Context, version string) (acp.InitializeResponse, error) {
 	var r acp.InitializeResponse
-	env, err := c.call(ctx, acp.AgentMethodInitialize, acp.InitializeRequest{
+	params := acp.InitializeRequest{
 		ProtocolVersion: acp.ProtocolVersionNumber,
 		ClientInfo:      &acp.Implementation{Name: clientName, Version: version},
 		// No capability is claimed: Perlica reads no file and runs no command.
-	})
+	}
+	if c.agent.Model {
+		params.ClientCapabilities.Meta = map[string]any{"perlica.dev": map[string]bool{"http": true}}
+	}
+	env, err := c.call(ctx, acp.AgentMethodInitialize, params)
 	if err != nil {
 		return r, err
 	}

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"bytes"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -150,7 +149,7 @@ func (c *Conn) unwritable(err error) error {
 // It judges by the line, so that no way of sending one gets around it; what is more or
 // less than one message on one line is refused.
 func (c *Conn) permit(env jsonrpc.Message, call *Call) error {
-	if env.Kind == jsonrpc.Malformed || bytes.ContainsAny(env.Line, "\r\n") {
+	if env.Kind == jsonrpc.Malformed || jsonrpc.Divided(env.Line) {
 		return jsonrpc.ErrMessage
 	}
 	if env.Method != acp.AgentMethodSessionPrompt {

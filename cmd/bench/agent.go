@@ -11,7 +11,8 @@ import (
 )
 
 // agent is an ACP agent that writes stamped updates: "flood N" writes N updates of 200
-// bytes, "stamp N" writes N updates 2 ms apart that hold the time, anything else is
+// bytes, "think N" N thoughts of that length, "stamp N" writes N updates 2 ms apart that hold the
+// time, "ask N" asks N times for permission and says when the answer came, anything else is
 // answered at once. Without ACP around it, it is the bare line source, too.
 func agent() {
 	in := bufio.NewReader(os.Stdin)
@@ -36,7 +37,7 @@ func agent() {
 		case "session/new":
 			result = `{"sessionId":"s"}`
 		case "session/prompt":
-			play(out, req.Params.Prompt[len(req.Params.Prompt)-1].Text)
+			play(in, out, req.Params.Prompt[len(req.Params.Prompt)-1].Text)
 			result = `{"stopReason":"end_turn"}`
 		}
 		fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", req.ID, result)
@@ -48,12 +49,19 @@ func agent() {
 
 const updateForm = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%s"}}}}` + "\n"
 
-func play(out *bufio.Writer, script string) {
+const questionForm = `{"jsonrpc":"2.0","id":%d,"method":"session/request_permission","params":{"sessionId":"s",` +
+	`"toolCall":{"toolCallId":"t%[1]d","kind":"execute","title":"make","rawInput":{"command":"make"}},` +
+	`"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}}` + "\n"
+
+func play(in *bufio.Reader, out *bufio.Writer, script string) {
 	verb, arg, _ := strings.Cut(script, " ")
 	n, _ := strconv.Atoi(arg)
 	switch verb {
-	case "flood":
+	case "flood", "think":
 		line := fmt.Sprintf(updateForm, strings.Repeat("x", 200-len(updateForm)+2))
+		if verb == "think" {
+			line = strings.Replace(line, "message", "thought", 1)
+		}
 		for range n {
 			out.WriteString(line)
 		}
@@ -62,6 +70,16 @@ func play(out *bufio.Writer, script string) {
 			fmt.Fprintf(out, updateForm, fmt.Sprintf("%019d", time.Now().UnixNano()))
 			out.Flush()
 			time.Sleep(2 * time.Millisecond)
+		}
+	case "ask":
+		for i := range n {
+			fmt.Fprintf(out, questionForm, 1000+i)
+			out.Flush()
+			if _, err := in.ReadBytes('\n'); err != nil {
+				return
+			}
+			fmt.Fprintf(out, updateForm, fmt.Sprintf("%019d", time.Now().UnixNano()))
+			out.Flush()
 		}
 	}
 }

@@ -109,3 +109,12 @@ func (b *bareLog) commit(n int, payload []byte) {
 	}
 	must(b.commitTx.Exec())
 }
+
+// commitAll inserts a row for each payload in one durable transaction.
+func (b *bareLog) commitAll(payloads [][]byte) {
+	must(b.begin.Exec())
+	for _, p := range payloads {
+		b.insert(p)
+	}
+	must(b.commitTx.Exec())
+}

@@ -32,6 +32,7 @@ var comparisons = []comparison{
 	{"update", "3 s", singles},
 	{"prompt", "2 s", prompts},
 	{"warm", "30 s", warm},
+	{"editor", "1 minute", editors},
 	{"append", "3 s", durable},
 	{"group", "10 s", groups},
 	{"growth", "2 minutes and 6 GB", growth},
@@ -45,6 +46,7 @@ var parts = map[string]func(args []string){
 		check(predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, predictable.Options{}))
 	},
 	"proxy": func(args []string) { proxy(args[0], args[1]) },
+	"relay": func(args []string) { relay(args[0]) },
 }
 
 // A failure is the error by which a comparison ends: there is nothing to go on with.

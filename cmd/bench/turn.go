@@ -119,12 +119,16 @@ func bareSingles(dir string, n int) time.Duration {
 	for range n {
 		line := p.line()
 		bare.commit(1, line)
-		i := bytes.LastIndex(line, []byte(`"text":"`)) + len(`"text":"`)
-		at := must(strconv.ParseInt(string(line[i:i+19]), 10, 64))
-		late = append(late, time.Since(time.Unix(0, at)))
+		late = append(late, time.Since(stamp(line)))
 	}
 	p.end()
 	return median(late)
+}
+
+// stamp is the time in an update of the agent's.
+func stamp(line []byte) time.Time {
+	i := bytes.LastIndex(line, []byte(`"text":"`)) + len(`"text":"`)
+	return time.Unix(0, must(strconv.ParseInt(string(line[i:i+19]), 10, 64)))
 }
 
 // peer is this program as a line source, of one of its kinds.
@@ -135,9 +139,12 @@ type peer struct {
 }
 
 func startPeer(args ...string) *peer {
-	cmd := exec.Command(must(os.Executable()), args...)
+	return startCommand(exec.Command(must(os.Executable()), args...))
+}
+
+func startCommand(cmd *exec.Cmd) *peer {
 	cmd.Stderr = os.Stderr
-	p := &peer{cmd: cmd, stdin: must(cmd.StdinPipe()), out: bufio.NewReader(must(cmd.StdoutPipe()))}
+	p := &peer{cmd: cmd, stdin: must(cmd.StdinPipe()), out: bufio.NewReaderSize(must(cmd.StdoutPipe()), 64<<10)}
 	check(cmd.Start())
 	return p
 }

@@ -32,6 +32,6 @@ for all of them. Made for trying Perlica, and any other ACP client.`,
 	}
 	pred.Flags().StringVar(&opt.Scenario, "scenario", "", "a `file` with a scenario, or the scenario itself")
 	pred.Flags().StringVar(&opt.State, "state", "", "keep sessions in this `directory`, so that later processes can load them")
-	cmd.AddCommand(pred, replayCommand(a))
+	cmd.AddCommand(pred, modelCommand(a), replayCommand(a))
 	return cmd
 }

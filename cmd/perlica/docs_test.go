@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/perlica/perlica/cmd/perlica/acp"
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/run"
 )
@@ -168,6 +169,9 @@ func TestCommandsInDocs(t *testing.T) {
 			root := newApp(version).root(nil)
 			root.InitDefaultCompletionCmd()
 			root.InitDefaultHelpCmd()
+			if own, agents := acp.Split(root, args); len(agents) > 0 && agents[0] == "--cli" { // of claude's login
+				args = own
+			}
 			if err := lookUp(root, args); err != nil {
 				t.Errorf("%s: perlica %s: %v", name, strings.Join(args, " "), err)
 			}
@@ -256,7 +260,7 @@ func TestConsolesInDocs(t *testing.T) {
 // typedInto runs a line in a shell on a terminal of its own and returns what appears.
 func typedInto(t *testing.T, home, dir, line string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	perlica, err := exec.LookPath("perlica") // this binary, see TestMain
 	if err != nil {
@@ -274,6 +278,7 @@ func typedInto(t *testing.T, home, dir, line string) string {
 		t.Fatal(err)
 	}
 	defer screen.Close()
+	defer context.AfterFunc(ctx, func() { screen.Close() })() // what the shell started may outlive it
 	var out bytes.Buffer
 	_, _ = io.Copy(&out, screen) // ends with an error when the terminal is gone
 	var exit *exec.ExitError

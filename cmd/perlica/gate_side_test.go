@@ -84,7 +84,7 @@ func TestSidesAgreeWithThePolicy(t *testing.T) {
 			}
 		}
 	})
-	for _, words := range [][]string{{"run", "-c", "x"}, {"run", "-s", "x", "y"}, {"--service"}} {
+	for _, words := range [][]string{{"acp", "--provider", "claude", "--cli", "--help"}, {"run", "-c", "x"}, {"run", "-s", "x", "y"}, {"--service"}} {
 		if !refused(words) {
 			t.Errorf("package shell lets %q pass", words)
 		}

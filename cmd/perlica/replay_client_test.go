@@ -15,7 +15,7 @@ import (
 )
 
 // clientFolder holds the tests of a client in TypeScript's SDK, and which version of that.
-var clientFolder = filepath.Join("..", "..", "provider", "replay", "testdata", "client")
+var clientFolder = filepath.Join("testdata", "client")
 
 func absolute(t *testing.T, path string) string {
 	t.Helper()
@@ -37,7 +37,7 @@ func TestReplayToTheTypeScriptClient(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(clientFolder, "node_modules", "@agentclientprotocol", "sdk")); err != nil {
 		t.Skip("SKIPPED, nothing is replayed to the TypeScript SDK's client: run 'npm ci' in " + clientFolder)
 	}
-	claude := absolute(t, filepath.Join(clientFolder, "..", "claude.frames"))
+	claude := absolute(t, filepath.Join("..", "..", "provider", "replay", "testdata", "claude.frames"))
 	records := t.TempDir()
 	files, err := filepath.Glob(filepath.Join("..", "..", "provider", "testdata", "frames", "*.ndjson"))
 	if err != nil || len(files) < 20 {

@@ -47,6 +47,7 @@ func unknownCommand(root *cobra.Command, word string) error {
 // main runs a command line and returns the exit code.
 func (a *app) main(args []string) int {
 	root := a.root(args)
+	args, a.AgentArgs = acp.Split(root, args)
 	root.SetArgs(args)
 	err := root.ExecuteContext(context.Background())
 	code, printed := exitcode.Of(err)

@@ -12,9 +12,9 @@ type Row struct {
 	Class   Class
 	Synced  bool   // it is on disk before the effect that follows it
 	Once    once   // of what a log holds only one; empty: of any number
-	Run     Step   // what it means to a run
+	Run     step   // what it means to a run
 	Kept    bool   // its payload is never pruned
-	Views   View   // the views that are made of it
+	Views   view   // the views that are made of it
 	Payload string // of a fact: the struct that it carries, as package.Name
 	About   string // when it is written, for docs/log.md
 }
@@ -30,21 +30,21 @@ const (
 	resolutionPerQuestion once = "events_one_resolution"
 )
 
-// Step is what an event means to its run. Recovery looks for runs that were opened and not ended.
-type Step int
+// step is what an event means to its run. Recovery looks for runs that were opened and not ended.
+type step int
 
 const (
-	passes Step = iota // nothing
+	passes step = iota // nothing
 	Opens              // the intent: from here on the run must get an outcome
 	Ends               // the outcome
 	Closes             // the end of what is on record of the run
 )
 
-// View is a set of views, each made of the facts whose rows name it.
-type View int
+// view is a set of views, each made of the facts whose rows name it.
+type view int
 
 const (
-	Sessions View = 1 << iota
+	Sessions view = 1 << iota
 	Approvals
 	Search
 	Bridge
@@ -71,7 +71,7 @@ func (t Table) Where(is func(*Row) bool) (list []Type) {
 func Types() []Type { return known.Where(func(*Row) bool { return true }) }
 
 // For returns the types of which a view is made.
-func For(v View) []Type { return known.Where(func(r *Row) bool { return r.Views&v != 0 }) }
+func For(v view) []Type { return known.Where(func(r *Row) bool { return r.Views&v != 0 }) }
 
 // byType finds the rows; it is made when the first is looked for.
 var byType = sync.OnceValue(func() map[Type]*Row {
@@ -100,7 +100,7 @@ func (t Type) Class() Class { return t.row().Class }
 func (t Type) Once() once { return t.row().Once }
 
 // Step is what an event of the type means to its run.
-func (t Type) Step() Step { return t.row().Run }
+func (t Type) Step() step { return t.row().Run }
 
 // Outcome reports whether t ends an intent.
 func (t Type) Outcome() bool { return t.row().Run == Ends }
@@ -155,6 +155,10 @@ var known = Table{
 		About: "the agent's session: who it is, what it can do, its mode"},
 	{Type: SessionClosed, Class: Fact, Payload: "fact.SessionClosed",
 		About: "the agent's session was closed, or ended with its process"},
+	{Type: LoginStarted, Class: Fact, Synced: true, Payload: "fact.Login",
+		About: "in the user's own log: an agent's command runs in the person's terminal, as a client has it run for a login"},
+	{Type: LoginEnded, Class: Fact, Payload: "fact.LoginEnded",
+		About: "it ended, and how"},
 	{Type: ReplySent, Class: Fact, Payload: "fact.ReplySent",
 		About: "an answer to a question has left, with the agent's own option id"},
 	{Type: ReplyFailed, Class: Fact, Payload: "fact.ReplySent",

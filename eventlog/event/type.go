@@ -29,6 +29,8 @@ const (
 	RequestTimeout       Type = "acp.request.timeout"
 	SessionStarted       Type = "acp.session.started"
 	SessionClosed        Type = "acp.session.closed"
+	LoginStarted         Type = "acp.login.started" // the agent's own command, in a terminal
+	LoginEnded           Type = "acp.login.ended"
 	ReplySent            Type = "acp.reply.sent"
 	ReplyFailed          Type = "acp.reply.failed"
 

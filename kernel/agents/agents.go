@@ -69,6 +69,9 @@ func (r Resolver) Default() (Agent, error) {
 		return r.Named(id)
 	}
 	for _, k := range registry.All() {
+		if k.Model != nil {
+			continue // a key in the environment must not make a paid call of a first try
+		}
 		if a, err := r.Named(k.ID); err == nil {
 			a.Why = k.Name + " is the first installed agent that Perlica knows"
 			if k.ID == Predictable {
@@ -95,9 +98,13 @@ func (r Resolver) Named(id string) (Agent, error) {
 		a.Agent = known.Agent(nil)
 	}
 	a.Env = append(a.Env, c.Env...)
-	switch {
+	switch c := withModel(c, known); {
 	case c.Command != "":
 		a.Command = append([]string{c.Command}, c.Args...)
+	case c.Model.API != "":
+		if err := r.model(&a, c); err != nil {
+			return Agent{}, err
+		}
 	case isKnown:
 		argv, ok := known.Find(r.Find)
 		if !ok {

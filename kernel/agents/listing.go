@@ -150,6 +150,11 @@ func (r Resolver) commandOf(id string) (argv []string, origin string) {
 	if c.Command != "" {
 		return append([]string{c.Command}, c.Args...), r.origin("providers." + id + ".adapter.command")
 	}
+	if c.Model.API != "" {
+		if a, err := r.Named(id); err == nil {
+			return a.Command, r.origin("providers." + id + ".model.api")
+		}
+	}
 	k, known := registry.Lookup(id)
 	if !known {
 		return []string{}, ""

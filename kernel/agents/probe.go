@@ -204,5 +204,8 @@ func (p *probe) Blocked(b provider.BlockedRequest) {
 	p.warn("the agent asked for " + b.Method + ", which was refused")
 }
 
+// SendHTTP says no: a probe makes no call.
+func (p *probe) SendHTTP() error { return errors.New("the agent is only looked at") }
+
 // Warning notes what was wrong.
 func (p *probe) Warning(w provider.Warning) { p.warn(w.Subtype + ": " + w.Detail) }

@@ -116,7 +116,15 @@ type Provider struct {
 	ConnectTimeout time.Duration
 	RequestTimeout time.Duration
 	MaxLineBytes   int
-	Mode           string // "" is the registry's asking mode, "none" leaves the agent as it is
+	Mode           string   // "" is the registry's asking mode, "none" leaves the agent as it is
+	Model          struct { // of a model without an agent; "" means: as the registry has it, or none
+		API     string // empty, and unknown to the registry: the provider is an agent
+		Name    string
+		BaseURL string
+		Key     Secret
+		Options map[string]any // members of the request's body
+		Price   map[string]any // nil: unknown
+	}
 }
 
 // MCPServer is one [[mcp.servers]], handed to the agent in session/new.

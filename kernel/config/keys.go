@@ -18,11 +18,12 @@ const (
 	duration             // time.Duration, written as "30s"
 	texts                // []string
 	textMap              // map[string]string
+	anyTable             // map[string]any
 )
 
 // String is the kind's name in errors and docs.
 func (k kind) String() string {
-	return [...]string{"string", "boolean", "integer", "number", "duration", "list of strings", "table of strings"}[k]
+	return [...]string{"string", "boolean", "integer", "number", "duration", "list of strings", "table of strings", "table"}[k]
 }
 
 // scalar says whether a value fits into an environment variable or a flag.
@@ -106,6 +107,28 @@ var table = []row{
 		store: func(t target, v any) { t.provider.Mode = v.(string) }},
 	{name: "providers.<id>.acp.max_retries", kind: integer, max: 1000, example: "0", reserved: true, store: noEffect,
 		help: "Perlica sends nothing twice."},
+
+	{name: "providers.<id>.model.api", kind: text, choices: []string{"anthropic", "openai", "openai-chat", "gemini"}, example: `"openai-chat"`, loosens: always,
+		help:  "The provider is a model without an agent: the protocol of its HTTP API. See docs/models.md.",
+		store: func(t target, v any) { t.provider.Model.API = v.(string) }},
+	{name: "providers.<id>.model.name", kind: text, example: `"claude-sonnet-4-5"`, check: checkNotEmpty, loosens: always,
+		help:  "The model, as its maker names it; `--model` names another.",
+		store: func(t target, v any) { t.provider.Model.Name = v.(string) }},
+	{name: "providers.<id>.model.base_url", kind: text, example: `"https://openrouter.ai/api/v1"`, check: checkURL, loosens: always,
+		help:  "The address of the API, without the path of its endpoint: https, or http on this machine. Absent: the maker's.",
+		store: func(t target, v any) { t.provider.Model.BaseURL = v.(string) }},
+	{name: "providers.<id>.model.key_env", kind: text, example: `"OPENROUTER_API_KEY"`, check: checkEnvName, loosens: always,
+		help:  "The environment variable that holds the key.",
+		store: func(t target, v any) { t.provider.Model.Key.Env = v.(string) }},
+	{name: "providers.<id>.model.key_file", kind: text, example: `"~/secrets/openrouter.key"`, check: checkSecretFile, loosens: always,
+		help:  "The file that holds the key, which no one else may read (0600), instead of a variable.",
+		store: func(t target, v any) { t.provider.Model.Key.File = v.(string) }},
+	{name: "providers.<id>.model.options", kind: anyTable, example: `{ max_tokens = 4096, temperature = 0 }`, loosens: always,
+		help:  "Members of the request's body, as they are. The API says what it takes.",
+		store: func(t target, v any) { t.provider.Model.Options = v.(map[string]any) }},
+	{name: "providers.<id>.model.price", kind: anyTable, example: `{ input = 3.0, output = 15.0, currency = "USD", as_of = "2026-11-01" }`, loosens: always,
+		help:  "What tokens cost, `per` (1,000,000) of them: `input`, `output`, `cached_input`, `currency` and the date `as_of`. The cost is an estimate; without a price it is unknown.",
+		store: func(t target, v any) { t.provider.Model.Price = v.(map[string]any) }},
 
 	{name: "permissions.mode", kind: text, choices: []string{"ask", "reads", "deny", "allow"}, example: `"ask"`, loosens: whenLaxer,
 		help:  "Who answers an agent's questions: a person; a person except for reads inside the working directory; nobody, which is no; yes to every ordinary command. Rules come first. Absent: `ask` on a terminal, else `deny`.",

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -122,6 +123,21 @@ func TestLayers(t *testing.T) {
 	check(nil, "project", "project file PROJECT:3")
 }
 
+// modelOf is the model of a provider as JSON.
+func modelOf(text string) (m struct {
+	API     string
+	Name    string
+	BaseURL string
+	Key     Secret
+	Options map[string]any
+	Price   map[string]any
+}) {
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		panic(err) // the test's own text
+	}
+	return m
+}
+
 func TestEveryKeyIsRead(t *testing.T) {
 	p := newPlace(t)
 	p.user(`model.default_provider = "my-agent"
@@ -133,6 +149,14 @@ connect_timeout = "1s"
 request_timeout = "2m"
 max_line_bytes = 1_048_576
 mode = "none"
+[providers.my-agent.model]
+api = "gemini"
+name = "m"
+base_url = "https://example.org"
+key_env = "KEY"
+key_file = "/key"
+options = { n = [true, { x = "y" }] }
+price.per = 1.5
 [providers.other.acp]
 mode = "ask"
 [permissions]
@@ -224,16 +248,16 @@ behind_proxy = "10.0.0.7"
 			Ack:      "", Agents: 2, Idle: time.Second, MaxAge: 2 * time.Second, Grace: 3 * time.Second,
 		},
 		Providers: map[string]Provider{
-			"my-agent": {"my-agent", false, "agent", []string{}, []string{"A", "B"}, time.Second, 2 * time.Minute, 1 << 20, "none"},
+			"my-agent": {"my-agent", false, "agent", []string{}, []string{"A", "B"}, time.Second, 2 * time.Minute, 1 << 20, "none", modelOf(`{"API":"gemini","Name":"m","BaseURL":"https://example.org","Key":{"Env":"KEY","File":"/key"},"Options":{"n":[true,{"x":"y"}]},"Price":{"per":1.5}}`)},
 			"other":    {ID: "other", Enabled: true, ConnectTimeout: time.Minute, RequestTimeout: time.Minute, MaxLineBytes: 64 << 20, Mode: "ask"},
 		},
 		MCPServers: []MCPServer{
-			{Name: "local", Type: "stdio", Command: "mcp", Args: []string{"x"}, Env: map[string]string{"TOKEN": "hunter2"}, Origin: "USER:26"},
-			{Name: "far", Type: "http", URL: "https://me:pw@example.org/mcp?key=hunter2", Headers: map[string]string{"Authorization": "Bearer hunter2"}, Origin: "USER:31"},
+			{Name: "local", Type: "stdio", Command: "mcp", Args: []string{"x"}, Env: map[string]string{"TOKEN": "hunter2"}, Origin: "USER:34"},
+			{Name: "far", Type: "http", URL: "https://me:pw@example.org/mcp?key=hunter2", Headers: map[string]string{"Authorization": "Bearer hunter2"}, Origin: "USER:39"},
 		},
 		Rules: []policy.Rule{
-			{Effect: "allow", Provider: "my-agent", Kind: []string{"read", "switch_mode"}, Path: "inside", Command: "go test ./...", Reason: "why", Origin: "USER:35"},
-			{Effect: "deny", Path: "**/*.{key,pem}", Origin: "USER:42"},
+			{Effect: "allow", Provider: "my-agent", Kind: []string{"read", "switch_mode"}, Path: "inside", Command: "go test ./...", Reason: "why", Origin: "USER:43"},
+			{Effect: "deny", Path: "**/*.{key,pem}", Origin: "USER:50"},
 		},
 	}
 	want.settings = c.settings

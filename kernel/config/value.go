@@ -52,7 +52,7 @@ func (r *row) decode(v any) (any, *fault) {
 		}
 	case texts:
 		return r.decodeTexts(v)
-	case textMap:
+	case textMap, anyTable:
 		return r.decodeMap(v)
 	}
 	return nil, r.wrongType()
@@ -80,7 +80,7 @@ func (r *row) wrongType() *fault {
 	want := map[kind]string{
 		text: `a string such as "x"`, boolean: "true or false", integer: "a whole number", number: "a number",
 		duration: `a duration such as "30s"`, texts: `a list of strings such as ["a", "b"]`,
-		textMap: `a table of strings such as { NAME = "value" }`,
+		textMap: `a table of strings such as { NAME = "value" }`, anyTable: "a table such as { name = 1 }",
 	}
 	return &fault{reason: "must be " + want[r.kind]}
 }
@@ -112,6 +112,9 @@ func (r *row) decodeMap(v any) (any, *fault) {
 	m, ok := v.(map[string]any)
 	if !ok {
 		return nil, r.wrongType()
+	}
+	if r.kind == anyTable {
+		return m, nil
 	}
 	out := make(map[string]string, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
@@ -193,6 +196,18 @@ func format(v any) string {
 			parts = append(parts, quote(k)+" = "+quote(v[k]))
 		}
 		return "{ " + strings.Join(parts, ", ") + " }"
+	case map[string]any:
+		parts := make([]string, 0, len(v))
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			parts = append(parts, quote(k)+" = "+format(v[k]))
+		}
+		return "{ " + strings.Join(parts, ", ") + " }"
+	case []any:
+		parts := make([]string, len(v))
+		for i, e := range v {
+			parts[i] = format(e)
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
 	}
 	return fmt.Sprint(v)
 }

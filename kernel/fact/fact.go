@@ -40,6 +40,22 @@ type RequestTimeout struct {
 	After  string `json:"after"`
 }
 
+// Login is the payload of acp.login.started: an agent's command, with arguments of a client's, in the
+// person's terminal. What is typed and shown there is not on record.
+type Login struct {
+	Provider string   `json:"provider"`
+	Command  []string `json:"command"` // secrets are masked
+	Cwd      string   `json:"cwd"`
+}
+
+// LoginEnded is the payload of acp.login.ended.
+type LoginEnded struct {
+	Provider string `json:"provider"`
+	ExitCode int    `json:"exit_code"` // as a shell has it
+	Signal   string `json:"signal,omitempty"`
+	Error    string `json:"error,omitempty"` // it could not be started, or left something behind
+}
+
 // PolicyDecided is the payload of policy.decided: a rule or a mode answered instead of a
 // person.
 type PolicyDecided struct {

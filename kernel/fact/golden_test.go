@@ -26,6 +26,7 @@ var payloads = map[string]func([]byte) ([]byte, error){
 	"fact.RequestTimeout": same[RequestTimeout], "fact.SessionStarted": same[SessionStarted], "fact.SessionClosed": same[SessionClosed],
 	"fact.ReplySent": same[ReplySent], "fact.PolicyDecided": same[PolicyDecided], "fact.UnaskedTool": same[UnaskedTool],
 	"fact.SessionCreated": same[SessionCreated], "fact.SessionRenamed": same[SessionRenamed], "fact.Rejected": same[Rejected], "fact.Voucher": same[Voucher],
+	"fact.Login": same[Login], "fact.LoginEnded": same[LoginEnded],
 }
 
 // TestGoldenPayloads: what is on record is read whole and written again as the same bytes. Lines

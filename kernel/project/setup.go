@@ -3,12 +3,14 @@ package project
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coder/acp-go-sdk"
@@ -29,6 +31,7 @@ type Choice struct {
 	Env         []string // names of variables that the agent is given, too
 	Dir         string   // its working directory, absolute
 	Model, Mode string
+	Schema      json.RawMessage // that a model without an agent is asked to answer in; nil: any text
 }
 
 // A GoneError says that a session's agent is neither in the configuration nor in the registry: its
@@ -76,11 +79,27 @@ func (p *Project) Agent(c Choice, s sessions.Session) (agent agents.Agent, err e
 		err = &OtherAgentError{s.Provider, agent.ID}
 	}
 	agent.Env = append(agent.Env, c.Env...)
+	if err == nil && agent.Model {
+		err = res.UseModel(&agent, c.Model, c.Schema, p.Dirs, p.environ)
+	}
 	return agent, err
+}
+
+// environ looks a variable up in what agents' environments are chosen from; the last one counts.
+func (p *Project) environ(name string) string {
+	for _, kv := range slices.Backward(p.Environ) {
+		if n, v, _ := strings.Cut(kv, "="); n == name {
+			return v
+		}
+	}
+	return ""
 }
 
 // Setup is the agent session in which the inputs of s are answered; an empty s is a new one.
 func (p *Project) Setup(c Choice, agent agents.Agent, s sessions.Session) kernel.Setup {
+	if agent.Model {
+		c.Model = "" // it is named on its command line
+	}
 	return kernel.Setup{
 		Agent: agent, Session: s.ID, Dir: cmp.Or(c.Dir, p.Dir), Model: c.Model, Mode: cmp.Or(c.Mode, agent.Mode),
 		Servers: p.Servers(), System: p.Config.SystemPrompt, Budget: p.budget(agent.ID),

@@ -89,6 +89,10 @@ var summaries = map[event.Type]summarized{
 		}
 		return text
 	}),
+	event.LoginStarted: titled("in the terminal", func(p fact.Login) string { return strings.Join(p.Command, " ") }),
+	event.LoginEnded: titled("ended", func(p fact.LoginEnded) string {
+		return joined(p.Provider+", "+cmp.Or(p.Signal, fmt.Sprintf("exit code %d", p.ExitCode)), p.Error)
+	}),
 	event.ReplySent:   titled("told the agent", replySummary),
 	event.ReplyFailed: summary(func(p fact.ReplySent) string { return replySummary(p) + " could not leave: " + p.Error }),
 

@@ -40,7 +40,7 @@ func ownCommand(args []field) bool {
 	opts, operands := options(args, ownValued, false)
 	service := has(opts, "--service")
 	switch {
-	case !service && has(opts, "--help", "-h", "--version"):
+	case !service && has(opts, "--help", "-h", "--version") && (len(operands) == 0 || operands[0].text != "acp"): // there it may be the agent's
 		return false
 	case service, len(operands) == 0: // the chat
 		return true

@@ -3,6 +3,7 @@
 package jsonrpc
 
 import (
+	"bytes"
 	"errors"
 	"io"
 
@@ -56,6 +57,12 @@ func Parse(line []byte) Message {
 		return Message{Frame: Frame{Kind: Malformed, Line: line, Length: int64(len(line))}}
 	}
 	return env
+}
+
+// Divided reports whether some program would read the line as several: it has a line feed, or a carriage
+// return that is not at its end.
+func Divided(line []byte) bool {
+	return bytes.ContainsAny(bytes.TrimSuffix(line, []byte("\r")), "\r\n")
 }
 
 func (env *Message) parse(line []byte) error {

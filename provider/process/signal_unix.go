@@ -32,3 +32,11 @@ func signalName(st *os.ProcessState) string {
 	}
 	return ""
 }
+
+// shellCode is what a shell makes of how a process ended.
+func shellCode(st *os.ProcessState) int {
+	if ws, ok := st.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return st.ExitCode()
+}

@@ -25,6 +25,9 @@ func newTree(mark string) (*tree, error) { return &tree{}, nil }
 // it, nor answer in its name.
 func (t *tree) prepare(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
+// attach leaves the agent on this process's terminal, in its process group.
+func (t *tree) attach(*exec.Cmd) {}
+
 func (t *tree) started(p *os.Process) error {
 	t.pgid = p.Pid
 	return nil

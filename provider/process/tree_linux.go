@@ -43,6 +43,11 @@ func (t *tree) prepare(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
+// attach leaves the agent on this process's terminal, in its process group.
+func (t *tree) attach(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}
+
 func (t *tree) started(p *os.Process) error {
 	t.pgid = p.Pid
 	return nil
@@ -260,12 +265,36 @@ func haveChildren() bool {
 	return !errors.Is(err, unix.ECHILD)
 }
 
-// awaitExit blocks until a child can be reaped, and does not reap it.
+// awaitExit waits until the process has ended, and leaves it to be reaped.
 func awaitExit(pid int) {
+	pollExit(pid)
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {
 			return
 		}
 	}
+}
+
+// pollExit waits until the process has ended, in the runtime's poller, where the system has pidfds
+// that can be polled (Linux 5.10). A goroutine that waits in a system call keeps a processor of the
+// runtime to itself at first: with two, and the other in a sync of the log, the agent's lines waited
+// for the sync.
+func pollExit(pid int) {
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return
+	}
+	f := os.NewFile(uintptr(fd), "pidfd")
+	defer f.Close()
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return
+	}
+	waited := false
+	_ = conn.Read(func(uintptr) bool { // a pidfd is readable when its process has ended; waitid follows in any case
+		ended := waited
+		waited = true
+		return ended
+	})
 }

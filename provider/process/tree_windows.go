@@ -40,6 +40,9 @@ func (t *tree) prepare(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
 }
 
+// attach leaves the agent on this process's console, in its process group.
+func (t *tree) attach(*exec.Cmd) {}
+
 func (t *tree) started(p *os.Process) error {
 	h, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(p.Pid))
 	if err != nil {
@@ -75,6 +78,8 @@ func awaitExit(pid int) {
 }
 
 func startTime(int) uint64 { return 0 }
+
+func shellCode(st *os.ProcessState) int { return st.ExitCode() }
 
 func signalName(*os.ProcessState) string { return "" }
 

@@ -28,6 +28,14 @@ type Known struct {
 	Orderly  bool            // it says nothing of a turn behind its answer
 	Asks     string          // when it asks, in a few words
 	Note     string          // what else is worth knowing; may be empty
+	Model    *Model          // it is a model without an agent; nil: it is an agent
+}
+
+// Model is the HTTP API of a model that is asked without an agent.
+type Model struct {
+	API     string // as package model names it
+	BaseURL string // empty: the maker's
+	KeyEnv  string // the variable that holds the key; empty: none is needed
 }
 
 // All returns the known agents. Their order is that of preference where none
@@ -250,6 +258,33 @@ var known = []Known{
 		Commands: [][]string{{"amp-acp"}},
 		Install:  "see https://github.com/tao12345666333/amp-acp",
 		Note:     "An adapter by a third party.",
+	},
+	{
+		ID: "anthropic-api", Name: "Anthropic API", Website: "https://platform.claude.com/docs",
+		Commands: [][]string{{Self, "agent", "model"}}, Install: "built in",
+		Login: "set ANTHROPIC_API_KEY", Env: []string{"ANTHROPIC_API_KEY"},
+		Asks: "never: a model without an agent has no tools", Orderly: true,
+		Model: &Model{API: "anthropic", KeyEnv: "ANTHROPIC_API_KEY"},
+	},
+	{
+		ID: "openai-api", Name: "OpenAI API", Website: "https://platform.openai.com/docs",
+		Commands: [][]string{{Self, "agent", "model"}}, Install: "built in",
+		Login: "set OPENAI_API_KEY", Env: []string{"OPENAI_API_KEY"},
+		Asks: "never: a model without an agent has no tools", Orderly: true,
+		Model: &Model{API: "openai", KeyEnv: "OPENAI_API_KEY"},
+	},
+	{
+		ID: "gemini-api", Name: "Gemini API", Website: "https://ai.google.dev/gemini-api/docs",
+		Commands: [][]string{{Self, "agent", "model"}}, Install: "built in",
+		Login: "set GEMINI_API_KEY", Env: []string{"GEMINI_API_KEY"},
+		Asks: "never: a model without an agent has no tools", Orderly: true,
+		Model: &Model{API: "gemini", KeyEnv: "GEMINI_API_KEY"},
+	},
+	{
+		ID: "ollama", Name: "Ollama", Website: "https://ollama.com",
+		Commands: [][]string{{Self, "agent", "model"}}, Install: "built in",
+		Login: "none; Ollama must run", Asks: "never: a model without an agent has no tools", Orderly: true,
+		Model: &Model{API: "openai-chat", BaseURL: "http://127.0.0.1:11434/v1"},
 	},
 	{
 		ID: "predictable", Name: "Predictable", Website: "",

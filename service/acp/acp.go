@@ -14,6 +14,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/coder/acp-go-sdk"
@@ -147,6 +149,7 @@ func Serve(ctx context.Context, opt Options) error {
 	r.end(&kernel.StoppedError{Stop: kernel.Stop{By: "client", Why: "the client closed its side"}})
 	r.turns.Wait()
 	eerr := conn.End(context.Background())
+	r.turns.Wait() // a session may have been opened by the agent's last words
 	r.closeSessions()
 	r.answerAll(err)
 	r.out.close()
@@ -225,8 +228,9 @@ func (r *relay) reason() error {
 // closeSessions ends what Attach began. No turn is under way, and the agent is gone.
 func (r *relay) closeSessions() {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range r.sessions {
+	sessions := slices.Collect(maps.Values(r.sessions))
+	r.mu.Unlock()
+	for _, s := range sessions {
 		<-s.ready
 		if s.parent == nil && s.at != nil {
 			s.at.Close()

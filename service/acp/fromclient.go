@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -13,6 +14,10 @@ import (
 // fromClient acts upon a line of the client, and sends it on unless it is one of the exceptions.
 func (r *relay) fromClient(line []byte) {
 	m := jsonrpc.Parse(line)
+	if jsonrpc.Divided(line) {
+		r.refuse(r.home, line, cmp.Or(m.ID, "null"), codeParse, "some programs end a line at a carriage return: this one may have it at its end only")
+		return
+	}
 	switch m.Kind {
 	case jsonrpc.Request:
 		r.clientRequest(m)

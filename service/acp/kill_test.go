@@ -20,11 +20,14 @@ type killed struct {
 	cmd   *exec.Cmd
 	in    *os.File
 	lines *bufio.Reader
+	see   func(message) // each line that ask does not wait for; may be nil
 }
 
-func startKilled(t *testing.T, dir string) *killed {
+// startKilled starts a relay in the world of a folder, behind a command that runs it.
+func startKilled(t *testing.T, dir string, wrap ...string) *killed {
 	t.Helper()
-	k := &killed{t: t, cmd: exec.Command(os.Args[0], "agent", "serve", dir)}
+	argv := append(wrap, os.Args[0], "agent", "serve", dir)
+	k := &killed{t: t, cmd: exec.Command(argv[0], argv[1:]...)}
 	k.cmd.Stderr = os.Stderr
 	inr, inw, err := os.Pipe()
 	if err != nil {
@@ -43,6 +46,12 @@ func startKilled(t *testing.T, dir string) *killed {
 	return k
 }
 
+// end closes the client's side, waits for the process, and reports whether it ended in order.
+func (k *killed) end() bool {
+	_ = k.in.Close() // as an editor does
+	return k.cmd.Wait() == nil
+}
+
 // ask sends a request and returns the answer; ok is false if the process ended first.
 func (k *killed) ask(id int, method string, params any) (m message, ok bool) {
 	if _, err := fmt.Fprintf(k.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method, js(params)); err != nil {
@@ -56,6 +65,9 @@ func (k *killed) ask(id int, method string, params any) (m message, ok bool) {
 		m = message{line: line}
 		if json.Unmarshal([]byte(line), &m) == nil && m.Method == "" && string(m.ID) == fmt.Sprint(id) {
 			return m, true
+		}
+		if k.see != nil {
+			k.see(m)
 		}
 	}
 }
@@ -89,8 +101,8 @@ func TestKilled(t *testing.T) {
 			} else if attempt == 2 {
 				t.Errorf("input %d: no session: %s", i, m.line)
 			}
-			_ = k.in.Close() // as an editor does
-			_ = k.cmd.Wait() // it may have been killed
+			k.end()
+			w.gone()
 		}
 	}
 	for i := range n {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
@@ -23,6 +25,9 @@ import (
 	"github.com/perlica/perlica/provider/predictable"
 )
 
+// stateVar says where the agent of a relay in a process of its own keeps its sessions.
+const stateVar = "PERLICA_TEST_STATE"
+
 // TestMain is the predictable agent where a test starts this executable as one; "agent tee FILE" is one that
 // keeps what it reads in a file.
 func TestMain(m *testing.M) {
@@ -30,9 +35,14 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	if os.Args[2] == "serve" {
+		var env []string
+		if state := os.Getenv(stateVar); state != "" {
+			env = append(env, "PERLICA_PREDICTABLE_STATE="+state)
+		}
 		w := &world{dir: os.Args[3], places: map[string]*Place{}}
-		opt, done := w.options(nil)
-		opt.In, opt.Out = os.Stdin, os.Stdout
+		opt, done := w.options(env)
+		client := mortal{readPoint(w.path(pointFile)), os.Stdin, os.Stdout}
+		opt.In, opt.Out = client, client
 		if err := errors.Join(Serve(context.Background(), opt), done()); err != nil {
 			panic(err)
 		}
@@ -44,7 +54,10 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		in = io.TeeReader(os.Stdin, f)
+		in = io.TeeReader(os.Stdin, witness{readPoint(filepath.Join(filepath.Dir(os.Args[3]), pointFile)), f})
+		if ok, err := flock.New(os.Args[3] + ".alive").TryRLock(); !ok {
+			panic(err)
+		}
 	}
 	opt := predictable.Options{Scenario: os.Getenv("PERLICA_PREDICTABLE"), State: os.Getenv("PERLICA_PREDICTABLE_STATE")}
 	if err := predictable.Serve(context.Background(), in, os.Stdout, os.Stderr, opt); err != nil {
@@ -77,7 +90,7 @@ func newWorld(t *testing.T, env []string, set func(*Options)) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), places: map[string]*Place{}}
 	for _, name := range []string{"home", "one", "two"} {
-		if err := os.Mkdir(w.path(name), 0o700); err != nil {
+		if err := os.MkdirAll(w.path(name+"/.perlica_config"), 0o700); err != nil { // a project, whatever lies above
 			t.Fatal(err)
 		}
 	}

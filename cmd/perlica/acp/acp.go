@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/perlica/perlica/cmd/perlica/cli"
 	"github.com/perlica/perlica/cmd/perlica/dialog"
@@ -43,14 +44,27 @@ whoever is first.
 Put it into the editor's configuration where the agent's command stands; --setup prints
 what to paste. See docs/acp.md.
 
+From the first argument on that is none of these flags, all are the agent's: an editor adds
+them for a login. Then the agent's command runs with them in this terminal, on record, and
+its exit code is passed on; nothing is relayed.
+
 Exit codes: 0 the editor closed its side; 1 the agent ended; 2 usage or configuration;
-7 the event log could not be written.`,
+7 the event log could not be written; 130, 143 a signal.`,
 		Example: `  perlica acp --provider claude
   perlica acp -- my-agent --acp
-  perlica acp --setup zed --provider claude`,
+  perlica acp --setup zed --provider claude
+  perlica acp --provider claude --cli auth login`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-				return exitcode.WithHint(exitcode.Usagef("'%s' takes no argument %q", cmd.CommandPath(), args[0]), "an agent's command goes behind --")
+			cmd.Flags().Visit(func(fl *pflag.Flag) {
+				if fl.Value.Type() == "string" && fl.Value.String() == "" {
+					f.Empty = fl.Name
+				}
+			})
+			if err := f.Check(); err != nil {
+				return err
+			}
+			if len(a.AgentArgs) > 0 {
+				return (&app{a}).login(cmd, f, setup)
 			}
 			if len(args) > 0 {
 				if f.Provider != "" || f.Agent != "" {
@@ -76,28 +90,24 @@ Exit codes: 0 the editor closed its side; 1 the agent ended; 2 usage or configur
 }
 
 func (a *app) serve(ctx context.Context, f dialog.Flags) error {
+	if term.IsTerminal(a.Stdin) && term.IsTerminal(a.Stdout) {
+		return exitcode.WithHint(exitcode.Usagef("this speaks a protocol with an editor, which starts it; there is nothing to type here"),
+			"'perlica acp --setup EDITOR' says what to paste where; 'perlica' talks to an agent in this terminal")
+	}
 	ctx, stop := signals.Catch(ctx, 0)
 	defer stop.Release()
-	p, warning, err := a.Limited(f.ConfigFlags())
-	if err != nil {
-		return exitcode.Usage.With(err)
-	}
-	if warning != "" {
-		a.Note("warning: " + warning)
-	}
-	choice, err := f.Choice()
+	go func() { // the first signal ends it, as the end of standard input does
+		select {
+		case why := <-stop.First:
+			stop.End(&kernel.StoppedError{Stop: why})
+		case <-ctx.Done():
+		}
+	}()
+	p, own, choice, agent, err := a.prepare(f)
 	if err != nil {
 		return err
 	}
-	agent, err := p.Agent(choice, sessions.Session{})
-	if err != nil {
-		return exitcode.Usage.With(err)
-	}
 	opened := &projects{app: a, choice: choice, flags: f, agent: agent, open: map[string]*acp.Place{}}
-	own, err := project.User(p.Dir, a.Environ, f.ConfigFlags())
-	if err != nil {
-		return exitcode.Usage.With(err)
-	}
 	home, err := opened.at(ctx, p, own)
 	if err != nil {
 		return exitcode.Log.With(err)
@@ -109,10 +119,38 @@ func (a *app) serve(ctx context.Context, f dialog.Flags) error {
 			a.Note(term.Sanitize(strings.TrimSpace(fmt.Sprintf(format, args...))))
 		},
 	})
-	if record := (*acp.RecordError)(nil); errors.As(err, &record) {
+	record, stopped := (*acp.RecordError)(nil), (*kernel.StoppedError)(nil)
+	switch {
+	case errors.As(err, &record):
 		err = exitcode.InLog(err)
+	case errors.As(err, &stopped):
+		err = exitcode.OfStop(stopped.Stop).With(nil)
 	}
 	return errors.Join(err, opened.close())
+}
+
+// prepare finds where the command was started, the user's own log and the agent.
+func (a *app) prepare(f dialog.Flags) (here, own *project.Project, choice project.Choice, agent agents.Agent, err error) {
+	here, warning, err := a.Limited(f.ConfigFlags())
+	if err != nil {
+		return nil, nil, choice, agent, exitcode.Usage.With(err)
+	}
+	if warning != "" {
+		a.Note("warning: " + warning)
+	}
+	if choice, err = f.Choice(); err != nil {
+		return nil, nil, choice, agent, err
+	}
+	if agent, err = here.Agent(choice, sessions.Session{}); err == nil {
+		if agent.Why != "" {
+			a.Note("using " + agent.ID + ": " + agent.Why)
+		}
+		own, err = project.User(here.Dir, a.Environ, f.ConfigFlags())
+	}
+	if err != nil {
+		err = exitcode.Usage.With(err)
+	}
+	return here, own, choice, agent, err
 }
 
 // projects are the projects in which the editor has sessions.

@@ -81,8 +81,10 @@ func (a *app) setup(name string, f dialog.Flags) error {
 	for _, env := range f.Env {
 		argv = append(argv, "--env", env)
 	}
-	if f.Permissions != "" {
-		argv = append(argv, "--permissions", f.Permissions)
+	for _, flag := range [][2]string{{"--mode", f.Mode}, {"--permissions", f.Permissions}, {"--context", a.ContextFlag}} {
+		if flag[1] != "" {
+			argv = append(argv, flag[0], flag[1])
+		}
 	}
 	for _, e := range known {
 		if e.name == name {

@@ -34,8 +34,9 @@ type App struct {
 	Version        string
 	System         string // as runtime.GOOS has it
 
-	ContextFlag string // --context
-	UserFlag    bool   // --user: the user's own log in place of a project's
+	ContextFlag string   // --context
+	AgentArgs   []string // behind the command's own: its agent's
+	UserFlag    bool     // --user: the user's own log in place of a project's
 }
 
 // New returns the invocation that this process is.

@@ -2,6 +2,7 @@ package dialog
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -41,6 +42,8 @@ type Flags struct {
 	Thoughts               bool
 	Timeout                time.Duration
 	Wait, Strict           bool
+	SchemaFile             string
+	Schema                 json.RawMessage // what is in it
 
 	Program string // the command, as it was typed
 	Empty   string // a flag that was given the empty string
@@ -97,7 +100,7 @@ func (f Flags) ConfigFlags() map[string]string {
 
 // Choice is what the flags say of the agent.
 func (f Flags) Choice() (c project.Choice, err error) {
-	c = project.Choice{Provider: f.Provider, Command: f.Agent, Env: f.Env, Model: f.Model, Mode: f.Mode}
+	c = project.Choice{Provider: f.Provider, Command: f.Agent, Env: f.Env, Model: f.Model, Mode: f.Mode, Schema: f.Schema}
 	if f.Cwd != "" {
 		if c.Dir, err = filepath.Abs(f.Cwd); err != nil {
 			return c, err

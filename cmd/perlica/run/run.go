@@ -75,6 +75,7 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 	fl.DurationVar(&f.Timeout, "timeout", 0, "cancel the call when this has passed")
 	fl.BoolVar(&f.Wait, "wait", false, "wait for a busy session instead of exit code 4")
 	fl.BoolVar(&f.Strict, "strict", false, "exit code 9 if a tool ran unasked")
+	fl.StringVar(&f.SchemaFile, "schema", "", "exit code 1 if the answer is not JSON of the JSON Schema in this `file`")
 	cmd.MarkFlagsMutuallyExclusive("json", "output-format")
 	dialog.CompleteFlags(a.App, cmd)
 	return cmd
@@ -100,7 +101,21 @@ func (a *app) run(cmd *cobra.Command, f dialog.Flags, args []string) error {
 	defer stop.Release()
 	say := dialog.NewPrinter(ctx, a.App, f, stop)
 	stop.Tell(say.Stopping)
+	var s *schema
+	if f.SchemaFile != "" {
+		var err error
+		if s, err = readSchema(f.SchemaFile); err != nil {
+			return err
+		}
+		f.Schema = s.text
+	}
 	res, err := a.answer(ctx, f, args, stop, say)
+	var misfit error
+	if s != nil && err == nil && res.Outcome == kernel.OutcomeResponded {
+		if misfit = s.check(res.Text); misfit != nil {
+			res.Warnings = append(res.Warnings, "schema: "+misfit.Error())
+		}
+	}
 	say.Finish(res, err)
 	if err != nil {
 		return exitcode.OfRefusal(err).With(err)
@@ -112,6 +127,9 @@ func (a *app) run(cmd *cobra.Command, f dialog.Flags, args []string) error {
 	}
 	if code != 0 {
 		return code.With(nil)
+	}
+	if misfit != nil {
+		return exitcode.Failure.With(exitcode.WithHint(misfit, "nothing is sent again; the answer is on record: perlica log show %s", res.Run))
 	}
 	return nil
 }

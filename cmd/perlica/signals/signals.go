@@ -109,6 +109,18 @@ func (s *Stopper) Tell(f func()) {
 	}
 }
 
+// Outlived catches what would end this process before the program that it runs in its terminal, until
+// stop is called. What is ignored stays so, for the program, too.
+func Outlived() (caught <-chan os.Signal, stop func()) {
+	ch := make(chan os.Signal, 4)
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(sig) {
+			signal.Notify(ch, sig)
+		}
+	}
+	return ch, func() { signal.Stop(ch) }
+}
+
 // Release gives the signals back.
 func (s *Stopper) Release() { s.End(nil) }
 

@@ -1,0 +1,78 @@
+package acp
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/perlica/perlica/cmd/perlica/dialog"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/service/acp"
+)
+
+// Split parts the arguments of this command from its agent's, which begin with the first that is
+// none of its flags. Those of any other command are its own.
+func Split(root *cobra.Command, args []string) (own, agents []string) {
+	cmd, _, err := root.Find(args)
+	if err != nil || cmd.Name() != "acp" || cmd.Parent() != root {
+		return args, nil
+	}
+	cmd.InitDefaultHelpFlag()
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.AddFlagSet(cmd.Flags())
+	flags.AddFlagSet(root.PersistentFlags())
+	named := false // the command itself
+	for i := 0; i < len(args); i++ {
+		name, _, whole := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
+		f := flags.Lookup(name)
+		switch {
+		case args[i] == "--":
+			return args, nil
+		case args[i] == "-h", f != nil && strings.HasPrefix(args[i], "--") && (whole || f.NoOptDefVal != ""):
+		case f != nil && strings.HasPrefix(args[i], "--"):
+			i++
+		case !named && args[i] == cmd.Name():
+			named = true
+		default:
+			return args[:i], args[i:]
+		}
+	}
+	return args, nil
+}
+
+// login runs the agent's command in this terminal, with the arguments that an editor has added.
+func (a *app) login(cmd *cobra.Command, f dialog.Flags, setup string) error {
+	first := a.AgentArgs[0]
+	switch {
+	case setup != "", !strings.HasPrefix(first, "-") && f.Provider == "" && f.Agent == "":
+		return exitcode.WithHint(exitcode.Usagef("'%s' takes no argument %q", cmd.CommandPath(), first), "an agent's command goes behind --")
+	case !term.IsTerminal(a.Stdin):
+		return exitcode.WithHint(exitcode.Usagef("'%s' has no flag %s: what begins with it are arguments of the agent's, for a login, and that takes a terminal on standard input", cmd.CommandPath(), first),
+			"see '%s --help'", cmd.CommandPath())
+	}
+	p, own, _, agent, err := a.prepare(f)
+	if err != nil {
+		return err
+	}
+	r, done, err := a.Open(cmd.Context(), own)
+	if err != nil {
+		return exitcode.Log.With(err)
+	}
+	caught, stop := signals.Outlived()
+	defer stop()
+	code, err := acp.Login(cmd.Context(), r, acp.Terminal{
+		Agent: agent, Args: a.AgentArgs, Dir: p.Dir, Environ: a.Environ, Limit: string(p.Mode()), Signals: caught,
+		Starts: func(command []string) { a.Note("this terminal is the agent's: " + strings.Join(command, " ")) },
+	})
+	if record := (*acp.RecordError)(nil); errors.As(err, &record) {
+		err = exitcode.Log.With(exitcode.InLog(err))
+	}
+	if err == nil && code != 0 {
+		err = exitcode.Code(code).With(nil)
+	}
+	return errors.Join(err, done())
+}

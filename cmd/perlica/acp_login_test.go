@@ -1,0 +1,142 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// loginAgent makes a program that an agent's login is, and returns the command line that starts it.
+func (w *world) loginAgent(lines ...string) string {
+	w.t.Helper()
+	path := filepath.Join(w.home, "agent")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+strings.Join(lines, "\n")), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	return path + " --acp"
+}
+
+// userLog is the user's own log.
+func (w *world) userLog() string {
+	return filepath.Join(w.home, ".perlica", "state", ".perlica_config", "contexts", "user", "eventlog.db")
+}
+
+// logins are the payloads of the user's own log about logins, in order.
+func (w *world) logins() (list []string) {
+	w.t.Helper()
+	events, err := readLog(w.userLog())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, e := range events {
+		if strings.HasPrefix(string(e.Type), "acp.login.") {
+			list = append(list, string(e.Type)+" "+string(e.Payload))
+		}
+	}
+	return list
+}
+
+// TestLogin: the arguments that an editor adds run the agent's command in the terminal, with what it is
+// given as an agent and no more; the exit code is its own, and both are on record.
+func TestLogin(t *testing.T) {
+	w := newWorld(t)
+	w.env = append(w.env, "OTHER=other", "GIVEN=given")
+	agent := w.loginAgent(`echo "args: $*"`, `test -t 0 && test -t 1 && test -t 2 && echo "on a terminal"`,
+		`echo "env: $TERM $GIVEN ${OTHER:-none} ${PERLICA_AGENT_ID%%:*}"`,
+		`read word; echo "typed: $word"`, `exit 7`)
+	s := w.terminal(nil, "acp", "--agent", agent, "--env", "GIVEN", "--cli", "auth", "login", "--api-key", "hunter2hunter2", "--provider", "x")
+	s.expect("this terminal is the agent's: ")
+	s.expect("args: --acp --cli auth login --api-key hunter2hunter2 --provider x")
+	s.expect("on a terminal")
+	s.expect("env: xterm given none agent")
+	s.press("secret\n")
+	s.expect("typed: secret")
+	s.exits(7)
+	got := w.logins()
+	if len(got) != 2 || !strings.Contains(got[0], `"--acp","--cli","auth","login","--api-key","`) || strings.Contains(got[0], "hunter2") || !strings.Contains(got[0], `"cwd":`+strconv.Quote(w.project)) ||
+		!strings.HasPrefix(got[1], "acp.login.ended ") || !strings.Contains(got[1], `"exit_code":7`) {
+		t.Errorf("%q", got)
+	}
+	if entries, err := os.ReadDir(w.project); err != nil || len(entries) > 0 {
+		t.Errorf("the project has %v (%v)", entries, err)
+	}
+	w.gone()
+}
+
+// TestLoginSignals: what a terminal sends reaches the agent, which decides; Perlica outlives it. A signal
+// to Perlica alone is passed on.
+func TestLoginSignals(t *testing.T) {
+	term := func(s *screen) {
+		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+	}
+	interrupt := func(s *screen) { s.press("\x03") }
+	for name, c := range map[string]struct {
+		trap string
+		send func(s *screen)
+		code int
+		want string
+	}{
+		"Ctrl-C":            {"", interrupt, 130, `"exit_code":130,"signal":"SIGINT"`},
+		"Ctrl-C is handled": {`trap 'echo bye; exit 3' INT`, interrupt, 3, `"exit_code":3`},
+		"SIGTERM":           {"", term, 143, `"exit_code":143,"signal":"SIGTERM"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			s := w.terminal(nil, "acp", "--agent", w.loginAgent(c.trap, "echo ready", "read word"), "--login")
+			s.expect("ready")
+			c.send(s)
+			s.exits(c.code)
+			if got := w.logins(); len(got) != 2 || !strings.Contains(got[1], c.want) {
+				t.Errorf("%q", got)
+			}
+			w.gone()
+		})
+	}
+}
+
+// TestLoginLeavesNothing: what a login leaves behind is ended; the terminal is the person's again.
+func TestLoginLeavesNothing(t *testing.T) {
+	w := newWorld(t)
+	s := w.terminal(nil, "acp", "--agent", w.loginAgent("trap '' HUP", "setsid sleep 1000 &", "sleep 1000 &", "exit 0"), "login")
+	s.exits(0)
+	w.gone()
+}
+
+// TestLoginUnrecorded: where the start cannot be on record, nothing is started.
+func TestLoginUnrecorded(t *testing.T) {
+	w := newWorld(t)
+	log := w.userLog()
+	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(log, []byte(strings.Repeat("no log ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := w.terminal(nil, "acp", "--agent", w.loginAgent("echo started"), "--login")
+	s.exits(7)
+	if strings.Contains(s.text(), "started") {
+		t.Error(s.text())
+	}
+}
+
+// TestEditorIsNoTerminal: where a person types the command, it says what it is for.
+func TestEditorIsNoTerminal(t *testing.T) {
+	w := newWorld(t)
+	s := w.terminal(nil, "acp")
+	s.expect("this speaks a protocol with an editor, which starts it")
+	s.exits(2)
+	s = w.terminal(nil, "acp", "my-agent")
+	s.expect(`takes no argument "my-agent"`)
+	s.exits(2)
+	if entries, err := os.ReadDir(w.home); err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != ".perlica" }) {
+		t.Errorf("%v (%v)", entries, err)
+	}
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/provider/model"
+)
+
+func modelCommand(a *cli.App) *cobra.Command {
+	var s model.Settings
+	var api, options, price, schema string
+	var key config.Secret
+	cmd := &cobra.Command{
+		Use: "model", Annotations: cli.Reads.On(),
+		Short: "Ask a model's HTTP API, one request a prompt, without tools",
+		Long: `An ACP agent that has no tools: it sends one HTTP request for each prompt and passes on what
+the model streams. Nothing is sent twice, whatever fails. 'perlica run --provider NAME' starts
+it for a provider with providers.NAME.model.api; see docs/models.md.`,
+		Example: `  perlica run --provider anthropic-api --model claude-sonnet-4-5 'Say hello.'
+  perlica agent model --api openai-chat --base-url http://127.0.0.1:11434/v1 --model qwen3`,
+		Args: cli.Exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			s.API = model.API(api)
+			if options != "" {
+				if err := json.Unmarshal([]byte(options), &s.Options); err != nil {
+					return exitcode.Usagef("--options is no JSON object: %v", err)
+				}
+			}
+			if price != "" {
+				if err := json.Unmarshal([]byte(price), &s.Price); err != nil {
+					return exitcode.Usagef("--price is no JSON object: %v", err)
+				}
+			}
+			if schema != "" {
+				s.Schema = json.RawMessage(schema)
+			}
+			if err := s.Check(); err != nil {
+				return exitcode.OneLine(exitcode.Usagef("%v; see docs/models.md", err)) // a client shows the last line of an agent that leaves
+			}
+			if s.Key, err = readKey(a, key); err != nil {
+				return exitcode.OneLine(err)
+			}
+			return signals.IgnoreClosedPipe(model.Serve(cmd.Context(), a.Stdin, a.Stdout, s))
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&api, "api", "", "the `protocol`: anthropic, openai, openai-chat or gemini")
+	fl.StringVar(&s.Model, "model", "", "the model, by its maker's `name`")
+	fl.StringVar(&s.BaseURL, "base-url", "", "the `address` of the API, without the path of its endpoint (default: the maker's)")
+	fl.StringVar(&key.Env, "key-env", "", "the `variable` of the environment that holds the key")
+	fl.StringVar(&key.File, "key-file", "", "the `file` that holds the key, which no one else may read")
+	fl.StringVar(&options, "options", "", "`members` of the request's body, as a JSON object")
+	fl.StringVar(&price, "price", "", "what tokens cost, as a JSON `object`")
+	fl.StringVar(&schema, "schema", "", "the JSON `Schema` that answers are asked to have")
+	return cmd
+}
+
+// readKey reads the key; there may be none.
+func readKey(a *cli.App, s config.Secret) (string, error) {
+	if s == (config.Secret{}) {
+		return "", nil
+	}
+	dirs, err := config.UserDirs(a.Getenv)
+	if err != nil {
+		return "", err
+	}
+	key, err := s.Read(dirs, "", a.Getenv)
+	if errors.Is(err, config.ErrNoSecret) {
+		return "", fmt.Errorf("the model's key is missing: %w", err)
+	}
+	return key, err
+}

@@ -1,0 +1,85 @@
+package agents
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/provider/model"
+	"github.com/perlica/perlica/provider/registry"
+)
+
+// withModel is what is configured of a provider, with the model that the registry knows; without an API
+// it is an agent.
+func withModel(c config.Provider, k registry.Known) config.Provider {
+	if m := k.Model; m != nil && c.Command == "" {
+		c.Model.API, c.Model.BaseURL = cmp.Or(c.Model.API, m.API), cmp.Or(c.Model.BaseURL, m.BaseURL)
+		if c.Model.Key == (config.Secret{}) {
+			c.Model.Key.Env = m.KeyEnv
+		}
+	}
+	return c
+}
+
+// UseModel has a model agent ask the model of this name, for an answer of this JSON Schema; an empty name
+// is the configured, and nil any text. The error says what is missing: a name, or the key, which is looked
+// for and not kept.
+func (r Resolver) UseModel(a *Agent, name string, schema json.RawMessage, dirs config.Dirs, getenv func(string) string) error {
+	k, _ := registry.Lookup(a.ID)
+	c := withModel(r.Config.Provider(a.ID), k)
+	if c.Model.Name = cmp.Or(name, c.Model.Name); c.Model.Name == "" {
+		return &Error{ID: a.ID, Why: fmt.Sprintf("the provider %q has no model", a.ID),
+			Hint: fmt.Sprintf("name one with --model, or set providers.%s.model.name", a.ID)}
+	}
+	if key := c.Model.Key; key != (config.Secret{}) {
+		if _, err := key.Read(dirs, "", getenv); err != nil {
+			return &Error{ID: a.ID, Why: fmt.Sprintf("the key for the provider %q is missing: %v", a.ID, err),
+				Hint: fmt.Sprintf("set the variable, or put the key into a file that only you can read and name it in providers.%s.model.key_file", a.ID)}
+		}
+	}
+	err := r.model(a, c)
+	if schema != nil {
+		a.Command = append(a.Command, "--schema", string(schema))
+	}
+	return err
+}
+
+// model makes an agent of a model: its process is Perlica's own, which reads the key. Its command line
+// holds no secret.
+func (r Resolver) model(a *Agent, c config.Provider) error {
+	m := c.Model
+	a.Model, a.Orderly = true, true
+	a.Command = []string{r.Self, "agent", "model", "--api", m.API, "--model", m.Name}
+	if m.Key.Env != "" && !slices.Contains(a.Env, m.Key.Env) {
+		a.Env = append(a.Env, m.Key.Env)
+	}
+	settings := model.Settings{API: model.API(m.API), Model: cmp.Or(m.Name, "unnamed"), BaseURL: m.BaseURL}
+	options, err := table(m.Options, &settings.Options)
+	price, perr := table(m.Price, &settings.Price)
+	if err = cmp.Or(err, perr, settings.Check()); err != nil {
+		return &Error{ID: a.ID, Why: fmt.Sprintf("the provider %q cannot be asked: %v", a.ID, err), Hint: "see 'perlica provider show " + a.ID + "' and docs/models.md"}
+	}
+	for _, f := range [][2]string{{"--base-url", m.BaseURL}, {"--key-env", m.Key.Env}, {"--key-file", m.Key.File}, {"--options", options}, {"--price", price}} {
+		if f[1] != "" {
+			a.Command = append(a.Command, f[0], f[1])
+		}
+	}
+	return nil
+}
+
+// table is a configured table as JSON, and fills what it is read into; empty: there is none.
+func table(m map[string]any, into any) (string, error) {
+	if len(m) == 0 {
+		return "", nil
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		return "", err
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	return string(b), d.Decode(into)
+}

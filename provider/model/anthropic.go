@@ -1,0 +1,192 @@
+package model
+
+import (
+	"cmp"
+	"encoding/json"
+)
+
+// anthropicMapping is Anthropic's Messages API, by https://platform.claude.com/docs/en/api/messages
+// and https://platform.claude.com/docs/en/build-with-claude/streaming.
+var anthropicMapping = mapping{
+	base: "https://api.anthropic.com", header: "x-api-key", sample: "claude-sonnet-4-5",
+	reserved: []string{"model", "messages", "stream", "tools", "tool_choice"},
+	headers:  []field{{"anthropic-version", "2023-06-01"}},
+	path:     func(string) string { return "/v1/messages" },
+	models:   "/v1/models",
+	body:     anthropicBody,
+	answer:   func() reader { return &anthropicReader{} },
+	failure:  nestedFailure,
+}
+
+// anthropicMaxTokens is the member that this API cannot do without, unless an option gives it.
+const anthropicMaxTokens = 8192
+
+func anthropicBody(s Settings, history []turn) (map[string]any, error) {
+	list, err := messages(history, "assistant", func(p part, _ bool) any {
+		switch {
+		case p.mime == "":
+			return object{"type": "text", "text": p.text}
+		case p.isImage():
+			return object{"type": "image", "source": object{"type": "base64", "media_type": p.mime, "data": p.data}}
+		}
+		return object{"type": "document", "source": object{"type": "base64", "media_type": p.mime, "data": p.data}}
+	})
+	body := object{"model": s.Model, "messages": list, "stream": true, "max_tokens": anthropicMaxTokens}
+	if s.Schema != nil {
+		body["output_config"] = object{"format": object{"type": "json_schema", "schema": s.Schema}}
+	}
+	return body, err
+}
+
+// anthropicReader reads the stream of a message.
+type anthropicReader struct {
+	use    usage
+	tools  map[int]*toolCall
+	reason string
+	whole  bool
+}
+
+// anthropicEvent holds the members of all events that are of interest.
+type anthropicEvent struct {
+	Type         string `json:"type"`
+	Index        int    `json:"index"`
+	ContentBlock struct {
+		Type string `json:"type"`
+		ID   string `json:"id"`
+		Name string `json:"name"`
+		Text string `json:"text"`
+	} `json:"content_block"`
+	Delta struct {
+		Type       string `json:"type"`
+		Text       string `json:"text"`
+		Thinking   string `json:"thinking"`
+		Partial    string `json:"partial_json"`
+		StopReason string `json:"stop_reason"`
+	} `json:"delta"`
+	Message struct {
+		Usage anthropicUsage `json:"usage"`
+	} `json:"message"`
+	Usage anthropicUsage `json:"usage"`
+}
+
+type anthropicUsage struct {
+	Input      *int64 `json:"input_tokens"`
+	Output     *int64 `json:"output_tokens"`
+	CacheRead  *int64 `json:"cache_read_input_tokens"`
+	CacheWrite *int64 `json:"cache_creation_input_tokens"`
+}
+
+func (r *anthropicReader) event(e event) ([]piece, error) {
+	var v anthropicEvent
+	if err := decode(e, Anthropic, &v); err != nil {
+		return nil, err
+	}
+	switch cmp.Or(v.Type, e.name) {
+	case "error":
+		return nil, failureOr(e.data)
+	case "message_start":
+		return r.count(v.Message.Usage), nil
+	case "content_block_start":
+		if v.ContentBlock.Type == "tool_use" {
+			if r.tools == nil {
+				r.tools = map[int]*toolCall{}
+			}
+			r.tools[v.Index] = &toolCall{id: v.ContentBlock.ID, name: v.ContentBlock.Name}
+		}
+		return say(textPiece, v.ContentBlock.Text), nil
+	case "content_block_delta":
+		if t := r.tools[v.Index]; t != nil {
+			t.arguments += v.Delta.Partial
+		}
+		return append(say(textPiece, v.Delta.Text), say(thoughtPiece, v.Delta.Thinking)...), nil
+	case "content_block_stop":
+		if t := r.tools[v.Index]; t != nil {
+			delete(r.tools, v.Index)
+			return []piece{{kind: toolPiece, tool: *t}}, nil
+		}
+	case "message_delta":
+		r.reason = cmp.Or(v.Delta.StopReason, r.reason)
+		return r.count(v.Usage), nil
+	case "message_stop":
+		r.whole = true
+	}
+	return nil, nil
+}
+
+// count takes in what is said of tokens: the later of two says it for the whole message. The API's
+// input_tokens do not include the cache.
+func (r *anthropicReader) count(u anthropicUsage) []piece {
+	if u.Input == nil && u.Output == nil {
+		return nil
+	}
+	plain := r.use.input - r.use.cachedRead - r.use.cachedWrite
+	for to, from := range map[*int64]*int64{&plain: u.Input, &r.use.output: u.Output, &r.use.cachedRead: u.CacheRead, &r.use.cachedWrite: u.CacheWrite} {
+		if from != nil {
+			*to = *from
+		}
+	}
+	r.use.input, r.use.known = plain+r.use.cachedRead+r.use.cachedWrite, true
+	return []piece{{kind: usagePiece, usage: r.use}}
+}
+
+func (r *anthropicReader) stop() (stopReason, bool) {
+	return stops(map[string]string{
+		"end_turn": endTurn, "stop_sequence": endTurn, "max_tokens": maxTokens,
+		"model_context_window_exceeded": maxTokens, "refusal": refusal,
+	}, r.reason), r.whole
+}
+
+func (r *anthropicReader) last() bool { return r.whole }
+
+// say is a piece with a text, if there is one.
+func say(kind pieceKind, text string) []piece {
+	if text == "" {
+		return nil
+	}
+	return []piece{{kind: kind, text: text}}
+}
+
+// nestedFailure reads {"error":{"type":…,"code":…,"message":…}}, the form that all four APIs share in
+// what counts. Gemini's error may stand in an array.
+func nestedFailure(body []byte) *apiError {
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+		body = list[0]
+	}
+	var v struct {
+		Error json.RawMessage `json:"error"`
+	}
+	if json.Unmarshal(body, &v) != nil {
+		return nil
+	}
+	return readFailure(v.Error)
+}
+
+// readFailure reads an error object; nil: it is none.
+func readFailure(raw json.RawMessage) *apiError {
+	var text string
+	if json.Unmarshal(raw, &text) == nil && text != "" { // Ollama's
+		return &apiError{Message: text}
+	}
+	var v struct {
+		Type, Status string
+		Message      string
+		Code         any
+	}
+	if json.Unmarshal(raw, &v) != nil || v.Message == "" && v.Type == "" && v.Code == nil {
+		return nil
+	}
+	code, _ := v.Code.(string)
+	return &apiError{Message: cmp.Or(v.Message, v.Type), Kind: cmp.Or(v.Type, v.Status, code)}
+}
+
+// failureOr is the error that an event in a stream says.
+func failureOr(data []byte) *apiError {
+	if e := nestedFailure(data); e != nil {
+		return e
+	}
+	if e := readFailure(data); e != nil {
+		return e
+	}
+	return &apiError{Message: "the API said in its stream that it failed, and not why"}
+}

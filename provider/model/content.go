@@ -1,0 +1,122 @@
+package model
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// block is a content block of ACP, as far as models are given it.
+type block struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	Data     string `json:"data"` // of an image or audio, in base64
+	MimeType string `json:"mimeType"`
+	URI      string `json:"uri"`
+	Name     string `json:"name"`
+	Resource *struct {
+		URI      string  `json:"uri"`
+		MimeType string  `json:"mimeType"`
+		Text     *string `json:"text"`
+		Blob     string  `json:"blob"`
+	} `json:"resource"`
+}
+
+// part is a block in the form in which the mappings take it: text, or a file that is no text.
+type part struct {
+	text string
+	mime string // of a file; empty: it is text
+	data string // in base64
+	name string
+}
+
+func (p part) isImage() bool { return strings.HasPrefix(p.mime, "image/") }
+
+// dataURL is the file as a data: URL.
+func (p part) dataURL() string { return "data:" + p.mime + ";base64," + p.data }
+
+// An inputError says that the model cannot take a part of the input. Nothing was sent.
+type inputError struct{ what string }
+
+func (e *inputError) Error() string { return e.what }
+
+// parts reads blocks. A link is text: nothing is opened.
+func parts(blocks []block) ([]part, error) {
+	var out []part
+	for _, b := range blocks {
+		p, err := b.part()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+func (b block) part() (part, error) {
+	switch b.Type {
+	case "text":
+		return part{text: b.Text}, nil
+	case "image":
+		return file(b.MimeType, b.Data, b.URI)
+	case "resource_link":
+		return part{text: fmt.Sprintf("[%s](%s)", b.Name, b.URI)}, nil
+	case "resource":
+		switch r := b.Resource; {
+		case r == nil:
+			return part{}, &inputError{"a resource without contents"}
+		case r.Text != nil:
+			return part{text: fmt.Sprintf("%s:\n```\n%s\n```", r.URI, *r.Text)}, nil
+		default:
+			return file(r.MimeType, r.Blob, r.URI)
+		}
+	}
+	return part{}, &inputError{fmt.Sprintf("a content block of the type %q cannot be sent to a model", b.Type)}
+}
+
+// file is an image or a PDF, which are what the four APIs take.
+func file(mime, data, uri string) (part, error) {
+	if !oneOf("image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf")(mime) {
+		return part{}, &inputError{fmt.Sprintf("a file of the type %q cannot be sent to a model: PNG, JPEG, GIF, WebP, PDF and text can", mime)}
+	}
+	if _, err := base64.StdEncoding.DecodeString(data); err != nil {
+		return part{}, &inputError{"the data of " + mime + " is no base64"}
+	}
+	name := uri[strings.LastIndexByte(uri, '/')+1:]
+	if name == "" {
+		name = "file"
+	}
+	return part{mime: mime, data: data, name: name}, nil
+}
+
+// object is a JSON object that is being built.
+type object = map[string]any
+
+// messages are the turns as a list of objects with a role and contents: content makes each part one.
+func messages(history []turn, assistant string, content func(p part, assistant bool) any) (list []object, err error) {
+	for _, t := range history {
+		role := "user"
+		if t.assistant {
+			role = assistant
+		}
+		ps, err := parts(t.blocks)
+		if err != nil {
+			return nil, err
+		}
+		contents := make([]any, len(ps))
+		for i, p := range ps {
+			contents[i] = content(p, t.assistant)
+		}
+		list = append(list, object{"role": role, "content": contents})
+	}
+	return list, nil
+}
+
+// decode reads the data of an event; the error says of which API it is no object.
+func decode(e event, api API, v any) error {
+	if err := json.Unmarshal(e.data, v); err != nil {
+		return fmt.Errorf("an event of the stream is not of the form of %s: %w", api, err)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package model
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+)
+
+// event is a server-sent event.
+type event struct {
+	name string // empty: "message"
+	data []byte // valid until the next event is read
+}
+
+// maxEvent is how long the data of one event may be, in bytes.
+const maxEvent = 32 << 20
+
+var errLongEvent = errors.New("an event of the stream is longer than 32 MiB")
+
+// eventReader reads server-sent events as the WHATWG's HTML standard has them (section 9.2.6,
+// "Interpreting an event stream"): lines that end with CRLF, LF or CR, comments, several data lines.
+// At the end of the stream an event without its empty line counts if its last line is whole: some
+// servers leave the empty line out.
+type eventReader struct {
+	in     *bufio.Reader
+	begun  bool // the first line was read
+	skipLF bool // the line ended with CR, of which an LF may be the second half
+	line   []byte
+	data   []byte
+}
+
+func newEventReader(r io.Reader) *eventReader {
+	return &eventReader{in: bufio.NewReaderSize(r, 16<<10)}
+}
+
+// next returns the next event that has data. The error is io.EOF at the end of the stream, and what
+// the stream ended with otherwise.
+func (r *eventReader) next() (event, error) {
+	var e event
+	r.data = r.data[:0]
+	lines := 0
+	for {
+		line, err := r.readLine()
+		switch {
+		case err != nil && (!errors.Is(err, io.EOF) || lines == 0):
+			return event{}, err
+		case err == nil && len(line) == 0 && lines == 0:
+			e.name = ""
+			continue
+		case err != nil || len(line) == 0:
+			e.data = r.data
+			return e, nil
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(name) {
+		case "event":
+			e.name = string(value)
+		case "data":
+			if lines++; lines > 1 {
+				r.data = append(r.data, '\n')
+			}
+			if r.data = append(r.data, value...); len(r.data) > maxEvent {
+				return event{}, errLongEvent
+			}
+		}
+	}
+}
+
+// readLine returns the next line without its end, which is valid until the next call; io.EOF also for
+// a line that was cut off. It never waits for what is behind a line's end.
+func (r *eventReader) readLine() ([]byte, error) {
+	r.line = r.line[:0]
+	for {
+		b, err := r.in.ReadByte()
+		if err != nil {
+			return nil, err
+		}
+		if r.skipLF && b == '\n' {
+			r.skipLF = false
+			continue
+		}
+		if r.skipLF = b == '\r'; b == '\n' || b == '\r' {
+			break
+		}
+		if r.line = append(r.line, b); len(r.line) > maxEvent {
+			return nil, errLongEvent
+		}
+	}
+	if !r.begun {
+		r.begun = true
+		return bytes.TrimPrefix(r.line, []byte("\uFEFF")), nil
+	}
+	return r.line, nil
+}

@@ -1,0 +1,111 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// failure is the end of a prompt that has no answer.
+type failure struct {
+	message    string
+	kind       string // the API's own
+	status     int    // HTTP's; 0: none came
+	requestID  string // the API's
+	retryAfter string // as the API wrote it
+	// unknown: the request may have reached the model, and what became of it is not known.
+	unknown bool
+}
+
+func (f *failure) Error() string { return f.message }
+
+// judge says what an answer that is no stream means, by its status and its body. A status with the
+// API's own error object is the API's word that it failed, and so are redirects and the statuses of a
+// refused request. Of any other nobody knows who said it: a gateway on the way can have lost an answer
+// of a model that worked.
+func judge(s Settings, resp *http.Response, body []byte) *failure {
+	f := &failure{
+		status: resp.StatusCode, message: resp.Status,
+		retryAfter: resp.Header.Get("Retry-After"),
+	}
+	for _, name := range []string{"request-id", "x-request-id", "x-goog-request-id"} {
+		if v := resp.Header.Get(name); v != "" {
+			f.requestID = v
+			break
+		}
+	}
+	e := mappings[s.API].failure(body)
+	switch {
+	case e != nil:
+		f.message += ": " + e.Message
+		f.kind = e.Kind
+	case resp.StatusCode == http.StatusRequestTimeout, resp.StatusCode == 499, resp.StatusCode >= 500, resp.StatusCode < 300:
+		f.unknown = true
+		fallthrough
+	default:
+		if text := strings.TrimSpace(strings.ToValidUTF8(string(body[:min(len(body), 300)]), "\uFFFD")); text != "" {
+			f.message += ": " + text
+		}
+	}
+	if resp.StatusCode/100 == 3 {
+		f.message += fmt.Sprintf(" (a redirect to %q is not followed)", resp.Header.Get("Location"))
+	}
+	if resp.StatusCode/100 == 2 {
+		f.message = "the answer is no event stream: " + f.message
+	}
+	f.details()
+	return f
+}
+
+// details adds to the message what helps with asking the maker.
+func (f *failure) details() {
+	if f.requestID != "" {
+		f.message += "; request id " + f.requestID
+	}
+	if f.retryAfter != "" {
+		f.message += "; retry after " + f.retryAfter
+	}
+}
+
+// JSON-RPC's and ACP's error codes.
+const (
+	codeParse         = -32700
+	codeInvalid       = -32600
+	codeNoMethod      = -32601
+	codeInvalidParams = -32602
+	codeInternal      = -32603
+	codeAuthRequired  = -32000
+	codeNotFound      = -32002
+)
+
+// rpcError is the error of a response.
+type rpcError struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// rpc is the failure as a response has it.
+func (f *failure) rpc() *rpcError {
+	data := map[string]any{}
+	for name, v := range map[string]string{"type": f.kind, "requestId": f.requestID, "retryAfter": f.retryAfter} {
+		if v != "" {
+			data[name] = v
+		}
+	}
+	if f.status != 0 {
+		data["status"] = f.status
+	}
+	if f.unknown {
+		data["perlica.dev/outcome"] = "unknown"
+	}
+	e := &rpcError{Code: codeInternal, Message: f.message}
+	if f.status == http.StatusUnauthorized && !f.unknown {
+		e.Code = codeAuthRequired
+	}
+	if len(data) > 0 {
+		e.Data = encode(data)
+	}
+	return e
+}

@@ -1,0 +1,116 @@
+package model
+
+import (
+	"encoding/json"
+	"net/url"
+)
+
+// geminiMapping is Google's generateContent, streamed, by https://ai.google.dev/api/generate-content.
+// The key goes into a header, as an address is written into logs on the way.
+var geminiMapping = mapping{
+	base: "https://generativelanguage.googleapis.com", header: "x-goog-api-key", sample: "gemini-2.5-flash",
+	reserved: []string{"contents", "tools", "toolConfig"},
+	path: func(model string) string {
+		return "/v1beta/models/" + url.PathEscape(model) + ":streamGenerateContent?alt=sse"
+	},
+	models:  "/v1beta/models",
+	body:    geminiBody,
+	answer:  func() reader { return &geminiReader{} },
+	failure: nestedFailure,
+}
+
+func geminiBody(s Settings, history []turn) (map[string]any, error) {
+	list, err := messages(history, "model", func(p part, _ bool) any {
+		if p.mime == "" {
+			return object{"text": p.text}
+		}
+		return object{"inlineData": object{"mimeType": p.mime, "data": p.data}}
+	})
+	for _, m := range list {
+		m["parts"] = m["content"]
+		delete(m, "content")
+	}
+	body := object{"contents": list}
+	if s.Schema != nil {
+		body["generationConfig"] = object{"responseMimeType": "application/json", "responseJsonSchema": s.Schema}
+	}
+	return body, err
+}
+
+// geminiReader reads the chunks of a response.
+type geminiReader struct{ reason stopReason }
+
+type geminiChunk struct {
+	Error      json.RawMessage `json:"error"`
+	Candidates []struct {
+		Index        int    `json:"index"`
+		FinishReason string `json:"finishReason"`
+		Content      struct {
+			Parts []struct {
+				Text         string `json:"text"`
+				Thought      bool   `json:"thought"`
+				FunctionCall *struct {
+					ID   string          `json:"id"`
+					Name string          `json:"name"`
+					Args json.RawMessage `json:"args"`
+				} `json:"functionCall"`
+			} `json:"parts"`
+		} `json:"content"`
+	} `json:"candidates"`
+	PromptFeedback struct {
+		BlockReason string `json:"blockReason"`
+	} `json:"promptFeedback"`
+	Usage *struct {
+		Prompt     int64 `json:"promptTokenCount"`
+		Candidates int64 `json:"candidatesTokenCount"`
+		Cached     int64 `json:"cachedContentTokenCount"`
+		Thoughts   int64 `json:"thoughtsTokenCount"`
+	} `json:"usageMetadata"`
+}
+
+func (r *geminiReader) event(e event) (out []piece, err error) {
+	var v geminiChunk
+	if err := decode(e, Gemini, &v); err != nil {
+		return nil, err
+	}
+	if len(v.Error) > 0 && string(v.Error) != "null" {
+		return nil, failureOr(e.data)
+	}
+	for _, c := range v.Candidates {
+		if c.Index != 0 {
+			continue
+		}
+		for _, p := range c.Content.Parts {
+			switch {
+			case p.FunctionCall != nil:
+				out = append(out, piece{kind: toolPiece, tool: toolCall{p.FunctionCall.ID, p.FunctionCall.Name, string(p.FunctionCall.Args)}})
+			case p.Thought:
+				out = append(out, say(thoughtPiece, p.Text)...)
+			default:
+				out = append(out, say(textPiece, p.Text)...)
+			}
+		}
+		if c.FinishReason != "" {
+			r.reason = stops(geminiStops, c.FinishReason)
+		}
+	}
+	if b := v.PromptFeedback.BlockReason; b != "" {
+		r.reason = stopReason{acp: refusal, warning: "the API blocked the prompt for the reason " + b}
+	}
+	if u := v.Usage; u != nil {
+		out = append(out, piece{kind: usagePiece, usage: usage{
+			input: u.Prompt, output: u.Candidates + u.Thoughts, cachedRead: u.Cached, thought: u.Thoughts, known: true,
+		}})
+	}
+	return out, nil
+}
+
+var geminiStops = map[string]string{
+	"STOP": endTurn, "MAX_TOKENS": maxTokens, "SAFETY": refusal, "RECITATION": refusal, "LANGUAGE": refusal,
+	"BLOCKLIST": refusal, "PROHIBITED_CONTENT": refusal, "SPII": refusal, "IMAGE_SAFETY": refusal,
+}
+
+func (r *geminiReader) stop() (stopReason, bool) { return r.reason, r.reason.acp != "" }
+
+// last is false: the usage stands in each chunk, and the last one ends the stream.
+func (*geminiReader) last() bool { return false }

@@ -1,0 +1,235 @@
+package model
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// patience is how long a test waits for what must come.
+const patience = 2 * time.Minute
+
+// peer is the client of an agent that is served in this process.
+type peer struct {
+	t     *testing.T
+	in    io.Writer
+	lines chan message
+	ids   int
+
+	updates []object
+	// agree answers _perlica.dev/http/send; nil: yes.
+	agree    func(params json.RawMessage) *rpcError
+	sent     []json.RawMessage // what _perlica.dev/http/send described
+	received []json.RawMessage
+}
+
+// connect serves the agent and initializes it; wantsHTTP has the client want the exchanges.
+func connect(t *testing.T, s Settings, wantsHTTP bool) *peer {
+	t.Helper()
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+	toAgent, in := io.Pipe()
+	out, fromAgent := io.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		served <- Serve(t.Context(), toAgent, fromAgent, s)
+		_ = fromAgent.Close() // never fails
+	}()
+	p := &peer{t: t, in: in, lines: make(chan message, 100)}
+	go func() {
+		defer close(p.lines)
+		for r := bufio.NewReader(out); ; {
+			line, err := r.ReadBytes('\n')
+			if err != nil {
+				return
+			}
+			var m message
+			if err := json.Unmarshal(line, &m); err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+			p.lines <- m
+		}
+	}()
+	t.Cleanup(func() {
+		_ = in.Close()
+		for range p.lines {
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	p.call("initialize", fmt.Sprintf(`{"protocolVersion":1,"clientCapabilities":{"_meta":{"perlica.dev":{"http":%v}}}}`, wantsHTTP))
+	return p
+}
+
+func (p *peer) write(line string) {
+	if _, err := io.WriteString(p.in, line+"\n"); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// send sends a request and returns its id.
+func (p *peer) send(method, params string) string {
+	p.ids++
+	p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, p.ids, method, params))
+	return fmt.Sprint(p.ids)
+}
+
+// await takes lines until the answer to a request, or until done says that it was seen.
+func (p *peer) await(id string, done func() bool) message {
+	p.t.Helper()
+	for late := time.After(patience); ; {
+		select {
+		case m, ok := <-p.lines:
+			if !ok {
+				p.t.Fatal("the agent has left")
+			}
+			switch {
+			case m.Method == "session/update":
+				var v struct{ Update object }
+				if err := json.Unmarshal(m.Params, &v); err != nil {
+					p.t.Error(err)
+				}
+				p.updates = append(p.updates, v.Update)
+			case m.Method == "_perlica.dev/http/received":
+				p.received = append(p.received, m.Params)
+			case m.Method == "_perlica.dev/http/send":
+				p.sent = append(p.sent, m.Params)
+				answer := object{"jsonrpc": "2.0", "id": m.ID, "result": object{}}
+				if p.agree != nil {
+					if e := p.agree(m.Params); e != nil {
+						answer = object{"jsonrpc": "2.0", "id": m.ID, "error": e}
+					}
+				}
+				p.write(string(encode(answer)))
+			case string(m.ID) == id:
+				return m
+			}
+			if done != nil && done() {
+				return message{}
+			}
+		case <-late:
+			p.t.Fatal("no answer")
+		}
+	}
+}
+
+func (p *peer) call(method, params string) message {
+	p.t.Helper()
+	return p.await(p.send(method, params), nil)
+}
+
+func (p *peer) session() string {
+	p.t.Helper()
+	var v struct{ SessionID string }
+	if err := json.Unmarshal(p.call("session/new", `{"cwd":"/","mcpServers":[]}`).Result, &v); err != nil {
+		p.t.Fatal(err)
+	}
+	return v.SessionID
+}
+
+// ask sends a prompt and returns its id.
+func (p *peer) ask(session, text string) string {
+	return p.send("session/prompt", string(encode(object{"sessionId": session, "prompt": []object{{"type": "text", "text": text}}})))
+}
+
+// text is what the agent's message chunks say.
+func (p *peer) text() string {
+	var b strings.Builder
+	for _, u := range p.updates {
+		if c, ok := u["content"].(map[string]any); ok && u["sessionUpdate"] == "agent_message_chunk" {
+			fmt.Fprint(&b, c["text"])
+		}
+	}
+	return b.String()
+}
+
+// outcome is what Perlica makes of an answer.
+func outcome(m message) string {
+	var data struct {
+		Outcome string `json:"perlica.dev/outcome"`
+	}
+	var result struct{ StopReason string }
+	switch {
+	case m.Error != nil && json.Unmarshal(m.Error.Data, &data) == nil && data.Outcome == "unknown":
+		return "unknown"
+	case m.Error != nil:
+		return "provider error"
+	case json.Unmarshal(m.Result, &result) == nil && result.StopReason == cancelled:
+		return "cancelled"
+	}
+	return "answered"
+}
+
+// server is a server of raw connections that counts what reaches it.
+type server struct {
+	*testing.T
+	url string
+
+	mu          sync.Mutex
+	connections int
+	requests    int
+	bodies      []string
+}
+
+// listen serves connections one after the other, each with serve.
+func listen(t *testing.T, serve func(s *server, c net.Conn, r *bufio.Reader)) *server {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{T: t, url: "http://" + l.Addr().String()}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.connections++
+			s.mu.Unlock()
+			all.Go(func() {
+				defer func() { _ = c.Close() }()
+				serve(s, c, bufio.NewReader(c))
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		all.Wait()
+	})
+	return s
+}
+
+// request reads one request and counts it.
+func (s *server) request(r *bufio.Reader) *http.Request {
+	req, err := http.ReadRequest(r)
+	if err != nil {
+		return nil
+	}
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil
+	}
+	s.mu.Lock()
+	s.requests++
+	s.bodies = append(s.bodies, string(body))
+	s.mu.Unlock()
+	return req
+}
+
+func (s *server) counts() (connections, requests int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.connections, s.requests
+}

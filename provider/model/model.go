@@ -1,0 +1,242 @@
+// Package model is an ACP agent on stdio that has no tools: a session/prompt becomes one HTTP
+// request to a model's API, and what the model streams becomes the agent's updates.
+//
+// It promises that one prompt leaves as one HTTP request or as none, that it says which of the two
+// is known, and that the client can have the exchange byte for byte without the key. It refuses to
+// retry, to follow a redirect, to keep a connection, and to send tool definitions; a tool call that
+// comes all the same is reported as failed.
+//
+// The one idea: an API is a [mapping], which turns messages into a body and a stream of server-sent
+// events into pieces of an answer. All that concerns the request's one life is in transport.go.
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// API names the protocol of a model's HTTP API.
+type API string
+
+// The APIs.
+const (
+	Anthropic  API = "anthropic"   // Messages
+	OpenAI     API = "openai"      // Responses
+	OpenAIChat API = "openai-chat" // Chat Completions
+	Gemini     API = "gemini"      // generateContent, streamed
+)
+
+// APIs returns all APIs, in the order in which they are documented.
+func APIs() []API { return []API{Anthropic, OpenAI, OpenAIChat, Gemini} }
+
+// Settings is the model that is asked, and how.
+type Settings struct {
+	API     API
+	Model   string // the maker's name of it
+	BaseURL string // without the path of the endpoint; empty: the maker's
+	Key     string // is sent in a header, and in nothing else; empty: none is sent
+	// Options are members of the request's body, as they are.
+	Options map[string]json.RawMessage
+	// Schema is a JSON Schema that the answer is asked to have; nil: any text.
+	Schema json.RawMessage
+	// Price is what tokens cost; nil: unknown.
+	Price *Price
+}
+
+// Price is what a number of tokens costs.
+type Price struct {
+	Input       float64 `json:"input" toml:"input"`
+	Output      float64 `json:"output" toml:"output"`
+	CachedInput float64 `json:"cached_input" toml:"cached_input"` // 0: as Input
+	Currency    string  `json:"currency" toml:"currency"`         // ISO 4217
+	Per         float64 `json:"per" toml:"per"`                   // so many tokens; 0: 1,000,000
+	AsOf        string  `json:"as_of" toml:"as_of"`               // the date of the price
+}
+
+// cost is what the tokens cost by the price.
+func (p *Price) cost(u usage) float64 {
+	per, cached := p.Per, p.CachedInput
+	if per == 0 {
+		per = 1_000_000
+	}
+	if cached == 0 {
+		cached = p.Input
+	}
+	return (float64(u.input-u.cachedRead)*p.Input + float64(u.cachedRead)*cached + float64(u.output)*p.Output) / per
+}
+
+// Check says what is wrong with the settings: an API that is not known, a model without a name, an
+// address that is no URL or would carry the key in clear text, an option that is Perlica's own.
+func (s Settings) Check() error {
+	m, ok := mappings[s.API]
+	if !ok {
+		return fmt.Errorf("there is no model API %q; there are %s", s.API, apiNames())
+	}
+	if strings.TrimSpace(s.Model) == "" {
+		return errors.New("no model is named")
+	}
+	u, err := url.Parse(s.base())
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("%q is no address of an API: it must look like %s", s.base(), m.base)
+	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
+	default:
+		return fmt.Errorf("%q is not https: keys and prompts are sent in clear text to this machine only", s.base())
+	}
+	for _, name := range m.reserved {
+		if _, set := s.Options[name]; set {
+			return fmt.Errorf("the option %q is Perlica's to set", name)
+		}
+	}
+	if s.Schema != nil && !json.Valid(s.Schema) {
+		return errors.New("the schema is no JSON")
+	}
+	return nil
+}
+
+// base is the address without the path of the endpoint and without a slash at its end.
+func (s Settings) base() string {
+	if s.BaseURL == "" {
+		return mappings[s.API].base
+	}
+	return strings.TrimRight(s.BaseURL, "/")
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+func apiNames() string {
+	var names []string
+	for _, api := range APIs() {
+		names = append(names, string(api))
+	}
+	return strings.Join(names, ", ")
+}
+
+// mapping is what differs between the APIs.
+type mapping struct {
+	base     string   // the maker's address
+	reserved []string // members of the body that are not options
+	header   string   // carries the key
+	prefix   string   // stands before the key
+	headers  []field  // every request has, too
+	sample   string   // a model's name, for errors
+
+	path    func(model string) string
+	body    func(s Settings, history []turn) (map[string]any, error)
+	answer  func() reader // for one stream
+	failure func(body []byte) *apiError
+	models  string // the path of the list of models
+}
+
+var mappings = map[API]mapping{
+	Anthropic: anthropicMapping, OpenAI: responsesMapping, OpenAIChat: chatMapping, Gemini: geminiMapping,
+}
+
+// reader reads the events of one stream.
+type reader interface {
+	// event reads one event, and returns what it says. The error is an *apiError if the API says
+	// in the stream that it failed, else one that says how the event breaks the protocol.
+	event(e event) ([]piece, error)
+	// stop returns the stop reason, and whether the stream says that the answer is whole.
+	stop() (reason stopReason, whole bool)
+	// last says whether nothing of the answer can follow.
+	last() bool
+}
+
+// stopReason is why a model stopped.
+type stopReason struct {
+	acp     string // ACP's: end_turn, max_tokens, refusal
+	warning string // what ACP has no reason for
+}
+
+// stops reads the reasons of an API by a table; another reason ends the turn with a warning.
+func stops(table map[string]string, reason string) stopReason {
+	if known, ok := table[reason]; ok {
+		return stopReason{acp: known}
+	}
+	return stopReason{acp: endTurn, warning: fmt.Sprintf("the model stopped for the reason %q", reason)}
+}
+
+// ACP's stop reasons.
+const (
+	endTurn   = "end_turn"
+	maxTokens = "max_tokens"
+	refusal   = "refusal"
+	cancelled = "cancelled"
+)
+
+// piece is a part of an answer, in the order of the stream.
+type piece struct {
+	kind  pieceKind
+	text  string // of text and thought
+	tool  toolCall
+	usage usage
+}
+
+type pieceKind int
+
+const (
+	textPiece pieceKind = iota
+	thoughtPiece
+	toolPiece
+	usagePiece // replaces what was known
+)
+
+// toolCall is a call of a tool that the model was not offered.
+type toolCall struct{ id, name, arguments string }
+
+// usage is what the API says of tokens. Input includes what was read from or written to a cache,
+// output what was thought.
+type usage struct {
+	input, output, cachedRead, cachedWrite, thought int64
+	known                                           bool
+}
+
+// turn is a message of the conversation.
+type turn struct {
+	assistant bool
+	blocks    []block
+}
+
+// apiError is an API's own error object.
+type apiError struct {
+	Message string // the API's words
+	Kind    string // its type or code
+}
+
+func (e *apiError) Error() string { return e.Message }
+
+// field is a header field.
+type field struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// merged is the body with the options, in the order of the members' names.
+func merged(body map[string]any, options map[string]json.RawMessage) ([]byte, error) {
+	for name, value := range options {
+		ours, both := body[name].(map[string]any)
+		var theirs map[string]any
+		if both && json.Unmarshal(value, &theirs) == nil && theirs != nil { // gemini's generationConfig, openai's text
+			for inner, v := range theirs {
+				ours[inner] = v
+			}
+			continue
+		}
+		body[name] = value
+	}
+	return json.Marshal(body)
+}
+
+// oneOf returns a function that reports whether a text is among the words.
+func oneOf(words ...string) func(string) bool {
+	return func(s string) bool { return slices.Contains(words, s) }
+}

@@ -1,0 +1,305 @@
+package model
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+)
+
+const hello = `data: {"choices":[{"index":0,"delta":{"content":"Hello"}}]}
+
+`
+
+const whole = hello + `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}
+
+data: [DONE]
+
+`
+
+const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+
+// fault is one way in which a request ends.
+type fault struct {
+	name    string
+	answer  string // is written behind the request; then the connection is closed
+	before  bool   // it is closed before the request was read
+	outcome string
+	text    string // of the answer, as far as it came
+	why     string // is in the message
+}
+
+// status is an answer with a status, a header and a body.
+func status(line, header, body string) string {
+	return "HTTP/1.1 " + line + "\r\n" + header + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body)
+}
+
+const apiFailure = `{"error":{"type":"overloaded_error","message":"Overloaded"}}`
+
+var faults = []fault{
+	{name: "the connection is closed before the request was read", before: true, outcome: "unknown"},
+	{name: "no answer, the connection is closed", outcome: "unknown"},
+	{name: "half a status line", answer: "HTTP/1.1 20", outcome: "unknown"},
+	{name: "half a header", answer: "HTTP/1.1 200 OK\r\nContent-Ty", outcome: "unknown"},
+	{name: "no HTTP", answer: "SSH-2.0-x\r\n\r\n", outcome: "unknown"},
+	{name: "a stream without an event", answer: streamHead + "\r\n", outcome: "unknown", why: "ended before the answer did"},
+	{name: "a stream that ends in the answer", answer: streamHead + "\r\n" + hello, outcome: "unknown", text: "Hello"},
+	{name: "a stream that breaks in the answer", answer: streamHead + "Content-Length: 1000\r\n\r\n" + hello, outcome: "unknown", text: "Hello", why: "broke"},
+	{name: "an event that is no JSON", answer: streamHead + "\r\n" + hello + "data: {x\n\n", outcome: "unknown", text: "Hello"},
+	{name: "an error in the stream", answer: streamHead + "\r\n" + hello + "data: " + apiFailure + "\n\n", outcome: "provider error", text: "Hello", why: "Overloaded"},
+	{name: "the finish reason `error`", answer: streamHead + "\r\n" + hello + `data: {"choices":[{"finish_reason":"error"}]}` + "\n\n", outcome: "provider error", text: "Hello"},
+	{name: "an answer, and the stream breaks behind it", answer: streamHead + "Content-Length: 1000\r\n\r\n" + strings.TrimSuffix(whole, "data: [DONE]\n\n"), outcome: "answered", text: "Hello"},
+	{name: "`[DONE]` without a reason", answer: streamHead + "\r\n" + hello + "data: [DONE]\n\n", outcome: "answered", text: "Hello"},
+	{name: "two answers to one request", answer: status("200 OK", "Content-Type: text/event-stream\r\n", whole) + status("200 OK", "Content-Type: text/event-stream\r\n", whole), outcome: "answered", text: "Hello"},
+	{name: "a kept connection is offered", answer: status("200 OK", "Content-Type: text/event-stream\r\nConnection: keep-alive\r\n", whole), outcome: "answered", text: "Hello"},
+	{name: "200 with JSON", answer: status("200 OK", "Content-Type: application/json\r\n", `{"choices":[]}`), outcome: "unknown", why: "no event stream"},
+	{name: "301", answer: status("301 Moved Permanently", "Location: /elsewhere\r\n", ""), outcome: "provider error", why: "not followed"},
+	{name: "307", answer: status("307 Temporary Redirect", "Location: /elsewhere\r\n", ""), outcome: "provider error", why: "not followed"},
+	{name: "308", answer: status("308 Permanent Redirect", "Location: /elsewhere\r\n", ""), outcome: "provider error", why: "not followed"},
+	{name: "400 with the API's error", answer: status("400 Bad Request", "", `{"error":{"message":"unknown member"}}`), outcome: "provider error", why: "unknown member"},
+	{name: "401", answer: status("401 Unauthorized", "", ""), outcome: "provider error"},
+	{name: "401 with a challenge", answer: status("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", ""), outcome: "provider error"},
+	{name: "404 with a page", answer: status("404 Not Found", "Content-Type: text/html\r\n", "<h1>no</h1>"), outcome: "provider error"},
+	{name: "408", answer: status("408 Request Timeout", "Connection: close\r\n", ""), outcome: "unknown"},
+	{name: "429 with `retry-after`", answer: status("429 Too Many Requests", "Retry-After: 30\r\nX-Request-Id: req_1\r\n", ""), outcome: "provider error", why: "request id req_1; retry after 30"},
+	{name: "499", answer: status("499 Client Closed Request", "", ""), outcome: "unknown"},
+	{name: "500 with a page", answer: status("500 Internal Server Error", "Content-Type: text/html\r\n", "<h1>oops</h1>"), outcome: "unknown", why: "oops"},
+	{name: "500 with the API's error", answer: status("500 Internal Server Error", "", apiFailure), outcome: "provider error", why: "Overloaded"},
+	{name: "503 with `retry-after`", answer: status("503 Service Unavailable", "Retry-After: 1\r\n", ""), outcome: "unknown", why: "retry after 1"},
+	{name: "504 with a page", answer: status("504 Gateway Timeout", "", "nginx"), outcome: "unknown"},
+	{name: "529 with the API's error", answer: status("529 Overloaded", "", apiFailure), outcome: "provider error", why: "Overloaded"},
+}
+
+// TestOnce: whatever happens to a request, one reaches the server at most, and what is said of it is
+// what is known. The table in docs/models.md is this one.
+func TestOnce(t *testing.T) {
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
+				if f.before {
+					return
+				}
+				if s.request(r) != nil {
+					_, _ = io.WriteString(c, f.answer) // the agent may have left
+				}
+			})
+			p := connect(t, Settings{API: OpenAIChat, Model: "m", BaseURL: s.url, Key: "sk-a-secret"}, true)
+			m := p.await(p.ask(p.session(), "Hi"), nil)
+			if got := outcome(m); got != f.outcome || p.text() != f.text {
+				t.Errorf("%s with the text %q, want %s with %q: %+v", got, p.text(), f.outcome, f.text, m.Error)
+			}
+			if m.Error != nil && (!strings.Contains(m.Error.Message, f.why) || strings.Contains(m.Error.Message, "sk-a-secret")) {
+				t.Errorf("%q lacks %q, or has the key", m.Error.Message, f.why)
+			}
+			connections, requests := s.counts()
+			if connections != 1 || requests > 1 || requests == 0 && !f.before {
+				t.Errorf("%d connections, %d requests", connections, requests)
+			}
+		})
+	}
+}
+
+// TestNothingListens: where no connection comes about, nothing was sent.
+func TestNothingListens(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p := connect(t, Settings{API: Anthropic, Model: "m", BaseURL: "http://" + l.Addr().String()}, false)
+	if m := p.await(p.ask(p.session(), "Hi"), nil); outcome(m) != "provider error" {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestEachTurnOnce: a session's turns are a request each, on a connection each, and carry what was
+// said before.
+func TestEachTurnOnce(t *testing.T) {
+	s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
+		for s.request(r) != nil { // as long as the connection is used
+			if _, err := io.WriteString(c, status("200 OK", "Content-Type: text/event-stream\r\nConnection: keep-alive\r\n", whole)); err != nil {
+				return
+			}
+		}
+	})
+	p := connect(t, Settings{API: OpenAIChat, Model: "m", BaseURL: s.url}, true)
+	id := p.session()
+	for _, text := range []string{"one", "two", "three"} {
+		if m := p.await(p.ask(id, text), nil); outcome(m) != "answered" {
+			t.Fatalf("%+v", m.Error)
+		}
+	}
+	connections, requests := s.counts()
+	if connections != 3 || requests != 3 {
+		t.Errorf("%d connections, %d requests", connections, requests)
+	}
+	for _, word := range []string{`"one"`, `"Hello"`, `"two"`, `"three"`} {
+		if !strings.Contains(s.bodies[2], word) {
+			t.Errorf("%s lacks %s", s.bodies[2], word)
+		}
+	}
+}
+
+// TestNoLeave: without the client's word nothing leaves, and the client hears of the request before
+// it does.
+func TestNoLeave(t *testing.T) {
+	s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
+		if s.request(r) != nil {
+			_, _ = io.WriteString(c, streamHead+"\r\n"+whole)
+		}
+	})
+	p := connect(t, Settings{API: OpenAIChat, Model: "m", BaseURL: s.url}, true)
+	id := p.session()
+	p.agree = func(json.RawMessage) *rpcError {
+		if c, _ := s.counts(); c != 0 {
+			t.Error("a connection before the client's word")
+		}
+		return &rpcError{Code: -32800, Message: "the log failed"}
+	}
+	if m := p.await(p.ask(id, "Hi"), nil); outcome(m) != "provider error" || !strings.Contains(m.Error.Message, "nothing was sent") {
+		t.Errorf("%+v", m)
+	}
+	p.agree = func(json.RawMessage) *rpcError { // the cancel comes while the client is asked
+		p.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`, id))
+		return nil
+	}
+	if m := p.await(p.ask(id, "Hi"), nil); outcome(m) != "cancelled" {
+		t.Errorf("%+v", m)
+	}
+	if c, n := s.counts(); n > 1 || c > 1 {
+		t.Errorf("%d connections, %d requests", c, n)
+	}
+}
+
+// TestCancel: a cancel closes the connection, wherever the request is, and the prompt is answered.
+func TestCancel(t *testing.T) {
+	for name, answer := range map[string]string{"before the answer": "", "in the header": streamHead, "in the stream": streamHead + "\r\n" + hello} {
+		t.Run(name, func(t *testing.T) {
+			closed := make(chan error, 1)
+			asked := make(chan struct{})
+			s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
+				if s.request(r) == nil {
+					return
+				}
+				_, _ = io.WriteString(c, answer)
+				close(asked)
+				_, err := r.ReadByte() // until the agent closes
+				closed <- err
+			})
+			p := connect(t, Settings{API: OpenAIChat, Model: "m", BaseURL: s.url}, false)
+			session := p.session()
+			id := p.ask(session, "Hi")
+			<-asked
+			if strings.Contains(answer, hello) {
+				p.await("", func() bool { return p.text() == "Hello" })
+			}
+			p.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`, session))
+			if m := p.await(id, nil); outcome(m) != "cancelled" {
+				t.Errorf("%+v", m.Error)
+			}
+			if err := <-closed; err == nil {
+				t.Error("more was sent")
+			}
+			if c, n := s.counts(); c != 1 || n != 1 {
+				t.Errorf("%d connections, %d requests", c, n)
+			}
+		})
+	}
+}
+
+// TestTheExchange: what the client is given of the exchange is what crossed the wire, without the key.
+func TestTheExchange(t *testing.T) {
+	const secret = "sk-a-very-secret-key"
+	for _, api := range APIs() {
+		t.Run(string(api), func(t *testing.T) {
+			stream := hello + "data: caf\xc3\xa9 \xff\n\n" // not UTF-8
+			var head http.Header
+			var host string
+			s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
+				if req := s.request(r); req != nil {
+					head, host = req.Header, req.Host
+					head.Set("Content-Length", fmt.Sprint(req.ContentLength))
+					_, _ = io.WriteString(c, streamHead+"X-A: b\r\n\r\n"+stream)
+				}
+			})
+			p := connect(t, Settings{API: api, Model: "m", BaseURL: s.url, Key: secret}, true)
+			p.await(p.ask(p.session(), "Hi \U0001F44B"), nil)
+			var sent struct {
+				Method, URL, Body string
+				Headers           []field
+				Withheld          []string
+			}
+			if len(p.sent) != 1 || json.Unmarshal(p.sent[0], &sent) != nil || sent.Body != s.bodies[0] || sent.Method != "POST" || !strings.HasPrefix(sent.URL, s.url) {
+				t.Fatalf("%s, the server got %q", p.sent, s.bodies)
+			}
+			head.Set("Host", host)
+			for _, name := range sent.Withheld {
+				if !strings.Contains(head.Get(name), secret) {
+					t.Errorf("%s has no key", name)
+				}
+				head.Del(name)
+			}
+			for _, f := range sent.Headers {
+				if head.Get(f.Name) != f.Value {
+					t.Errorf("%s: %q, the server got %q", f.Name, f.Value, head.Get(f.Name))
+				}
+				head.Del(f.Name)
+			}
+			if len(head) > 0 || len(sent.Withheld) != 1 {
+				t.Errorf("besides: %v; withheld %q", head, sent.Withheld)
+			}
+			var body []byte
+			for _, r := range p.received {
+				var v struct {
+					Body   string
+					Base64 []byte
+				}
+				if err := json.Unmarshal(r, &v); err != nil {
+					t.Error(err)
+				}
+				body = append(append(body, v.Body...), v.Base64...)
+			}
+			if string(body) != stream {
+				t.Errorf("%q came, %q is passed on", stream, body)
+			}
+			if all := fmt.Sprintf("%s %s", p.sent, p.received); strings.Contains(all, secret) {
+				t.Error("the key is passed on")
+			}
+		})
+	}
+}
+
+// TestTable keeps the table of docs/models.md true to what TestOnce proves.
+func TestTable(t *testing.T) {
+	const path, begin, end = "../../docs/models.md", "<!-- outcomes: begin -->\n", "<!-- outcomes: end -->\n"
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok1 := strings.Cut(string(b), begin)
+	table, after, ok2 := strings.Cut(rest, end)
+	if !ok1 || !ok2 {
+		t.Fatal("the marks around the table are gone")
+	}
+	var w strings.Builder
+	w.WriteString("| what happens | outcome |\n|---|---|\n| no connection comes about | provider error |\n")
+	for _, f := range faults {
+		fmt.Fprintf(&w, "| %s | %s |\n", f.name, f.outcome)
+	}
+	if *update {
+		if err := os.WriteFile(path, []byte(before+begin+w.String()+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if table != w.String() {
+		t.Error("the table is stale: go test ./provider/model -run TestTable -update")
+	}
+}

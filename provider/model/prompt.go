@@ -1,0 +1,218 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// run is a prompt under way. It belongs to one goroutine.
+type run struct {
+	agent   *agent
+	session *session
+	id      []byte // of the request
+	turn    turn   // what was asked
+
+	text  strings.Builder // of the answer
+	use   usage
+	calls int // of tools
+}
+
+// answer makes the one request, and returns what answers the prompt.
+func (r *run) answer(ctx context.Context) (end func()) {
+	reason, err := r.ask(ctx)
+	refuse := func(e *rpcError) func() { return func() { r.agent.refuse(r.id, e) } }
+	var f *failure
+	var input *inputError
+	switch {
+	case ctx.Err() != nil:
+		reason = stopReason{acp: cancelled}
+	case errors.As(err, &f):
+		return refuse(f.rpc())
+	case errors.As(err, &input):
+		return refuse(&rpcError{Code: codeInvalidParams, Message: input.what + "; nothing was sent"})
+	case err != nil:
+		return refuse(&rpcError{Code: codeInternal, Message: err.Error()})
+	}
+	if r.text.Len() > 0 {
+		r.session.history = append(r.session.history, r.turn, turn{true, []block{{Type: "text", Text: r.text.String()}}})
+	}
+	result := object{"stopReason": reason.acp}
+	if reason.warning != "" {
+		result["_meta"] = object{metaKey: object{"warning": reason.warning}}
+	}
+	if r.use.known {
+		result["usage"] = r.use.result()
+	}
+	return func() { r.agent.out.respond(r.id, result) }
+}
+
+// result is the usage as ACP has it.
+func (u usage) result() object {
+	o := object{"inputTokens": u.input, "outputTokens": u.output, "totalTokens": u.input + u.output}
+	for name, n := range map[string]int64{"cachedReadTokens": u.cachedRead, "cachedWriteTokens": u.cachedWrite, "thoughtTokens": u.thought} {
+		if n > 0 {
+			o[name] = n
+		}
+	}
+	return o
+}
+
+// ask makes the request and says what comes of it. Where the client wants the exchange, nothing leaves
+// before it has agreed.
+func (r *run) ask(ctx context.Context) (stopReason, error) {
+	s := r.agent.settings
+	m := mappings[s.API]
+	history := append(r.session.history[:len(r.session.history):len(r.session.history)], r.turn)
+	body, err := m.body(s, history)
+	if err != nil {
+		return stopReason{}, err
+	}
+	encoded, err := merged(body, s.Options)
+	if err != nil {
+		return stopReason{}, err
+	}
+	x := newExchange(s, encoded)
+	if err := r.agent.announce(ctx, r.session.id, x); err != nil {
+		return stopReason{}, err
+	}
+	resp, err := x.do(ctx)
+	if err != nil {
+		return stopReason{}, &failure{message: r.agent.hide(err.Error()), unknown: x.left.Load()}
+	}
+	defer func() { _ = resp.Body.Close() }() // what was read counts
+	r.agent.receivedHead(r.session.id, resp)
+	from := tee{resp.Body, func(b []byte) error { return r.agent.receivedBody(r.session.id, b) }}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
+		b, err := io.ReadAll(io.LimitReader(from, maxFailure))
+		r.agent.receivedEnd(r.session.id, err)
+		return stopReason{}, judge(s, resp, b)
+	}
+	return r.stream(m.answer(), from)
+}
+
+// lateEnd is how long a server may take to end a stream in which all was said.
+const lateEnd = 2 * time.Second
+
+// stream reads the answer and passes it on.
+func (r *run) stream(from reader, body io.ReadCloser) (stopReason, error) {
+	events := newEventReader(body)
+	for {
+		e, err := events.next()
+		if err != nil {
+			return r.end(from, err)
+		}
+		pieces, err := from.event(e)
+		for _, p := range pieces {
+			r.pass(p)
+		}
+		var said *apiError
+		switch {
+		case errors.As(err, &said):
+			r.agent.receivedEnd(r.session.id, nil)
+			return stopReason{}, &failure{message: "the API failed in its stream: " + said.Message, kind: said.Kind}
+		case err != nil:
+			r.agent.receivedEnd(r.session.id, err)
+			return stopReason{}, &failure{message: err.Error(), unknown: true}
+		case from.last():
+			stop := time.AfterFunc(lateEnd, func() { _ = body.Close() })
+			_, _ = io.Copy(io.Discard, body) // for the record; the answer is whole
+			stop.Stop()
+			return r.end(from, io.EOF)
+		}
+	}
+}
+
+// end is the end of a stream.
+func (r *run) end(from reader, err error) (stopReason, error) {
+	r.agent.receivedEnd(r.session.id, err)
+	reason, whole := from.stop()
+	switch {
+	case !whole && errors.Is(err, io.EOF):
+		return reason, &failure{message: "the stream ended before the answer did", unknown: true}
+	case !whole:
+		return reason, &failure{message: "the stream broke before the answer ended: " + r.agent.hide(err.Error()), unknown: true}
+	case !errors.Is(err, io.EOF) && reason.warning == "":
+		reason.warning = "the stream broke behind the end of the answer"
+	}
+	r.agent.price(r.session, r.use)
+	return reason, nil
+}
+
+// pass passes a piece on as an update.
+func (r *run) pass(p piece) {
+	switch p.kind {
+	case textPiece:
+		r.text.WriteString(p.text)
+		r.agent.update(r.session.id, object{"sessionUpdate": "agent_message_chunk", "content": object{"type": "text", "text": p.text}})
+	case thoughtPiece:
+		r.agent.update(r.session.id, object{"sessionUpdate": "agent_thought_chunk", "content": object{"type": "text", "text": p.text}})
+	case usagePiece:
+		r.use = p.usage
+	case toolPiece:
+		r.calls++
+		why := fmt.Sprintf("the model called the tool %q, which it was not offered; it was not run", p.tool.name)
+		r.agent.update(r.session.id, object{
+			"sessionUpdate": "tool_call", "toolCallId": cmp.Or(p.tool.id, "call-"+strconv.Itoa(r.calls)), "title": p.tool.name, "kind": "other", "status": "failed",
+			"rawInput": object{"arguments": p.tool.arguments},
+			"content":  []any{object{"type": "content", "content": object{"type": "text", "text": why}}},
+			"_meta":    object{metaKey: object{"blocked": why}},
+		})
+	}
+}
+
+// announce hands the request to the client and waits for its word. The key's field is named and has no
+// value.
+func (a *agent) announce(ctx context.Context, session string, x *exchange) error {
+	if !a.wantsHTTP() {
+		return nil
+	}
+	withheld := []string{}
+	if x.key.Name != "" {
+		withheld = append(withheld, x.key.Name)
+	}
+	err := a.request(ctx, "_perlica.dev/http/send", object{
+		"sessionId": session, "method": x.method, "url": x.url, "headers": x.sent(), "withheld": withheld, "body": string(x.body),
+	})
+	if err != nil {
+		return &failure{message: "the client did not agree to the request: " + err.Error() + "; nothing was sent"}
+	}
+	return nil
+}
+
+// receivedHead passes the status and the header on.
+func (a *agent) receivedHead(session string, resp *http.Response) {
+	header := []field{}
+	for name, values := range resp.Header {
+		for _, v := range values {
+			header = append(header, field{name, v})
+		}
+	}
+	a.received(object{"sessionId": session, "status": resp.Status, "headers": header})
+}
+
+// receivedBody passes bytes of the body on, as text where they are UTF-8.
+func (a *agent) receivedBody(session string, b []byte) error {
+	if utf8.Valid(b) {
+		return a.received(object{"sessionId": session, "body": string(b)})
+	}
+	return a.received(object{"sessionId": session, "base64": b})
+}
+
+// receivedEnd passes on how the body ended.
+func (a *agent) receivedEnd(session string, err error) {
+	end := object{"sessionId": session, "end": true}
+	if err != nil && !errors.Is(err, io.EOF) {
+		end["error"] = a.hide(err.Error())
+	}
+	_ = a.received(end) // a client that is gone is seen by who reads from it
+}

@@ -1,0 +1,335 @@
+package model
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+)
+
+// metaKey is the member of _meta that is Perlica's.
+const metaKey = "perlica.dev"
+
+// Serve speaks ACP until in ends or ctx is cancelled, and returns nil for both, else the error of
+// reading. At the end of in what is under way is cancelled: its connection is closed. When ctx ends
+// first, the goroutine that reads from in stays until its Read returns. The settings must have passed
+// Check.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, s Settings) error {
+	ctx, leave := context.WithCancel(ctx)
+	a := &agent{settings: s, out: &writer{out: out}, sessions: map[string]*session{}, asked: map[string]chan error{}, gone: ctx.Done()}
+	ended := make(chan error, 1)
+	go func() { ended <- a.read(ctx, in) }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+	}
+	leave()
+	a.runs.Wait()
+	return err
+}
+
+// agent is one connection.
+type agent struct {
+	settings Settings
+	out      *writer
+	gone     <-chan struct{} // closed when the client will answer nothing any more
+	runs     sync.WaitGroup
+
+	mu       sync.Mutex // guards what follows
+	http     bool       // the client wants the exchanges
+	sessions map[string]*session
+	asked    map[string]chan error // requests of ours that wait, by id
+	ids      int
+}
+
+// session is a conversation. Its history is the running prompt's, if there is one.
+type session struct {
+	id      string
+	history []turn
+	cost    float64 // so far
+	cancel  context.CancelFunc
+}
+
+// message is the envelope of a line.
+type message struct {
+	JSONRPC string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Method  string          `json:"method"`
+	Params  json.RawMessage `json:"params"`
+	Result  json.RawMessage `json:"result"`
+	Error   *rpcError       `json:"error"`
+}
+
+// read dispatches lines until in ends; the end is no error.
+func (a *agent) read(ctx context.Context, in io.Reader) error {
+	r := bufio.NewReaderSize(in, 64<<10)
+	for {
+		line, err := r.ReadBytes('\n')
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			a.dispatch(ctx, line)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// dispatch handles one line. What it does itself is done in the order of the lines: a cancel that
+// follows its prompt always finds it.
+func (a *agent) dispatch(ctx context.Context, line []byte) {
+	var m message
+	if err := json.Unmarshal(line, &m); err != nil {
+		a.refuse([]byte("null"), &rpcError{Code: codeParse, Message: err.Error()})
+		return
+	}
+	switch {
+	case m.JSONRPC != "2.0" || m.Method == "" && m.ID == nil:
+		a.refuse(m.ID, &rpcError{Code: codeInvalid, Message: "not a message of JSON-RPC 2.0"})
+	case m.Method == "":
+		a.deliver(m)
+	case m.ID == nil:
+		if m.Method == "session/cancel" {
+			a.cancel(m.Params)
+		}
+	default:
+		a.requested(ctx, m)
+	}
+}
+
+// requested answers a request, or has a goroutine answer it.
+func (a *agent) requested(ctx context.Context, m message) {
+	switch m.Method {
+	case "initialize":
+		a.initialize(m)
+	case "session/new":
+		s := &session{id: uuid.Must(uuid.NewV7()).String()}
+		a.mu.Lock()
+		a.sessions[s.id] = s
+		a.mu.Unlock()
+		a.out.respond(m.ID, object{"sessionId": s.id})
+	case "session/close":
+		a.cancel(m.Params)
+		a.mu.Lock()
+		delete(a.sessions, sessionID(m.Params))
+		a.mu.Unlock()
+		a.out.respond(m.ID, object{})
+	case "session/prompt":
+		a.prompt(ctx, m)
+	default:
+		a.refuse(m.ID, &rpcError{Code: codeNoMethod, Message: "Method not found: " + m.Method})
+	}
+}
+
+func (a *agent) initialize(m message) {
+	var p struct {
+		ClientCapabilities struct {
+			Meta map[string]json.RawMessage `json:"_meta"`
+		} `json:"clientCapabilities"`
+	}
+	var ours struct {
+		HTTP bool `json:"http"`
+	}
+	if json.Unmarshal(m.Params, &p) == nil && json.Unmarshal(p.ClientCapabilities.Meta[metaKey], &ours) == nil {
+		a.mu.Lock()
+		a.http = ours.HTTP
+		a.mu.Unlock()
+	}
+	a.out.respond(m.ID, object{
+		"protocolVersion": 1,
+		"agentCapabilities": object{
+			"promptCapabilities":  object{"image": true, "embeddedContext": true},
+			"sessionCapabilities": object{"close": object{}},
+		},
+		"agentInfo":   object{"name": "perlica-model", "title": a.settings.Model + " (" + string(a.settings.API) + ")", "version": "1"},
+		"authMethods": []any{},
+	})
+}
+
+// prompt starts a run.
+func (a *agent) prompt(ctx context.Context, m message) {
+	var p struct {
+		SessionID string  `json:"sessionId"`
+		Prompt    []block `json:"prompt"`
+	}
+	if err := json.Unmarshal(m.Params, &p); err != nil || len(p.Prompt) == 0 {
+		a.refuse(m.ID, &rpcError{Code: codeInvalidParams, Message: "a prompt is a list of content blocks"})
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	a.mu.Lock()
+	s := a.sessions[p.SessionID]
+	var refused *rpcError
+	switch {
+	case s == nil:
+		refused = &rpcError{Code: codeNotFound, Message: "there is no such session"}
+	case s.cancel != nil:
+		refused = &rpcError{Code: codeInvalid, Message: "a prompt is under way in this session"}
+	default:
+		s.cancel = cancel
+	}
+	a.mu.Unlock()
+	if refused != nil {
+		cancel()
+		a.refuse(m.ID, refused)
+		return
+	}
+	r := &run{agent: a, session: s, id: m.ID, turn: turn{blocks: p.Prompt}}
+	a.runs.Go(func() {
+		defer cancel()
+		end := r.answer(ctx)
+		a.mu.Lock()
+		s.cancel = nil
+		a.mu.Unlock()
+		end() // behind which the client may send the next prompt
+	})
+}
+
+func sessionID(params json.RawMessage) string {
+	var p struct {
+		SessionID string `json:"sessionId"`
+	}
+	_ = json.Unmarshal(params, &p) // what is none names no session
+	return p.SessionID
+}
+
+// cancel cancels the prompt that is under way in a session.
+func (a *agent) cancel(params json.RawMessage) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := a.sessions[sessionID(params)]; s != nil && s.cancel != nil {
+		s.cancel()
+	}
+}
+
+func (a *agent) wantsHTTP() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.http
+}
+
+// request sends a request to the client and waits for its answer. The error is the client's, or why
+// there is none.
+func (a *agent) request(ctx context.Context, method string, params any) error {
+	answer := make(chan error, 1)
+	a.mu.Lock()
+	a.ids++
+	id := strconv.Itoa(a.ids)
+	a.asked[id] = answer
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		delete(a.asked, id)
+		a.mu.Unlock()
+	}()
+	if err := a.out.line(object{"jsonrpc": "2.0", "id": json.RawMessage(id), "method": method, "params": params}); err != nil {
+		return err
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// deliver hands an answer to the request that waits for it.
+func (a *agent) deliver(m message) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	answer := a.asked[string(m.ID)]
+	delete(a.asked, string(m.ID))
+	switch {
+	case answer == nil: // the client made it up, or it came late
+	case m.Error != nil:
+		answer <- errors.New(m.Error.Message)
+	default:
+		answer <- nil
+	}
+}
+
+// update sends an update of a session.
+func (a *agent) update(session string, u object) {
+	_ = a.out.notify("session/update", object{"sessionId": session, "update": u}) // the reader sees that the client is gone
+}
+
+// received sends what came back for a request, to a client that wants it.
+func (a *agent) received(params object) error {
+	if !a.wantsHTTP() {
+		return nil
+	}
+	return a.out.notify("_perlica.dev/http/received", params)
+}
+
+// price reports what the session has cost so far, where there is a price.
+func (a *agent) price(s *session, u usage) {
+	p := a.settings.Price
+	if p == nil || !u.known {
+		return
+	}
+	s.cost += p.cost(u)
+	a.update(s.id, object{
+		"sessionUpdate": "usage_update", "used": u.input + u.output, "size": 0,
+		"cost":  object{"amount": s.cost, "currency": p.Currency},
+		"_meta": object{metaKey: object{"estimate": true, "as_of": p.AsOf}},
+	})
+}
+
+// refuse answers a request with an error.
+func (a *agent) refuse(id json.RawMessage, e *rpcError) {
+	if id != nil {
+		_ = a.out.line(object{"jsonrpc": "2.0", "id": id, "error": e}) // the reader sees that the client is gone
+	}
+}
+
+// hide takes the key out of a text: the messages of the transport quote what they fail at.
+func (a *agent) hide(text string) string {
+	if a.settings.Key == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, a.settings.Key, "[key]")
+}
+
+// writer writes whole lines. Its methods may be called from several goroutines.
+type writer struct {
+	mu  sync.Mutex
+	out io.Writer
+}
+
+func (w *writer) line(v any) error {
+	b := append(encode(v), '\n')
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, err := w.out.Write(b)
+	return err
+}
+
+func (w *writer) notify(method string, params any) error {
+	return w.line(object{"jsonrpc": "2.0", "method": method, "params": params})
+}
+
+func (w *writer) respond(id json.RawMessage, result any) {
+	_ = w.line(object{"jsonrpc": "2.0", "id": id, "result": result}) // the reader sees that the client is gone
+}
+
+// encode is the JSON of a value that has one.
+func encode(v any) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(fmt.Sprintf("a line without JSON: %v", err)) // only values of this package come here
+	}
+	return bytes.TrimRight(b.Bytes(), "\n")
+}

@@ -1,0 +1,114 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// connectTimeout is how long a connection may take to come about. A model may think as long as it likes.
+const connectTimeout = 30 * time.Second
+
+// maxFailure is how much of the body of an answer that is no stream is looked at, in bytes.
+const maxFailure = 1 << 20
+
+// exchange is one HTTP request and what came back. Go's transport sends a request again by itself on
+// a kept connection that was closed, over HTTP/2 and, in http.Client, for a redirect; so there is a
+// transport for each exchange, of HTTP/1.1 without kept connections, used without a client, and the
+// body can be read once.
+type exchange struct {
+	method string
+	url    string
+	header []field // as they leave, but for the key's
+	key    field   // the field that carries the key; without a name there is none
+	body   []byte
+
+	left atomic.Bool // a connection was there: from here on some of the request may have been written
+}
+
+// newExchange prepares the request of a prompt.
+func newExchange(s Settings, body []byte) *exchange {
+	m := mappings[s.API]
+	x := &exchange{method: http.MethodPost, url: s.base() + m.path(s.Model), body: body}
+	if s.Key != "" {
+		x.key = field{m.header, m.prefix + s.Key}
+	}
+	x.header = append([]field{
+		{"Accept", "text/event-stream"},
+		{"Accept-Encoding", "identity"},
+		{"Connection", "close"},
+		{"Content-Length", strconv.Itoa(len(body))},
+		{"Content-Type", "application/json"},
+		{"User-Agent", "perlica"},
+	}, m.headers...)
+	return x
+}
+
+var errSecondConnection = errors.New("a second connection for one request was refused")
+
+// do sends the request, once. The caller must close the answer's body. x.left says whether anything
+// of the request may have left.
+func (x *exchange) do(ctx context.Context) (*http.Response, error) {
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.left.Store(true) }})
+	req, err := http.NewRequestWithContext(ctx, x.method, x.url, io.NopCloser(bytes.NewReader(x.body)))
+	if err != nil {
+		return nil, err
+	}
+	req.ContentLength, req.GetBody, req.Close = int64(len(x.body)), nil, true
+	for _, f := range x.header {
+		if f.Name != "Connection" && f.Name != "Content-Length" { // the transport writes these
+			req.Header.Set(f.Name, f.Value)
+		}
+	}
+	if x.key.Name != "" {
+		req.Header.Set(x.key.Name, x.key.Value)
+	}
+	var dials atomic.Int32
+	dialer := &net.Dialer{Timeout: connectTimeout}
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true)
+	t := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, Protocols: protocols, DisableKeepAlives: true, DisableCompression: true,
+		TLSHandshakeTimeout: connectTimeout, MaxResponseHeaderBytes: maxFailure,
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if dials.Add(1) > 1 {
+				return nil, errSecondConnection
+			}
+			return dialer.DialContext(ctx, network, addr)
+		},
+	}
+	return t.RoundTrip(req)
+}
+
+// sent are the fields of the header as they leave, but for the key's.
+func (x *exchange) sent() []field {
+	host := ""
+	if u, err := url.Parse(x.url); err == nil {
+		host = u.Host
+	}
+	return append([]field{{"Host", host}}, x.header...)
+}
+
+// tee calls a function with what is read, before the reader has it.
+type tee struct {
+	io.ReadCloser
+	each func(b []byte) error
+}
+
+func (t tee) Read(p []byte) (int, error) {
+	n, err := t.ReadCloser.Read(p)
+	if n > 0 {
+		if terr := t.each(p[:n]); terr != nil {
+			return 0, terr
+		}
+	}
+	return n, err
+}
