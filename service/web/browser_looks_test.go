@@ -61,6 +61,8 @@ func testHostile(t *testing.T, b *browser) {
 	session, _ := b.send("@say "+hostile+"\n@thought "+hostile+"\n@tool read \"<script>window.owned=5</script>\" text=\"<svg onload=window.owned=6>\"\n"+
 		"@plan \"<img src=x onerror=window.owned=7>\"\n@ask execute \"<script>window.owned=8</script>\" command=\"echo <script>window.owned=9</script>\" options=a:allow_once:<b>yes</b>,c:reject_once", "")
 	p.visit(b.sessionAt(session))
+	p.sees("“<b>yes</b>”")
+	p.read()
 	p.wait("document.querySelector($?)", ready)
 	js[any](p, "document.querySelectorAll('details').forEach((d) => { d.open = true; })")
 	for _, want := range []string{"<script>window.owned = 1</script>", "⟨ESC⟩[31mred", "⟨U+202E⟩evil", "(javascript:window.owned=3)", "(good.example)", "<svg onload=window.owned=6>", "“<b>yes</b>”"} {

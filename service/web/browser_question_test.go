@@ -3,11 +3,11 @@ package web
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
 
@@ -15,8 +15,8 @@ import (
 func change(lines int) string {
 	var old, changed strings.Builder
 	for i := range lines {
-		fmt.Fprintf(&old, "line %d\\n", i)
-		fmt.Fprintf(&changed, "line %d, changed\\n", i)
+		fmt.Fprintf(&old, "line %d\n", i)
+		fmt.Fprintf(&changed, "line %d, changed\n", i)
 	}
 	return fmt.Sprintf("@ask edit \"Change all\" path=/etc/big.txt old=%q new=%q", old.String(), changed.String())
 }
@@ -27,8 +27,9 @@ const ready = ".question[data-still] .yes:not(.remember):not([aria-disabled]):no
 // read scrolls through the page to its end as a person does.
 func (p *tab) read() {
 	p.t.Helper()
+	p.front()
 	js[any](p, `(async () => {
-		const frame = () => new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r)));
+		const frame = () => new Promise((r) => setTimeout(r, 60));
 		scrollTo(0, 0);
 		for (let y = -1; y !== scrollY;) {
 			y = scrollY;
@@ -42,7 +43,7 @@ func (p *tab) read() {
 // answerOf is what is on record as the answer to the only question of a run.
 func (w *world) answerOf(run string) object {
 	w.t.Helper()
-	o := w.do("GET", "/v1/events?after=0&limit=1000&type=answer&run="+run, nil).want(200).object()
+	o := w.do("GET", "/v1/events?after=0&limit=1000&type=answer&run="+run, nil, func(r *http.Request) { r.Header.Set("Accept", "application/json") }).want(200).object()
 	list := items(o, "events")
 	if len(list) != 1 {
 		w.t.Fatalf("%d answers", len(list))
@@ -59,7 +60,7 @@ func (w *world) ended(p *tab, run string) string {
 		for (;;) {
 			const r = await get('v1/runs/' + $?);
 			if (r.state === 'ended') return r.answer;
-			await new Promise((next) => requestAnimationFrame(next));
+			await new Promise((next) => setTimeout(next, 50));
 		}
 	})()`, run)
 }
@@ -124,8 +125,8 @@ func testRace(t *testing.T, b *browser) {
 func (p *tab) offline(cut bool) {
 	p.t.Helper()
 	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-		all := []*network.Conditions{{DownloadThroughput: -1, UploadThroughput: -1, Offline: cut}}
-		_, err := cdp.Call(ctx, t, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{MatchedNetworkConditions: all})
+		_, err := cdp.Call(ctx, t, cdp.Command[object, cdp.Empty]{Method: "Network.emulateNetworkConditions"},
+			object{"offline": cut, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1})
 		return err
 	}))
 }

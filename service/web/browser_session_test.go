@@ -11,6 +11,13 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
+// fill writes lines into the field for the next input: Enter would send the first of them.
+func (p *tab) fill(text string) {
+	p.t.Helper()
+	p.click(".composer textarea")
+	js[any](p, "void (document.activeElement.value = $?)", text)
+}
+
 // turns are the texts of a session's turns.
 const turns = "[...document.querySelectorAll('.turn')].map((el) => el.innerText).join('\\n----\\n')"
 
@@ -20,7 +27,7 @@ func testTurn(t *testing.T, b *browser) {
 	p.visit("#/new")
 	p.wait("document.querySelector('select[name=provider] option')")
 	p.show("new")
-	p.write(".composer textarea", "@thought Hm.\n@plan completed:One pending:Two\n@tool read \"Look at it\" path=a.go text=package\n@say # Title\\n\\nSome **bold** text.")
+	p.fill("@thought Hm.\n@plan completed:One pending:Two\n@tool read \"Look at it\" path=a.go text=package\n@say # Title\\n\\nSome **bold** text.")
 	p.click(".composer .send")
 	p.wait("document.querySelector('.turn .outcome')")
 	p.show("turn")
@@ -97,7 +104,7 @@ func testKilled(t *testing.T, b *browser) {
 	p := b.paired("phone", phone)
 	session, _ := b.send("@stream 300 20\n@hang", "")
 	p.visit(b.sessionAt(session))
-	p.wait("document.querySelector('.turn').textContent.includes('000000299')")
+	p.wait("document.body.innerText.includes('000000299')")
 	addr := b.http.Listener.Addr().String()
 	b.http.CloseClientConnections()
 	stop(t, b.server, b.http)
@@ -136,7 +143,7 @@ func testMany(t *testing.T, b *browser) {
 		let longest = 0;
 		const watch = new PerformanceObserver((list) => { for (const e of list.getEntries()) longest = Math.max(longest, e.duration); });
 		watch.observe({type: 'longtask'});
-		const frame = () => new Promise((r) => requestAnimationFrame(r));
+		const frame = () => new Promise((r) => setTimeout(r, 16));
 		scrollTo(0, 0);
 		for (let y = -1; y !== scrollY;) {
 			y = scrollY;

@@ -9,9 +9,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
@@ -80,6 +82,9 @@ type tab struct {
 	errors []string // what went wrong on the page
 }
 
+// within is how long a test waits for what must come: a loaded machine is slow.
+const within = 2 * time.Minute
+
 // phone and desk are the sizes of screens.
 var (
 	phone = []int64{390, 844}
@@ -138,7 +143,7 @@ func (p *tab) heard(ev any) {
 
 func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, within)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		p.show("failed")
@@ -149,7 +154,7 @@ func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 // js returns what an expression of JavaScript is.
 func js[T any](p *tab, expression string, args ...any) T {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, within)
 	defer cancel()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](fill(expression, args), chromedp.EvalAwaitPromise))
 	if err != nil {
@@ -171,9 +176,9 @@ func fill(expression string, args []any) string {
 func (p *tab) wait(expression string, args ...any) {
 	p.t.Helper()
 	expression = fill(expression, args)
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, within)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[chromedp.Void]("Boolean("+expression+")", chromedp.WithPollingMutation(), chromedp.WithPollingTimeout(patience))); err != nil {
+	if _, err := chromedp.Run(ctx, chromedp.Poll[chromedp.Void]("Boolean("+expression+")", chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(within))); err != nil {
 		p.show("failed")
 		p.t.Fatalf("waited for %s: %v\non the page:\n%s", expression, err, js[string](p, "document.body.innerText.slice(0, 3000)"))
 	}
@@ -207,6 +212,15 @@ func (p *tab) write(selector, text string) {
 	p.t.Helper()
 	p.click(selector)
 	p.do(chromedp.SendKeys(chromedp.CSS(selector), text))
+}
+
+// front brings the page before the others: one behind them draws nothing.
+func (p *tab) front() {
+	p.t.Helper()
+	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, cdppage.BringToFront, cdp.Empty{})
+		return err
+	}))
 }
 
 // like makes the page dark or light.

@@ -105,7 +105,7 @@ export function start() {
 addEventListener('hashchange', () => {
 	if (frame) {
 		frame.show(route());
-		frame.title.focus({preventScroll: true});
+		if (!frame.content.contains(document.activeElement)) frame.title.focus({preventScroll: true});
 	}
 });
 

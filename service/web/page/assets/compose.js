@@ -98,6 +98,9 @@ export class Composer {
 		if (this.sending || !text.trim()) return;
 		const about = this.about();
 		if (!about) return;
+		const input = JSON.stringify([about, text, this.files.map((f) => [f.name, f.size, f.lastModified])]);
+		if (this.tried && this.tried !== input) this.id = crypto.randomUUID(); // it is another input
+		this.tried = input;
 		this.sending = true;
 		this.go.disabled = true;
 		this.say('');
@@ -105,6 +108,7 @@ export class Composer {
 			const attachments = await Promise.all(this.files.map(async (f) => ({name: f.name || 'file', data: base64(new Uint8Array(await f.arrayBuffer()))})));
 			const answer = await post('v1/inputs', {...about, text, attachments}, {'Idempotency-Key': this.id});
 			this.id = crypto.randomUUID();
+			this.tried = '';
 			this.files = [];
 			this.text.value = '';
 			this.typed();

@@ -88,6 +88,18 @@ export function replace(el, ...children) {
 	return el;
 }
 
+// soon calls f with the next frame, or where none is drawn in a moment.
+export function soon(f) {
+	const timer = setTimeout(() => {
+		cancelAnimationFrame(frame);
+		f();
+	}, 200);
+	const frame = requestAnimationFrame(() => {
+		clearTimeout(timer);
+		f();
+	});
+}
+
 let announcer;
 
 // announce tells a screen reader what happened elsewhere on the page.

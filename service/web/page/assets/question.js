@@ -27,28 +27,26 @@ function kindOf(o) {
 // passed it from its beginning to its end.
 class Seen {
 	constructor(rows, changed) {
-		this.rows = rows.map((el) => ({el, to: 0}));
-		this.of = rows.length;
+		this.all = rows.map((el) => ({el, to: 0}));
+		this.rows = this.all;
 		this.changed = changed;
-		this.width = 0;
 	}
 
 	get left() { return this.rows.length; }
 
 	// look takes what is between the bars of the page, now.
 	look() {
-		if (document.hidden || document.querySelector('dialog[open]') || !this.rows.length) return;
-		const first = this.rows[0].el;
-		const width = first.parentElement.clientWidth;
-		if (width !== this.width) {
-			this.width = width;
-			for (const r of this.rows) r.to = 0; // it is laid out anew
+		if (document.hidden || document.querySelector('dialog[open]')) return;
+		const before = this.rows.length;
+		if (innerWidth !== this.width) { // it is laid out anew
+			this.width = innerWidth;
+			this.rows = this.all;
+			for (const r of this.all) r.to = 0;
 		}
 		const head = document.querySelector('.top');
 		const top = head ? head.getBoundingClientRect().bottom : 0;
 		const bars = [...document.querySelectorAll('.tabs, .composer')].map((el) => el.getBoundingClientRect().top);
 		const bottom = Math.min(innerHeight, ...bars.filter((y) => y > 0));
-		const before = this.rows.length;
 		this.rows = this.rows.filter((r) => {
 			const box = r.el.getBoundingClientRect();
 			if (!box.height || box.bottom < top || box.top > bottom) return true;
@@ -213,7 +211,7 @@ export class Card {
 
 	confirm() {
 		return dialog(h('h2', t('always.title')), h('p', t('always.why')),
-			h('div.options', h('button', {value: 'back', class: 'no'}, t('go.back')), h('button', {value: 'yes', class: 'always'}, t('always.yes'))));
+			h('div.options', h('button', {value: 'back'}, t('go.back')), h('button', {value: 'yes', class: 'always'}, t('always.yes'))));
 	}
 
 	// word asks for the word that a yes takes; it is empty if nothing came of it.
@@ -221,7 +219,7 @@ export class Card {
 		const q = this.q;
 		const input = h('input', {autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', name: 'word', oninput: () => { yes.disabled = input.value !== q.word; }});
 		const yes = h('button', {value: 'yes', class: 'always', disabled: true}, t('word.yes'));
-		const back = h('button', {class: 'no', onclick: (e) => e.target.closest('dialog').close('back')}, t('go.back'));
+		const back = h('button', {onclick: (e) => e.target.closest('dialog').close('back')}, t('go.back'));
 		const said = await dialog(h('h2', t('word.title')), h('p', t('word.why')), h('p.word', q.word),
 			h('label', t('word.type', {word: q.word}), input), h('div.options', back, yes));
 		return said === 'yes' && input.value === q.word ? input.value : '';
@@ -277,15 +275,13 @@ export function ending(q, how) {
 	const o = (q.options || []).find((x) => x.id === a.option);
 	const what = o ? t('option.' + kindOf(o)) : a.option;
 	const allows = o && (o.allows || /^allow/.test(o.kind));
-	const words = a.mine ? t('ended.mine', {what}) : t(a.where ? 'ended.where' : 'ended.by', {by: a.by, where: a.where, what});
+	const words = a.mine || me() && a.by.endsWith('(web:' + me().id + ')') ? t('ended.mine', {what}) : t(a.where ? 'ended.where' : 'ended.by', {by: a.by, where: a.where, what});
 	return [icon(allows ? 'check' : 'cross'), h('div', words, o && [' ', said('span.dim', '“' + o.label + '”')])];
 }
 
-export const mine = () => me() && me().name;
-
 function expires(q) {
 	const at = new Date(q.expires);
-	return at.getFullYear() > 2000 && h('span', t('question.expires', {when: clock(at)}));
+	return at.getFullYear() > 2000 && h('span', t('question.expires', {when: ago(at)}));
 }
 
 // rowOf is a row: Perlica's as it is, the agent's behind a bar.

@@ -1,6 +1,6 @@
 // A session: its turns as they are on record, the one under way as it comes, and the next input.
 import {get, post, Events} from './api.js';
-import {h, icon, said, replace, announce} from './dom.js';
+import {h, icon, said, replace, announce, soon} from './dom.js';
 import {t} from './i18n.js';
 import {live} from './live.js';
 import {failure} from './now.js';
@@ -31,11 +31,15 @@ class Session {
 		this.composer.typed();
 		this.end = true; // the end is on the screen
 		this.scrolled = () => {
-			this.end = innerHeight + scrollY > document.documentElement.scrollHeight - 160;
+			const near = innerHeight + scrollY > document.documentElement.scrollHeight - 160;
+			if (near || scrollY < this.at - 4) this.end = near; // what grows moves the end away by itself
+			this.at = scrollY;
 			if (this.end) this.newest.hidden = true;
 		};
 		addEventListener('scroll', this.scrolled, {passive: true});
 		this.unwatch = live.watch(() => this.look());
+		this.sizes = new ResizeObserver(() => this.follow());
+		this.sizes.observe(this.list);
 		this.open();
 	}
 
@@ -43,6 +47,7 @@ class Session {
 		this.closed = true;
 		removeEventListener('scroll', this.scrolled);
 		this.unwatch();
+		this.sizes.disconnect();
 		if (this.events) this.events.close();
 		if (this.eye) this.eye.disconnect();
 		for (const turn of this.turns.values()) turn.drop();
@@ -137,15 +142,14 @@ class Session {
 			for (const turn of touched) turn.settle(false);
 			this.follow();
 			if (this.backlog.length && !this.closed) {
-				requestAnimationFrame(step);
+				soon(step);
 				return;
 			}
 			this.pumping = false;
 			if (this.empty) this.empty();
 			this.empty = undefined;
 		};
-		if (document.hidden) step();
-		else requestAnimationFrame(step);
+		soon(step);
 	}
 
 	show(line, touched) {
@@ -200,7 +204,7 @@ class Session {
 	// follow keeps the end on the screen, where it was.
 	follow() {
 		if (this.end && this.events) scrollTo({top: document.documentElement.scrollHeight, behavior: 'instant'});
-		else if (this.events) this.newest.hidden = this.end;
+		else if (this.events) this.newest.hidden = false;
 	}
 
 	toEnd() {
