@@ -22,6 +22,7 @@ type Attachment struct {
 	Agent     acp.InitializeResponse
 	Continued string // "load" or "resume", if that is how it was opened
 	By        string // who holds the session, for those who are refused
+	Alone     func() // called when the agent begins a turn by itself
 }
 
 // Attached is a session of Perlica's for an Attachment: each prompt of the client is a turn. It
@@ -33,6 +34,11 @@ type Attached struct {
 	lock  *filelock.Lock
 	turns queue // held by a turn
 	fresh bool  // the session has no earlier turns; guarded by turns
+
+	// The connection's reader's:
+	origins origins
+	earlier bool // the line that has come belongs to an earlier turn
+	alone   alone
 }
 
 // Attach takes part in an agent's session. It fails with a *filelock.BusyError if another process
@@ -61,7 +67,7 @@ func (r *Runner) Attach(ctx context.Context, a Attachment) (*Attached, error) {
 		return nil, err
 	}
 	s.enterState()
-	return &Attached{agentSession: s, lock: lock, turns: make(queue, 1), fresh: fresh}, nil
+	return &Attached{agentSession: s, lock: lock, turns: make(queue, 1), fresh: fresh, alone: alone{began: a.Alone}}, nil
 }
 
 // Session is the id of Perlica's session.

@@ -42,6 +42,11 @@ func (c *client) mergeTool(t provider.ToolCall) *toolSeen {
 		c.tools = append(c.tools, s)
 		c.toolOf[t.ID] = s
 	}
+	s.merge(t)
+	return s
+}
+
+func (s *toolSeen) merge(t provider.ToolCall) {
 	if t.Title != "" {
 		s.Title, s.call.Title = t.Title, t.Title
 	}
@@ -60,7 +65,6 @@ func (c *client) mergeTool(t provider.ToolCall) *toolSeen {
 	if len(t.Locations) > 0 {
 		s.call.Locations = t.Locations
 	}
-	return s
 }
 
 // hasRun says whether a status is that of a tool that was started.
@@ -309,12 +313,14 @@ func (c *client) toolCall(id acp.ToolCallId) provider.ToolCall {
 }
 
 // place is where the agent works, with links resolved: policy looks at no disk for it.
-func (c *client) place() shell.Place {
-	p := shell.Place{Dir: realDir(c.run.t.Dir), Home: realDir(c.run.t.Home)}
-	for _, t := range c.run.t.Temp {
+func (c *client) place() shell.Place { return c.run.r.place(c.run.t.Setup) }
+
+func (r *Runner) place(s Setup) shell.Place {
+	p := shell.Place{Dir: realDir(s.Dir), Home: realDir(s.Home)}
+	for _, t := range s.Temp {
 		p.Temp = append(p.Temp, realDir(t))
 	}
-	for _, o := range c.run.r.opt.Own {
+	for _, o := range r.opt.Own {
 		p.Own = append(p.Own, realDir(o))
 	}
 	return p

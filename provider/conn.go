@@ -76,8 +76,8 @@ type Conn struct {
 	mu       sync.Mutex // guards what follows; never held while something blocks
 	err      *Error     // why gone is closed
 	nextID   int64
-	calls    map[string]*pendingCall       // our requests that wait, by id
-	asked    map[string]*PermissionRequest // the agent's requests that wait, by id
+	calls    map[string]*pendingCall       // our requests that wait, by the key of their id
+	asked    map[string]*PermissionRequest // the agent's requests that wait, likewise
 	prompted map[string]bool               // runs whose session/prompt was let through
 	session  string                        // the agent's session id, once it is known
 	early    []heldUpdate                  // updates that came before it was
@@ -195,7 +195,14 @@ func (c *Conn) parse(line []byte) jsonrpc.Message {
 // dispatch acts upon a line of the agent.
 func (c *Conn) dispatch(env jsonrpc.Message) {
 	peer := c.opt.Peer
-	if peer != nil && env.Kind != jsonrpc.Oversized && (env.Kind != jsonrpc.Response || !c.own(env)) {
+	own := peer != nil && c.own(env.ID)
+	if own && env.Kind == jsonrpc.Request {
+		c.refuse(env.ID, -32600, "the id is of Perlica's own")
+		c.warn("foreign_id", "a request with an id of Perlica's own")
+		return
+	}
+	exchange := c.agent.Model && strings.HasPrefix(env.Method, methodsHTTP)
+	if peer != nil && env.Kind != jsonrpc.Oversized && !own && !exchange {
 		peer.Pass(env.Frame)
 	}
 	switch env.Kind {
@@ -224,15 +231,15 @@ func (c *Conn) warn(subtype, detail string) {
 // response hands a response to the call that waits for it.
 func (c *Conn) response(env jsonrpc.Message) {
 	c.mu.Lock()
-	p := c.calls[env.ID]
-	id := env.ID
+	p := c.calls[env.Key]
+	key := env.Key
 	if env.ID == "" && len(c.calls) == 1 && c.opt.Peer == nil {
 		// An error without an id means that the agent could not read a request; with
 		// one request under way there is no doubt which.
-		for id, p = range c.calls {
+		for key, p = range c.calls {
 		}
 	}
-	delete(c.calls, id)
+	delete(c.calls, key)
 	var held []heldUpdate
 	if p != nil && p.method == acp.AgentMethodSessionNew && c.opt.Peer == nil {
 		var v struct{ SessionID string }
@@ -242,7 +249,7 @@ func (c *Conn) response(env jsonrpc.Message) {
 	}
 	c.mu.Unlock()
 	if p == nil {
-		if c.opt.Peer != nil && !c.own(env) {
+		if c.opt.Peer != nil && !c.own(env.ID) {
 			return // it is the peer's
 		}
 		c.warn("unknown_response", "a response to a request that is not under way, id "+env.ID)
@@ -266,8 +273,8 @@ func (c *Conn) notification(env jsonrpc.Message) {
 		c.update(session, u)
 	case "$/cancel_request":
 		var v struct{ RequestID json.RawMessage }
-		if json.Unmarshal(env.Params, &v) == nil {
-			c.withdraw(string(v.RequestID))
+		if c.opt.Peer == nil && json.Unmarshal(env.Params, &v) == nil { // else the peer has seen it
+			c.withdraw(jsonrpc.Key(string(v.RequestID)))
 		}
 	}
 	// Any other notification asks for nothing; its line is on record.
@@ -313,7 +320,7 @@ func (c *Conn) begin(method string, params any, right *Call) *pendingCall {
 		p.id = strconv.Quote(c.opt.IDPrefix + p.id)
 	}
 	c.nextID++
-	c.calls[p.id] = p
+	c.calls[jsonrpc.Key(p.id)] = p
 	c.mu.Unlock()
 	line, err := request(p.id, method, params)
 	if err != nil {

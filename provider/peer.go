@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/coder/acp-go-sdk"
 	"github.com/go-faster/jx"
@@ -18,7 +19,7 @@ import (
 // Its methods are called in wire order by the goroutine that reads the agent's output.
 type Peer interface {
 	// Pass gets a line of the agent when it is recorded, and before it is acted upon: every line but
-	// the answers to Perlica's own requests.
+	// those with an id of Perlica's own requests and a model agent's HTTP exchange. It acts itself upon a $/cancel_request.
 	Pass(jsonrpc.Frame)
 	// Local gets a request for files or terminals and reports whether it is the peer's to answer; else
 	// it is refused.
@@ -40,9 +41,9 @@ func (c *Conn) CarryPrompt(call *Call, line []byte) *Turn {
 	env := jsonrpc.Parse(line)
 	p := &pendingCall{conn: c, method: acp.AgentMethodSessionPrompt, id: env.ID, arrived: make(chan struct{})}
 	c.mu.Lock()
-	_, twin := c.calls[p.id]
+	_, twin := c.calls[env.Key]
 	if !twin {
-		c.calls[p.id] = p
+		c.calls[env.Key] = p
 	}
 	c.mu.Unlock()
 	if twin {
@@ -76,13 +77,9 @@ func (c *Conn) clientOf(session string) Client {
 	return c.opt.Client
 }
 
-// own reports whether a response answers a request of Perlica's own.
-func (c *Conn) own(env jsonrpc.Message) bool {
-	if c.opt.Peer == nil {
-		return true
-	}
-	var id string
-	return json.Unmarshal([]byte(env.ID), &id) == nil && len(id) > len(c.opt.IDPrefix) && id[:len(c.opt.IDPrefix)] == c.opt.IDPrefix
+// own reports whether an id is one of Perlica's own requests.
+func (c *Conn) own(id string) bool {
+	return c.opt.Peer == nil || strings.HasPrefix(jsonrpc.Key(id), `"`+c.opt.IDPrefix)
 }
 
 // sessionOf is the session that a message's parameters name, or "".

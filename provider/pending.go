@@ -46,7 +46,7 @@ func (p *pendingCall) wait(ctx context.Context) (jsonrpc.Message, error) {
 	c := p.conn
 	defer func() {
 		c.mu.Lock()
-		delete(c.calls, p.id)
+		delete(c.calls, jsonrpc.Key(p.id))
 		c.mu.Unlock()
 	}()
 	if err := p.out.wait(c); err != nil {

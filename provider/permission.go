@@ -19,7 +19,7 @@ var ErrReplied = errors.New("the permission request is no longer open")
 // PermissionRequest is a session/request_permission of the agent. It is answered once,
 // with Select or Cancel.
 type PermissionRequest struct {
-	ID      string // the JSON-RPC id as it was written
+	ID      string // the JSON-RPC id as it was written; jsonrpc.Key finds it again
 	Tool    ToolCall
 	Options []acp.PermissionOption
 
@@ -39,19 +39,22 @@ const (
 
 // NewLocalRequest makes a question of a request for files or terminals that a Peer could carry out.
 // decide gets the option that was chosen, or an empty one for none.
-func NewLocalRequest(id string, tool ToolCall, decide func(option acp.PermissionOptionId) error) *PermissionRequest {
-	return &PermissionRequest{ID: id, Tool: tool, decide: decide, done: make(chan struct{}), Options: []acp.PermissionOption{
+func (c *Conn) NewLocalRequest(id string, tool ToolCall, decide func(option acp.PermissionOptionId) error) *PermissionRequest {
+	return &PermissionRequest{ID: id, Tool: tool, conn: c, decide: decide, done: make(chan struct{}), Options: []acp.PermissionOption{
 		{OptionId: LocalAllow, Name: "Let the editor do it", Kind: acp.PermissionOptionKindAllowOnce},
 		{OptionId: LocalDeny, Name: "Refuse", Kind: acp.PermissionOptionKindRejectOnce},
 	}}
 }
 
-// Withdraw takes in that the agent no longer wants an answer to a request that is none of the
-// connection's own.
+// Withdraw takes in that the agent no longer wants an answer to a request, where a Peer has heard of
+// that. The agent gets the error that says so. It does nothing if the request has been answered.
 func (p *PermissionRequest) Withdraw() {
-	if !p.replied.Swap(true) {
-		p.end.Do(func() { close(p.done) })
+	if p.replied.Swap(true) {
+		return
 	}
+	p.conn.forget(p)
+	p.conn.refuse(p.ID, codeCancelled, "cancelled")
+	p.end.Do(func() { close(p.done) })
 }
 
 // Dismiss takes in that the peer chose none of the options. line is how it said so, which Cancel then
@@ -120,8 +123,8 @@ func (p *PermissionRequest) reply(option acp.PermissionOptionId, outcome acp.Req
 func (c *Conn) forget(p *PermissionRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asked[p.ID] == p {
-		delete(c.asked, p.ID)
+	if key := jsonrpc.Key(p.ID); c.asked[key] == p {
+		delete(c.asked, key)
 	}
 }
 
@@ -153,7 +156,10 @@ func (c *Conn) request(env jsonrpc.Message) {
 
 // methodSendHTTP is how a model agent describes the HTTP request that it is about to send. From any
 // other agent it is a method that nobody offers.
-const methodSendHTTP = "_perlica.dev/http/send"
+const methodSendHTTP = methodsHTTP + "send"
+
+// methodsHTTP begins the methods of a model agent's exchanges, which are between it and Perlica.
+const methodsHTTP = "_perlica.dev/http/"
 
 // sendHTTP answers a model agent once its request is on disk.
 func (c *Conn) sendHTTP(env jsonrpc.Message) {
@@ -198,9 +204,9 @@ func (c *Conn) requestPermission(env jsonrpc.Message) {
 	client := c.clientOf(v.SessionID)
 	ours := client != nil
 	c.mu.Lock()
-	twin := c.asked[env.ID]
+	twin := c.asked[env.Key]
 	if ours && twin == nil {
-		c.asked[env.ID] = p
+		c.asked[env.Key] = p
 	}
 	c.mu.Unlock()
 	switch {
@@ -210,7 +216,7 @@ func (c *Conn) requestPermission(env jsonrpc.Message) {
 	case twin != nil:
 		// No one could tell whose answer is whose: a yes to one might be taken as a
 		// yes to the other. Both get a no.
-		c.withdraw(env.ID)
+		c.withdraw(env.Key)
 		c.refuse(env.ID, -32600, "duplicate request id")
 		c.warn("duplicate_request", "two open requests with the id "+env.ID+"; both were refused")
 	default:
@@ -220,15 +226,15 @@ func (c *Conn) requestPermission(env jsonrpc.Message) {
 
 // withdraw closes a permission request that the agent no longer wants answered. JSON-RPC
 // wants a response to it all the same.
-func (c *Conn) withdraw(id string) {
+func (c *Conn) withdraw(key string) {
 	c.mu.Lock()
-	p := c.asked[id]
-	delete(c.asked, id)
+	p := c.asked[key]
+	delete(c.asked, key)
 	c.mu.Unlock()
 	if p == nil || p.replied.Swap(true) {
 		return
 	}
-	if line, err := resultLine(id, acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeCancelled()}); err == nil {
+	if line, err := resultLine(p.ID, acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeCancelled()}); err == nil {
 		c.post(line)
 	}
 	p.end.Do(func() { close(p.done) })

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/coder/acp-go-sdk"
@@ -220,4 +221,40 @@ func ParseUpdate(line []byte) (Update, bool) {
 	}
 	_, u, ok := parseUpdate(env.Params)
 	return u, ok
+}
+
+// UpdateID is the id of the tool call or of the message to which a recorded session/update belongs, or "".
+func UpdateID(line []byte) (id string) {
+	if !bytes.Contains(line, []byte(`"toolCallId"`)) && !bytes.Contains(line, []byte(`"messageId"`)) {
+		return ""
+	}
+	member := func(d *jx.Decoder, f func(d *jx.Decoder, key []byte) error) error {
+		if d.Next() != jx.Object {
+			return d.Skip()
+		}
+		return d.ObjBytes(f)
+	}
+	d := jx.GetDecoder()
+	defer jx.PutDecoder(d)
+	d.ResetBytes(jsonrpc.Parse(line).Params)
+	err := member(d, func(d *jx.Decoder, key []byte) error {
+		if string(key) != "update" {
+			return d.Skip()
+		}
+		return member(d, func(d *jx.Decoder, key []byte) error {
+			name := string(key)
+			if name != "toolCallId" && name != "messageId" || d.Next() != jx.String {
+				return d.Skip()
+			}
+			s, err := d.Str()
+			if id == "" || name == "toolCallId" {
+				id = name + ":" + s
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return ""
+	}
+	return id
 }

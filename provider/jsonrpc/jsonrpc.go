@@ -27,6 +27,7 @@ type Frame struct {
 	Kind   Kind
 	Method string // empty for a response
 	ID     string // the JSON-RPC id as it was written: 7, "seven"
+	Key    string // the Key of ID: by it a request and its answer find each other
 	Line   []byte // never changed afterwards; the first 64 KiB of an oversized line
 	// Session is the agent's session that the parameters name. It is set where a Peer's lines are
 	// carried, and in no response.
@@ -108,6 +109,7 @@ func (env *Message) parse(line []byte) error {
 	}
 	if string(id) != "null" {
 		env.ID = string(id)
+		env.Key = Key(env.ID)
 	}
 	switch {
 	case hasMethod && env.ID != "":

@@ -26,6 +26,7 @@ type Known struct {
 	Website  string
 	Asking   provider.Asking // how it is made to ask; zero: nothing to select
 	Orderly  bool            // it says nothing of a turn behind its answer
+	Approval string          // marks its elicitations that ask for approval; see provider.Agent
 	Asks     string          // when it asks, in a few words
 	Note     string          // what else is worth knowing; may be empty
 	Model    *Model          // it is a model without an agent; nil: it is an agent
@@ -90,7 +91,7 @@ func (k Known) Find(lookPath func(string) (string, error)) (argv []string, ok bo
 // Agent returns what starts k with the command line that was found.
 func (k Known) Agent(argv []string) provider.Agent {
 	k = k.clone()
-	return provider.Agent{ID: k.ID, Command: slices.Clone(argv), Env: k.Env, Asking: k.Asking, Orderly: k.Orderly}
+	return provider.Agent{ID: k.ID, Command: slices.Clone(argv), Env: k.Env, Asking: k.Asking, Orderly: k.Orderly, Approval: k.Approval}
 }
 
 func (k Known) clone() Known {
@@ -127,9 +128,10 @@ var known = []Known{
 		Login:    "run `codex login`, or set CODEX_API_KEY or OPENAI_API_KEY",
 		Env: []string{"CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_HOME", "CODEX_PATH",
 			"CODEX_CONFIG", "MODEL_PROVIDER", "DEFAULT_AUTH_REQUEST", "NO_BROWSER", "APP_SERVER_LOGS"},
-		Asking: provider.Asking{Mode: "read-only"},
-		Asks:   "before edits and network access; in its own default mode `agent` a model reviews instead",
-		Note:   "`workspace-write` asks only outside the working directory. Often stays when stdin closes.",
+		Asking:   provider.Asking{Mode: "read-only"},
+		Approval: "codex_approval_kind",
+		Asks:     "before edits and network access; in its own default mode `agent` a model reviews instead",
+		Note:     "`workspace-write` asks only outside the working directory. Often stays when stdin closes.",
 	},
 	{
 		ID: "gemini", Name: "Gemini CLI", Website: "https://github.com/google-gemini/gemini-cli",

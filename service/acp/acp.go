@@ -16,6 +16,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/coder/acp-go-sdk"
@@ -86,27 +87,21 @@ type relay struct {
 	client   string     // its name and version
 	agent    acp.InitializeResponse
 	sessions map[string]*session
-	requests map[string]*request         // of the client and of Perlica, that the agent has not answered
-	asked    map[string]*request         // of the agent, that wait for the client
+	requests map[string]*request         // of the client and of Perlica, that the agent has not answered; by jsonrpc.Key
+	asked    map[string]*asking          // of the agent, likewise, and the latest questions that are answered
+	answered []string                    // the keys of these, the oldest first
 	opening  map[string]*kernel.Attached // sessions that are being continued: what records their lines
 	failed   error                       // why nothing goes on any more
 }
 
-// request is a request that waits for its answer.
+// request is a request of the client, or of Perlica, that waits for its answer.
 type request struct {
+	id     string // as it was written
 	method string
 	at     *kernel.Attached // what records its answer
 	prompt *prompt          // of session/prompt
 	open   *opening         // of what opens a session
 	closes *session         // of what closes one
-
-	// Of session/request_permission:
-	session    *session
-	line       []byte // as the agent wrote it
-	permission *provider.PermissionRequest
-	question   *interaction.Question // nil: it is not with the client
-	over       bool                  // the client has answered it, or was told of its end
-	replied    bool                  // the agent has its answer
 }
 
 // errClientGone says that the client reads nothing more.
@@ -125,7 +120,7 @@ func (e *RecordError) Unwrap() error { return e.Err }
 func Serve(ctx context.Context, opt Options) error {
 	r := &relay{
 		opt: opt, id: uuid.Must(uuid.NewV7()).String(), home: opt.Home.Unattached(""),
-		sessions: map[string]*session{}, requests: map[string]*request{}, asked: map[string]*request{},
+		sessions: map[string]*session{}, requests: map[string]*request{}, asked: map[string]*asking{},
 		opening: map[string]*kernel.Attached{}, recovered: map[*kernel.Runner]bool{},
 	}
 	r.ctx, r.end = context.WithCancelCause(ctx)
@@ -193,6 +188,9 @@ func (r *relay) readLines(lines chan<- []byte) {
 // prefix begins the ids of Perlica's own requests.
 func (r *relay) prefix() string { return "perlica-" + r.id + "-" }
 
+// isOwn reports whether an id is one of these.
+func (r *relay) isOwn(key string) bool { return strings.HasPrefix(key, `"`+r.prefix()) }
+
 // fail takes in that a log can be written no more.
 func (r *relay) fail(err error) {
 	r.mu.Lock()
@@ -242,9 +240,9 @@ func (r *relay) closeSessions() {
 func (r *relay) answerAll(why error) {
 	r.mu.Lock()
 	var open []string
-	for id, q := range r.requests {
+	for _, q := range r.requests {
 		if q.prompt == nil && !q.own() {
-			open = append(open, id)
+			open = append(open, q.id)
 		}
 	}
 	r.mu.Unlock()

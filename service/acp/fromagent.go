@@ -22,10 +22,11 @@ func (r *relay) Pass(f jsonrpc.Frame) {
 		return
 	case f.Kind == jsonrpc.Request && !r.agentRequest(f):
 		return
-	case f.Kind == jsonrpc.Notification && f.Method == "$/cancel_request" && !r.withClient(f.Line):
+	case f.Kind == jsonrpc.Notification && f.Method == cancelRequest && !r.withdrawn(f.Line):
 		return
 	case f.Kind == jsonrpc.Notification && f.Method == acp.ClientMethodSessionUpdate:
 		r.saidMode(f)
+		r.named(f)
 	}
 	r.out.add(f.Line, at.Durable())
 }
@@ -33,9 +34,9 @@ func (r *relay) Pass(f jsonrpc.Frame) {
 // agentResponse takes the agent's answer to a request of the client.
 func (r *relay) agentResponse(f jsonrpc.Frame) {
 	r.mu.Lock()
-	q := r.requests[f.ID]
+	q := r.requests[f.Key]
 	if q != nil && q.prompt == nil {
-		delete(r.requests, f.ID)
+		delete(r.requests, f.Key)
 	}
 	r.mu.Unlock()
 	at := r.home
@@ -47,7 +48,7 @@ func (r *relay) agentResponse(f jsonrpc.Frame) {
 	case q.prompt != nil: // it goes on when the outcome is on disk
 		held := r.out.hold(f.Line, nil)
 		r.mu.Lock()
-		first, answered := q.prompt.held == nil, r.requests[f.ID] != q
+		first, answered := q.prompt.held == nil, r.requests[f.Key] != q
 		if first && !answered {
 			q.prompt.held = held
 		}
@@ -71,7 +72,7 @@ func (r *relay) agentResponse(f jsonrpc.Frame) {
 	case q.closes != nil && jsonrpc.Parse(f.Line).Error == nil:
 		held := r.out.hold(f.Line, at.Durable())
 		r.turns.Go(func() {
-			r.closed(q.closes, q.method)
+			r.freed(q.closes, q.method)
 			r.out.release(held, f.Line) // another may go on with the session now
 		})
 		return
@@ -89,31 +90,44 @@ func (r *relay) agentRequest(f jsonrpc.Frame) bool {
 	if f.Method == acp.ClientMethodSessionRequestPermission {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if q := r.asked[f.ID]; q != nil {
+		if q := r.asked[f.Key]; q != nil && q.line == nil && !q.replied {
 			q.line, q.session = f.Line, r.find(f.Session)
 		}
 		return false
 	}
-	return !provider.IsLocal(f.Method)
+	return !provider.IsLocal(f.Method) && !r.declined(f)
 }
 
-// withClient reports whether the request that is withdrawn is one that the client has.
-func (r *relay) withClient(line []byte) bool {
+// cancelRequest is the notification by which a peer cancels a request of its own.
+const cancelRequest = "$/cancel_request"
+
+// canceled is the key of the request that a $/cancel_request names, or "".
+func canceled(line []byte) string {
 	var v struct {
 		Request json.RawMessage `json:"requestId"`
 	}
-	if json.Unmarshal(jsonrpc.Parse(line).Params, &v) != nil {
-		return true
-	}
+	_ = json.Unmarshal(jsonrpc.Parse(line).Params, &v) // what has another form names nothing
+	return jsonrpc.Key(string(v.Request))
+}
+
+// withdrawn takes in that the agent cancels a request, and reports whether the client has it. A question
+// ends everywhere, and the agent has its answer; what is said to it is late.
+func (r *relay) withdrawn(line []byte) bool {
+	key := canceled(line)
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	q := r.asked[string(v.Request)]
-	if q == nil || q.method != acp.ClientMethodSessionRequestPermission {
-		return q == nil || !provider.IsLocal(q.method)
+	q := r.asked[key]
+	if q == nil || !q.judged {
+		r.mu.Unlock()
+		return !r.isOwn(key)
 	}
-	told := q.question != nil
-	q.over = true
-	return told
+	has := q.passed && !q.over
+	q.over = q.over || !q.answeredByClient()
+	p := q.permission
+	r.mu.Unlock()
+	if p != nil {
+		p.Withdraw()
+	}
+	return has
 }
 
 // saidMode takes in that the agent says its mode itself.
@@ -148,7 +162,7 @@ type client struct {
 // written.
 func (c client) RequestPermission(p *provider.PermissionRequest) {
 	c.r.mu.Lock()
-	if q := c.r.asked[p.ID]; q != nil {
+	if q := c.r.asked[jsonrpc.Key(p.ID)]; q != nil {
 		q.permission = p
 	}
 	c.r.mu.Unlock()

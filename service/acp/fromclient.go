@@ -47,13 +47,13 @@ func (r *relay) clientRequest(m jsonrpc.Message) {
 		at = s.at
 	}
 	r.mu.Lock()
-	_, twin := r.requests[m.ID]
+	_, twin := r.requests[m.Key]
 	r.mu.Unlock()
-	if twin || strings.HasPrefix(m.ID, `"`+r.prefix()) {
+	if twin || r.isOwn(m.Key) {
 		r.refuse(at, m.Line, m.ID, codeInvalid, "another request with this id is open, or the id is of Perlica's own")
 		return
 	}
-	q := &request{method: m.Method, at: at}
+	q := &request{id: m.ID, method: m.Method, at: at}
 	switch m.Method {
 	case acp.AgentMethodInitialize:
 		r.initialize(m, q)
@@ -68,11 +68,14 @@ func (r *relay) clientRequest(m jsonrpc.Message) {
 		if s != nil && s.parent == nil {
 			q.closes = s
 		}
-		r.stop(s, nil)
+		r.open(m, q)
+		r.stop(s, &stopLine{line: m.Line})
+		return
 	case acp.AgentMethodSessionSetMode, acp.AgentMethodSessionSetConfigOption:
-		if s != nil {
-			<-s.ready // the answer to Perlica's own choice comes first
-			s.chosen(m)
+		if s != nil && s.parent == nil {
+			r.open(m, q)
+			s.choice(m)
+			return
 		}
 	default:
 		if why := blocked(m); why != "" {
@@ -102,10 +105,15 @@ func blocked(m jsonrpc.Message) string {
 
 // carry sends a request on.
 func (r *relay) carry(m jsonrpc.Message, q *request) {
-	r.mu.Lock()
-	r.requests[m.ID] = q
-	r.mu.Unlock()
+	r.open(m, q)
 	_ = r.conn.Carry(m.Line) // if the agent has gone, serve answers
+}
+
+// open takes in that a request waits for its answer.
+func (r *relay) open(m jsonrpc.Message, q *request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.requests[m.Key] = q
 }
 
 // initialize sends the client's introduction on, without what Perlica does not let it offer.
@@ -118,6 +126,9 @@ func (r *relay) initialize(m jsonrpc.Message, q *request) {
 	r.client = strings.TrimSpace(v.Client.Name + " " + v.Client.Version)
 	r.mu.Unlock()
 	line, err := initializeLine(m.Line, r.opt.Local)
+	if err == nil && r.opt.Agent.Model {
+		line, err = withHTTP(line)
+	}
 	if err == nil && string(line) != string(m.Line) {
 		r.record(r.home, false, m.Line)
 		m.Line = line
@@ -126,60 +137,60 @@ func (r *relay) initialize(m jsonrpc.Message, q *request) {
 }
 
 func (r *relay) clientNotification(m jsonrpc.Message) {
-	var v struct {
-		Session string          `json:"sessionId"`
-		Request json.RawMessage `json:"requestId"`
-	}
-	_ = json.Unmarshal(m.Params, &v) // what has another form names nothing
 	switch m.Method {
 	case acp.AgentMethodSessionCancel:
-		if s := r.session(v.Session); s != nil && r.stop(s, m.Line) {
-			return
-		}
-	case "$/cancel_request":
+		var v target
+		_ = json.Unmarshal(m.Params, &v) // what has another form names nothing
+		r.stop(r.session(v.Session), &stopLine{line: m.Line, cancels: true})
+		return
+	case cancelRequest:
+		key := canceled(m.Line)
 		r.mu.Lock()
-		q := r.requests[string(v.Request)]
+		q := r.requests[key]
 		r.mu.Unlock()
-		if q != nil && q.prompt != nil {
-			q.prompt.halt(m.Line)
+		switch {
+		case r.isOwn(key):
+			r.record(r.home, false, m.Line) // the client has no part in it
+			return
+		case q != nil && q.prompt != nil && q.prompt.halt(&stopLine{line: m.Line, cancels: true, prompt: q.prompt}):
 			return
 		}
 	}
 	_ = r.conn.Carry(m.Line) // as in carry
 }
 
-// stop stops the turns of a session, and reports whether there were any. line is how the client asks
-// the agent to cancel; nil: in no words of its own.
-func (r *relay) stop(s *session, line []byte) (stopped bool) {
-	if s == nil {
-		return false
+// choice sends on that the client chooses a mode or an option: behind what Perlica itself chooses, and
+// behind what of the client waits for that.
+func (s *session) choice(m jsonrpc.Message) {
+	before, gone := s.last, make(chan struct{})
+	s.last = gone
+	send := func() {
+		defer close(gone)
+		s.chosen(m)
+		_ = s.r.conn.Carry(m.Line) // as in carry
 	}
-	for _, p := range s.open() {
-		stopped = true
-		p.halt(line)
+	if closed(s.ready) && closed(before) {
+		send()
+		return
 	}
-	return stopped
+	s.r.turns.Go(func() {
+		for _, c := range []<-chan struct{}{s.ready, before} {
+			select {
+			case <-c:
+			case <-s.r.ctx.Done():
+				return
+			}
+		}
+		send()
+	})
 }
 
-// clientResponse takes an answer to a request of the agent.
-func (r *relay) clientResponse(m jsonrpc.Message) {
-	r.mu.Lock()
-	q := r.asked[m.ID]
-	permission := q != nil && q.method == acp.ClientMethodSessionRequestPermission
-	late := permission && (q.over || q.replied || q.question == nil)
-	var with request // what it is now: an answer from elsewhere may leave at this moment
-	if q != nil {
-		q.over = true
-		with = *q
-	}
-	r.mu.Unlock()
-	switch {
-	case late:
-		r.record(q.at, false, m.Line)
-	case permission:
-		r.answer(&with, m)
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
 	default:
-		_ = r.conn.Carry(m.Line) // as in carry
+		return false
 	}
 }
 

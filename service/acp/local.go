@@ -20,7 +20,7 @@ func (r *relay) Local(f jsonrpc.Frame) bool {
 	}
 	tool, judged := localTool(f)
 	r.mu.Lock()
-	q, s := r.asked[f.ID], r.find(f.Session)
+	q, s := r.asked[f.Key], r.find(f.Session)
 	r.mu.Unlock()
 	switch {
 	case q == nil || s == nil: // of no session: nothing says where it would be done
@@ -33,12 +33,16 @@ func (r *relay) Local(f jsonrpc.Frame) bool {
 		return true
 	}
 	line := f.Line
-	p := provider.NewLocalRequest(f.ID, tool, func(option acp.PermissionOptionId) error {
+	p := r.conn.NewLocalRequest(f.ID, tool, func(option acp.PermissionOptionId) error {
 		switch option {
 		case provider.LocalAllow:
 			r.mu.Lock()
-			q.over = false
+			withdrawn := q.over
+			q.passed = !withdrawn
 			r.mu.Unlock()
+			if withdrawn { // just now
+				break
+			}
 			r.passLocal(s, f.Method, line)
 			return nil
 		case provider.LocalDeny:
@@ -47,7 +51,7 @@ func (r *relay) Local(f jsonrpc.Frame) bool {
 		return r.conn.Carry(errorLine(f.ID, codeCancelled, "cancelled"))
 	})
 	r.mu.Lock()
-	q.permission = p
+	q.permission, q.judged = p, true
 	r.mu.Unlock()
 	s.at.RequestPermission(p)
 	return true

@@ -109,6 +109,29 @@ func initializeLine(line []byte, local bool) ([]byte, error) {
 	})
 }
 
+// withHTTP is the client's initialize as Perlica's own model agent gets it: it is to describe its HTTP
+// requests.
+func withHTTP(line []byte) ([]byte, error) {
+	return with(line, []string{"params", "clientCapabilities", "_meta", "perlica.dev"}, []byte(`{"http":true}`))
+}
+
+// with is an object with a value at a path; what is on the way and no object is replaced.
+func with(object []byte, path []string, value []byte) ([]byte, error) {
+	if len(path) == 0 {
+		return value, nil
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(object, &members) != nil || members == nil {
+		members = map[string]json.RawMessage{}
+	}
+	inner, err := with(members[path[0]], path[1:], value)
+	if err != nil {
+		return nil, err
+	}
+	members[path[0]] = inner
+	return json.Marshal(members)
+}
+
 // errorLine is the answer to a request that failed.
 func errorLine(id string, code int, message string) []byte {
 	return marshal(struct {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/coder/acp-go-sdk"
-
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
@@ -26,10 +24,13 @@ type prompt struct {
 	leave func()           // closes it
 	done  chan struct{}    // closed when it is answered
 	held  *outLine         // the agent's answer, on its way to the client; guarded by relay.mu
+	after <-chan struct{}  // closed when what the client has sent to the session before has gone on
 
-	mu     sync.Mutex
-	cancel []byte // how the client asked the agent to cancel
-	halted bool
+	mu       sync.Mutex  // guards what follows
+	halted   bool        // it was stopped
+	stops    []*stopLine // the client's lines that did so, and go on behind the record of it
+	recorded bool        // the stop is on disk, and the agent was asked to cancel
+	over     bool        // it takes no more of these
 }
 
 // prompt begins a turn. It returns when the prompt is on its way, or waits for another.
@@ -56,7 +57,7 @@ func (r *relay) prompt(m jsonrpc.Message, s *session) {
 	p := &prompt{
 		s: s, id: m.ID, line: m.Line, stop: make(chan kernel.Stop, 1), left: make(chan struct{}), done: make(chan struct{}),
 		input: kernel.Input{
-			ID:   event.InputID(cmp.Or(id, "acp:"+r.id+":"+s.id+":"+m.ID)),
+			ID:   event.InputID(cmp.Or(id, "acp:"+r.id+":"+s.id+":"+m.Key)),
 			Text: v.text(), Prompt: provider.Prompt(v.Prompt), Source: "acp", Sender: r.client,
 		},
 	}
@@ -66,41 +67,17 @@ func (r *relay) prompt(m jsonrpc.Message, s *session) {
 		before = s.prompts[n-1].done
 	}
 	s.prompts = append(s.prompts, p)
-	r.requests[p.id] = &request{method: m.Method, at: s.at, prompt: p}
+	r.requests[m.Key] = &request{id: m.ID, method: m.Method, at: s.at, prompt: p}
 	r.mu.Unlock()
+	p.after = s.last
 	r.turns.Go(func() { p.run(before) })
-	if before == nil {
-		<-p.left // the client's next line goes behind it
-	}
-}
-
-// halt stops the turn. line is how the client asks the agent to cancel; nil: in no words of its own.
-func (p *prompt) halt(line []byte) {
-	p.mu.Lock()
-	again := p.halted
-	p.halted = true
-	if p.cancel == nil {
-		p.cancel = line
-	}
-	p.mu.Unlock()
-	if again {
-		if line != nil {
-			_ = p.s.r.conn.Carry(line) // as in carry
-		}
+	if before != nil {
 		return
 	}
-	p.stop <- kernel.Stop{By: "client", Why: "the client cancelled the turn"}
-}
-
-// cancelAgent asks the agent to cancel the turn.
-func (p *prompt) cancelAgent() error {
-	p.mu.Lock()
-	line := p.cancel
-	p.mu.Unlock()
-	if line == nil {
-		line = notificationLine(acp.AgentMethodSessionCancel, map[string]string{"sessionId": p.s.id})
+	s.last = p.left
+	if closed(s.ready) {
+		<-p.left // the client's next line goes behind it
 	}
-	return p.s.r.conn.Carry(line)
 }
 
 // run answers the prompt, behind the one before it.
@@ -114,9 +91,10 @@ func (p *prompt) run(before <-chan struct{}) {
 		t.Input, t.Stop, t.Show = p.input, p.stop, p.show
 		res, err = s.at.Prompt(r.ctx, t, kernel.Carried{Line: p.line, Cancel: p.cancelAgent})
 	}
+	p.endStops(res)
 	r.mu.Lock()
 	held := p.held
-	delete(r.requests, p.id)
+	delete(r.requests, jsonrpc.Key(p.id))
 	for i, other := range s.prompts {
 		if other == p {
 			s.prompts = append(s.prompts[:i:i], s.prompts[i+1:]...)
@@ -134,22 +112,25 @@ func (p *prompt) run(before <-chan struct{}) {
 	close(p.done)
 }
 
-// wait waits for the session and for the prompt before this one.
+// wait waits for the session, for what was sent to it before, and for the prompt before this one.
 func (p *prompt) wait(before <-chan struct{}) error {
-	<-p.s.ready
-	if p.s.err != nil {
-		return p.s.err
-	}
-	if before == nil {
-		return nil
+	for _, c := range []<-chan struct{}{p.s.ready, p.after, before} {
+		if c == nil {
+			continue
+		}
+		select {
+		case <-c:
+		case s := <-p.stop:
+			return &kernel.StoppedError{Stop: s}
+		case <-p.s.r.ctx.Done():
+			return p.s.r.ctx.Err()
+		}
 	}
 	select {
-	case <-before:
-		return nil
 	case s := <-p.stop:
 		return &kernel.StoppedError{Stop: s}
-	case <-p.s.r.ctx.Done():
-		return p.s.r.ctx.Err()
+	default:
+		return p.s.err
 	}
 }
 

@@ -15,16 +15,19 @@ type recorder struct{ r *relay }
 
 // Sent records a line to the agent. That of a prompt lets the lines behind it go.
 func (c recorder) Sent(f jsonrpc.Frame) error {
-	at, p := c.r.sending(f)
+	at, p, dropped := c.r.sending(f)
 	err := at.Sent(f)
 	if p != nil {
 		p.leave()
 	}
+	if dropped != nil {
+		c.r.record(at, false, dropped)
+	}
 	return err
 }
 
-// sending finds what records a line to the agent.
-func (r *relay) sending(f jsonrpc.Frame) (at *kernel.Attached, p *prompt) {
+// sending finds what records a line to the agent, and what the client has said in its place.
+func (r *relay) sending(f jsonrpc.Frame) (at *kernel.Attached, p *prompt, dropped []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at = r.home
@@ -33,25 +36,25 @@ func (r *relay) sending(f jsonrpc.Frame) (at *kernel.Attached, p *prompt) {
 	}
 	switch f.Kind {
 	case jsonrpc.Request:
-		q := r.requests[f.ID]
+		q := r.requests[f.Key]
 		if q == nil { // one of Perlica's own
-			q = &request{}
-			r.requests[f.ID] = q
+			q = &request{id: f.ID}
+			r.requests[f.Key] = q
 		}
 		if q.at == nil {
 			q.at = at
 		}
-		return q.at, q.prompt
+		return q.at, q.prompt, nil
 	case jsonrpc.Response:
-		if q := r.asked[f.ID]; q != nil {
+		if q := r.asked[f.Key]; q != nil {
 			at = q.at
-			q.line, q.permission, q.replied = nil, nil, true // what is still said to it is late
-			if q.method != acp.ClientMethodSessionRequestPermission {
-				delete(r.asked, f.ID)
+			if string(q.said) != string(f.Line) {
+				dropped = q.said
 			}
+			r.replied(f.Key, q)
 		}
 	}
-	return at, nil
+	return at, nil, dropped
 }
 
 // Received records a line of the agent.
@@ -63,11 +66,13 @@ func (r *relay) receiving(f jsonrpc.Frame) *kernel.Attached {
 	at := r.place(f.Session)
 	switch f.Kind {
 	case jsonrpc.Request:
-		r.asked[f.ID] = &request{method: f.Method, at: at}
+		if !r.twin(f) { // else both get a no, and the client hears of the first's end
+			r.asked[f.Key] = &asking{method: f.Method, at: at, judged: f.Method == acp.ClientMethodSessionRequestPermission}
+		}
 	case jsonrpc.Response:
-		if q := r.requests[f.ID]; q != nil {
+		if q := r.requests[f.Key]; q != nil {
 			if at = q.at; q.own() {
-				delete(r.requests, f.ID)
+				delete(r.requests, f.Key)
 			}
 		}
 	}

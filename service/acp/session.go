@@ -23,7 +23,11 @@ type session struct {
 	ready      chan struct{} // closed when the mode is chosen, or err is set
 	err        error         // why it takes no prompt
 	prompts    []*prompt     // that are open, in their order; guarded by relay.mu
-	said       bool          // the agent has said its mode since it was opened; guarded by relay.mu
+
+	// Closed when what the client has sent to this session has gone on, but for prompts behind another
+	// and what waits for nothing; the client's reader's.
+	last <-chan struct{}
+	said bool // the agent has said its mode since it was opened; guarded by relay.mu
 }
 
 // opening is a session that the client is about to open.
@@ -41,10 +45,10 @@ func (r *relay) session(id string) *session {
 	return r.sessions[id]
 }
 
-// closed takes in that the agent has freed or deleted a session, as the client asked: others may go on
+// freed takes in that the agent has freed or deleted a session, as the client asked: others may go on
 // with it.
-func (r *relay) closed(s *session, method string) {
-	for _, p := range s.open() {
+func (r *relay) freed(s *session, method string) {
+	for _, p := range s.unanswered() {
 		<-p.done
 	}
 	<-s.ready
@@ -64,8 +68,8 @@ func (r *relay) closed(s *session, method string) {
 	s.at.Close()
 }
 
-// find returns the session to which a line of the agent belongs by its id. One that no answer has made is
-// a child of the only session with a turn under way. The caller holds mu.
+// find returns the session to which a line of the agent belongs by its id. One that no answer has made and
+// no line has named is a child of the only session with a turn under way. The caller holds mu.
 func (r *relay) find(id string) *session {
 	if r.opening[id] != nil {
 		return nil
@@ -78,7 +82,11 @@ func (r *relay) find(id string) *session {
 			return nil // it may be the one that is about to be opened
 		}
 	}
-	var parent *session
+	return r.child(id, r.running())
+}
+
+// running returns the only session with a turn under way, or nil. The caller holds mu.
+func (r *relay) running() (parent *session) {
 	for _, s := range r.sessions {
 		if s.parent != nil || len(s.prompts) == 0 {
 			continue
@@ -88,8 +96,17 @@ func (r *relay) find(id string) *session {
 		}
 		parent = s
 	}
+	return parent
+}
+
+// child takes in that the agent has a session of its own within another, which may itself be one; nil: in
+// none that is known. The caller holds mu.
+func (r *relay) child(id string, parent *session) *session {
 	if parent == nil {
 		return nil
+	}
+	if parent.parent != nil {
+		parent = parent.parent
 	}
 	child := &session{r: r, id: id, parent: parent, at: parent.at, place: parent.place, ready: parent.ready}
 	r.sessions[id] = child
@@ -98,12 +115,7 @@ func (r *relay) find(id string) *session {
 
 // useless reports whether a session takes no prompts, and will not.
 func (s *session) useless() bool {
-	select {
-	case <-s.ready:
-		return s.err != nil
-	default:
-		return false
-	}
+	return closed(s.ready) && s.err != nil
 }
 
 // openSession sends on a request that opens a session in a directory, and has its lines recorded
@@ -177,12 +189,14 @@ func (r *relay) opened(q *request, m jsonrpc.Message) {
 	}
 	opened := r.conn.Adopt(id, m.Result)
 	s := &session{r: r, id: id, place: o.place, modeOption: opened.ModeOption, ready: make(chan struct{})}
+	s.last = s.ready
 	r.mu.Lock()
 	agent, by := r.agent, r.client
 	r.mu.Unlock()
 	var err error
 	s.at, err = o.place.Runner.Attach(r.ctx, kernel.Attachment{
 		Setup: o.setup, Conn: r.conn, Opened: opened, Agent: agent, Continued: o.how, By: "acp, " + by,
+		Alone: func() { r.opt.Log("session %s: the agent works without a prompt", id) },
 	})
 	if err != nil {
 		s.at = o.place.Runner.Unattached(id)
@@ -221,8 +235,8 @@ func (s *session) choose() {
 	s.r.say(s.at, updateLine(s.id, map[string]any{"sessionUpdate": optionsChanged, "configOptions": s.at.Offers().Options}))
 }
 
-// open returns the prompts of a session that have no answer yet.
-func (s *session) open() []*prompt {
+// unanswered returns the prompts of a session that have no answer yet.
+func (s *session) unanswered() []*prompt {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	return append([]*prompt(nil), s.prompts...)

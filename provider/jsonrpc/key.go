@@ -1,0 +1,69 @@
+package jsonrpc
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Key is an id in a form that is the same for all ways to write the same value: "\u0061" and "a", 1.0,
+// 10e-1 and 1. No number is rounded. What is no id of JSON-RPC is its own key.
+func Key(id string) string {
+	switch {
+	case id == "":
+		return ""
+	case id[0] == '"':
+		return stringKey(id)
+	case id[0] == '-', id[0] >= '0' && id[0] <= '9':
+		return numberKey(id)
+	}
+	return id
+}
+
+var quote = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+// stringKey writes no character as an escape that needs none. A string with half of a surrogate pair
+// has no other form: decoded, it could be taken for another.
+func stringKey(id string) string {
+	if strings.IndexByte(id, '\\') < 0 {
+		return id
+	}
+	var s string
+	if json.Unmarshal([]byte(id), &s) != nil || strings.ContainsRune(s, utf8.RuneError) {
+		return id
+	}
+	return `"` + quote.Replace(s) + `"`
+}
+
+// numberKey is an integer without trailing zeros, and the power of ten by which it is multiplied unless
+// that is 0.
+func numberKey(id string) string {
+	digits, exponent, _ := strings.Cut(strings.ToLower(id), "e")
+	digits, negative := strings.CutPrefix(digits, "-")
+	digits, fraction, _ := strings.Cut(digits, ".")
+	power := 0
+	if exponent != "" {
+		var err error
+		if power, err = strconv.Atoi(exponent); err != nil || power > maxPower || power < -maxPower {
+			return id // no sender counts that far
+		}
+	}
+	power -= len(fraction)
+	digits = strings.TrimLeft(digits+fraction, "0")
+	whole := strings.TrimRight(digits, "0")
+	power += len(digits) - len(whole)
+	switch {
+	case whole == "":
+		return "0"
+	case negative:
+		whole = "-" + whole
+	}
+	if power != 0 {
+		whole += "e" + strconv.Itoa(power)
+	}
+	return whole
+}
+
+// maxPower is the largest exponent of an id that is compared by its value.
+const maxPower = 1 << 30

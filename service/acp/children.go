@@ -1,0 +1,42 @@
+package acp
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/perlica/perlica/provider/jsonrpc"
+)
+
+// named takes in the sessions of the agent's own that an update names: its announcements of subagents, and
+// the calls of tools by which it begins them.
+func (r *relay) named(f jsonrpc.Frame) {
+	if !bytes.Contains(f.Line, []byte("subagent")) && !bytes.Contains(f.Line, []byte("ThreadId")) {
+		return
+	}
+	var v struct {
+		Update struct {
+			Kind     string `json:"sessionUpdate"`
+			Session  string `json:"sessionId"`         // of ACP's subagent_update
+			Subagent string `json:"subagentSessionId"` // of its forerunners
+			RawInput struct {
+				Thread  string   `json:"agentThreadId"` // of Codex's tools
+				Threads []string `json:"receiverThreadIds"`
+			} `json:"rawInput"`
+		} `json:"update"`
+	}
+	_ = json.Unmarshal(jsonrpc.Parse(f.Line).Params, &v) // what has another form names nothing
+	u := v.Update
+	ids := append(u.RawInput.Threads, u.RawInput.Thread)
+	if strings.Contains(u.Kind, "subagent") {
+		ids = append(ids, u.Session, u.Subagent)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	parent := r.find(f.Session)
+	for _, id := range ids {
+		if id != "" && r.sessions[id] == nil && r.opening[id] == nil {
+			r.child(id, parent)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package acp
+
+import (
+	"bytes"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/provider/jsonrpc"
+)
+
+// TestDeafInFlood: a client that stops reading while the agent floods it does not keep Perlica from its
+// end when it closes its side.
+func TestDeafInFlood(t *testing.T) {
+	outr, out := io.Pipe()
+	w := newWorld(t, nil, func(o *Options) { o.Out = out })
+	client := make(chan string)
+	go func() {
+		b := make([]byte, 1<<16)
+		text := ""
+		for !strings.Contains(text, "chunk") { // it reads until the flood has begun
+			n, err := outr.Read(b)
+			if err != nil {
+				return
+			}
+			text += string(b[:n])
+			if strings.Contains(text, `"session-1"`) {
+				select {
+				case client <- "session-1":
+				default:
+				}
+			}
+		}
+		close(client)
+	}()
+	w.request("initialize", map[string]any{"protocolVersion": 1})
+	w.request("session/new", map[string]any{"cwd": w.path("one"), "mcpServers": []any{}})
+	<-client
+	w.prompt("session-1", "@stream 1000000 200")
+	for range client { // until it reads no more
+	}
+	_ = w.in.Close() // as an editor does
+	select {
+	case <-w.ended:
+		w.ended <- nil // for those who wait behind
+	case <-time.After(timeout):
+		t.Fatal("the relay does not end")
+	}
+}
+
+// TestHeldBehind: an answer of the agent's that waits for room in the queue to the client, and whose prompt
+// Perlica answers at that time, holds up nothing behind it.
+func TestHeldBehind(t *testing.T) {
+	var got bytes.Buffer
+	open, reached := make(chan struct{}), make(chan struct{})
+	r := &relay{requests: map[string]*request{}}
+	r.out = newOutput(&gated{w: &got, gate: open, reached: reached}, func(error) {}, func() {})
+	r.requests["1"] = &request{id: "1", prompt: &prompt{id: "1"}}
+	r.out.add([]byte("x"), nil)
+	<-reached
+	for range outLines { // behind the one that is being written
+		r.out.add([]byte("x"), nil)
+	}
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		r.agentResponse(jsonrpc.Parse([]byte(`{"id":1,"result":{}}`)).Frame)
+	}()
+	for b := make([]byte, 1<<20); !strings.Contains(string(b[:runtime.Stack(b, true)]), "(*output).hold"); {
+		runtime.Gosched()
+	}
+	r.mu.Lock()
+	delete(r.requests, "1") // it is answered
+	r.mu.Unlock()
+	close(open)
+	<-returned
+	r.out.add([]byte("behind"), nil)
+	r.out.close()
+	if !strings.HasSuffix(got.String(), "x\nbehind\n") {
+		t.Errorf("%q", got.String()[max(0, got.Len()-40):])
+	}
+}
+
+// gated writes when the gate is open.
+type gated struct {
+	w       io.Writer
+	gate    chan struct{}
+	reached chan struct{} // closed by the first Write
+	once    sync.Once
+}
+
+func (g *gated) Write(b []byte) (int, error) {
+	g.once.Do(func() { close(g.reached) })
+	<-g.gate
+	return g.w.Write(b)
+}

@@ -1,0 +1,43 @@
+package acp
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/jsonrpc"
+)
+
+// elicitations are the methods by which an agent has the client fill in a form: ACP's, and its forerunner.
+var elicitations = []string{acp.ClientMethodElicitationCreate, "session/elicitation"}
+
+// declined reports whether a request is an elicitation that asks for approval and that the policy refuses:
+// the agent then has its answer. No rule and no mode accepts one: only the client does.
+func (r *relay) declined(f jsonrpc.Frame) bool {
+	if !slices.Contains(elicitations, f.Method) || r.opt.Agent.Approval == "" {
+		return false
+	}
+	var v struct {
+		Tool    string                     `json:"toolCallId"`
+		Message string                     `json:"message"`
+		Meta    map[string]json.RawMessage `json:"_meta"`
+	}
+	_ = json.Unmarshal(jsonrpc.Parse(f.Line).Params, &v) // what has another form asks for none
+	if _, ok := v.Meta[r.opt.Agent.Approval]; !ok {
+		return false
+	}
+	tool := provider.ToolCall{ID: acp.ToolCallId(v.Tool), Kind: acp.ToolKindExecute, Title: v.Message, RawInput: v.Meta["tool_params"]}
+	if tool.ID == "" {
+		tool.ID = acp.ToolCallId("perlica:" + f.ID)
+	}
+	r.mu.Lock()
+	s := r.find(f.Session)
+	r.mu.Unlock()
+	if s != nil && !s.at.Refuses(f.ID, tool) {
+		return false
+	}
+	_ = r.conn.Carry(resultLine(f.ID, map[string]string{"action": "decline"})) // as in carry
+	return true
+}

@@ -1,0 +1,53 @@
+package acp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/perlica/perlica/eventlog/event"
+)
+
+// TestApprovalByForm: a form that asks for approval is judged first: what the policy refuses is declined,
+// and only the client accepts one.
+func TestApprovalByForm(t *testing.T) {
+	const form = `@request %s {"sessionId":"$session","mode":"form","message":"Run it?","requestedSchema":{"type":"object","properties":{}},"_meta":{%s}}`
+	marked := func(command string) string {
+		return fmt.Sprintf(`"codex_approval_kind":"mcp_tool_call","tool_params":{"command":%q}`, command)
+	}
+	for _, c := range []struct {
+		method, meta string
+		declined     bool
+	}{
+		{"elicitation/create", marked("sudo rm -rf /"), true},
+		{"session/elicitation", marked("sudo rm -rf /"), true},
+		{"elicitation/create", marked("make"), false},
+		{"elicitation/create", `"tool_params":{"command":"sudo rm -rf /"}`, false},
+	} {
+		w := newWorld(t, nil, func(o *Options) {
+			o.Agent.Approval = "codex_approval_kind"
+			open := o.Open
+			o.Open = func(ctx context.Context, dir string) (*Place, error) {
+				p, err := open(ctx, dir)
+				p.Turn.Permissions = "allow" // which accepts none
+				return p, err
+			}
+		})
+		id := w.prompt(w.session("one"), fmt.Sprintf(form, c.method, c.meta))
+		passed, said := false, ""
+		for m := w.next(); m.Method != "" || string(m.ID) != id; m = w.next() {
+			if m.Method == c.method {
+				passed = true
+				w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}`, m.ID))
+			}
+			said += m.Params.Update.Content.Text
+		}
+		if passed == c.declined || strings.Contains(said, "decline") != c.declined || strings.Contains(said, "accept") == c.declined {
+			t.Errorf("%s %s: with the client: %v, the agent got %q", c.method, c.meta, passed, said)
+		}
+		if n := len(w.events("one", event.PolicyDecided)); n > 0 != c.declined {
+			t.Errorf("%s %s: %d decisions on record", c.method, c.meta, n)
+		}
+	}
+}
