@@ -232,7 +232,7 @@ var known = Table{
 	{Type: WebPairingOpened, Class: Fact, Payload: "bridge.Pairing",
 		About: "in the user's own log: a one-time address for a browser was shown: the salted hash of its code, its rights, until when it counts"},
 	{Type: WebPairingAttempted, Class: Fact, Synced: true, Payload: "web.Attempt",
-		About: "somebody sent a code while one was open, and whether it was the right one, which is spent"},
+		About: "somebody sent a code while one was open, and whether it was the right one, which is used up"},
 	{Type: WebPairingRequested, Class: Fact, Payload: "web.Request",
 		About: "the browser that had the code sent its name and its public key, and a person is asked"},
 	{Type: DevicePaired, Class: Fact, Synced: true, Kept: true, Payload: "web.Paired",

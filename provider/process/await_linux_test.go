@@ -1,6 +1,7 @@
 package process
 
 import (
+	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
@@ -44,4 +45,19 @@ func watching(t *testing.T) string {
 	}
 	t.Fatalf("no goroutine waits:\n%s", buf)
 	return ""
+}
+
+// TestAwaitTheEnded: waiting for a process that has ended returns, whenever the poller tells of it.
+func TestAwaitTheEnded(t *testing.T) {
+	cmd := exec.Command("true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 500 {
+		awaitExit(cmd.Process.Pid) // which leaves it to be reaped
+		runtime.Gosched()
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
 }

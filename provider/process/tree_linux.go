@@ -291,10 +291,10 @@ func pollExit(pid int) {
 	if err != nil {
 		return
 	}
-	waited := false
-	_ = conn.Read(func(uintptr) bool { // a pidfd is readable when its process has ended; waitid follows in any case
-		ended := waited
-		waited = true
-		return ended
+	// A pidfd is readable when its process has ended. It is looked at each time, as the poller tells of an
+	// end once, perhaps before this waits.
+	_ = conn.Read(func(fd uintptr) bool { // waitid follows in any case
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		return n > 0 || err != nil && !errors.Is(err, unix.EINTR)
 	})
 }

@@ -123,7 +123,7 @@ func Serve(ctx context.Context, opt Options) error {
 		sessions: map[string]*session{}, requests: map[string]*request{}, asked: map[string]*asking{},
 		opening: map[string]*kernel.Attached{}, recovered: map[*kernel.Runner]bool{},
 	}
-	r.ctx, r.end = context.WithCancelCause(ctx)
+	r.ctx, r.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer r.end(nil)
 	r.out = newOutput(opt.Out, r.fail, func() { r.end(errClientGone) })
 	defer context.AfterFunc(r.ctx, r.out.free)()
@@ -140,7 +140,9 @@ func Serve(ctx context.Context, opt Options) error {
 	r.conn = conn
 	lines := make(chan []byte)
 	go r.readLines(lines)
-	err = r.serve(lines)
+	if err = r.serve(ctx, lines); err == nil || ctx.Err() != nil {
+		r.stopAll()
+	}
 	r.end(&kernel.StoppedError{Stop: kernel.Stop{By: "client", Why: "the client closed its side"}})
 	r.turns.Wait()
 	eerr := conn.End(context.Background())
@@ -152,7 +154,7 @@ func Serve(ctx context.Context, opt Options) error {
 }
 
 // serve hands the client's lines on. It returns nil when there are no more.
-func (r *relay) serve(lines <-chan []byte) error {
+func (r *relay) serve(ctx context.Context, lines <-chan []byte) error {
 	for {
 		select {
 		case line, ok := <-lines:
@@ -164,6 +166,8 @@ func (r *relay) serve(lines <-chan []byte) error {
 			return r.reason()
 		case <-r.ctx.Done():
 			return r.reason()
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
 }

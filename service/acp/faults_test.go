@@ -228,6 +228,28 @@ func TestClientFaults(t *testing.T) {
 	}
 }
 
+// TestClientLeavesInATurn: a client that leaves cancels its turns: the agent is asked to, and its answer is
+// the outcome. What waited behind a turn is never sent.
+func TestClientLeavesInATurn(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	s := w.session("one")
+	w.prompt(s, "@say a\n@hang")
+	w.next()
+	w.prompt(s, "@say never")
+	if err := w.hangUp(); err != nil {
+		t.Error(err)
+	}
+	w.gone()
+	ended := w.events("one", event.Responded)
+	if len(ended) != 1 || !strings.Contains(string(ended[0].Payload), `"cancelled"`) {
+		t.Errorf("%v", ended)
+	}
+	if n := w.prompts(); n != 1 {
+		t.Errorf("the agent got %d prompts", n)
+	}
+	w.outcomes("one", 1)
+}
+
 // stopping is a client's side that takes nothing more when stop is closed.
 type stopping struct {
 	io.Writer

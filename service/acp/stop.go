@@ -1,7 +1,10 @@
 package acp
 
 import (
+	"maps"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/coder/acp-go-sdk"
 
@@ -36,6 +39,35 @@ func (r *relay) stop(s *session, l *stopLine) {
 	}
 	if !taken {
 		l.send(r)
+	}
+}
+
+// lastGrace is how long an agent may take to cancel its turns when the client has left. Then it is ended,
+// and what became of them is not known.
+const lastGrace = 5 * time.Second
+
+// stopAll stops all turns, and waits for the agent's answers.
+func (r *relay) stopAll() {
+	r.mu.Lock()
+	sessions := slices.Collect(maps.Values(r.sessions))
+	r.mu.Unlock()
+	for _, s := range sessions {
+		for _, p := range s.unanswered() {
+			p.halt(nil)
+		}
+	}
+	answered := make(chan struct{})
+	go func() {
+		r.turns.Wait()
+		close(answered)
+	}()
+	late := time.NewTimer(lastGrace)
+	defer late.Stop()
+	select {
+	case <-answered:
+	case <-late.C:
+	case <-r.conn.Gone():
+	case <-r.ctx.Done():
 	}
 }
 

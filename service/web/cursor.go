@@ -62,15 +62,29 @@ func (c cursor) String() string {
 	if len(c) == 0 {
 		return beginning
 	}
-	var b strings.Builder
-	for i, at := range slices.Sorted(maps.Keys(c)) {
-		if i > 0 {
-			b.WriteByte('-')
-		}
-		m := c[at]
-		b.WriteString(at + "." + m.origin + "." + strconv.FormatInt(int64(m.seq), 36))
+	var parts []string
+	for _, at := range slices.Sorted(maps.Keys(c)) {
+		parts = append(parts, c.part(at))
 	}
-	return b.String()
+	return strings.Join(parts, "-")
+}
+
+// part is one log in the text of a cursor.
+func (c cursor) part(at string) string {
+	return at + "." + c[at].origin + "." + strconv.FormatInt(int64(c[at].seq), 36)
+}
+
+// around is the text of the cursor ahead of the number of one log's event, and behind it.
+func (c cursor) around(at string) (ahead, behind string) {
+	for _, other := range slices.Sorted(maps.Keys(c)) {
+		switch {
+		case other < at:
+			ahead += c.part(other) + "-"
+		case other > at:
+			behind += "-" + c.part(other)
+		}
+	}
+	return ahead + at + "." + c[at].origin + ".", behind
 }
 
 // reach is the place of a log in a cursor: behind which event the client goes on. Of a log that was

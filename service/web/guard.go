@@ -125,7 +125,7 @@ func (s *Server) origin(r *http.Request) error {
 // nonce gives the client what its next signature is made over.
 func (s *Server) nonce(w http.ResponseWriter) { w.Header().Set("Perlica-Nonce", s.opt.Devices.Nonce()) }
 
-// pass is the rest of the guard: the size and the kind of the body, who asks, and whether they may.
+// pass is the rest of the guard: who asks, the size and the kind of the body, and whether they may.
 func (s *Server) pass(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, hr *http.Request) {
 		s.nonce(w)

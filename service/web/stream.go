@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/store"
@@ -208,22 +209,25 @@ func (f *follower) catchUp(ctx context.Context, t *track) (bool, error) {
 // lines puts lines of a log into the buffer, and sends what is a batch.
 func (f *follower) lines(t *track, lines []line) error {
 	at := t.l.short()
+	m := f.cursor[at]
+	if m.origin == "" && len(lines) > 0 {
+		if origin, err := t.log.Origin(context.Background()); err == nil {
+			m.origin = short(origin)
+		}
+	}
+	f.cursor[at] = m
+	ahead, behind := f.cursor.around(at)
+	defer func() { f.cursor[at] = m }()
 	for _, one := range lines {
-		m := f.cursor[at]
 		if one.state && one.seq < m.seq {
 			continue
 		}
-		if m.origin == "" {
-			if origin, err := t.log.Origin(context.Background()); err == nil {
-				m.origin = short(origin)
-			}
-		}
-		m.seq = one.seq
-		f.cursor[at] = m
-		if !f.want.has(one) {
+		if m.seq = one.seq; !f.want.has(one) {
 			continue
 		}
-		f.event(f.cursor.String(), one.data)
+		f.buf = append(append(f.buf, "id: "...), ahead...)
+		f.buf = append(strconv.AppendInt(f.buf, int64(one.seq), 36), behind...)
+		f.data(one.data)
 		if len(f.buf) >= batch {
 			if err := f.flush(); err != nil {
 				return err
@@ -235,8 +239,12 @@ func (f *follower) lines(t *track, lines []line) error {
 
 // event puts an event into the buffer.
 func (f *follower) event(id string, data []byte) {
-	f.buf = append(f.buf, "id: "...)
-	f.buf = append(f.buf, id...)
+	f.buf = append(append(f.buf, "id: "...), id...)
+	f.data(data)
+}
+
+// data ends an event in the buffer with its data.
+func (f *follower) data(data []byte) {
 	f.buf = append(f.buf, "\ndata: "...)
 	f.buf = append(f.buf, data...)
 	f.buf = append(f.buf, "\n\n"...)

@@ -220,7 +220,7 @@ func (a *App) Reader(ctx context.Context, p *project.Project) (*store.Reader, co
 	if errors.As(err, &project.NoLogError{}) {
 		made := "the first 'perlica run' makes it"
 		if a.UserFlag {
-			made = "the first standing approval, or contact that is paired, makes it"
+			made = "the first standing approval, or contact or browser that is paired, makes it"
 		}
 		err = exitcode.WithHint(err, "%s", made)
 	}

@@ -103,7 +103,7 @@ func served(p *project.Project) (string, error) {
 	return at, nil
 }
 
-// canAsk fails where nobody can press a key.
+// canAsk fails where no one can press a key.
 func (a *app) canAsk() error {
 	tty, err := term.OpenTTY()
 	if err == nil {

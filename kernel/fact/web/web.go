@@ -15,7 +15,7 @@ type Attempt struct {
 	Pairing string `json:"pairing"`
 	From
 	// Handle is the SHA-256 of what the browser is known by until it is paired, where the code was
-	// right: then it is spent.
+	// right: then it is used up.
 	Handle []byte `json:"handle_sha256,omitempty"`
 }
 

@@ -26,7 +26,7 @@ type Visitor struct {
 // Label names the visitor on the record: its name may be anybody's, its id is not.
 func (v Visitor) Label() string { return v.Name + " (web:" + v.ID + ")" }
 
-// Why a request comes from nobody.
+// Why a request does not come from a device.
 var (
 	ErrNone      = errors.New("the request has no credential")
 	ErrMalformed = errors.New("the credential does not have the form that is read here")
@@ -46,7 +46,7 @@ func unrecorded(err error) bool {
 
 // Authenticate judges who makes a request, whose whole body is body, by its bearer token or its
 // signature. What was revoked before by whatever process is known. Errors that are none of this
-// package's mean that the log could not be read: then nobody comes in.
+// package's mean that the log could not be read: then no one comes in.
 func (d *Devices) Authenticate(r *http.Request, body []byte) (Visitor, error) {
 	return d.judge(r, func(s signed) error {
 		if s.digest != digestOf(body) {

@@ -80,7 +80,7 @@ type Devices struct {
 	guesses map[string]*guesses      // at a token, by its id
 }
 
-// Open reads which devices there are from the user's own log and follows it, whoever writes there. The
+// Open reads which devices there are from the user's own log and follows it, whichever process writes there. The
 // caller must Close it, before the log.
 func Open(ctx context.Context, log *eventlog.Log, opt Options) (*Devices, error) {
 	if opt.Now == nil {
@@ -297,7 +297,7 @@ func (d *Devices) NewToken(ctx context.Context, name string, rights access.Right
 // lengthID is how long an id is.
 const lengthID = 10
 
-// newID is the id of a device: nobody has to guess it, and no two are the same.
+// newID is the id of a device: it is no secret, and no two are the same.
 func newID() string { return strings.ToLower(rand.Text()[:lengthID]) }
 
 // hashed is the SHA-256 of a secret of 130 random bits, which needs no salt.

@@ -73,7 +73,7 @@ func TestRevokedInMidStream(t *testing.T) {
 func TestRevokedBeforeTheRequest(t *testing.T) {
 	h := newHome(t)
 	server, other := h.open(t), h.open(t)
-	for range 20 {
+	for range 6 {
 		b := h.pair(t, server, server, "phone", access.Read)
 		if _, err := other.Revoke(t.Context(), b.id, "alice"); err != nil {
 			t.Fatal(err)

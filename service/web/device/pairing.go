@@ -130,7 +130,7 @@ func (p *Pairing) Decide(ctx context.Context, yes bool, by string) (dev Device, 
 	return dev, err
 }
 
-// Begin is the browser's first step: it spends the code, which counts once, and returns the handle by
+// Begin is the browser's first step: it uses the code up, and returns the handle by
 // which the browser is known until it is paired. The try is on record before it is answered. The
 // error may be ErrCode.
 func (d *Devices) Begin(ctx context.Context, code string, from web.From) (handle string, err error) {

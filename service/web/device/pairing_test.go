@@ -26,7 +26,7 @@ func opened(t *testing.T, d *device.Devices) *device.Pairing {
 	return p
 }
 
-// TestStolenAddress: the code of a one-time address is spent by the first who sends it, in all
+// TestStolenAddress: the code of a one-time address is used up by the first who sends it, in all
 // processes and also in one that starts later; neither it nor the browser's handle is in the log's files.
 func TestStolenAddress(t *testing.T) {
 	h := newHome(t)
@@ -93,7 +93,7 @@ func TestTriesAtOnce(t *testing.T) {
 	servers := []*device.Devices{h.open(t), h.open(t)}
 	opened(t, servers[0])
 	var wg sync.WaitGroup
-	for i := range 20 {
+	for i := range 12 {
 		wg.Go(func() {
 			if _, err := servers[i%2].Begin(t.Context(), "x", from); !errors.Is(err, device.ErrCode) {
 				t.Error(err)
@@ -110,9 +110,9 @@ func TestTriesAtOnce(t *testing.T) {
 func TestTwoBrowsers(t *testing.T) {
 	h := newHome(t)
 	servers := []*device.Devices{h.open(t), h.open(t)}
-	for range 5 {
+	for range 3 {
 		p := opened(t, servers[0])
-		won := make(chan string, 8)
+		won := make(chan string, 6)
 		var wg sync.WaitGroup
 		for i := range cap(won) {
 			wg.Go(func() {

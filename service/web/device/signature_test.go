@@ -3,6 +3,7 @@ package device
 import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
@@ -36,9 +37,13 @@ w0EkjqF7xB4FivAxzic30tMM4GF+hR6Dxh71Z50VGGdldkkDXZCnTNnoXQ==
 	if !verify(key, []byte(text), sig) {
 		t.Error("the example does not verify")
 	}
+	another, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, ok := range map[string]bool{
 		"another text":     verify(key, []byte(text+" "), sig),
-		"another key":      verify(&ecdsa.PublicKey{Curve: elliptic.P256(), X: elliptic.P256().Params().Gx, Y: elliptic.P256().Params().Gy}, []byte(text), sig),
+		"another key":      verify(&another.PublicKey, []byte(text), sig),
 		"no key":           verify(nil, []byte(text), sig),
 		"shorter":          verify(key, []byte(text), sig[:63]),
 		"longer":           verify(key, []byte(text), append(sig[:64:64], 0)),

@@ -33,7 +33,7 @@ type state struct {
 type pairing struct {
 	bridge.Pairing
 	attempts int
-	handle   []byte       // the SHA-256 of what the browser is known by, once the code is spent
+	handle   []byte       // the SHA-256 of what the browser is known by, once the code is used up
 	asks     *web.Request // once the browser sent its key
 	ended    string       // "", paired or refused
 	device   string       // that was paired
@@ -79,7 +79,7 @@ func (s *state) apply(e event.Event) {
 		on(e, func(f web.Attempt) {
 			if f.Pairing == s.pairing.ID {
 				s.pairing.attempts++
-				if s.pairing.handle == nil { // it is spent once
+				if s.pairing.handle == nil { // the first counts
 					s.pairing.handle = f.Handle
 				}
 			}

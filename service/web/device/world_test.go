@@ -41,6 +41,8 @@ type home struct {
 }
 
 func newHome(t *testing.T) home {
+	t.Helper()
+	t.Parallel()
 	h := home{filepath.Join(t.TempDir(), "eventlog.db"), newClock()}
 	t.Cleanup(func() {
 		log := h.log(t)
