@@ -33,6 +33,7 @@ var public = []string{
 	"kernel/config",
 	"kernel/fact",
 	"kernel/fact/bridge",
+	"kernel/fact/web",
 	"kernel/filelock",
 	"kernel/project",
 	"kernel/report",
@@ -45,6 +46,7 @@ var public = []string{
 	"provider/process",
 	"provider/registry",
 	"service",
+	"service/access",
 	"service/channel",
 }
 

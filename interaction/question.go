@@ -83,6 +83,12 @@ type Answer struct {
 	// Shown says how much of the question the person had been shown; nil: the front end
 	// cannot tell.
 	Shown *Shown `json:"shown,omitempty"`
+	// Digest is what was shown: the SHA-256 of the question's payload, in hex. Signature is the
+	// device's over it, the question and the option, by the public Key, SubjectPublicKeyInfo in base64.
+	// Empty: nothing was signed.
+	Digest    string `json:"digest,omitempty"`
+	Signature string `json:"signature,omitempty"`
+	Key       string `json:"key,omitempty"`
 	// Origin is the process that gave the answer; nil: it came over a channel.
 	Origin *Origin `json:"origin,omitempty"`
 }

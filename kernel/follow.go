@@ -80,9 +80,11 @@ func Follow(ctx context.Context, log *store.Reader, locks string, session event.
 // conditions as Follow: first what is on record, then what comes. A caller that stops and begins
 // again at the Seq of the last Entry misses nothing and gets no event twice. Held and Freed are
 // not on record: they are yielded for each session in which a turn is or was under way, as of now.
-func FollowLog(ctx context.Context, log *store.Reader, locks string, after event.Seq) iter.Seq2[Entry, error] {
+// Where until is not zero it ends behind the event until, which is on record, and yields neither.
+func FollowLog(ctx context.Context, log *store.Reader, locks string, after, until event.Seq) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		f := newFollower(ctx, log, locks, yield)
+		f.until = until
 		f.run(func() error { return f.resume(after) })
 	}
 }
@@ -94,7 +96,7 @@ func (r *Runner) Follow(ctx context.Context, session event.SessionID, turns int)
 
 // FollowLog yields what happens in this context, as the function of this name does.
 func (r *Runner) FollowLog(ctx context.Context, after event.Seq) iter.Seq2[Entry, error] {
-	return FollowLog(ctx, &r.log.Reader, r.opt.Paths.Locks, after)
+	return FollowLog(ctx, &r.log.Reader, r.opt.Paths.Locks, after, 0)
 }
 
 // follower turns the events of a session, or of all, into notices.
@@ -107,6 +109,7 @@ type follower struct {
 	gone    bool // the caller's loop has ended
 	muted   bool // events are read for what came before
 
+	until   event.Seq // behind which it ends; 0: nowhere
 	head    event.Seq // up to which all is yielded
 	turns   map[event.SessionID]*followed
 	holders map[event.SessionID]*filelock.BusyError
@@ -136,6 +139,10 @@ func (f *follower) run(begin func() error) {
 }
 
 func (f *follower) follow(begin func() error) error {
+	if f.until > 0 {
+		f.head = f.until
+		return begin()
+	}
 	changes, err := f.log.Changes(f.ctx, f.locks) // before the head is read: nothing may lie between
 	if err != nil {
 		return err

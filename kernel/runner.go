@@ -174,6 +174,9 @@ func (r *Runner) Log() *eventlog.Log { return r.log }
 // Questions takes answers to questions, of this process and of others.
 func (r *Runner) Questions() *interaction.Coordinator { return r.questions }
 
+// Trail is the debug trail.
+func (r *Runner) Trail() *slog.Logger { return r.opt.Trail }
+
 // Vouchers say what was decided here, whatever the log says.
 func (r *Runner) Vouchers() approvals.Vouchers { return r.opt.Vouchers }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/local"
 )
@@ -150,7 +151,7 @@ func TestANumberForSomethingElse(t *testing.T) {
 }
 
 // repair takes somebody's rights away and gives others.
-func (w *world) repair(s *serving, p *person, rights ...service.Right) {
+func (w *world) repair(s *serving, p *person, rights ...access.Right) {
 	w.t.Helper()
 	list, err := s.Records().Contacts(w.t.Context())
 	if err != nil {
@@ -173,7 +174,7 @@ func TestRightsAreThoseOfTheMoment(t *testing.T) {
 	s := w.serve(local.DefaultLimits())
 	alice, bob := w.phone("alice"), w.phone("bob")
 	w.pair(s, alice)
-	w.pair(s, bob, service.Approve, service.Admin)
+	w.pair(s, bob, access.Approve, access.Admin)
 	alice.say(`@ask execute "Alice's own" command="make"`)
 	alice.expect("Alice's own")
 	card := bob.expect("Alice's own")

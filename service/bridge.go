@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/kernel/fact/bridge"
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/channel"
 )
 
@@ -56,13 +57,14 @@ type Options struct {
 
 // Bridge is the messaging bridge of a project. The caller must Close it, before the Runner.
 type Bridge struct {
-	opt      Options
-	channels map[string]channel.Channel
-	records  *Records
-	lock     *flock.Flock
-	lanes    sync.WaitGroup
-	desks    sync.WaitGroup
-	slots    chan struct{} // taken by turns
+	opt       Options
+	channels  map[string]channel.Channel
+	records   *Records
+	lock      *flock.Flock
+	lanes     sync.WaitGroup
+	desks     sync.WaitGroup
+	slots     chan struct{} // taken by turns
+	strangers access.Refusals
 
 	// Set by Run before anything else happens.
 	turning context.Context // ends when no new turn may begin
@@ -70,17 +72,14 @@ type Bridge struct {
 	sending context.Context // ends when nothing more may be sent
 	fail    context.CancelCauseFunc
 
-	mu                sync.Mutex // guards what follows; never held during I/O
-	settings          Settings
-	desk              map[bridge.Peer]*desk
-	lane              map[bridge.Peer]*lane
-	asked             map[event.InteractionID]*asked
-	faults            map[string]fault // of channels
-	lastErrors        []string
-	strangersSince    time.Time
-	strangersRecorded int
-	strangersLeft     int
-	closed            bool
+	mu         sync.Mutex // guards what follows; never held during I/O
+	settings   Settings
+	desk       map[bridge.Peer]*desk
+	lane       map[bridge.Peer]*lane
+	asked      map[event.InteractionID]*asked
+	faults     map[string]fault // of channels
+	lastErrors []string
+	closed     bool
 }
 
 // ErrClosed says that the bridge was closed.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/local"
 )
 
@@ -200,8 +201,8 @@ func TestRightsAreKept(t *testing.T) {
 	alice, bob, carol, dave := w.phone("alice"), w.phone("bob"), w.phone("carol"), w.phone("dave")
 	w.pair(s, alice)
 	w.pair(s, bob)
-	w.pair(s, carol, service.Approve, service.Admin)
-	w.pair(s, dave, service.Approve)
+	w.pair(s, carol, access.Approve, access.Admin)
+	w.pair(s, dave, access.Approve)
 	alice.say(`@ask execute "Alice's own" command="make"`)
 	card := alice.expect("Alice's own")
 	_, id, _ := strings.Cut(card.Text, "with `#")

@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/channel"
 )
 
@@ -120,7 +121,7 @@ func (b *Bridge) ask(d *desk, q interaction.Question) {
 	for _, c := range contacts {
 		own := c.key() == d.key
 		ch := b.channels[c.Channel]
-		if ch == nil || !c.Rights.Has(Approve) || !own && !c.Rights.Has(Admin) {
+		if ch == nil || !c.Rights.Has(access.Approve) || !own && !c.Rights.Has(access.Admin) {
 			continue
 		}
 		chat := c.Chat
@@ -202,7 +203,7 @@ func (b *Bridge) mayAnswer(c Contact, id event.InteractionID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a := b.asked[id] // nil: it is closed
-	return c.Rights.Has(Approve) && (a == nil || a.owner == c.key() || c.Rights.Has(Admin))
+	return c.Rights.Has(access.Approve) && (a == nil || a.owner == c.key() || c.Rights.Has(access.Admin))
 }
 
 // openTo returns the questions that were put to a contact and wait.

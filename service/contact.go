@@ -6,16 +6,15 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/service/access"
 )
 
 // Contact is a person on a channel who may use the bridge.
@@ -24,42 +23,15 @@ type Contact struct {
 	ID      string          `json:"contact"` // the platform's
 	Chat    string          `json:"chat"`    // where it was paired
 	Name    string          `json:"name"`
-	Rights  Rights          `json:"rights"`
+	Rights  access.Rights   `json:"rights"`
 	Paired  time.Time       `json:"paired"`
 	Session event.SessionID `json:"session"` // in which it talks; empty: in none yet
 
 	fact bridge.Paired // as it is vouched for
 }
 
-// longestName is how much of a name is shown, in characters.
-const longestName = 48
-
-// visible is a text in one line without the signs that no one sees, some of which turn text around.
-func visible(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
-	return strings.Join(strings.Fields(s), " ")
-}
-
-// tidy is a name as it is kept and shown: people call themselves anything, and it must not look like
-// something that Perlica says.
-func tidy(name string) string {
-	words := []rune(visible(name))
-	if len(words) > longestName {
-		words = append(words[:longestName-1], '…')
-	}
-	return string(words)
-}
-
 // literal is Markdown that shows words as they are, in one line.
-func literal(s string) string { return escaper.Replace(visible(s)) }
+func literal(s string) string { return escaper.Replace(access.Visible(s)) }
 
 var escaper = strings.NewReplacer(`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `[`, `\[`, `]`, `\]`)
 
@@ -73,55 +45,8 @@ func (c Contact) Label() string {
 
 func (c Contact) key() bridge.Peer { return bridge.Peer{Channel: c.Channel, Contact: c.ID} }
 
-// Right is something that a contact may do.
-type Right = bridge.Right
-
-// The rights.
-const (
-	Ask     Right = "ask"     // send inputs
-	Approve Right = "approve" // answer the questions of its own runs
-	Admin   Right = "admin"   // change what stays; answer everybody's questions, with Approve
-)
-
-// Rights are what a contact may do.
-type Rights []Right
-
 // DefaultRights are those of a contact of which nothing else was said.
-func DefaultRights() Rights { return Rights{Ask, Approve} }
-
-// Has reports whether r is among them.
-func (rs Rights) Has(r Right) bool { return slices.Contains(rs, r) }
-
-func (rs Rights) text() string {
-	words := make([]string, len(rs))
-	for i, r := range rs {
-		words[i] = string(r)
-	}
-	return strings.Join(words, ",")
-}
-
-// ParseRights reads rights as a person writes them: "ask,approve".
-func ParseRights(s string) (Rights, error) {
-	rs := readRights(s)
-	for _, r := range rs {
-		if r != Ask && r != Approve && r != Admin {
-			return nil, fmt.Errorf("there is no right %q; they are %s, %s and %s", r, Ask, Approve, Admin)
-		}
-	}
-	if len(rs) == 0 {
-		return nil, fmt.Errorf("a contact without a right could do nothing; they are %s, %s and %s", Ask, Approve, Admin)
-	}
-	return rs, nil
-}
-
-func readRights(s string) (rs Rights) {
-	for word := range strings.SplitSeq(s, ",") {
-		if word = strings.TrimSpace(word); word != "" && !rs.Has(Right(word)) {
-			rs = append(rs, Right(word))
-		}
-	}
-	return rs
-}
+func DefaultRights() access.Rights { return access.Rights{access.Ask, access.Approve} }
 
 // voucher is what this user's own state says of a contact: it was paired here, with these rights,
 // for the log at this place. A log that is copied elsewhere brings no contacts along.

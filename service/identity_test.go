@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/local"
 )
 
@@ -90,7 +90,7 @@ func TestClonedLogPairsNoContact(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
 	alice := w.phone("alice")
-	w.pair(s, alice, service.Ask, service.Approve, service.Admin)
+	w.pair(s, alice, access.Ask, access.Approve, access.Admin)
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
 	}

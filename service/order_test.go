@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/local"
 )
@@ -267,7 +268,7 @@ func TestAButtonOfAnotherCard(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(limits)
 	alice, bob := w.phone("alice"), w.phone("bob")
-	w.pair(s, alice, service.Ask, service.Approve, service.Admin)
+	w.pair(s, alice, access.Ask, access.Approve, access.Admin)
 	w.pair(s, bob)
 	first, _ := alice.asks("The first", "make one")
 	bob.say(`@ask execute "The second" command="make two"`)

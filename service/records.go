@@ -12,6 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog/view"
 	"github.com/perlica/perlica/kernel/approvals"
 	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/service/access"
 )
 
 // Records is what the bridge knows, read from its view. Its methods may be called from several
@@ -68,7 +69,7 @@ func (r *Records) counting(ctx context.Context, vouched bool, where string, args
 	for _, row := range rows {
 		f := bridge.Paired{
 			Peer: bridge.Peer{Channel: row.Channel, Contact: row.Contact}, Chat: row.Chat, Name: row.Name,
-			Rights: readRights(row.Rights), Pairing: row.Pairing, Message: row.Message,
+			Rights: access.Recorded(row.Rights), Pairing: row.Pairing, Message: row.Message,
 		}
 		if known == nil {
 			if known, err = r.vouchers.Known(ctx); err != nil {
@@ -77,7 +78,7 @@ func (r *Records) counting(ctx context.Context, vouched bool, where string, args
 		}
 		if known.Has(voucher{r.place, f}) == vouched {
 			list = append(list, Contact{
-				Channel: f.Channel, ID: f.Contact, Chat: f.Chat, Name: tidy(f.Name), Rights: f.Rights, Paired: time.Unix(0, row.Paired),
+				Channel: f.Channel, ID: f.Contact, Chat: f.Chat, Name: access.Name(f.Name), Rights: f.Rights, Paired: time.Unix(0, row.Paired),
 				Session: row.Session, fact: f,
 			})
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/channel"
 )
 
@@ -106,7 +107,7 @@ func (d *desk) obey(ctx context.Context, c Contact, m received) (string, error) 
 	if m.Question != "" {
 		l.Args = string(m.Question) + " " + l.Args
 	}
-	if !c.Rights.Has(Admin) {
+	if !c.Rights.Has(access.Admin) {
 		host.Only = conv.Session()
 	}
 	out, err := host.Do(ctx, l)
@@ -117,16 +118,16 @@ func (d *desk) obey(ctx context.Context, c Contact, m received) (string, error) 
 }
 
 // may translates the rights of contacts into those of commands.
-func may(rights Rights, n command.Need) bool {
+func may(rights access.Rights, n command.Need) bool {
 	switch n {
 	case command.Read:
 		return true
 	case command.Ask:
-		return rights.Has(Ask)
+		return rights.Has(access.Ask)
 	case command.Approve:
-		return rights.Has(Approve)
+		return rights.Has(access.Approve)
 	}
-	return rights.Has(Admin)
+	return rights.Has(access.Admin)
 }
 
 // effect does what a command leaves to the front end.

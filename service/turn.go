@@ -11,12 +11,13 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/service/access"
 )
 
 // turn answers one input with at most one call, whatever was called before: its id tells.
 func (d *desk) turn(c Contact, m received) {
 	b := d.b
-	if !c.Rights.Has(Ask) {
+	if !c.Rights.Has(access.Ask) {
 		d.finish(m, event.Refs{}, bridge.Finished{How: endRefused}, "You may not send inputs to the agent here.")
 		return
 	}

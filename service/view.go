@@ -10,6 +10,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/view"
 	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/service/access"
 )
 
 //go:embed schema.sql
@@ -113,7 +114,7 @@ func (a applier) pairing() error {
 			return a.exec(`
 				DELETE FROM pairing;
 				INSERT INTO pairing (id, salt, hash, rights, expires) VALUES (?1, ?2, ?3, ?4, ?5)`,
-				f.ID, f.Salt, f.Hash, Rights(f.Rights).text(), f.Expires.UnixNano())
+				f.ID, f.Salt, f.Hash, access.Rights(f.Rights).String(), f.Expires.UnixNano())
 		})
 	case event.PairingAttempted:
 		return on(a, func(f bridge.Attempt) error {
@@ -168,7 +169,7 @@ func (a applier) paired(f bridge.Paired) error {
 		INSERT INTO contacts (channel, contact, chat, name, rights, paired, pairing, message) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
 		ON CONFLICT DO UPDATE SET chat = excluded.chat, name = excluded.name, rights = excluded.rights, paired = excluded.paired,
 			pairing = excluded.pairing, message = excluded.message, session = ''`,
-		f.Channel, f.Contact, f.Chat, f.Name, Rights(f.Rights).text(), a.e.Time.UnixNano(), f.Pairing, f.Message)
+		f.Channel, f.Contact, f.Chat, f.Name, access.Rights(f.Rights).String(), a.e.Time.UnixNano(), f.Pairing, f.Message)
 }
 
 func (a applier) inbox() error {

@@ -23,6 +23,7 @@ import (
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/predictable"
 	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/local"
 )
@@ -307,7 +308,7 @@ func (p *person) count(text string) (n int) {
 }
 
 // pair pairs somebody.
-func (w *world) pair(s *serving, p *person, rights ...service.Right) {
+func (w *world) pair(s *serving, p *person, rights ...access.Right) {
 	w.t.Helper()
 	if len(rights) == 0 {
 		rights = service.DefaultRights()

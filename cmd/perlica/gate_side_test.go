@@ -50,7 +50,7 @@ func TestSidesOfPersons(t *testing.T) {
 		"perlica log import": cli.Acts, "perlica log checkpoint": cli.Acts, "perlica log key rotate": cli.Acts,
 		"perlica service": cli.Acts, "perlica service pair": cli.Acts, "perlica service unpair": cli.Acts, "perlica service channel enable": cli.Acts,
 		"perlica service channel disable": cli.Acts, "perlica session new": cli.Acts, "perlica session use": cli.Acts,
-		"perlica session rename": cli.Acts, "perlica session delete": cli.Acts,
+		"perlica web": cli.Acts, "perlica web pair": cli.Acts, "perlica web revoke": cli.Acts, "perlica web token": cli.Acts, "perlica session rename": cli.Acts, "perlica session delete": cli.Acts,
 	}
 	everyCommand(t, func(cmd *cobra.Command, _ []string) {
 		if want, ok := persons[cmd.CommandPath()]; ok {

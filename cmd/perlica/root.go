@@ -22,6 +22,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/session"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/cmd/perlica/watch"
+	"github.com/perlica/perlica/cmd/perlica/web"
 	"github.com/perlica/perlica/kernel/project"
 	bridge "github.com/perlica/perlica/service"
 )
@@ -125,6 +126,7 @@ var commands = map[string]func(*cli.App) *cobra.Command{
 	"acp": acp.Command, "agent": agentCommand, "chat": chat.Command, "config": config.Command, "doctor": doctorCommand, "init": config.InitCommand,
 	"log": log.Command, "pending": pending.Command, "phone": service.PhoneCommand, "policy": policy.Command, "provider": provider.Command,
 	"run": run.Command, "service": serviceCommand, "session": session.Command, "version": versionCommand, "watch": watch.Command,
+	"web": web.Command,
 }
 
 func serviceCommand(a *cli.App) *cobra.Command { return service.Command(a, log.TailCommand(a)) }

@@ -72,6 +72,13 @@ const (
 	VoucherGiven   Type = "voucher.given"   // in the user's own log: a decision was made here
 	VoucherRevoked Type = "voucher.revoked" // it counts no more
 
+	WebPairingOpened    Type = "web.pairing_opened" // these, too, in the user's own log
+	WebPairingAttempted Type = "web.pairing_attempted"
+	WebPairingRequested Type = "web.pairing_requested"
+	DevicePaired        Type = "web.device_paired"
+	DeviceRevoked       Type = "web.device_revoked"
+	WebRefused          Type = "web.refused"
+
 	RunResolved Type = "run.resolved" // a person's judgement of an outcome that is not known
 	LogPruned   Type = "log.pruned"   // payloads are about to be removed: which, and why
 	// LogRewritten says that nothing is left in the file of what earlier events log.pruned named.

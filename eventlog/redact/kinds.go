@@ -19,6 +19,7 @@ var kinds = []kind{
 	{"lsv2_pt_", "d32+"}, {"lsv2_sk_", "d32+"}, {"sk_", "?h48"}, {"rpa_", "?w32+"}, {"e2b_", "h40"},
 	{"jina_", "w32+"}, {"dtn_", "?h40+"}, {"bb_live_", "d20+"}, {"AIza", "d30+"}, {"ABSK", "b100+"},
 	{"bedrock-api-key-", "b40+"}, {"apify_api_", "w20+"}, {"wandb_v1_", "d40+"},
+	{"perlica_tok_", "w30+"},
 
 	// Places for code and packages.
 	{"github_pat_", "d20+"}, {"ghp_", "w20+"}, {"gho_", "w20+"}, {"ghu_", "w20+"}, {"ghs_", "w20+"},

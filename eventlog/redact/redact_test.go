@@ -28,6 +28,7 @@ var masked = []struct{ name, text, secret string }{
 	{"anthropic", "key " + antKey, mixed},
 	{"openai project", "sk-proj-" + mixed, mixed},
 	{"openai", "using sk-" + mixed, mixed},
+	{"perlica", "Authorization: Basic perlica_tok_" + strings.ToLower(mixed[:36]), strings.ToLower(mixed[:36])},
 	{"deepseek", "sk-" + hex40[:32], hex40[:32]},
 	{"openrouter", "sk-or-v1-" + hex40, hex40},
 	{"after an escaped newline", `{"text":"line\n` + antKey + `"}`, mixed},

@@ -112,7 +112,7 @@ func (h *Host) sessionShow(ctx context.Context, args []string) (Output, error) {
 		}
 		id = s.ID
 	}
-	list, err := report.ReadTurns(ctx, &h.Runner.Log().Reader, id, turnsShown)
+	list, err := report.ReadTurns(ctx, &h.Runner.Log().Reader, id, 0, turnsShown)
 	if err != nil {
 		return Output{}, err
 	}

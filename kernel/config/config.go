@@ -32,11 +32,12 @@ type Config struct {
 	ContextWindows   map[string]int
 	Logs             Logs
 	Chat             Chat
-	Editor           struct{ ClientTools, Mode, Answers string } // of perlica acp: refuse or judge; ask or leave; ordinary, asked or none
-	Providers        map[string]Provider                         // those any layer mentions; see Provider
-	MCPServers       []MCPServer                                 // user file first, then project file
-	Rules            []policy.Rule                               // user file first, then project file, in order
-	SystemPrompt     string                                      // prompts/system.md, once trusted
+	Editor           struct{ ClientTools, Mode, Answers string }          // of perlica acp: refuse or judge; ask or leave; ordinary, asked or none
+	Web              struct{ Listen, PublicURL, Cert, Key, Proxy string } // of perlica web; "" means: none, and the usual address
+	Providers        map[string]Provider                                  // those any layer mentions; see Provider
+	MCPServers       []MCPServer                                          // user file first, then project file
+	Rules            []policy.Rule                                        // user file first, then project file, in order
+	SystemPrompt     string                                               // prompts/system.md, once trusted
 	Service          Service
 
 	Project  Project

@@ -226,10 +226,17 @@ dedupes = true
 [service.imessage]
 command = "my-imsg"
 sms = true
+[web]
+listen = "127.0.0.1:2"
+public_url = "https://example.org/perlica"
+tls_cert = "~/cert"
+tls_key = "~/key"
+behind_proxy = "10.0.0.7"
 `)
 	c := p.mustLoad()
 	want := Config{DefaultProvider: "my-agent", ContextID: "default", Permissions: "reads", AnswerTimeout: time.Hour,
 		BudgetRatio: 1, ContextWindows: map[string]int{"my-agent": 1000, "other": 2000}, Logs: Logs{1, 2, 3, "debug"}, Chat: Chat{time.Minute, "off", true}, Editor: struct{ ClientTools, Mode, Answers string }{"judge", "leave", "none"},
+		Web: struct{ Listen, PublicURL, Cert, Key, Proxy string }{"127.0.0.1:2", "https://example.org/perlica", "~/cert", "~/key", "10.0.0.7"},
 		Service: Service{
 			Channels: map[string]bool{"local": false, "other": true},
 			Telegram: Telegram{Secret{"TOKEN", "~/token"}, "http://me:pw@127.0.0.1:8081"},

@@ -2,6 +2,7 @@ package fact
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -60,7 +61,7 @@ func TestFactsOfOthers(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	e.Payload = []byte(`{"option":"o","by":"alice","why":"late"}`)
-	if r, err := Decode[Rejected](e); err != nil || r.Answer != (interaction.Answer{Option: "o", By: "alice"}) || r.Why != "late" {
+	if r, err := Decode[Rejected](e); err != nil || !reflect.DeepEqual(r.Answer, interaction.Answer{Option: "o", By: "alice"}) || r.Why != "late" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	e.Payload = []byte(`{"option":7}`)

@@ -199,6 +199,10 @@ func Run(dir, run string) string { return lockPath(dir, "run", run) }
 // Session is the path of a session's lock in dir.
 func Session(dir, session string) string { return lockPath(dir, "session", session) }
 
+// Server is the path of the lock of the process that serves browsers, in the dir of the user's own
+// context. The address at which it does is who it is signed by.
+func Server(dir string) string { return filepath.Join(dir, "web.lock") }
+
 // lockPath names the lock of what has the id. A log can come with a cloned repository, and
 // with it ids that are none: the file is removed in the end, so it must lie in dir.
 func lockPath(dir, kind, id string) string {

@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact/web"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
@@ -165,6 +166,27 @@ var summaries = map[event.Type]summarized{
 
 	event.VoucherGiven:   summary(func(p fact.Voucher) string { return "counts here: " + p.Decision }),
 	event.VoucherRevoked: summary(func(p fact.Voucher) string { return "counts no more: " + p.Decision }),
+
+	event.WebPairingOpened: summary(func(p bridge.Pairing) string { return "by " + p.By + ", for " + rights(p.Rights) }),
+	event.WebPairingAttempted: summary(func(p web.Attempt) string {
+		if p.Handle != nil {
+			return "from " + p.Address + ": the right code"
+		}
+		return "from " + p.Address + ": a wrong code"
+	}),
+	event.WebPairingRequested: summary(func(p web.Request) string { return joined(p.Name+" at "+p.Address, p.Browser) }),
+	event.DevicePaired: summary(func(p web.Paired) string {
+		return fmt.Sprintf("%s (%s) may %s, by %s", p.Name, p.ID, rights(p.Rights), p.By)
+	}),
+	event.DeviceRevoked: summary(func(p web.Revoked) string { return fmt.Sprintf("%s (%s) by %s", p.Name, p.ID, p.By) }),
+	event.WebRefused: summary(func(p web.Refused) string {
+		text := joined(strings.TrimSpace("a "+p.What+" "+p.Device), p.Why)
+		if p.Unrecorded > 0 {
+			text += fmt.Sprintf(", and %d before", p.Unrecorded)
+		}
+		return text
+	}),
+
 	event.RunResolved: titled("judged", func(p fact.Resolved) string {
 		verdict := "was not sent"
 		if p.Sent {

@@ -25,29 +25,44 @@ type Turn struct {
 	Error      string         `json:"error,omitempty"`
 	DurationMS int64          `json:"duration_ms"`
 	Pruned     bool           `json:"pruned,omitempty"` // what is empty is no longer on record
+
+	Seq event.Seq `json:"-"` // of the input
 }
 
-// ReadTurns returns the newest n turns of a session, oldest of them first, without reading the
-// others; a negative n means all.
-func ReadTurns(ctx context.Context, log *store.Reader, s event.SessionID, n int) ([]Turn, error) {
-	if n < 0 {
+// ReadTurns returns the newest n turns of a session among those whose inputs came before the event
+// before, oldest of them first, without reading the others; a negative n means all, and a before of
+// zero the newest of all.
+func ReadTurns(ctx context.Context, log *store.Reader, s event.SessionID, before event.Seq, n int) ([]Turn, error) {
+	if n < 0 && before == 0 {
 		return readTurns(ctx, log, event.Query{Session: s})
 	}
-	if n == 0 {
+	if n == 0 || before == 1 {
 		return nil, nil
 	}
+	q := event.Query{Session: s, Types: []event.Type{event.MessageReceived}, Newest: true, Limit: max(n, 0), Until: max(before-1, 0)}
 	var first event.Seq
-	q := event.Query{Session: s, Types: []event.Type{event.MessageReceived}, Newest: true, Limit: n}
+	var runs []event.RunID
 	for e, err := range log.Events(ctx, q) {
 		if err != nil {
 			return nil, err
 		}
-		first = e.Seq
+		first, runs = e.Seq, append(runs, e.Run)
 	}
 	if first == 0 {
 		return nil, nil
 	}
-	return readTurns(ctx, log, event.Query{Session: s, After: first - 1})
+	if before == 0 {
+		return readTurns(ctx, log, event.Query{Session: s, After: first - 1})
+	}
+	var turns []Turn
+	for _, run := range slices.Backward(runs) { // recovery may have written an end behind before
+		turn, err := readTurns(ctx, log, event.Query{Run: run})
+		if err != nil {
+			return nil, err
+		}
+		turns = append(turns, turn...)
+	}
+	return turns, nil
 }
 
 func readTurns(ctx context.Context, log *store.Reader, q event.Query) ([]Turn, error) {
@@ -72,7 +87,7 @@ func readTurns(ctx context.Context, log *store.Reader, q event.Query) ([]Turn, e
 	var turns []Turn
 	for _, r := range runs {
 		t := Turn{
-			Run: r.Run, Input: r.Input, At: r.At, Sender: r.Received.Sender, Source: r.Received.Source, Text: r.Received.Text, Pruned: r.Pruned,
+			Seq: r.First, Run: r.Run, Input: r.Input, At: r.At, Sender: r.Received.Sender, Source: r.Received.Source, Text: r.Received.Text, Pruned: r.Pruned,
 			Outcome: r.Outcome, Answer: r.Text, StopReason: r.StopReason, DurationMS: r.Duration.Milliseconds(),
 		}
 		if r.Err != nil {

@@ -28,7 +28,7 @@ func TestNewestTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n, want := range []string{"", "c", "bc", "abc", "abc"} {
-		turns, err := ReadTurns(t.Context(), &l.Reader, "s", n)
+		turns, err := ReadTurns(t.Context(), &l.Reader, "s", 0, n)
 		got := ""
 		for _, turn := range turns {
 			got += string(turn.Run)
@@ -39,5 +39,16 @@ func TestNewestTurns(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("the newest %d turns: %q, %v; want %q", n, got, err, want)
 		}
+	}
+	before, err := ReadTurns(t.Context(), &l.Reader, "s", 4, 1) // where c begins
+	if err != nil || len(before) != 1 || before[0].Run != "b" || before[0].Seq != 2 || before[0].Answer != "to b" {
+		t.Errorf("the turn before event 4: %+v, %v", before, err)
+	}
+	before, err = ReadTurns(t.Context(), &l.Reader, "s", before[0].Seq, 5)
+	if err != nil || len(before) != 1 || before[0].Run != "a" || before[0].Outcome == "" {
+		t.Errorf("the turns before event 2: %+v, %v", before, err)
+	}
+	if before, err = ReadTurns(t.Context(), &l.Reader, "s", before[0].Seq, 5); err != nil || len(before) != 0 {
+		t.Errorf("the turns before event 1: %+v, %v", before, err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -124,7 +123,7 @@ func ViewSessions(ctx context.Context, log *store.Reader, p *project.Project, f 
 	if err != nil {
 		return err
 	}
-	view, remove, err := OpenView(paths.Sessions, func(path string) (*sessions.View, error) {
+	view, remove, err := project.OpenView(paths.Sessions, func(path string) (*sessions.View, error) {
 		return sessions.Open(ctx, log, path)
 	})
 	if err != nil {
@@ -146,24 +145,6 @@ func (a *App) Writing(ctx context.Context, f func(r *kernel.Runner, p *project.P
 		return err
 	}
 	return errors.Join(f(r, p), done())
-}
-
-// OpenView opens a view at its path or, where nothing can be written, builds it anew in a
-// temporary file. The returned function removes that; call it after the view's Close.
-func OpenView[T any](path string, open func(path string) (T, error)) (view T, remove func(), err error) {
-	view, err = open(path)
-	if !errors.Is(err, fault.ErrReadOnly) {
-		return view, func() {}, err
-	}
-	dir, terr := os.MkdirTemp("", "perlica-view-")
-	if terr != nil {
-		return view, func() {}, errors.Join(err, terr)
-	}
-	remove = func() { _ = os.RemoveAll(dir) } // a temporary directory
-	if view, err = open(filepath.Join(dir, filepath.Base(path))); err != nil {
-		remove()
-	}
-	return view, remove, err
 }
 
 // Locate finds the project and loads the configuration. With an error it returns what could be
@@ -239,7 +220,7 @@ func (a *App) Reader(ctx context.Context, p *project.Project) (*store.Reader, co
 	if errors.As(err, &project.NoLogError{}) {
 		made := "the first 'perlica run' makes it"
 		if a.UserFlag {
-			made = "the first standing approval, or contact that is paired, makes it"
+			made = "the first standing approval, or contact or browser that is paired, makes it"
 		}
 		err = exitcode.WithHint(err, "%s", made)
 	}

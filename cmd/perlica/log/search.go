@@ -151,7 +151,7 @@ func (a *app) openSearch(ctx context.Context, log *store.Reader, p *project.Proj
 	status := term.NewStatus(a.Stderr, term.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), term.SystemClock())
 	defer func() { _ = status.Close() }() // a terminal that is gone shows nothing
 	used := ""
-	s, remove, err := cli.OpenView(paths.Search, func(path string) (*report.Search, error) {
+	s, remove, err := project.OpenView(paths.Search, func(path string) (*report.Search, error) {
 		used = path
 		return report.OpenSearch(ctx, log, path, func(at event.Seq) {
 			status.Set(fmt.Sprintf("indexing for the search: %d of %d events", at, size))

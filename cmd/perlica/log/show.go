@@ -106,7 +106,7 @@ func narrow(q *event.Query, found report.Found) bool {
 }
 
 func (a *app) tellSession(ctx context.Context, log *store.Reader, out *eventWriter, id event.SessionID, q event.Query) error {
-	turns, err := report.ReadTurns(ctx, log, id, -1)
+	turns, err := report.ReadTurns(ctx, log, id, 0, -1)
 	if err != nil {
 		return err
 	}

@@ -206,7 +206,7 @@ func (a *app) approvals(ctx context.Context, p *project.Project) (count, all []p
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	view, remove, err := cli.OpenView(paths.Approvals, func(path string) (*standing.View, error) {
+	view, remove, err := project.OpenView(paths.Approvals, func(path string) (*standing.View, error) {
 		return standing.Open(ctx, log, path)
 	})
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/local"
 )
 
@@ -28,7 +29,7 @@ func (a *app) records(ctx context.Context, f func(*service.Records, *store.Reade
 		if err != nil {
 			return err
 		}
-		r, remove, err := cli.OpenView(paths.Bridge, func(path string) (*service.Records, error) {
+		r, remove, err := project.OpenView(paths.Bridge, func(path string) (*service.Records, error) {
 			return service.OpenRecords(ctx, log, path, p.Vouchers())
 		})
 		if err != nil {
@@ -140,7 +141,7 @@ admin changes what stays and, with approve, answers everybody's questions.`,
 				}
 				return a.confirmContact(cmd.Context(), args[0])
 			}
-			rs, err := service.ParseRights(rights)
+			rs, err := access.Parse(rights, "contact", access.OfContacts())
 			if err != nil {
 				return exitcode.Usage.With(err)
 			}
@@ -190,7 +191,7 @@ func (a *app) serviceContactsCommand() *cobra.Command {
 			}
 			g := printing.Grid{Head: []string{"CONTACT", "RIGHTS", "PAIRED", "NAME"}}
 			for _, c := range list {
-				g.Add(contactRef(c, list), rightsText(c.Rights), c.Paired.Local().Format(time.DateTime), c.Name)
+				g.Add(contactRef(c, list), c.Rights.Shown(), c.Paired.Local().Format(time.DateTime), c.Name)
 			}
 			return a.Table(g)
 		},
@@ -280,7 +281,7 @@ func (a *app) confirmContact(ctx context.Context, ref string) error {
 		if err := records.Confirm(ctx, c); err != nil {
 			return exitcode.WithHint(err, "%s", service.Confirming(c))
 		}
-		return a.Say("%s is paired, with the rights %s", printing.OneLine(c.Label()), rightsText(c.Rights))
+		return a.Say("%s is paired, with the rights %s", printing.OneLine(c.Label()), c.Rights.Shown())
 	})
 }
 

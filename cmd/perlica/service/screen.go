@@ -159,20 +159,12 @@ func (s *serviceScreen) render(l service.Live, code string) string {
 		if c.Channel == local.Name {
 			who = contactRef(c, l.Contacts)
 		}
-		line(nil, "contact", "%s: %s", who, rightsText(c.Rights))
+		line(nil, "contact", "%s: %s", who, c.Rights.Shown())
 	}
 	if most := max(term.Height(s.a.Stderr), 4) - 2; len(lines) > most && term.Height(s.a.Stderr) > 0 {
 		lines = append(lines[:most], fmt.Sprintf("  and %s\n", printing.Count(len(lines)-most, "line")))
 	}
 	return strings.Join(lines, "")
-}
-
-func rightsText(rs service.Rights) string {
-	var words []string
-	for _, r := range rs {
-		words = append(words, string(r))
-	}
-	return strings.Join(words, ", ")
 }
 
 // notifier tells systemd how the service is, if it asked.

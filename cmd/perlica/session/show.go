@@ -48,7 +48,7 @@ Without REF it is the current one; -n says how many turns, --json has all of the
 				if asJSON && !cmd.Flags().Changed("turns") {
 					n = -1
 				}
-				turns, err := report.ReadTurns(cmd.Context(), log, s.ID, n)
+				turns, err := report.ReadTurns(cmd.Context(), log, s.ID, 0, n)
 				if err != nil {
 					return err
 				}

@@ -1,0 +1,185 @@
+package web
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+)
+
+// usualAddress is listened on where nothing says where.
+const usualAddress = "127.0.0.1:8788"
+
+// resolve begins to listen, and says under which names.
+func (f settings) resolve(getenv func(string) string) (*address, error) {
+	at := &address{}
+	var proxy netip.Prefix
+	var public *url.URL
+	var err error
+	if f.by != "" {
+		if proxy, err = network(f.by); err != nil {
+			return nil, exitcode.Usagef("--behind-proxy %q is no address and no network", f.by)
+		}
+	}
+	if f.url != "" {
+		if public, err = url.Parse(f.url); err != nil || public.Host == "" || public.Scheme != "http" && public.Scheme != "https" || public.RawQuery != "" || public.Fragment != "" {
+			return nil, exitcode.Usagef("--public-url %q is no http or https address", f.url)
+		}
+	}
+	if at.tls, err = certificate(f.cert, f.key, getenv); err != nil {
+		return nil, err
+	}
+	if at.Listener, err = listener(f.listen, getenv); err != nil {
+		return nil, err
+	}
+	if err := at.open(f, proxy, public); err != nil {
+		_ = at.Close() // nothing was served
+		return nil, err
+	}
+	if public != nil {
+		at.base, at.url = strings.TrimSuffix(public.Path, "/"), f.url
+		at.hosts = append(at.hosts, strings.ToLower(public.Host))
+	}
+	return at, nil
+}
+
+// open says under which names an address is asked, and refuses one that others can reach without TLS.
+func (at *address) open(f settings, proxy netip.Prefix, public *url.URL) error {
+	scheme := "http"
+	if at.tls != nil {
+		scheme = "https"
+	}
+	ip, port := netip.IPv6Unspecified(), ""
+	tcp, ok := at.Addr().(*net.TCPAddr)
+	if ok {
+		ip, port = tcp.AddrPort().Addr().Unmap(), ":"+strconv.Itoa(tcp.Port)
+	}
+	switch {
+	case at.tls == nil && !proxy.IsValid() && !ip.IsLoopback():
+		return exitcode.WithHint(exitcode.Usagef("%s can be reached from other machines, and nothing there is encrypted", at.Addr()),
+			"--tls-cert and --tls-key, or --behind-proxy with the address of a proxy that speaks TLS; 127.0.0.1 is this machine alone")
+	case ip.IsUnspecified() && public == nil:
+		return exitcode.WithHint(exitcode.Usagef("%s has no name of its own", at.Addr()), "--public-url says how browsers ask for it")
+	}
+	names := []string{"127.0.0.1", "localhost", "[::1]"}
+	if !ip.IsLoopback() && !ip.IsUnspecified() {
+		names = append(names, strings.TrimSuffix(net.JoinHostPort(ip.String(), ""), ":"))
+	}
+	for _, name := range names {
+		at.hosts = append(at.hosts, name+port)
+		if port == ":80" || port == ":443" {
+			at.hosts = append(at.hosts, name)
+		}
+	}
+	if at.url = scheme + "://127.0.0.1" + port + "/"; !ip.IsLoopback() && !ip.IsUnspecified() || ip.Is6() && ip.IsLoopback() {
+		at.url = scheme + "://" + strings.TrimSuffix(net.JoinHostPort(ip.String(), ""), ":") + port + "/"
+	}
+	if proxy.IsValid() {
+		at.client = func(r *http.Request) string { return client(r, proxy) }
+		if ok {
+			at.Listener = &proxied{at.Listener, proxy}
+		}
+	}
+	return nil
+}
+
+// listener is the socket that systemd hands in, or one of our own.
+func listener(addr string, getenv func(string) string) (net.Listener, error) {
+	if n, err := strconv.Atoi(getenv("LISTEN_FDS")); err == nil && n > 0 && getenv("LISTEN_PID") == strconv.Itoa(os.Getpid()) {
+		const first = 3 // as sd_listen_fds(3) has it
+		file := os.NewFile(first, "systemd")
+		l, err := net.FileListener(file)
+		_ = file.Close() // the listener has its own
+		if n > 1 || err != nil {
+			return nil, fmt.Errorf("systemd has handed in %d sockets; one that listens is needed: %w", n, err)
+		}
+		return l, nil
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, listenError(addr, err)
+	}
+	return l, nil
+}
+
+// certificate is what TLS is spoken with; nil: nothing.
+func certificate(cert, key string, getenv func(string) string) (*tls.Config, error) {
+	if cert == "" && key == "" {
+		return nil, nil
+	}
+	home := func(name string) string {
+		if rest, ok := strings.CutPrefix(name, "~/"); ok {
+			return filepath.Join(getenv("HOME"), rest)
+		}
+		return name
+	}
+	pair, err := tls.LoadX509KeyPair(home(cert), home(key))
+	if err != nil {
+		return nil, exitcode.WithHint(exitcode.Usagef("the certificate cannot be used: %w", err), "--tls-cert and --tls-key name a pair of PEM files")
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// network reads an address or a network.
+func network(text string) (netip.Prefix, error) {
+	if ip, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen()), nil
+	}
+	return netip.ParsePrefix(text)
+}
+
+// client is where a request comes from, as the proxy says, and as is so where it says nothing.
+func client(r *http.Request, proxy netip.Prefix) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr // of a Unix socket: only the proxy connects there
+	} else if ip, err := netip.ParseAddr(host); err != nil || !proxy.Contains(ip.Unmap()) {
+		return host
+	}
+	said := r.Header.Values("X-Forwarded-For")
+	if len(said) == 0 {
+		return host
+	}
+	all := strings.Split(strings.Join(said, ","), ",")
+	slices.Reverse(all) // the last one is the proxy's own word
+	for _, one := range all {
+		ip, err := netip.ParseAddr(strings.TrimSpace(one))
+		if err != nil {
+			return host
+		}
+		if !proxy.Contains(ip.Unmap()) {
+			return ip.String()
+		}
+	}
+	return host
+}
+
+// proxied takes connections of the proxy and of this machine alone.
+type proxied struct {
+	net.Listener
+	proxy netip.Prefix
+}
+
+// Accept waits for the next connection of those.
+func (p *proxied) Accept() (net.Conn, error) {
+	for {
+		c, err := p.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		from, err := netip.ParseAddrPort(c.RemoteAddr().String())
+		if ip := from.Addr().Unmap(); err == nil && (ip.IsLoopback() || p.proxy.Contains(ip)) {
+			return c, nil
+		}
+		_ = c.Close() // a stranger
+	}
+}

@@ -1,0 +1,216 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"rsc.io/qr"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/kernel/fact/web"
+	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/access"
+	"github.com/perlica/perlica/service/web/device"
+)
+
+// defaultRights are those of a browser of which nothing else was said.
+const defaultRights = "read,ask,approve"
+
+func (a *app) pairCommand() *cobra.Command {
+	var rights string
+	cmd := &cobra.Command{
+		Use: "pair", Annotations: cli.Acts.On(), Short: "Let a browser in",
+		Long: `Show an address that lets one browser in. It counts once, for two minutes and five tries, and
+replaces the one before. The browser shows a word, and so does this terminal, which then asks:
+y pairs the browser, any other key refuses it.
+
+'perlica web' has to run: here, or in another terminal.
+
+` + rightsHelp,
+		Example: "  perlica web pair\n  perlica web pair --rights read",
+		Args:    cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			rs, err := access.Parse(rights, "browser", access.OfDevices())
+			if err != nil {
+				return exitcode.Usage.With(err)
+			}
+			if err := a.canAsk(); err != nil {
+				return err
+			}
+			return a.judging(cmd.Context(), func(d *device.Devices, p *project.Project) error {
+				at, err := served(p)
+				if err != nil {
+					return err
+				}
+				return a.invite(cmd.Context(), d, rs, at)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&rights, "rights", defaultRights, "what the browser may do: `rights` out of read, ask, approve and admin")
+	return cmd
+}
+
+// serverLock is held by the process that serves, and says at which address.
+func serverLock(p *project.Project) (string, error) {
+	ws, name := p.Dirs.Own()
+	paths, err := ws.Context(name)
+	return filelock.Server(paths.Locks), err
+}
+
+// serve says to other processes that this one serves at an address, until release is called. Where
+// another one serves already its address stays.
+func serve(p *project.Project, at string) (release func(), err error) {
+	path, err := serverLock(p)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := filelock.Acquire(path)
+	if errors.Is(err, filelock.ErrHeld) {
+		return func() {}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	lock.Sign(at, time.Now())
+	return lock.Release, nil
+}
+
+// served is the address at which a process serves.
+func served(p *project.Project) (string, error) {
+	path, err := serverLock(p)
+	if err != nil {
+		return "", err
+	}
+	held, err := filelock.Held(path)
+	if err != nil {
+		return "", err
+	}
+	at := filelock.Holder(path).By
+	if !held || at == "" {
+		return "", exitcode.WithHint(errors.New("nothing serves the page now"), "start 'perlica web'; the first time it pairs a browser by itself")
+	}
+	return at, nil
+}
+
+// canAsk fails where no one can press a key.
+func (a *app) canAsk() error {
+	tty, err := term.OpenTTY()
+	if err == nil {
+		err = tty.Close()
+	}
+	if err != nil || !term.IsTerminal(a.Stderr) {
+		return exitcode.WithHint(exitcode.Usagef("a browser is paired at a terminal, where a key is pressed; there is none"), "run 'perlica web pair' in a terminal of your own; a program gets 'perlica web token'")
+	}
+	return nil
+}
+
+// invite opens a pairing, shows the address that a browser is to open, and asks about the one that does.
+func (a *app) invite(ctx context.Context, d *device.Devices, rights access.Rights, at string) error {
+	by := cli.UserName(a.Getenv)
+	p, err := d.OpenPairing(ctx, rights, by)
+	if errors.Is(err, device.ErrTooMany) {
+		return exitcode.WithHint(err, "see 'perlica web devices'; then 'perlica web revoke NAME'")
+	}
+	if err != nil {
+		return err
+	}
+	address := strings.TrimSuffix(at, "/") + "/#pair=" + p.Code
+	a.Note("open this address in the browser within two minutes; it counts once:")
+	if err := a.Say("%s", address); err != nil {
+		return err
+	}
+	if reachable(at) {
+		if err := a.Write(func(w io.Writer) error { return writeQR(w, address) }); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithDeadline(ctx, p.Expires)
+	defer cancel()
+	asks, err := p.Wait(ctx)
+	if err != nil {
+		return notPaired(err)
+	}
+	a.describe(asks, rights)
+	yes, err := a.Confirm(ctx, "Pair it?")
+	if err != nil {
+		return notPaired(err)
+	}
+	dev, err := p.Decide(ctx, yes, by)
+	switch {
+	case err != nil:
+		return notPaired(err)
+	case !yes:
+		return exitcode.Failure.With(errors.New("the browser was refused"))
+	}
+	return a.Say("%s (%s) is paired, with the rights %s", printing.OneLine(dev.Name), dev.ID, dev.Rights.Shown())
+}
+
+// notPaired says why no browser was paired.
+func notPaired(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = errors.New("two minutes have passed")
+	}
+	return exitcode.WithHint(fmt.Errorf("no browser was paired: %w", err), "'perlica web pair' shows another address")
+}
+
+// describe shows what is known of a browser that asks to be paired.
+func (a *app) describe(asks web.Request, rights access.Rights) {
+	s := a.Styles(a.Stderr)
+	fmt.Fprintln(a.Stderr, s.Bold("A browser asks to be paired:"))
+	for _, row := range [][2]string{
+		{"name   ", asks.Name}, {"browser", asks.Browser}, {"address", asks.Address}, {"rights ", rights.Shown()},
+		{"word   ", asks.Word + " (yours, if its page shows this word)"},
+	} {
+		fmt.Fprintln(a.Stderr, " ", s.Dim(row[0]), printing.OneLine(row[1]))
+	}
+}
+
+// reachable reports whether an address may be opened from another machine, such as a phone.
+func reachable(at string) bool {
+	u, err := url.Parse(at)
+	if err != nil || u.Hostname() == "localhost" {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return err != nil || !ip.IsLoopback()
+}
+
+// writeQR draws a QR code with two rows of it in each line, dark on light whatever the terminal's
+// colours are.
+func writeQR(w io.Writer, text string) error {
+	code, err := qr.Encode(text, qr.L)
+	if err != nil {
+		return err
+	}
+	const quiet = 2 // modules around it
+	var b strings.Builder
+	for y := -quiet; y < code.Size+quiet; y += 2 {
+		b.WriteString("\x1b[30;107m")
+		for x := -quiet; x < code.Size+quiet; x++ {
+			switch upper, lower := code.Black(x, y), code.Black(x, y+1); {
+			case upper && lower:
+				b.WriteString("█")
+			case upper:
+				b.WriteString("▀")
+			case lower:
+				b.WriteString("▄")
+			default:
+				b.WriteString(" ")
+			}
+		}
+		b.WriteString("\x1b[0m\n")
+	}
+	_, err = io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,167 @@
+// Package web holds the commands of the page and of HTTP: what is served, and which browsers and
+// programs may come in.
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/access"
+	"github.com/perlica/perlica/service/web/device"
+)
+
+// app is an invocation, with the commands of this package as its methods.
+type app struct{ *cli.App }
+
+// Command returns the command with those below it.
+func Command(c *cli.App) *cobra.Command {
+	a := &app{c}
+	var f settings
+	cmd := cli.Group("web", "Show the page to browsers, and serve HTTP to programs",
+		`Serve the page and HTTP in the foreground: what runs, what asks and what happened, in all
+projects in which you used Perlica; --only DIR shows one. It listens on this machine alone
+unless something else is said, and shows nothing to anyone who was not let in: the first
+start shows an address that lets one browser in, 'perlica web pair' another one, and
+'perlica web token' makes a credential for a program.
+
+Who may come in is the user's to say, not a project's: it counts in all projects.
+
+SIGTERM and Ctrl-C end the streams and let turns under way end, for a while; a second one
+ends at once. See docs/web.md and docs/http.md.`,
+		a.pairCommand(), a.devicesCommand(), a.revokeCommand(), a.tokenCommand())
+	addListenFlags(cmd, &f)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.listen(cmd.Context(), f) }
+	cmd.Annotations = cli.Acts.On()
+	return cmd
+}
+
+// rightsHelp says what each right is.
+const rightsHelp = `Rights: read sees what is on record, ask sends inputs to the agent and cancels them, approve
+answers questions, admin changes what stays.`
+
+// judging calls f with the devices of the user's own log, open for writing.
+func (a *app) judging(ctx context.Context, f func(d *device.Devices, p *project.Project) error) error {
+	a.UserFlag = true
+	return a.Writing(ctx, func(r *kernel.Runner, p *project.Project) error {
+		d, err := device.Open(ctx, r.Log(), device.Options{})
+		if err != nil {
+			return err
+		}
+		return errors.Join(f(d, p), d.Close())
+	})
+}
+
+func (a *app) devicesCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "devices", Annotations: cli.Reads.On(), Short: "List the browsers and programs that may come in", Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := a.devices(cmd.Context())
+			if err = a.OrNone(err); err != nil {
+				return err
+			}
+			if asJSON {
+				return a.PrintJSON(list)
+			}
+			if len(list) == 0 {
+				a.Note("nothing is paired; 'perlica web pair' lets a browser in, 'perlica web token' a program")
+				return nil
+			}
+			g := printing.Grid{Head: []string{"NAME", "ID", "KIND", "RIGHTS", "PAIRED", "BROWSER"}}
+			for _, d := range list {
+				g.Add(printing.OneLine(d.Name), d.ID, string(d.Kind), d.Rights.Shown(), d.Paired.Local().Format(time.DateTime), printing.OneLine(d.Browser))
+			}
+			return a.Table(g)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+// devices reads who may come in; it makes no log.
+func (a *app) devices(ctx context.Context) (list []device.Device, err error) {
+	a.UserFlag = true
+	list = []device.Device{}
+	err = a.Reading(ctx, func(log *store.Reader, _ *project.Project) (err error) {
+		list, err = device.List(ctx, log)
+		return err
+	})
+	return list, err
+}
+
+func (a *app) revokeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "revoke NAME", Annotations: cli.Acts.On(), Short: "Keep a browser or a program out from now on",
+		Long: `Take the rights of a browser or a program away, which is named as 'perlica web devices' shows
+it, or by its id. What it is being sent ends within a second.`,
+		Example: "  perlica web revoke phone",
+		Args:    cli.Exactly("NAME"),
+		ValidArgsFunction: cli.CompleteFirst(func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			list, err := a.devices(cmd.Context())
+			var names []string
+			for _, d := range list {
+				names = append(names, printing.OneLine(d.Name)+"\t"+string(d.Kind))
+			}
+			return cli.Completed(names, err)
+		}),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.judging(cmd.Context(), func(d *device.Devices, _ *project.Project) error {
+				found, err := d.Revoke(cmd.Context(), args[0], cli.UserName(a.Getenv))
+				var several *device.AmbiguousError
+				switch {
+				case errors.Is(err, device.ErrNoDevice):
+					return exitcode.WithHint(fmt.Errorf("there is no device %q", args[0]), "see 'perlica web devices'")
+				case errors.As(err, &several):
+					return exitcode.WithHint(err, "name one by its id, as 'perlica web devices' shows it")
+				case err != nil:
+					return err
+				}
+				return a.Say("%s (%s) may not come in any more", printing.OneLine(found.Name), found.ID)
+			})
+		},
+	}
+}
+
+func (a *app) tokenCommand() *cobra.Command {
+	var rights string
+	cmd := &cobra.Command{
+		Use: "token NAME", Annotations: cli.Acts.On(), Short: "Make the token of a program",
+		Long: `Print a new token, once: only its hash is kept. A program sends it with each request, as
+"Authorization: Bearer TOKEN". 'perlica web revoke NAME' ends it.
+
+` + rightsHelp,
+		Example: "  perlica web token ci --rights ask\n  perlica web token dashboard --rights read",
+		Args:    cli.Exactly("NAME"), ValidArgsFunction: cli.NoFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			rs, err := access.Parse(rights, "program", access.OfDevices())
+			if err != nil {
+				return exitcode.Usage.With(err)
+			}
+			return a.judging(cmd.Context(), func(d *device.Devices, _ *project.Project) error {
+				token, _, err := d.NewToken(cmd.Context(), args[0], rs, cli.UserName(a.Getenv))
+				switch {
+				case errors.Is(err, device.ErrName):
+					return exitcode.WithHint(exitcode.Usagef("%q cannot be the name: %w", args[0], err), "see 'perlica web devices'")
+				case errors.Is(err, device.ErrTooMany):
+					return exitcode.WithHint(err, "see 'perlica web devices'; then 'perlica web revoke NAME'")
+				case err != nil:
+					return err
+				}
+				a.Note("it is not shown again:")
+				return a.Say("%s", token)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&rights, "rights", "ask", "what the program may do: `rights` out of read, ask, approve and admin")
+	return cmd
+}

@@ -1,0 +1,157 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+var pageAt = regexp.MustCompile(`the page is at (http://127\.0\.0\.1:[0-9]+)/`)
+
+// webServer starts perlica web at a port of its own, and returns it with its address.
+func (w *world) webServer() (*job, string) {
+	w.t.Helper()
+	j := w.start("web", "--listen", "127.0.0.1:0")
+	j.expect("the page is at http://127.0.0.1:")
+	return j, pageAt.FindStringSubmatch(j.stderr.String())[1]
+}
+
+// asks makes a request with a token.
+func (w *world) asks(ctx context.Context, token, method, url string, body any, last string) *http.Response {
+	w.t.Helper()
+	b, err := json.Marshal(body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, nil)
+	if body != nil && err == nil {
+		req, err = http.NewRequestWithContext(ctx, method, url, bytes.NewReader(b))
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	if last != "" {
+		req.Header.Set("Last-Event-ID", last)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return res
+}
+
+// follows reads a stream up to an event of a type, and returns the numbers of all entries with the last
+// cursor.
+func (w *world) follows(token, url, last, kind string) (seqs []int, cursor string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	res := w.asks(ctx, token, "GET", url, nil, last)
+	defer res.Body.Close()
+	for in := bufio.NewReader(res.Body); ; {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			w.t.Fatalf("the stream ends before %s: %v", kind, err)
+		}
+		if id, ok := strings.CutPrefix(line, "id: "); ok {
+			cursor = strings.TrimSpace(id)
+		}
+		var e struct {
+			Type string
+			Seq  int
+		}
+		data, ok := strings.CutPrefix(line, "data: ")
+		if !ok || json.Unmarshal([]byte(data), &e) != nil || strings.HasPrefix(e.Type, "session.") || e.Seq == 0 {
+			continue
+		}
+		seqs = append(seqs, e.Seq)
+		if e.Type == kind {
+			return seqs, cursor
+		}
+	}
+}
+
+// TestWebKilled: a server that is killed in a turn loses nothing: the next one goes on at the cursor, says
+// that the outcome is unknown, and calls nothing again.
+func TestWebKilled(t *testing.T) {
+	w := newWorld(t)
+	j, at := w.webServer()
+	made := w.run("web", "token", "program", "--rights", "read,ask,approve")
+	made.exits(0)
+	token := strings.TrimSpace(made.stdout.String())
+	in := map[string]any{"project": w.project, "text": "@say Hello\n@ask execute Build command=make", "id": "job-1"}
+	res := w.asks(t.Context(), token, "POST", at+"/v1/inputs", in, "")
+	if b, _ := io.ReadAll(res.Body); res.StatusCode != http.StatusAccepted {
+		t.Fatalf("%d %s", res.StatusCode, b)
+	}
+	before, cursor := w.follows(token, at+"/v1/events?after=0", "", "question")
+	j.signal(syscall.SIGKILL)
+	j.wait()
+	j, at = w.webServer()
+	in["wait"] = true
+	res = w.asks(t.Context(), token, "POST", at+"/v1/inputs", in, "")
+	b, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK || !bytes.Contains(b, []byte(`"outcome":"outcome_unknown"`)) || !bytes.Contains(b, []byte(`"replayed":true`)) {
+		t.Errorf("%d %s %v", res.StatusCode, b, err)
+	}
+	after, _ := w.follows(token, at+"/v1/events", cursor, "run.finished")
+	all, _ := w.follows(token, at+"/v1/events?after=0", "", "run.finished")
+	if got := append(before, after...); len(got) != len(all) {
+		t.Errorf("%v and %v, want %v", before, after, all)
+	}
+	w.logged(1, "llm.requested")
+	if got := w.prompts(); got != 1 {
+		t.Errorf("%d calls", got)
+	}
+	j.signal(syscall.SIGTERM)
+	j.exits(0)
+	w.audit()
+}
+
+// TestWebStops: on SIGTERM streams end, and a turn under way may end.
+func TestWebStops(t *testing.T) {
+	w := newWorld(t)
+	j, at := w.webServer()
+	made := w.run("web", "token", "program", "--rights", "read,ask,approve")
+	made.exits(0)
+	token := strings.TrimSpace(made.stdout.String())
+	stream := w.asks(t.Context(), token, "GET", at+"/v1/events", nil, "")
+	defer stream.Body.Close()
+	in := map[string]any{"project": w.project, "text": "@say Hello", "wait": true}
+	res := w.asks(t.Context(), token, "POST", at+"/v1/inputs", in, "")
+	if b, _ := io.ReadAll(res.Body); !bytes.Contains(b, []byte(`"text":"Hello"`)) {
+		t.Errorf("%d %s", res.StatusCode, b)
+	}
+	for _, path := range []string{"/", "/healthz"} { // without a credential
+		res, err := http.Get(at + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusOK {
+			t.Errorf("%s: %d", path, res.StatusCode)
+		}
+	}
+	second := w.run("web", "--listen", strings.TrimPrefix(at, "http://"))
+	second.exits(1)
+	second.says("is taken")
+	j.signal(syscall.SIGTERM)
+	if _, err := io.Copy(io.Discard, stream.Body); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("the stream: %v", err)
+	}
+	j.exits(0)
+	j.says("stopping")
+	w.audit()
+}

@@ -1,0 +1,27 @@
+package project
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/perlica/perlica/eventlog/fault"
+)
+
+// OpenView opens a view at its path or, where nothing can be written, builds it anew in a
+// temporary file. The returned function removes that; call it after the view's Close.
+func OpenView[T any](path string, open func(path string) (T, error)) (view T, remove func(), err error) {
+	view, err = open(path)
+	if !errors.Is(err, fault.ErrReadOnly) {
+		return view, func() {}, err
+	}
+	dir, terr := os.MkdirTemp("", "perlica-view-")
+	if terr != nil {
+		return view, func() {}, errors.Join(err, terr)
+	}
+	remove = func() { _ = os.RemoveAll(dir) } // a temporary directory
+	if view, err = open(filepath.Join(dir, filepath.Base(path))); err != nil {
+		remove()
+	}
+	return view, remove, err
+}

@@ -1,0 +1,114 @@
+package web
+
+import (
+	_ "embed"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// looks is a function of the page that lists what is wrong with how it looks.
+//
+//go:embed testdata/looks.js
+var looks string
+
+// testKeyboard: everything can be done without a mouse.
+func testKeyboard(t *testing.T, b *browser) {
+	p := b.paired("desk", desk)
+	// press goes from one element to the next until one fits, and presses a key there.
+	press := func(selector, key string) {
+		t.Helper()
+		for range 60 {
+			if js[bool](p, "Boolean(document.activeElement.matches($?))", selector) {
+				if !js[bool](p, "document.activeElement.matches(':focus-visible')") {
+					t.Errorf("%s: one cannot see that it has the focus", selector)
+				}
+				p.do(chromedp.KeyEvent(key))
+				return
+			}
+			p.do(chromedp.KeyEvent(kb.Tab))
+		}
+		p.show("failed")
+		t.Fatalf("no way to %s", selector)
+	}
+	press("a[href='#/new']", kb.Enter)
+	p.wait("document.activeElement.matches('.composer textarea')")
+	p.do(chromedp.KeyEvent(`@ask execute "Build it" command=make`))
+	p.do(chromedp.KeyEvent(kb.Enter))
+	p.wait("document.querySelector($?)", ready)
+	press(".question .yes:not(.remember)", kb.Enter)
+	p.wait("document.querySelector('.turn .outcome')")
+	if got := js[string](p, turns); !strings.Contains(got, "permission: allow-once") {
+		t.Errorf("the turn: %s", got)
+	}
+	press(".turn .outcome a", kb.Enter)
+	p.wait("document.querySelector('.story li')")
+	press(".tabs a[href='#/devices']", kb.Enter)
+	p.wait("document.querySelector('select[name=language]')")
+	press("select[name=language]", kb.ArrowDown)
+	p.sees("此设备")
+}
+
+// hostile is what an agent says that wants to be more than text.
+const hostile = "<script>window.owned = 1</script> <img src=x onerror=\"window.owned = 2\"> [click](javascript:window.owned=3) " +
+	"<svg onload=\"window.owned = 4\"> ![i](https://evil.example/i.png) [ok](https://good.example/a) \\x1b[31mred \\u202eevil\\u202c &amp; <b>x</b>"
+
+// testHostile: an agent's words are text, in all places where they stand.
+func testHostile(t *testing.T, b *browser) {
+	p := b.paired("desk", desk)
+	session, _ := b.send("@say "+hostile+"\n@thought "+hostile+"\n@tool read \"<script>window.owned=5</script>\" text=\"<svg onload=window.owned=6>\"\n"+
+		"@plan \"<img src=x onerror=window.owned=7>\"\n@ask execute \"<script>window.owned=8</script>\" command=\"echo <script>window.owned=9</script>\" options=a:allow_once:<b>yes</b>,c:reject_once", "")
+	p.visit(b.sessionAt(session))
+	p.sees("“<b>yes</b>”")
+	p.read()
+	p.wait("document.querySelector($?)", ready)
+	js[any](p, "document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+	for _, want := range []string{"<script>window.owned = 1</script>", "⟨ESC⟩[31mred", "⟨U+202E⟩evil", "(javascript:window.owned=3)", "(good.example)", "<svg onload=window.owned=6>", "“<b>yes</b>”"} {
+		p.sees(want)
+	}
+	p.show("hostile")
+	if n := js[int](p, "document.querySelectorAll('main :is(script, img, iframe, object, embed, style, link, b:not(.who b)), main svg:not(.icon)').length"); n != 0 {
+		t.Errorf("%d elements are the agent's", n)
+	}
+	if got := js[string](p, "[...document.querySelectorAll('.markdown a')].map((a) => a.protocol).join()"); got != "https:,https:" {
+		t.Errorf("links lead to %s", got)
+	}
+	p.click(ready)
+	p.wait("document.querySelector('.turn .outcome a')")
+	p.click(".turn .outcome a")
+	p.wait("document.querySelectorAll('.story > li').length > 5")
+	p.visit("#/record")
+	p.wait("document.querySelector('.item')")
+	if owned := js[any](p, "window.owned || null"); owned != nil {
+		t.Errorf("script %v ran", owned)
+	}
+}
+
+// testLooks: on a phone and at a desk, dark and light, every view can be read, reached and pressed.
+func testLooks(t *testing.T, b *browser) {
+	session, _ := b.send("@thought Hm.\n@plan completed:One pending:Two\n@tool edit \"Change it\" path=a.go old=1 new=2\n@tool execute Fails steps=pending,failed text=no\n"+
+		"@say # A title\\n\\nText with `code`, a [link](https://example.com/x), and:\\n\\n- one\\n- [x] two\\n\\n| a | b |\\n|---|---|\\n| 1 | 2 |\\n\\n```go\\nfunc main() {}\\n```\\n@tokens 1200 300", "")
+	_, asking := b.send(`@ask execute "Run the tests" command="go test ./..."`, "")
+	_ = asking
+	for _, size := range [][]int64{phone, desk} {
+		p := b.paired(map[int64]string{390: "phone", 1280: "desk"}[size[0]], size)
+		for _, scheme := range []string{"light", "dark"} {
+			p.like(scheme)
+			for view, there := range map[string]string{
+				"#/now": ".question .yes", "#/sessions": ".list .item", b.sessionAt(session): ".turn .outcome", "#/new": "select[name=provider] option",
+				"#/record": "#logs button", "#/numbers": ".chart .bar", "#/devices": "#self .chip",
+			} {
+				p.visit(view)
+				p.wait("document.querySelector($?)", there)
+				js[any](p, "document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+				name := strings.Split(strings.TrimPrefix(view, "#/"), "/")[0]
+				p.show(strings.Join([]string{"looks", map[int64]string{390: "phone", 1280: "desk"}[size[0]], scheme, name}, " "))
+				for _, wrong := range js[[]string](p, "("+looks+")()") {
+					t.Errorf("%d px, %s, %s: %s", size[0], scheme, name, wrong)
+				}
+			}
+		}
+	}
+}

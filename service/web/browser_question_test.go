@@ -1,0 +1,181 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/chromedp"
+)
+
+// change is a request to change a file of so many lines, which is asked about.
+func change(lines int) string {
+	var old, changed strings.Builder
+	for i := range lines {
+		fmt.Fprintf(&old, "line %d\n", i)
+		fmt.Fprintf(&changed, "line %d, changed\n", i)
+	}
+	return fmt.Sprintf("@ask edit \"Change all\" path=/etc/big.txt old=%q new=%q", old.String(), changed.String())
+}
+
+// ready is the button of a yes that may be pressed.
+const ready = ".question[data-still] .yes:not(.remember):not([aria-disabled]):not([disabled])"
+
+// read scrolls through the page to its end as a person does.
+func (p *tab) read() {
+	p.t.Helper()
+	p.front()
+	js[any](p, `(async () => {
+		const frame = () => new Promise((r) => setTimeout(r, 60));
+		scrollTo(0, 0);
+		for (let y = -1; y !== scrollY;) {
+			y = scrollY;
+			await frame();
+			scrollBy(0, innerHeight / 2);
+		}
+		await frame();
+	})()`)
+}
+
+// answerOf is what is on record as the answer to the only question of a run.
+func (w *world) answerOf(run string) object {
+	w.t.Helper()
+	o := w.do("GET", "/v1/events?after=0&limit=1000&type=answer&run="+run, nil, func(r *http.Request) { r.Header.Set("Accept", "application/json") }).want(200).object()
+	list := items(o, "events")
+	if len(list) != 1 {
+		w.t.Fatalf("%d answers", len(list))
+	}
+	answer, _ := list[0]["answer"].(object)
+	return answer
+}
+
+// ended waits until a run has its outcome, and returns what the agent said.
+func (w *world) ended(p *tab, run string) string {
+	w.t.Helper()
+	return js[string](p, `(async () => {
+		const {get} = await import('./api.js');
+		for (;;) {
+			const r = await get('v1/runs/' + $?);
+			if (r.state === 'ended') return r.answer;
+			await new Promise((next) => setTimeout(next, 50));
+		}
+	})()`, run)
+}
+
+// testQuestion: a yes is possible when all of the question was on the screen, and no sooner.
+func testQuestion(t *testing.T, b *browser) {
+	p := b.paired("phone", phone)
+	_, run := b.send(change(150), "")
+	p.sees("Change all")
+	p.show("question")
+	p.wait("document.querySelector('.question[data-still] .yes[aria-disabled=true]')")
+	p.click(".question .yes") // it shows what is still to be seen, and answers nothing
+	js[any](p, "scrollTo(0, document.documentElement.scrollHeight)")
+	p.wait("document.querySelector('.unread-yet:not([hidden])')")
+	if n := len(items(b.do("GET", "/v1/questions", nil).object(), "questions")); n != 1 {
+		t.Fatalf("%d questions are open", n)
+	}
+	if text := js[string](p, "document.querySelector('.question').innerText"); !strings.Contains(text, "line 149, changed") || !strings.Contains(text, "line 0\n") {
+		t.Errorf("not all of the change is shown: %s", text)
+	}
+	p.read()
+	p.wait("document.querySelector($?)", ready)
+	p.show("question read")
+	p.click(ready)
+	p.sees("You answered: Yes, once")
+	if said := b.ended(p, run); !strings.Contains(said, "permission: allow-once") {
+		t.Errorf("the agent was answered %q", said)
+	}
+	a := b.answerOf(run)
+	shown, _ := a["shown"].(object)
+	if a["by"] != "phone (web:"+b.devicesNamed("phone")[0].ID+")" || a["signature"] == nil || a["digest"] == nil || shown["rows"] != shown["of"] {
+		t.Errorf("on record: %v", a)
+	}
+}
+
+// testRace: of two answers one counts, and the other page says whose it was.
+func testRace(t *testing.T, b *browser) {
+	one, two := b.paired("one", phone), b.paired("two", desk)
+	_, run := b.send(`@ask execute "Build it" command=make`, "")
+	for _, p := range []*tab{one, two} {
+		p.sees("Build it")
+		p.read()
+		p.wait("document.querySelector($?)", ready)
+	}
+	press := fill("void document.querySelector($?).click()", []any{ready})
+	js[any](one, press)
+	js[any](two, press)
+	one.wait("document.querySelector('.question.closed .closing')")
+	two.wait("document.querySelector('.question.closed .closing')")
+	winner := strings.Fields(b.answerOf(run)["by"].(string))[0]
+	for name, p := range map[string]*tab{"one": one, "two": two} {
+		want := "You answered: Yes, once"
+		if name != winner {
+			want = winner + " (web:"
+		}
+		p.sees(want)
+		p.show("race " + name)
+	}
+}
+
+// offline cuts a page off, or connects it again.
+func (p *tab) offline(cut bool) {
+	p.t.Helper()
+	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, cdp.Command[object, cdp.Empty]{Method: "Network.emulateNetworkConditions"},
+			object{"offline": cut, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1})
+		return err
+	}))
+}
+
+// testOffline: an answer that does not arrive fails where one can see it.
+func testOffline(t *testing.T, b *browser) {
+	p := b.paired("phone", phone)
+	_, run := b.send(`@ask execute "Build it" command=make`, "")
+	p.sees("Build it")
+	p.read()
+	p.wait("document.querySelector($?)", ready)
+	p.offline(true)
+	p.click(ready)
+	p.sees("Your answer was not confirmed")
+	p.show("offline")
+	if n := len(items(b.do("GET", "/v1/questions", nil).object(), "questions")); n != 1 {
+		t.Fatalf("%d questions are open", n)
+	}
+	p.offline(false)
+	p.wait("document.querySelector($?)", ready)
+	p.click(ready)
+	p.sees("You answered: Yes, once")
+	b.ended(p, run)
+}
+
+// testDangerous: what is refused takes the word, and a yes for good a second yes.
+func testDangerous(t *testing.T, b *browser) {
+	p := b.paired("desk", desk)
+	_, run := b.send(`@ask execute "Clean up" command="sudo rm -rf /" options=a:allow_once,b:allow_always,c:reject_once`, "")
+	p.sees("Clean up")
+	p.read()
+	p.wait("document.querySelector($?)", ready)
+	p.click(ready)
+	p.wait("document.querySelector('dialog[open] button[value=yes][disabled]')")
+	p.show("word")
+	word := js[string](p, "document.querySelector('dialog .word').textContent")
+	p.write("dialog input", word)
+	p.click("dialog button[type=button]")
+	p.wait("!document.querySelector('dialog')")
+	p.click(".question .always")
+	p.sees("A yes for good")
+	p.show("always")
+	p.click("dialog button[value=yes]")
+	p.write("dialog input", word)
+	p.click("dialog button[value=yes]")
+	p.sees("You answered: Always")
+	a := b.answerOf(run)
+	if a["always"] != true || a["text"] != word || a["option"] != "b" {
+		t.Errorf("on record: %v", a)
+	}
+	b.ended(p, run)
+}

@@ -1,0 +1,161 @@
+package web
+
+import (
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// fill writes lines into the field for the next input: Enter would send the first of them.
+func (p *tab) fill(text string) {
+	p.t.Helper()
+	p.click(".composer textarea")
+	js[any](p, "void (document.activeElement.value = $?)", text)
+}
+
+// turns are the texts of a session's turns.
+const turns = "[...document.querySelectorAll('.turn')].map((el) => el.innerText).join('\\n----\\n')"
+
+// testTurn: an input is written and sent, its turn is shown as it comes, then its story and the log.
+func testTurn(t *testing.T, b *browser) {
+	p := b.paired("desk", desk)
+	p.visit("#/new")
+	p.wait("document.querySelector('select[name=provider] option')")
+	p.show("new")
+	p.fill("@thought Hm.\n@plan completed:One pending:Two\n@tool read \"Look at it\" path=a.go text=package\n@say # Title\\n\\nSome **bold** text.")
+	p.click(".composer .send")
+	p.wait("document.querySelector('.turn .outcome')")
+	p.show("turn")
+	for selector, want := range map[string]string{
+		".turn .asked": "@thought Hm.", ".turn details summary": "Thought", ".turn .plan": "Two", ".turn details.tool summary": "Look at it",
+		".turn .markdown h3": "Title", ".turn .markdown strong": "bold", ".turn .outcome": "responded",
+	} {
+		if got := js[string](p, "document.querySelector($?).textContent", selector); !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", selector, got, want)
+		}
+	}
+	p.write(".composer textarea", "again")
+	p.do(chromedp.KeyEvent(kb.Enter))
+	p.wait("document.querySelectorAll('.turn .outcome').length === 2")
+	p.do(chromedp.Reload())
+	p.wait("document.querySelectorAll('.turn .outcome').length === 2")
+	if got := js[string](p, turns); strings.Count(got, "You said: again") != 1 || strings.Count(got, "Some bold text.") != 1 {
+		t.Errorf("read again: %s", got)
+	}
+	p.click(".turn .outcome a")
+	p.wait("document.querySelectorAll('.story > li').length > 3")
+	p.show("story")
+	p.visit("#/record")
+	p.write("input[name=q]", "bold")
+	p.click("form .primary")
+	p.wait("document.querySelector('mark')")
+	p.click("#logs button")
+	p.sees("This log is whole")
+	p.show("record")
+	p.visit("#/numbers")
+	p.wait("document.querySelector('.chart .bar')")
+	p.show("numbers")
+}
+
+// hide makes the page think that nobody sees it, or that somebody does.
+func (p *tab) hide(hidden bool) {
+	p.t.Helper()
+	js[any](p, "Object.defineProperty(document, 'hidden', {value: $?, configurable: true}); void document.dispatchEvent(new Event('visibilitychange'))", hidden)
+}
+
+// lines checks that numbered lines are on the page, each once.
+func (p *tab) lines(n int) {
+	p.t.Helper()
+	got := js[string](p, "[...document.querySelectorAll('.turn .markdown')].map((el) => el.textContent).join('\\n')")
+	for i := range n {
+		if c := strings.Count(got, fmt.Sprintf("%09d ", i)); c != 1 {
+			p.t.Fatalf("line %d is there %d times", i, c)
+		}
+	}
+}
+
+// testAsleep: a page that was not looked at while 5,000 updates came misses none, and doubles none.
+func testAsleep(t *testing.T, b *browser) {
+	p := b.paired("phone", phone)
+	session, run := b.send("first", "")
+	p.visit(b.sessionAt(session))
+	p.wait("document.querySelectorAll('.turn .outcome').length === 1")
+	b.ended(p, run)
+	p.hide(true)
+	p.wait("document.querySelector('.link-state.hidden')")
+	_, run = b.send("@stream 5000 20", session)
+	b.ended(p, run)
+	if n := js[int](p, "document.querySelectorAll('.turn').length"); n != 1 {
+		t.Errorf("a hidden page has %d turns", n)
+	}
+	p.hide(false)
+	p.wait("document.querySelectorAll('.turn .outcome').length === 2")
+	p.lines(5000)
+	p.show("awake")
+}
+
+// testKilled: the server goes away in the middle of a turn, and the page goes on with the next one.
+func testKilled(t *testing.T, b *browser) {
+	p := b.paired("phone", phone)
+	session, _ := b.send("@stream 300 20\n@hang", "")
+	p.visit(b.sessionAt(session))
+	p.wait("document.body.innerText.includes('000000299')")
+	addr := b.http.Listener.Addr().String()
+	b.http.CloseClientConnections()
+	stop(t, b.server, b.http)
+	p.wait("document.querySelector('.link-state.broken')")
+	p.show("reconnecting")
+	listener, err := net.Listen("tcp", addr)
+	check(t, err)
+	b.server = New(b.opt)
+	b.http = &httptest.Server{Listener: listener, Config: b.http.Config}
+	b.http.Config = httptest.NewUnstartedServer(b.server).Config
+	b.http.Start()
+	server, served := b.server, b.http
+	t.Cleanup(func() { stop(t, server, served) })
+	p.wait("document.querySelector('.link-state.live')")
+	p.wait("document.querySelector('.turn .outcome')")
+	p.lines(300)
+}
+
+// testMany: 10,000 events in one session are shown whole, and the page stays one that scrolls.
+func testMany(t *testing.T, b *browser) {
+	p := b.paired("desk", desk)
+	session, _ := b.send("@stream 6000 30", "")
+	p.visit(b.sessionAt(session))
+	p.wait("document.querySelectorAll('.turn .outcome').length === 1")
+	var script strings.Builder
+	for i := range 1500 {
+		fmt.Fprintf(&script, "@tool read \"Look at %d\" id=t%d text=x\n", i, i)
+	}
+	b.send(script.String(), session)
+	p.wait("document.querySelectorAll('.turn .outcome').length === 2")
+	p.lines(6000)
+	if n := js[int](p, "document.querySelectorAll('.tool').length"); n != 1500 {
+		t.Errorf("%d tools", n)
+	}
+	longest := js[float64](p, `(async () => {
+		let longest = 0;
+		const watch = new PerformanceObserver((list) => { for (const e of list.getEntries()) longest = Math.max(longest, e.duration); });
+		watch.observe({type: 'longtask'});
+		const frame = () => new Promise((r) => setTimeout(r, 16));
+		scrollTo(0, 0);
+		for (let y = -1; y !== scrollY;) {
+			y = scrollY;
+			scrollBy(0, innerHeight);
+			await frame();
+		}
+		await frame();
+		watch.disconnect();
+		return longest;
+	})()`)
+	t.Logf("the longest task while it was scrolled: %.0f ms", longest)
+	p.do(chromedp.Reload())
+	p.wait("document.querySelectorAll('.turn .outcome').length === 2")
+	p.lines(6000)
+}

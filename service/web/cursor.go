@@ -1,0 +1,114 @@
+package web
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+)
+
+// cursor is up to where a client has seen the logs. It names each by its place and by the log that lay
+// there, both shortened, so that a log that was replaced is not taken for the one before.
+type cursor map[string]mark
+
+// mark is up to where one log was seen.
+type mark struct {
+	origin string // the log's, shortened; empty: it had no event
+	seq    event.Seq
+}
+
+// beginning is the cursor ahead of all events.
+const beginning = "0"
+
+// short is a name as a cursor has it: that two of a user's are shortened alike is as good as impossible.
+func short(name string) string {
+	if name == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:6])
+}
+
+func (p place) short() string { return short(p.Project + "\x00" + p.Context) }
+
+// parseCursor reads what String wrote.
+func parseCursor(text string) (cursor, error) {
+	c := cursor{}
+	if text == beginning {
+		return c, nil
+	}
+	for part := range strings.SplitSeq(text, "-") {
+		f := strings.Split(part, ".")
+		if len(f) != 3 || len(f[0]) != 12 || len(f[1]) != 12 && f[1] != "" {
+			return nil, badRequest.is("the cursor is none that was handed out")
+		}
+		seq, err := strconv.ParseInt(f[2], 36, 64)
+		if err != nil || seq < 0 {
+			return nil, badRequest.is("the cursor is none that was handed out")
+		}
+		c[f[0]] = mark{f[1], event.Seq(seq)}
+	}
+	return c, nil
+}
+
+func (c cursor) String() string {
+	if len(c) == 0 {
+		return beginning
+	}
+	var parts []string
+	for _, at := range slices.Sorted(maps.Keys(c)) {
+		parts = append(parts, c.part(at))
+	}
+	return strings.Join(parts, "-")
+}
+
+// part is one log in the text of a cursor.
+func (c cursor) part(at string) string {
+	return at + "." + c[at].origin + "." + strconv.FormatInt(int64(c[at].seq), 36)
+}
+
+// around is the text of the cursor ahead of the number of one log's event, and behind it.
+func (c cursor) around(at string) (ahead, behind string) {
+	for _, other := range slices.Sorted(maps.Keys(c)) {
+		switch {
+		case other < at:
+			ahead += c.part(other) + "-"
+		case other > at:
+			behind += "-" + c.part(other)
+		}
+	}
+	return ahead + at + "." + c[at].origin + ".", behind
+}
+
+// reach is the place of a log in a cursor: behind which event the client goes on. Of a log that was
+// replaced it is an error.
+func (c cursor) reach(ctx context.Context, l *eventLog, log *store.Reader) (mark, error) {
+	origin, err := log.Origin(ctx)
+	if err != nil {
+		return mark{}, err
+	}
+	now := mark{origin: short(origin)}
+	was, ok := c[l.short()]
+	switch {
+	case ok && was.origin != "" && was.origin != now.origin:
+		p := logReplaced.is("begin anew, without a cursor")
+		p.Project, p.Context = l.Project, l.Context
+		return now, p
+	case ok:
+		now.seq = was.seq
+	}
+	last, _, err := log.Last(ctx, event.Query{})
+	if err == nil && now.seq > last.Seq {
+		p := logReplaced.is(fmt.Sprintf("the log has %d events, and the cursor %d: begin anew, without a cursor", last.Seq, now.seq))
+		p.Project, p.Context = l.Project, l.Context
+		return now, p
+	}
+	return now, err
+}

@@ -1,0 +1,241 @@
+package device
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact/web"
+	"github.com/perlica/perlica/service/access"
+)
+
+// Pairing is one that was opened at a terminal, which may be that of another process than the one
+// that serves: the two know of each other by the user's own log.
+type Pairing struct {
+	Code    string // for the address that is opened in the browser, once; it is not on record
+	Expires time.Time
+
+	id string
+	d  *Devices
+}
+
+// Why a pairing does not go on.
+var (
+	// ErrCode says that no pairing is open, that its time or its tries are over, or that the code is
+	// another one: somebody who guesses does not learn which.
+	ErrCode     = errors.New("the code is not one that counts now: 'perlica web pair' shows another one")
+	errExpired  = errors.New("the time of the pairing is over")
+	errTries    = errors.New("the code was guessed at too often")
+	errReplaced = errors.New("another pairing was opened")
+	errOver     = errors.New("the pairing is over")
+)
+
+// OpenPairing opens a pairing for two minutes and five tries; it replaces the one before.
+func (d *Devices) OpenPairing(ctx context.Context, rights access.Rights, by string) (*Pairing, error) {
+	code := rand.Text() // 130 bits
+	f, err := access.NewPairing(code, rights, by, d.opt.Now().Add(access.LimitsOfDevices().Time))
+	if err != nil {
+		return nil, err
+	}
+	err = d.append(ctx, func(s *state) (event.Event, error) {
+		if len(s.devices) >= mostDevices {
+			return event.Event{}, ErrTooMany
+		}
+		return newFact(event.WebPairingOpened, f), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Pairing{code, f.Expires, f.ID, d}, nil
+}
+
+// live is why a pairing does not go on; nil: it does.
+func (p *pairing) live(id string, now time.Time) error {
+	switch {
+	case p.ID != id:
+		return errReplaced
+	case p.ended != "":
+		return errOver
+	case !now.Before(p.Expires):
+		return errExpired
+	case p.handle == nil && p.attempts >= access.LimitsOfDevices().Attempts:
+		return errTries
+	}
+	return nil
+}
+
+// Wait waits until a browser with the code asks to be paired, and returns what it says of itself. The
+// error says why none will.
+func (p *Pairing) Wait(ctx context.Context) (web.Request, error) {
+	for {
+		p.d.mu.Lock()
+		now := p.d.opt.Now()
+		at, changed := p.d.state.pairing, p.d.changed
+		p.d.mu.Unlock()
+		if err := at.live(p.id, now); err != nil {
+			return web.Request{}, err
+		}
+		if at.asks != nil {
+			return *at.asks, nil
+		}
+		if err := wait(ctx, changed, at.Expires.Sub(now)); err != nil {
+			return web.Request{}, err
+		}
+	}
+}
+
+// wait returns when something has changed or some time is over; its error is that of ctx.
+func wait(ctx context.Context, changed <-chan struct{}, most time.Duration) error {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-changed:
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// Decide pairs the browser that Wait has returned, or refuses it. When it returns nil the decision
+// survives a power failure.
+func (p *Pairing) Decide(ctx context.Context, yes bool, by string) (dev Device, err error) {
+	err = p.d.append(ctx, func(s *state) (event.Event, error) {
+		if err := s.pairing.live(p.id, p.d.opt.Now()); err != nil {
+			return event.Event{}, err
+		}
+		asks := s.pairing.asks
+		if !yes {
+			f := web.Refused{What: "pairing", Why: "refused at the terminal", Pairing: p.id, By: by}
+			if asks != nil {
+				f.From = asks.From
+			}
+			return newFact(event.WebRefused, f), nil
+		}
+		if asks == nil {
+			return event.Event{}, errExpired
+		}
+		f := web.Paired{ID: newID(), Name: s.free(asks.Name), Rights: s.pairing.Rights, Key: asks.Key, Pairing: p.id, From: asks.From, By: by}
+		if err := s.mayPair(f.Name); err != nil {
+			return event.Event{}, err
+		}
+		dev = fromFact(f, p.d.opt.Now())
+		return newFact(event.DevicePaired, f), nil
+	})
+	return dev, err
+}
+
+// Begin is the browser's first step: it uses the code up, and returns the handle by
+// which the browser is known until it is paired. The try is on record before it is answered. The
+// error may be ErrCode.
+func (d *Devices) Begin(ctx context.Context, code string, from web.From) (handle string, err error) {
+	handle = rand.Text()
+	right := false
+	err = d.append(ctx, func(s *state) (event.Event, error) {
+		p := &s.pairing
+		if p.live(p.ID, d.opt.Now()) != nil || p.handle != nil {
+			return event.Event{}, ErrCode
+		}
+		f := web.Attempt{Pairing: p.ID, From: from}
+		if right = access.IsCode(p.Salt, p.Hash, code); right {
+			f.Handle = hashed(handle)
+		}
+		return newFact(event.WebPairingAttempted, f), nil
+	})
+	switch {
+	case errors.Is(err, ErrCode): // no try was recorded
+		d.Refuse(ctx, web.Refused{What: "pairing", Why: "no pairing is open", From: from})
+	case err == nil && !right:
+		err = ErrCode
+	}
+	if err != nil {
+		return "", err
+	}
+	return handle, nil
+}
+
+// Ask is the browser's second step: it hands in its name and its public key, once, and gets the word
+// that the terminal shows, too. The error may be ErrKey or, where the handle does not count, ErrCode.
+func (d *Devices) Ask(ctx context.Context, handle, name string, key JWK, from web.From) (word string, err error) {
+	der, err := key.record()
+	if err != nil {
+		return "", err
+	}
+	f := web.Request{From: from, Name: access.Name(name), Key: der, Word: newWord()}
+	err = d.append(ctx, func(s *state) (event.Event, error) {
+		f.Pairing = s.pairing.ID
+		if !s.pairing.isHandle(handle) || s.pairing.asks != nil || s.pairing.live(f.Pairing, d.opt.Now()) != nil {
+			return event.Event{}, ErrCode
+		}
+		return newFact(event.WebPairingRequested, f), nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return f.Word, nil
+}
+
+// isHandle reports whether this is the handle of the browser that had the code.
+func (p *pairing) isHandle(handle string) bool {
+	return p.handle != nil && bytes.Equal(hashed(handle), p.handle)
+}
+
+// newWord is a word that can be read out in any language: three of 70 syllables.
+func newWord() string {
+	const consonants, vowels = "bdfgklmnprstvz", "aeiou"
+	b := make([]byte, 3)
+	var w strings.Builder
+	for w.Len() < 6 {
+		_, _ = rand.Read(b)          // it never fails
+		if n := int(b[0]); n < 210 { // so that each syllable is as likely
+			w.WriteByte(consonants[n%14])
+			w.WriteByte(vowels[n/14%5])
+		}
+	}
+	return w.String()
+}
+
+// The states of a pairing.
+const (
+	stateWaiting = "waiting"
+	statePaired  = "paired"
+	stateRefused = "refused"
+	stateExpired = "expired"
+)
+
+// PairingState is how far a pairing is.
+type PairingState struct {
+	State  string         `json:"state"` // waiting, paired, refused or expired
+	Device string         `json:"device,omitempty"`
+	Name   string         `json:"name,omitempty"`
+	Rights []bridge.Right `json:"rights,omitempty"`
+}
+
+// Await is the browser's third step: it waits until the pairing has an end, at most until ctx does,
+// which is no error. A handle that is not known, or not any more, is one of which the time is over.
+func (d *Devices) Await(ctx context.Context, handle string) PairingState {
+	for {
+		d.mu.Lock()
+		at, changed, now := d.state.pairing, d.changed, d.opt.Now()
+		dev := d.state.devices[at.device]
+		d.mu.Unlock()
+		switch {
+		case !at.isHandle(handle):
+			return PairingState{State: stateExpired}
+		case at.ended == statePaired && dev != nil:
+			return PairingState{at.ended, dev.ID, dev.Name, dev.Rights}
+		case at.ended != "":
+			return PairingState{State: stateRefused}
+		case !now.Before(at.Expires):
+			return PairingState{State: stateExpired}
+		}
+		if wait(ctx, changed, at.Expires.Sub(now)) != nil {
+			return PairingState{State: stateWaiting}
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package device
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel/fact/bridge"
+	"github.com/perlica/perlica/kernel/fact/web"
+	"github.com/perlica/perlica/service/access"
+)
+
+// types are those of the events that this package reads and writes.
+func types() []event.Type {
+	return []event.Type{event.WebPairingOpened, event.WebPairingAttempted, event.WebPairingRequested,
+		event.DevicePaired, event.DeviceRevoked, event.WebRefused}
+}
+
+// state is what follows from a log.
+type state struct {
+	head    event.Seq // up to which it follows
+	devices map[string]*Device
+	revoked map[string]bool
+	pairing pairing // the newest
+}
+
+// pairing is how far a pairing is.
+type pairing struct {
+	bridge.Pairing
+	attempts int
+	handle   []byte       // the SHA-256 of what the browser is known by, once the code is used up
+	asks     *web.Request // once the browser sent its key
+	ended    string       // "", paired or refused
+	device   string       // that was paired
+}
+
+func newState() *state {
+	return &state{devices: map[string]*Device{}, revoked: map[string]bool{}}
+}
+
+// since returns the events of this package behind one event, and how far the log has been read.
+func since(ctx context.Context, log *store.Reader, after event.Seq) (list []event.Event, end event.Seq, err error) {
+	last, ok, err := log.Last(ctx, event.Query{})
+	if err != nil || !ok || last.Seq == after {
+		return nil, after, err
+	}
+	for e, err := range log.Events(ctx, event.Query{After: after, Until: last.Seq, Types: types(), Class: event.Fact}) {
+		if err != nil {
+			return nil, after, err
+		}
+		list = append(list, e)
+	}
+	return list, last.Seq, nil
+}
+
+// read takes in all of a log.
+func (s *state) read(ctx context.Context, log *store.Reader) error {
+	events, end, err := since(ctx, log, s.head)
+	for _, e := range events {
+		s.apply(e)
+	}
+	s.head = end
+	return err
+}
+
+// apply takes in an event. What cannot be read is of a later version, or was pruned: it pairs nothing
+// and revokes nothing.
+func (s *state) apply(e event.Event) {
+	s.head = e.Seq
+	switch e.Type {
+	case event.WebPairingOpened:
+		on(e, func(f bridge.Pairing) { s.pairing = pairing{Pairing: f} })
+	case event.WebPairingAttempted:
+		on(e, func(f web.Attempt) {
+			if f.Pairing == s.pairing.ID {
+				s.pairing.attempts++
+				if s.pairing.handle == nil { // the first counts
+					s.pairing.handle = f.Handle
+				}
+			}
+		})
+	case event.WebPairingRequested:
+		on(e, func(f web.Request) {
+			if f.Pairing == s.pairing.ID && s.pairing.asks == nil {
+				s.pairing.asks = &f
+			}
+		})
+	case event.DevicePaired:
+		on(e, func(f web.Paired) { s.paired(f, e.Time) })
+	case event.DeviceRevoked:
+		on(e, func(f web.Revoked) {
+			delete(s.devices, f.ID)
+			s.revoked[f.ID] = true
+		})
+	case event.WebRefused:
+		on(e, func(f web.Refused) {
+			if f.Pairing != "" && f.Pairing == s.pairing.ID && s.pairing.ended == "" {
+				s.pairing.ended = stateRefused
+			}
+		})
+	}
+}
+
+// on applies a fact, if it can be read.
+func on[T any](e event.Event, do func(f T)) {
+	var f T
+	if e.Payload != nil && e.Decode(&f) == nil {
+		do(f)
+	}
+}
+
+func (s *state) paired(f web.Paired, at time.Time) {
+	dev := fromFact(f, at)
+	if !s.revoked[f.ID] && (dev.key != nil || len(dev.token) > 0) {
+		s.devices[f.ID] = &dev
+	}
+	if f.Pairing != "" && f.Pairing == s.pairing.ID && s.pairing.ended == "" {
+		s.pairing.ended, s.pairing.device = statePaired, f.ID
+	}
+}
+
+// fromFact is the device that a fact says was paired.
+func fromFact(f web.Paired, at time.Time) Device {
+	dev := Device{ID: f.ID, Name: access.Name(f.Name), Kind: Program, Rights: f.Rights, Paired: at, token: f.Token}
+	if f.Token == nil {
+		dev.Kind, dev.Address, dev.Browser = Browser, f.Address, f.Browser
+		dev.key, _ = keyOfRecord(f.Key) // one that cannot be read signs nothing
+	}
+	return dev
+}
+
+// list returns the devices in the order in which they were paired.
+func (s *state) list() []Device {
+	list := make([]Device, 0, len(s.devices))
+	for _, dev := range s.devices {
+		list = append(list, *dev)
+	}
+	slices.SortFunc(list, func(a, b Device) int { return cmp.Or(a.Paired.Compare(b.Paired), cmp.Compare(a.ID, b.ID)) })
+	return list
+}
+
+// named reports whether a device has this name, or this id.
+func (s *state) named(name string) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(s.devices)), func(dev *Device) bool { return dev.Name == name || dev.ID == name })
+}
+
+// mayPair says why no device can be paired under a name.
+func (s *state) mayPair(name string) error {
+	switch {
+	case len(s.devices) >= mostDevices:
+		return ErrTooMany
+	case name == "" || s.named(name):
+		return ErrName
+	}
+	return nil
+}
+
+// free is a name like this one that no device has.
+func (s *state) free(name string) string {
+	name = cmp.Or(access.Name(name), "browser")
+	for i, first := 2, name; s.named(name); i++ {
+		name = fmt.Sprintf("%s %d", access.Cut(first, 44), i)
+	}
+	return name
+}

@@ -1,0 +1,164 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel"
+)
+
+// chosen are the filters of a stream.
+type chosen struct {
+	session event.SessionID
+	run     event.RunID
+	kinds   []string
+}
+
+func (c chosen) has(l line) bool {
+	return (c.session == "" || l.session == c.session) && (c.run == "" || l.run == c.run) && (len(c.kinds) == 0 || slices.Contains(c.kinds, l.kind))
+}
+
+// events is a stream, or one page, of what happens.
+func (s *Server) events(w http.ResponseWriter, r *request) error {
+	if err := r.only("project", "context", "session", "run", "type", "after", "limit"); err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	want := chosen{event.SessionID(q.Get("session")), event.RunID(q.Get("run")), q["type"]}
+	after := cmp.Or(r.Header.Get("Last-Event-ID"), q.Get("after"))
+	list, err := s.logs.list(r.where())
+	if err != nil {
+		return err
+	}
+	if asksForJSON(r.Header.Get("Accept")) {
+		n, err := r.limit(500)
+		if err != nil {
+			return err
+		}
+		return s.eventsPage(w, r, list, after, want, n)
+	}
+	return s.stream(w, r, list, after, want)
+}
+
+// asksForJSON reports whether a page is wanted in place of a stream.
+func asksForJSON(accept string) bool {
+	for part := range strings.SplitSeq(accept, ",") {
+		switch kind, _, _ := mime.ParseMediaType(part); kind {
+		case "application/json":
+			return true
+		case "text/event-stream":
+			return false
+		}
+	}
+	return false
+}
+
+// marks returns up to where a client has seen each log: without a cursor up to its end.
+func marks(ctx context.Context, list []*eventLog, after string) (cursor, map[*eventLog]mark, []unreadable, error) {
+	c := cursor{}
+	if after != "" {
+		var err error
+		if c, err = parseCursor(after); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	var replaced atomic.Pointer[problem]
+	of, bad := together(ctx, list, func(ctx context.Context, l *eventLog, log *store.Reader) (mark, error) {
+		m, err := c.reach(ctx, l, log)
+		var p *problem
+		if errors.As(err, &p) {
+			replaced.Store(p)
+		}
+		if err != nil || after != "" {
+			return m, err
+		}
+		last, _, err := log.Last(ctx, event.Query{})
+		m.seq = last.Seq
+		return m, err
+	})
+	if p := replaced.Load(); p != nil {
+		return nil, nil, nil, p
+	}
+	for l, m := range of {
+		c[l.short()] = m
+	}
+	return c, of, bad, nil
+}
+
+// eventsPage is one page of what is on record behind the cursor, log by log.
+func (s *Server) eventsPage(w http.ResponseWriter, r *request, list []*eventLog, after string, want chosen, n int) error {
+	c, of, bad, err := marks(r.Context(), list, cmp.Or(after, beginning))
+	if err != nil {
+		return err
+	}
+	answer := struct {
+		Events     []json.RawMessage `json:"events"`
+		Cursor     string            `json:"cursor"`
+		More       bool              `json:"more"`
+		Unreadable []unreadable      `json:"unreadable"`
+	}{[]json.RawMessage{}, "", false, bad}
+	for _, l := range list {
+		m, ok := of[l]
+		if !ok || answer.More {
+			continue
+		}
+		log, err := l.read(r.Context())
+		if err == nil {
+			m.seq, err = l.recordedLines(r.Context(), log, m.seq, 0, func(one line) bool {
+				if answer.More = len(answer.Events) == n; answer.More {
+					return false
+				}
+				if want.has(one) {
+					answer.Events = append(answer.Events, one.data)
+				}
+				return true
+			})
+		}
+		if err != nil {
+			answer.Unreadable = append(answer.Unreadable, unreadable{l.place, err.Error()})
+			continue
+		}
+		c[l.short()] = m
+	}
+	answer.Cursor = c.String()
+	return reply(w, http.StatusOK, answer)
+}
+
+// recordedLines yields the lines behind an event and up to another, 0 for the newest, and returns up to
+// where that was: if yield is false, up to the line before.
+func (l *eventLog) recordedLines(ctx context.Context, log *store.Reader, after, upTo event.Seq, yield func(line) bool) (event.Seq, error) {
+	if upTo == 0 {
+		last, _, err := log.Last(ctx, event.Query{})
+		if err != nil {
+			return after, err
+		}
+		upTo = last.Seq
+	}
+	if upTo <= after {
+		return after, nil
+	}
+	at := after
+	for e, err := range kernel.FollowLog(ctx, log, l.paths.Locks, after, upTo) {
+		if err != nil {
+			return at, err
+		}
+		one, err := newLine(l.place, e)
+		if err != nil {
+			return at, err
+		}
+		if !yield(one) {
+			return at, nil
+		}
+		at = one.seq
+	}
+	return upTo, ctx.Err()
+}

@@ -1,0 +1,296 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/access"
+)
+
+// stream is one of events, as a client reads it.
+type stream struct {
+	w      *world
+	body   io.ReadCloser
+	in     *bufio.Reader
+	cancel context.CancelFunc
+	cursor string
+}
+
+// follow opens a stream; last is the cursor at which it goes on.
+func (w *world) follow(path, last string, change ...func(*http.Request)) *stream {
+	w.t.Helper()
+	req := w.request("GET", path, nil)
+	ctx, cancel := context.WithTimeout(w.t.Context(), longest)
+	req = req.WithContext(ctx)
+	if last != "" {
+		req.Header.Set("Last-Event-ID", last)
+	}
+	for _, f := range change {
+		f(req)
+	}
+	res, err := w.http.Client().Do(req)
+	check(w.t, err)
+	if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "text/event-stream" {
+		b, _ := io.ReadAll(res.Body)
+		w.t.Fatalf("%s: %d %s", path, res.StatusCode, b)
+	}
+	return &stream{w: w, body: res.Body, in: bufio.NewReader(res.Body), cancel: cancel}
+}
+
+func (s *stream) close() {
+	s.cancel()
+	_ = s.body.Close()
+}
+
+// next reads one event with its name; the name is "end" when the stream has ended.
+func (s *stream) next() (name string, data object) {
+	s.w.t.Helper()
+	for {
+		line, err := s.in.ReadString('\n')
+		if err != nil {
+			return "end", nil
+		}
+		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		switch field {
+		case "event":
+			name = value
+		case "id":
+			s.cursor = value
+		case "data":
+			if err := json.Unmarshal([]byte(value), &data); err != nil {
+				s.w.t.Fatalf("%v: %s", err, value)
+			}
+			for _, member := range []string{"schema", "type", "seq", "session_id"} {
+				if name == "" && data[member] == nil {
+					s.w.t.Errorf("no %s in %s", member, value)
+				}
+			}
+		case "":
+			if data != nil {
+				return name, data
+			}
+			if strings.HasPrefix(line, ":") {
+				return "beat", nil
+			}
+		}
+	}
+}
+
+// event reads the next event of a log.
+func (s *stream) event() object {
+	s.w.t.Helper()
+	for {
+		switch name, data := s.next(); name {
+		case "":
+			return data
+		case "end":
+			s.w.t.Fatal("the stream has ended")
+		}
+	}
+}
+
+// until reads events up to one of a type, and returns them but for states, each with its cursor.
+func (s *stream) until(kind string) (list []string, cursors []string) {
+	s.w.t.Helper()
+	for {
+		e := s.event()
+		if !strings.HasPrefix(e["type"].(string), "session.") {
+			list = append(list, fmt.Sprintf("%s %v %v", filepath.Base(e["project"].(string)), e["seq"], e["type"]))
+			cursors = append(cursors, s.cursor)
+		}
+		if e["type"] == kind {
+			return list, cursors
+		}
+	}
+}
+
+// ask sends an input and waits for its result.
+func (w *world) ask(dir, text string) object {
+	w.t.Helper()
+	return w.do("POST", "/v1/inputs", object{"project": dir, "text": text, "wait": true}).want(200).object()
+}
+
+// TestCursor: a stream that goes on at any cursor of another misses nothing of any log and repeats
+// nothing, whether it comes from the ring or from the log.
+func TestCursor(t *testing.T) {
+	for name, ring := range map[string]int{"ring": 0, "log": 1} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2, func(o *Options) { o.Ring = ring })
+			live := w.follow("/v1/events?after=0", "")
+			defer live.close()
+			if name, data := live.next(); name != "open" || len(items(data, "logs")) != 1 {
+				t.Errorf("%s %v", name, data)
+			}
+			w.ask(w.dirs[0], "@say one\n@say two")
+			all, cursors := live.until("run.finished")
+			w.ask(w.dirs[1], "@say three")
+			more, others := live.until("run.finished")
+			all, cursors = append(all, more...), append(cursors, others...)
+			for i, c := range cursors {
+				s := w.follow("/v1/events", c)
+				var got []string
+				for len(got) < len(all)-i-1 {
+					part, _ := s.until("run.finished")
+					got = append(got, part...)
+				}
+				s.close()
+				want := slices.Clone(all[i+1:])
+				slices.Sort(want) // the logs are read side by side
+				slices.Sort(got)
+				if !slices.Equal(got, want) {
+					t.Errorf("after %s: %q, want %q", all[i], got, want)
+				}
+			}
+			var paged []string
+			at, more2 := "0", true
+			for more2 {
+				page := w.do("GET", "/v1/events?limit=2&after="+at, nil, json_).want(200).object()
+				for _, e := range items(page, "events") {
+					paged = append(paged, fmt.Sprintf("%s %v %v", filepath.Base(e["project"].(string)), e["seq"], e["type"]))
+				}
+				at, more2 = page["cursor"].(string), page["more"].(bool)
+			}
+			if !slices.Equal(paged, all) {
+				t.Errorf("in pages: %q, want %q", paged, all)
+			}
+		})
+	}
+}
+
+// TestFilters: a stream of a session, a run or a type has nothing else.
+func TestFilters(t *testing.T) {
+	w := newWorld(t, 1)
+	one, two := w.ask(w.dirs[0], "@say one"), w.ask(w.dirs[0], "@say two")
+	for _, filter := range []string{"session=" + two["session_id"].(string), "run=" + two["run_id"].(string), "type=text&type=run.finished&session=" + two["session_id"].(string)} {
+		s := w.follow("/v1/events?after=0&"+filter, "")
+		for {
+			e := s.event()
+			if e["session_id"] == one["session_id"] || strings.HasPrefix(filter, "type") && e["type"] != "text" && e["type"] != "run.finished" {
+				t.Errorf("%s: %v", filter, e)
+			}
+			if e["type"] == "run.finished" {
+				break
+			}
+		}
+		s.close()
+	}
+}
+
+// TestRevokedInMidStream: a stream ends when its device is revoked, and when the server stops.
+func TestRevokedInMidStream(t *testing.T) {
+	w := newWorld(t, 1, func(o *Options) { o.Heartbeat = 10 * time.Millisecond })
+	token, dev, err := w.devices.NewToken(t.Context(), "phone", access.Rights{access.Read}, "test")
+	check(t, err)
+	s := w.follow("/v1/events", "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) })
+	defer s.close()
+	stays := w.follow("/v1/events", "")
+	defer stays.close()
+	if name, _ := s.next(); name != "open" {
+		t.Errorf("%s", name)
+	}
+	if name, _ := s.next(); name != "beat" {
+		t.Errorf("%s", name)
+	}
+	_, err = w.devices.Revoke(t.Context(), dev.ID, "test")
+	check(t, err)
+	for name := ""; name != "end"; name, _ = s.next() {
+	}
+	w.server.Stop()
+	for name := ""; name != "end"; name, _ = stays.next() {
+	}
+	w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "text": "x"}).problem(stoppingNow)
+}
+
+// TestReplacedLog: a stream says that another log lies in the place of the one that it followed, and a
+// cursor of the one before is refused.
+func TestReplacedLog(t *testing.T) {
+	w := newWorld(t, 2)
+	w.use(w.dirs[1])
+	other := w.dirs[1] + "-other"
+	check(t, os.Mkdir(other, 0o700))
+	w.record(w.dirs[1], "first")
+	w.record(other, "second")
+	s := w.follow("/v1/events?after=0&project="+w.dirs[1], "")
+	defer s.close()
+	s.until("run.received")
+	before := s.cursor
+	paths := func(dir string) string { return filepath.Join(dir, ".perlica_config", "contexts", "default") }
+	check(t, os.Rename(paths(w.dirs[1]), paths(w.dirs[1])+"-old"))
+	check(t, os.Rename(paths(other), paths(w.dirs[1])))
+	for {
+		name, data := s.next()
+		if name == "reset" {
+			if data["project"] != w.dirs[1] {
+				t.Errorf("%v", data)
+			}
+			break
+		}
+		if name == "end" {
+			t.Fatal("the stream has ended")
+		}
+	}
+	if e := s.event(); e["text"] != "second" || e["seq"] != 2.0 {
+		t.Errorf("%v", e)
+	}
+	w.do("GET", "/v1/events?after="+before, nil, json_).problem(logReplaced)
+	w.do("GET", "/v1/events?after="+before, nil).problem(logReplaced)
+}
+
+// record puts an input on a project's log that was never called.
+func (w *world) record(dir, text string) {
+	w.t.Helper()
+	p, err := project.Find(dir, w.environ, nil)
+	check(w.t, err)
+	r, done, err := p.Open(w.t.Context(), "test")
+	check(w.t, err)
+	_, err = r.Log().Append(w.t.Context(),
+		event.NewFact(event.SessionCreated, "user", event.Refs{Session: "s"}, object{"provider": "predictable"}),
+		event.NewFact(event.MessageReceived, "user", event.Refs{Session: "s", Run: event.RunID("run-" + text), Input: event.InputID(text)}, object{"text": text}))
+	check(w.t, err)
+	check(w.t, done())
+}
+
+// TestDamagedLog: a log that cannot be read is said to be so, and the others are shown as without it.
+func TestDamagedLog(t *testing.T) {
+	w := newWorld(t, 3)
+	sent := w.ask(w.dirs[0], "@say fine")
+	log := filepath.Join(w.dirs[1], ".perlica_config", "contexts", "default", "eventlog.db")
+	for _, name := range []string{log, log + "-wal", log + "-shm"} {
+		_ = os.Remove(name)
+	}
+	check(t, os.WriteFile(log, []byte(strings.Repeat("no database ", 1000)), 0o600))
+	check(t, os.RemoveAll(w.dirs[2]))
+	for _, c := range items(w.do("GET", "/v1/contexts", nil).want(200).object(), "contexts") {
+		if bad, gone := c["error"] != nil, c["gone"] == true; bad != (c["project"] != w.dirs[0]) && !gone || gone != (c["project"] == w.dirs[2]) {
+			t.Errorf("%v", c)
+		}
+	}
+	for _, path := range []string{"/v1/sessions", "/v1/runs", "/v1/questions", "/v1/search?q=fine", "/v1/stats"} {
+		o := w.do("GET", path, nil).want(200).object()
+		if bad := items(o, "unreadable"); len(bad) == 0 || bad[0]["project"] != w.dirs[1] {
+			t.Errorf("%s: %v", path, o)
+		}
+	}
+	w.do("GET", "/v1/runs/"+sent["run_id"].(string), nil).want(200)
+	w.do("GET", "/v1/verify?project="+w.dirs[1], nil)
+	w.do("POST", "/v1/inputs", object{"project": w.dirs[1], "text": "x"}).problem(logFailed)
+	s := w.follow("/v1/events?after=0", "")
+	defer s.close()
+	if _, data := s.next(); len(items(data, "unreadable")) == 0 || len(items(data, "logs")) != 1 {
+		t.Errorf("%v", data)
+	}
+	s.until("run.finished")
+	w.do("GET", "/metrics", nil).want(200)
+}

@@ -1,0 +1,215 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/streamjson"
+)
+
+// line is what a follower is sent of an entry of a log: read and encoded once for all of them.
+type line struct {
+	seq     event.Seq
+	session event.SessionID
+	run     event.RunID
+	kind    string
+	state   bool // no entry of the log, but who holds a session now
+	data    []byte
+}
+
+func newLine(at place, e kernel.Entry) (line, error) {
+	l := streamjson.NewEntryLine(e)
+	l["project"], l["context"] = at.Project, at.Context
+	data, err := json.Marshal(l)
+	out := line{seq: e.Seq, session: e.Refs.Session, run: e.Refs.Run, kind: l["type"].(string), data: data}
+	out.state = out.kind == "session.held" || out.kind == "session.freed"
+	return out, err
+}
+
+// feed is the one reader of a log for all who follow it, while there is at least one. It keeps the
+// newest lines in a ring of a bounded size; those who need older ones read the log.
+type feed struct {
+	cancel context.CancelFunc
+	over   chan struct{} // closed when the reader has ended
+	most   int           // bytes of lines that are kept
+
+	mu     sync.Mutex // guards what follows
+	base   event.Seq  // the ring has all lines behind this event
+	first  int64      // the number of the ring's first line
+	ring   []line
+	bytes  int
+	states map[event.SessionID]line // who holds a session in which a turn is under way
+	err    error                    // why it ended
+	bells  map[*follower]struct{}
+}
+
+// follow returns the log's feed with one follower more, which must leave it.
+func (l *eventLog) follow(f *follower, log *store.Reader) (*feed, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.feed != nil && l.feed.join(f) {
+		return l.feed, nil
+	}
+	last, _, err := log.Last(context.Background(), event.Query{})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l.feed = &feed{
+		cancel: cancel, over: make(chan struct{}), most: l.opt.Ring, base: last.Seq,
+		states: map[event.SessionID]line{}, bells: map[*follower]struct{}{f: {}},
+	}
+	go l.feed.run(ctx, l.place, log, l.info, l.paths.Locks)
+	return l.feed, nil
+}
+
+// lookAgain is how often it is looked whether there are other logs, or other files, than before.
+const lookAgain = 2 * time.Second
+
+// run reads the log until the last follower has left, or the log's file is another one.
+func (f *feed) run(ctx context.Context, at place, log *store.Reader, info os.FileInfo, locks string) {
+	defer close(f.over)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer f.cancel()
+	beside.Go(func() { f.watch(ctx, log.Path(), info) })
+	for e, err := range kernel.FollowLog(ctx, log, locks, f.base, 0) {
+		var one line
+		if err == nil {
+			one, err = newLine(at, e)
+		}
+		if err != nil {
+			f.fail(err)
+			return
+		}
+		f.put(one)
+	}
+	f.fail(context.Canceled)
+}
+
+// watch ends the feed when the log's file is another one.
+func (f *feed) watch(ctx context.Context, path string, info os.FileInfo) {
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if now, err := os.Stat(path); err == nil && !os.SameFile(now, info) {
+				f.cancel()
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// put adds a line and rings its followers.
+func (f *feed) put(one line) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ring, f.bytes = append(f.ring, one), f.bytes+len(one.data)
+	drop := 0
+	for f.bytes > f.most && drop < len(f.ring)-1 {
+		f.bytes -= len(f.ring[drop].data)
+		f.base = max(f.base, f.ring[drop].seq)
+		drop++
+	}
+	if f.first += int64(drop); drop > 0 {
+		clear(f.ring[:drop])
+		f.ring = f.ring[drop:]
+	}
+	switch {
+	case one.kind == "session.held", one.kind == "session.freed" && one.run != "":
+		f.states[one.session] = one
+	case one.kind == "session.freed":
+		delete(f.states, one.session)
+	}
+	f.ringBells()
+}
+
+// fail ends the feed for those who follow it.
+func (f *feed) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+	f.ringBells()
+}
+
+// ringBells wakes the followers. The caller holds mu.
+func (f *feed) ringBells() {
+	for one := range f.bells {
+		one.ring()
+	}
+}
+
+// join adds a follower, unless the feed has ended.
+func (f *feed) join(one *follower) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil {
+		f.bells[one] = struct{}{}
+	}
+	return f.err == nil
+}
+
+// leave takes a follower away; with the last one the reader ends.
+func (f *feed) leave(one *follower) {
+	f.mu.Lock()
+	delete(f.bells, one)
+	last := len(f.bells) == 0
+	if last && f.err == nil {
+		f.err = context.Canceled
+	}
+	f.mu.Unlock()
+	if last {
+		f.cancel()
+		<-f.over
+	}
+}
+
+// end ends the feed, whoever follows it.
+func (f *feed) end() {
+	f.cancel()
+	<-f.over
+}
+
+// enter returns the number of the first line behind an event, and who holds the sessions. It is false
+// if the ring does not go back so far: then the log must be read up to the event that it returns.
+func (f *feed) enter(after event.Seq) (next int64, states []line, upTo event.Seq, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if after < f.base {
+		upTo = f.base
+		if n := len(f.ring); n > 0 {
+			upTo = f.ring[n-1].seq
+		}
+		return 0, nil, upTo, false
+	}
+	for _, one := range f.states {
+		states = append(states, one)
+	}
+	i := slices.IndexFunc(f.ring, func(one line) bool { return one.seq > after && !one.state })
+	if i < 0 {
+		i = len(f.ring)
+	}
+	return f.first + int64(i), states, 0, true
+}
+
+// from returns the lines from a number on. It is false if the first of them is not kept any more.
+func (f *feed) from(next int64) (lines []line, now int64, ok bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if next < f.first {
+		return nil, 0, false, f.err
+	}
+	lines = f.ring[next-f.first:]
+	return lines[:len(lines):len(lines)], f.first + int64(len(f.ring)), true, f.err
+}

@@ -1,0 +1,277 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
+)
+
+// place names a log: the directory of its project, and its context.
+type place struct {
+	Project string `json:"project"`
+	Context string `json:"context"`
+}
+
+// unreadable is a log that could not be read.
+type unreadable struct {
+	place
+	Error string `json:"error"`
+}
+
+// logs are the logs of the user, opened when they are first asked for.
+type logs struct {
+	opt Options
+
+	mu   sync.Mutex // guards what follows
+	open map[place]*eventLog
+}
+
+func newLogs(opt Options) *logs { return &logs{opt: opt, open: map[place]*eventLog{}} }
+
+// eventLog is the log of a place. Its file may be gone, damaged, or another one than a moment ago.
+type eventLog struct {
+	place
+	opt   Options
+	paths config.ContextPaths
+
+	mu      sync.Mutex // guards what follows
+	used    project.Used
+	reader  *store.Reader
+	info    os.FileInfo // of the file that reader has open
+	old     []*store.Reader
+	project *project.Project
+	runner  *kernel.Runner
+	done    func() error
+	feed    *feed
+}
+
+// here is the place in which the server was started.
+func (ls *logs) here() place {
+	root := ls.opt.Here.Workspace.Root
+	if real, err := filepath.EvalSymlinks(root); err == nil {
+		root = real
+	}
+	return place{root, ls.opt.Here.Config.ContextID}
+}
+
+// list returns the logs that the query's project and context name: all, where it names none.
+func (ls *logs) list(where place) ([]*eventLog, error) {
+	used, err := project.List(ls.opt.Dirs)
+	if err != nil {
+		return nil, err
+	}
+	here := ls.here()
+	if !slices.ContainsFunc(used, func(u project.Used) bool { return place{u.Dir, u.Context} == here }) {
+		used = append(used, project.Used{Dir: here.Project, Context: here.Context})
+	}
+	var list []*eventLog
+	for _, u := range used {
+		at := place{u.Dir, u.Context}
+		if ls.opt.Only && u.Dir != here.Project || where.Project != "" && u.Dir != where.Project || where.Context != "" && u.Context != where.Context {
+			continue
+		}
+		l, err := ls.at(at, u)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, l)
+	}
+	if len(list) == 0 && where != (place{}) {
+		return nil, notFound.is("no project of yours is there, or it has no such context")
+	}
+	slices.SortFunc(list, func(a, b *eventLog) int {
+		return cmp.Or(strings.Compare(a.Project, b.Project), strings.Compare(a.Context, b.Context))
+	})
+	return list, nil
+}
+
+// one returns the log that is meant where there can be but one.
+func (ls *logs) one(where place) (*eventLog, error) {
+	list, err := ls.list(where)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 1 {
+		return list[0], nil
+	}
+	for _, l := range list {
+		if l.place == ls.here() || l.Context == "default" {
+			return l, nil
+		}
+	}
+	return nil, whichContext.is(fmt.Sprintf("there are %d; name one", len(list)))
+}
+
+// at returns the log of a place, which used says is there.
+func (ls *logs) at(at place, used project.Used) (*eventLog, error) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	l := ls.open[at]
+	if l == nil {
+		paths, err := config.Workspace{Root: at.Project}.Context(at.Context)
+		if err != nil {
+			return nil, err
+		}
+		l = &eventLog{place: at, opt: ls.opt, paths: paths}
+		ls.open[at] = l
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if used.Log == "" {
+		used.Log = l.paths.EventLog
+	}
+	l.used = used
+	return l, nil
+}
+
+// read returns the log, open for reading; nil: the context has none yet. The reader is good until the
+// server is closed, also when the file is replaced.
+func (l *eventLog) read(ctx context.Context) (*store.Reader, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	info, err := os.Stat(l.used.Log)
+	if err == nil && l.reader != nil && os.SameFile(info, l.info) {
+		return l.reader, nil
+	}
+	if l.reader != nil {
+		l.old, l.reader = append(l.old, l.reader), nil
+	}
+	if errors.Is(err, fs.ErrNotExist) && l.used.Origin == "" {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := store.OpenReader(ctx, l.used.Log)
+	if errors.Is(err, fs.ErrNotExist) && l.used.Origin == "" {
+		return nil, nil // it is just being made
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.reader, l.info = r, info
+	return r, nil
+}
+
+// work returns the log, open for work, and its project. What has no outcome and no process gets its
+// outcome when it is opened.
+func (l *eventLog) work(ctx context.Context) (*kernel.Runner, *project.Project, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.runner != nil {
+		return l.runner, l.project, nil
+	}
+	p, err := l.find()
+	if err != nil {
+		return nil, nil, err
+	}
+	r, done, err := p.Open(ctx, l.opt.Version)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := r.Recover(ctx); err != nil {
+		return nil, nil, errors.Join(err, done())
+	}
+	l.project, l.runner, l.done = p, r, done
+	return r, p, nil
+}
+
+// find finds the project with its configuration.
+func (l *eventLog) find() (*project.Project, error) {
+	p, err := project.Find(l.Project, l.opt.Environ, map[string]string{"context.default_id": l.Context})
+	if err == nil && p.Workspace.Root != l.Project {
+		if real, rerr := filepath.EvalSymlinks(p.Workspace.Root); rerr != nil || real != l.Project {
+			err = fs.ErrNotExist // a folder above it has a project
+		}
+	}
+	return p, err
+}
+
+// failed says why logs that are open for work take no events any more.
+func (ls *logs) failed() (err error) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, l := range ls.open {
+		l.mu.Lock()
+		if l.runner != nil {
+			err = errors.Join(err, l.runner.Log().Err())
+		}
+		l.mu.Unlock()
+	}
+	return err
+}
+
+// close closes what is open.
+func (ls *logs) close() (err error) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, l := range ls.open {
+		l.mu.Lock()
+		if l.feed != nil {
+			l.feed.end()
+		}
+		if l.done != nil {
+			err = errors.Join(err, l.done())
+		}
+		if l.reader != nil {
+			l.old = append(l.old, l.reader)
+		}
+		for _, r := range l.old {
+			err = errors.Join(err, r.Close())
+		}
+		l.reader, l.old, l.runner, l.done = nil, nil, nil, nil
+		l.mu.Unlock()
+	}
+	clear(ls.open)
+	return err
+}
+
+// patience is how long a list waits for one log.
+const patience = 5 * time.Second
+
+// together calls f for each log, at most eight at a time, and says of those with an error that they
+// cannot be read. A log that takes too long is one of them.
+func together[T any](ctx context.Context, list []*eventLog, f func(context.Context, *eventLog, *store.Reader) (T, error)) (of map[*eventLog]T, bad []unreadable) {
+	var mu sync.Mutex
+	of, bad = map[*eventLog]T{}, []unreadable{}
+	var all sync.WaitGroup
+	places := make(chan struct{}, 8)
+	for _, l := range list {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			ctx, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			r, err := l.read(ctx)
+			var v T
+			if err == nil && r != nil {
+				v, err = f(ctx, l, r)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				bad = append(bad, unreadable{l.place, err.Error()})
+			} else if r != nil {
+				of[l] = v
+			}
+		})
+	}
+	all.Wait()
+	slices.SortFunc(bad, func(a, b unreadable) int {
+		return cmp.Or(strings.Compare(a.Project, b.Project), strings.Compare(a.Context, b.Context))
+	})
+	return of, bad
+}

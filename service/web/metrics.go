@@ -1,0 +1,244 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
+)
+
+// counters are what metrics are made of. What is counted of a log follows from its facts: each is read
+// once, and a server that begins anew counts the same.
+type counters struct {
+	mu     sync.Mutex // guards what follows
+	of     map[place]*counted
+	writes int64         // to streams
+	append time.Duration // that a log took the last time one was tried
+}
+
+// counted is what was counted of a log up to an event.
+type counted struct {
+	origin    string
+	upTo      event.Seq
+	providers map[event.RunID]string // of runs without an outcome
+	runs      map[ending]int64
+	took      map[string]*histogram // by provider
+	tokens    map[direction]int64
+}
+
+type ending struct{ provider, outcome string }
+
+type direction struct{ provider, way string }
+
+// buckets are the upper ends of a histogram of durations, in seconds.
+var buckets = []float64{1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600}
+
+type histogram struct {
+	in    [12]int64 // the last is for what is longer
+	sum   float64
+	count int64
+}
+
+func (h *histogram) add(seconds float64) {
+	i, _ := slices.BinarySearch(buckets, seconds)
+	h.in[i]++
+	h.sum += seconds
+	h.count++
+}
+
+func (c *counters) streamed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.writes++
+}
+
+func (c *counters) tried(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.append = d
+}
+
+func newCounted(origin string) *counted {
+	return &counted{
+		origin: origin, providers: map[event.RunID]string{}, runs: map[ending]int64{}, took: map[string]*histogram{},
+		tokens: map[direction]int64{},
+	}
+}
+
+// count reads the facts that a log has gained.
+func (c *counters) count(ctx context.Context, l *eventLog, log *store.Reader) error {
+	origin, err := log.Origin(ctx)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.of[l.place]
+	if n == nil || n.origin != origin && n.origin != "" {
+		n = newCounted(origin)
+		c.of[l.place] = n
+	}
+	n.origin = origin
+	types := []event.Type{event.Requested, event.Responded, event.ProviderError, event.OutcomeUnknown}
+	for e, err := range log.Events(ctx, event.Query{After: n.upTo, Types: types}) {
+		if err != nil {
+			return err
+		}
+		n.add(e)
+	}
+	return nil
+}
+
+func (n *counted) add(e event.Event) {
+	n.upTo = e.Seq
+	var r kernel.Record
+	_ = r.Apply(e) // what cannot be read is counted by its type
+	if e.Type == event.Requested {
+		if f, err := fact.Decode[fact.Requested](e); err == nil {
+			n.providers[e.Run] = f.Provider
+		}
+		return
+	}
+	provider := cmp.Or(n.providers[e.Run], r.Provider)
+	delete(n.providers, e.Run)
+	n.runs[ending{provider, string(r.Outcome)}]++
+	if n.took[provider] == nil {
+		n.took[provider] = &histogram{}
+	}
+	n.took[provider].add(r.Duration.Seconds())
+	if in, out, ok := r.Tokens(); ok {
+		n.tokens[direction{provider, "input"}] += in
+		n.tokens[direction{provider, "output"}] += out
+	}
+}
+
+// metrics writes the numbers as Prometheus reads them.
+func (s *Server) metrics(w http.ResponseWriter, r *request) error {
+	if err := r.only(); err != nil {
+		return err
+	}
+	list, err := s.logs.list(place{})
+	if err != nil {
+		return err
+	}
+	type now struct{ living, questions int }
+	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log *store.Reader) (n now, err error) {
+		if err := s.counts.count(ctx, l, log); err != nil {
+			return n, err
+		}
+		living, err := l.living(ctx, log)
+		if err != nil {
+			return n, err
+		}
+		open, err := kernel.PendingQuestions(ctx, log, l.paths.Locks)
+		return now{len(living), len(open)}, err
+	})
+	var b exposition
+	b.head("perlica_open_runs", "gauge", "Runs whose process lives.")
+	for _, l := range list {
+		if n, ok := of[l]; ok {
+			b.line("perlica_open_runs", float64(n.living), "project", l.Project, "context", l.Context)
+		}
+	}
+	b.head("perlica_open_questions", "gauge", "Questions that wait for an answer.")
+	for _, l := range list {
+		if n, ok := of[l]; ok {
+			b.line("perlica_open_questions", float64(n.questions), "project", l.Project, "context", l.Context)
+		}
+	}
+	b.head("perlica_unreadable_logs", "gauge", "Logs that cannot be read.")
+	b.line("perlica_unreadable_logs", float64(len(bad)))
+	s.inputs.mu.Lock()
+	under := len(s.inputs.under)
+	s.inputs.mu.Unlock()
+	b.head("perlica_inputs_under_way", "gauge", "Inputs that came over HTTP and have no result yet; those that wait for a turn are among them.")
+	b.line("perlica_inputs_under_way", float64(under))
+	s.counts.write(&b)
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	_, _ = w.Write([]byte(b.String())) // the client may be gone
+	return nil
+}
+
+// write writes what was counted.
+func (c *counters) write(b *exposition) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b.head("perlica_stream_writes_total", "counter", "Writes to streams of events.")
+	b.line("perlica_stream_writes_total", float64(c.writes))
+	b.head("perlica_append_seconds", "gauge", "How long the log took that the last /readyz made, wrote and removed.")
+	b.line("perlica_append_seconds", c.append.Seconds())
+	all := newCounted("")
+	for _, n := range c.of {
+		for k, v := range n.runs {
+			all.runs[k] += v
+		}
+		for k, v := range n.tokens {
+			all.tokens[k] += v
+		}
+		for k, h := range n.took {
+			if all.took[k] == nil {
+				all.took[k] = &histogram{}
+			}
+			for i := range h.in {
+				all.took[k].in[i] += h.in[i]
+			}
+			all.took[k].sum, all.took[k].count = all.took[k].sum+h.sum, all.took[k].count+h.count
+		}
+	}
+	b.head("perlica_runs_total", "counter", "Runs by their outcome.")
+	for k, v := range all.runs {
+		b.line("perlica_runs_total", float64(v), "provider", k.provider, "outcome", k.outcome)
+	}
+	b.head("perlica_tokens_total", "counter", "Tokens, as agents report them.")
+	for k, v := range all.tokens {
+		b.line("perlica_tokens_total", float64(v), "provider", k.provider, "direction", k.way)
+	}
+	b.head("perlica_run_duration_seconds", "histogram", "From an input to its outcome.")
+	for provider, h := range all.took {
+		b.histogram("perlica_run_duration_seconds", provider, h)
+	}
+}
+
+// exposition is text as Prometheus reads it.
+type exposition struct{ strings.Builder }
+
+func (b *exposition) head(name, kind, help string) {
+	fmt.Fprintf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+}
+
+// line writes a number with its labels, names and values in turn.
+func (b *exposition) line(name string, v float64, labels ...string) {
+	b.WriteString(name)
+	for i := 0; i+1 < len(labels); i += 2 {
+		b.WriteString(map[bool]string{true: "{", false: ","}[i == 0])
+		b.WriteString(labels[i] + `="` + escaper.Replace(strings.ToValidUTF8(labels[i+1], "\uFFFD")) + `"`)
+	}
+	if len(labels) > 0 {
+		b.WriteByte('}')
+	}
+	b.WriteString(" " + strconv.FormatFloat(v, 'g', -1, 64) + "\n")
+}
+
+func (b *exposition) histogram(name, provider string, h *histogram) {
+	n := int64(0)
+	for i, most := range buckets {
+		n += h.in[i]
+		b.line(name+"_bucket", float64(n), "provider", provider, "le", strconv.FormatFloat(most, 'g', -1, 64))
+	}
+	b.line(name+"_bucket", float64(h.count), "provider", provider, "le", "+Inf")
+	b.line(name+"_sum", h.sum, "provider", provider)
+	b.line(name+"_count", float64(h.count), "provider", provider)
+}
+
+// escaper makes a value of a label what may stand between quotes.
+var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)

@@ -1,0 +1,138 @@
+// The frame of the page: who this device is, the views and how one comes to them.
+import * as device from './device.js';
+import {use} from './api.js';
+import {h, icon, replace} from './dom.js';
+import {load, t} from './i18n.js';
+import {fromAddress, impossible, pairing, welcome} from './pair.js';
+import {live} from './live.js';
+import {now} from './now.js';
+import {sessions} from './sessions.js';
+import {session} from './session.js';
+import {record} from './record.js';
+import {story} from './story.js';
+import {numbers} from './numbers.js';
+import {devices} from './devices.js';
+
+const views = {now, sessions, session, new: session, record, run: story, numbers, devices};
+const tabs = ['now', 'sessions', 'record', 'numbers', 'devices'];
+const tabOf = {session: 'sessions', new: 'sessions', run: 'record'};
+
+let frame;
+let leave = () => {};
+
+// route is the view of the address: #/view/id?name=value.
+function route() {
+	const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
+	const [view, id] = path.split('/');
+	return {view: view in views ? view : 'now', id: id && decodeURIComponent(id), query: Object.fromEntries(new URLSearchParams(query))};
+}
+
+// Frame is what stays while views change.
+class Frame {
+	constructor() {
+		this.title = h('h1', {tabindex: '-1'});
+		this.back = h('a.button.quiet.square', {href: '#/now', 'aria-label': t('back'), hidden: true}, icon('back'));
+		this.state = h('span.link-state', {role: 'status'});
+		this.links = Object.fromEntries(tabs.map((id) => [id, h('a', {href: '#/' + id}, icon(id), h('span', t('tab.' + id)))]));
+		this.badge = h('span.badge', {hidden: true});
+		this.links.now.append(this.badge);
+		this.main = h('main', {id: 'main', tabindex: '-1'});
+		const tabbar = h('nav.tabs', {'aria-label': t('views')}, h('div.brand', h('img', {src: 'icon.svg', alt: ''}), 'Perlica'), Object.values(this.links));
+		const skip = h('a.skip', {href: '#main', onclick: (e) => {
+			e.preventDefault();
+			this.main.focus();
+		}}, t('skip'));
+		this.content = h('div.frame', h('header.top', this.back, this.title, this.state), this.main);
+		replace(document.getElementById('app'), skip, tabbar, this.content);
+		live.watch(() => this.look());
+		this.look();
+	}
+
+	// look shows what the stream says: how many questions wait, and whether it is there.
+	look() {
+		const n = live.questions.size;
+		this.badge.hidden = n === 0;
+		replace(this.badge, n ? h('span', {'aria-hidden': 'true'}, String(n)) : null, n ? h('span.unseen', t('questions.n', {n})) : null);
+		const title = this.title.textContent;
+		document.title = (n ? '(' + n + ') ' : '') + (title ? title + ' · ' : '') + 'Perlica';
+		this.state.className = 'link-state ' + live.state;
+		this.state.textContent = t('link.' + live.state);
+	}
+
+	show(r) {
+		leave();
+		for (const [id, a] of Object.entries(this.links)) {
+			if (id === (tabOf[r.view] || r.view)) a.setAttribute('aria-current', 'page');
+			else a.removeAttribute('aria-current');
+		}
+		this.back.hidden = !(r.view in tabOf);
+		this.back.href = '#/' + (tabOf[r.view] || 'now');
+		this.name(t('tab.' + (tabOf[r.view] || r.view)));
+		const main = h('main', {id: 'main', tabindex: '-1', class: r.view === 'session' || r.view === 'new' ? 'with-composer' : ''});
+		this.main.replaceWith(main);
+		this.main = main;
+		for (const old of this.content.querySelectorAll(':scope > .composer, :scope > .newest')) old.remove();
+		scrollTo(0, 0);
+		leave = views[r.view](main, r, this) || (() => {});
+	}
+
+	// name puts a title over the view.
+	name(title) {
+		this.title.textContent = title;
+		this.look();
+	}
+}
+
+function open(self) {
+	use(self, (problem) => {
+		leave();
+		live.stop();
+		frame = undefined;
+		replace(document.getElementById('app'), welcome(t('gate.revoked') + ' ' + problem.message, open));
+	});
+	live.start();
+	start();
+}
+
+// start builds the frame, again where the language has changed.
+export function start() {
+	leave();
+	leave = () => {};
+	frame = new Frame();
+	frame.show(route());
+}
+
+addEventListener('hashchange', () => {
+	if (frame) {
+		frame.show(route());
+		if (!frame.content.contains(document.activeElement)) frame.title.focus({preventScroll: true});
+	}
+});
+
+// worker keeps the page's own files for when there is no network; never over plain http.
+function worker() {
+	if (!('serviceWorker' in navigator) || location.protocol !== 'https:') return;
+	let address = 'sw.js';
+	if (globalThis.trustedTypes) {
+		const policy = trustedTypes.createPolicy('perlica', {createScriptURL: (u) => {
+			if (u !== 'sw.js') throw new TypeError('not a script of this page');
+			return u;
+		}});
+		address = policy.createScriptURL(address);
+	}
+	navigator.serviceWorker.register(address).catch(() => {});
+}
+
+async function begin() {
+	await load();
+	const app = document.getElementById('app');
+	const code = fromAddress();
+	if (!device.possible()) return replace(app, impossible());
+	if (code) return replace(app, pairing(code, open));
+	const self = await device.kept();
+	if (!self) return replace(app, welcome('', open));
+	open(self);
+	worker();
+}
+
+begin();

@@ -1,0 +1,137 @@
+// Elements, made one by one. A text becomes a text node and nothing else: no function here
+// takes markup.
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+// What a text may hold and nobody sees, or what turns the order of what stands beside it.
+const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\udb40[\udc00-\udfff]/g;
+const names = {'\u001b': 'ESC', '\u0000': 'NUL', '\u0007': 'BEL', '\u0008': 'BS', '\r': 'CR'};
+
+// visible spells out what cannot be seen, between the brackets that the terminal uses, too.
+export function visible(text) {
+	return String(text).replace(/\r\n/g, '\n').replace(unseen, (c, at, all) => {
+		if (c === '\u200d' && /\p{Extended_Pictographic}/u.test(all.slice(at + 1, at + 3))) return c; // within one emoji
+		return '⟨' + (names[c] || 'U+' + c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')) + '⟩';
+	});
+}
+
+// make fills an element: with attributes and on… handlers, if the first of rest is an object of such,
+// and with children.
+function make(el, classes, rest) {
+	const first = rest[0];
+	const props = first && Object.getPrototypeOf(first) === Object.prototype ? rest.shift() : {};
+	if (props.onclick && el.type === 'submit') el.type = 'button';
+	if (classes.length) el.setAttribute('class', classes.join(' '));
+	for (const [key, value] of Object.entries(props)) {
+		if (value === undefined || value === null || value === false) continue;
+		if (key.startsWith('on')) el.addEventListener(key.slice(2), value);
+		else if (key === 'value') el.value = value;
+		else if (key === 'class') el.setAttribute('class', [...classes, value].join(' '));
+		else el.setAttribute(key, value === true ? '' : value);
+	}
+	for (const child of rest.flat(Infinity)) {
+		if (child instanceof Node) el.append(child);
+		else if (child || child === 0) el.append(document.createTextNode(visible(child)));
+	}
+	return el;
+}
+
+const maker = (create) => (tag, ...rest) => {
+	const [name, ...classes] = tag.split('.');
+	return make(create(name), classes, rest);
+};
+
+// h makes an HTML element, 'name.class', and s one of a drawing.
+export const h = maker((name) => document.createElement(name));
+export const s = maker((name) => document.createElementNS(SVG, name));
+
+// said is an element for words that are not Perlica's: their direction is their own and does
+// not reach beyond them.
+export const said = (tag, text, props) => h(tag + '.said', {dir: 'auto', ...props}, text);
+
+const paths = {
+	now: 'M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zm0 4v5l3.5 2',
+	sessions: 'M4 5h16v11H9l-5 4z',
+	record: 'M5 4h14v16H5zM9 9h6M9 13h6',
+	numbers: 'M5 20V11M12 20V4M19 20v-6',
+	devices: 'M8 3h8v18H8zM11 18h2',
+	plus: 'M12 5v14M5 12h14',
+	back: 'M15 5l-7 7 7 7',
+	send: 'M12 20V5M5.5 11.5 12 5l6.5 6.5',
+	stop: 'M7 7h10v10H7z',
+	queue: 'M4 7h11M4 12h11M4 17h6M18 12v8M14.5 16H21.5',
+	clip: 'M20 11l-8.5 8.5a5 5 0 0 1-7-7L13 4a3.4 3.4 0 0 1 5 5l-8.5 8.5a1.7 1.7 0 0 1-2.5-2.5L15 7',
+	search: 'M10.5 4a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13zM15.5 15.5 21 21',
+	check: 'M5 12.5l4.5 4.5L19 7',
+	cross: 'M6 6l12 12M18 6 6 18',
+	warn: 'M12 4 2.5 20h19zM12 10v4.5M12 17.2v.1',
+	down: 'M12 4v15M5.5 12.5 12 19l6.5-6.5',
+	shield: 'M12 3l8 3v6c0 5-3.5 8-8 9-4.5-1-8-4-8-9V6z',
+	copy: 'M9 9h11v11H9zM5 15H4V4h11v1',
+	edit: 'M4 20l1-4L16 5l3 3L8 19z',
+	read: 'M4 5h6l2 2 2-2h6v13h-6l-2 2-2-2H4z',
+	execute: 'M5 7l5 5-5 5M12 17h7',
+	delete: 'M5 7h14M9 7V4h6v3M7 7l1 13h8l1-13',
+	move: 'M4 12h15M13 6l6 6-6 6',
+	fetch: 'M12 4v11M7 11l5 5 5-5M5 20h14',
+	think: 'M9 18h6M10 21h4M12 3a6 6 0 0 0-3.5 11v2h7v-2A6 6 0 0 0 12 3z',
+	other: 'M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM12 3v3M12 18v3M3 12h3M18 12h3',
+};
+
+// icon is a drawing that says nothing to a screen reader: words stand beside it.
+export const icon = (name) => s('svg', {viewBox: '0 0 24 24', class: 'icon', 'aria-hidden': 'true', focusable: 'false'},
+	s('path', {d: paths[name] || paths.other}));
+
+// replace puts children in the place of all that an element had.
+export function replace(el, ...children) {
+	el.replaceChildren(...children.flat(Infinity).filter((c) => c));
+	return el;
+}
+
+// soon calls f with the next frame, or where none is drawn in a moment.
+export function soon(f) {
+	const timer = setTimeout(() => {
+		cancelAnimationFrame(frame);
+		f();
+	}, 200);
+	const frame = requestAnimationFrame(() => {
+		clearTimeout(timer);
+		f();
+	});
+}
+
+// wide is a place of its own for what may be wider than the screen.
+export const wide = (name, ...inside) => h('div.wide', {tabindex: '0', role: 'region', 'aria-label': name}, inside);
+
+// loading stands where something is being read.
+export const loading = () => h('div', h('div.skeleton'), h('div.skeleton'));
+
+let announcer;
+
+// announce tells a screen reader what happened elsewhere on the page.
+export function announce(text) {
+	if (!announcer) {
+		announcer = h('div.unseen', {role: 'status', 'aria-live': 'polite'});
+		document.body.append(announcer);
+	}
+	announcer.textContent = visible(text);
+}
+
+// save hands bytes to the browser as a file to be saved.
+export function save(blob, name) {
+	const url = URL.createObjectURL(blob);
+	const a = h('a', {href: url, download: name});
+	a.click();
+	setTimeout(() => URL.revokeObjectURL(url), 60000);
+}
+
+// dialog asks something that must be decided first; the answer is the value of the button pressed.
+export function dialog(...children) {
+	const el = h('dialog', h('form', {method: 'dialog'}, ...children));
+	document.body.append(el);
+	el.showModal();
+	return new Promise((resolve) => el.addEventListener('close', () => {
+		resolve(el.returnValue);
+		el.remove();
+	}));
+}

@@ -1,0 +1,83 @@
+// What asks and what runs, over all projects.
+import {may, get} from './api.js';
+import {live} from './live.js';
+import {h, icon, said, replace, announce, loading} from './dom.js';
+import {t, ago, lasted, name} from './i18n.js';
+import {Card, place, sessionLink} from './question.js';
+
+// stateOf is a chip that says how a run stands.
+export function stateOf(r) {
+	if (r.state === 'running') return h('span.chip.run', t('run.running'));
+	if (r.state === 'lost') return h('span.chip.bad', t('run.lost'));
+	const good = r.outcome === 'responded';
+	return h('span', {class: 'chip ' + (good ? 'good' : 'bad')}, name('outcome', r.outcome || 'none'));
+}
+
+// runItem is a run in a list.
+export const runItem = (r, href) => h('li', h('a.item', {href},
+	said('span.title', r.text || t('run.pruned')),
+	h('span.meta', stateOf(r), place(r), r.sender && said('span', r.sender), h('time', {datetime: r.at}, ago(r.at)),
+		r.state === 'ended' && h('span', lasted(r.duration_ms)))));
+
+const section = (title, ...more) => h('section', h('div.heading', h('h2', title)), ...more);
+
+// unreadable says which logs could not be read.
+export const unreadable = (list) => list.map((u) => h('p.alert', icon('warn'), h('div', place(u), ': ', t('log.unreadable'), ' ', said('span', u.error))));
+
+// now is the view.
+export function now(main) {
+	const cards = new Map();
+	const alerts = h('div');
+	const asked = h('div');
+	const running = h('div');
+	const recent = h('div');
+	replace(main, alerts, asked, running, recent);
+	let shown = -1;
+
+	async function finished() {
+		try {
+			const {runs} = await get('v1/runs', {limit: 6});
+			const ended = runs.filter((r) => r.state !== 'running');
+			replace(recent, ended.length > 0 && section(t('now.recent'), h('ul.list', ended.map((r) => runItem(r, sessionLink(r))))));
+		} catch { /* the line above says that there is no connection */ }
+	}
+
+	function look(line) {
+		if (!live.known) {
+			replace(asked, live.failed ? failure(live.failed) : loading());
+			return;
+		}
+		replace(alerts, unreadable(live.unreadable));
+		for (const [id, q] of live.questions) {
+			if (cards.has(id)) continue;
+			if (cards.size === 0) replace(asked, h('div.heading', h('h2', t('now.questions'))));
+			const card = new Card(q);
+			cards.set(id, card);
+			asked.append(card.el);
+			announce(t('question.new', {title: q.title}));
+		}
+		for (const [id, card] of cards) if (live.closed.has(id)) card.close(live.closed.get(id));
+		if (cards.size === 0) replace(asked, live.runs.length === 0 && quiet());
+		const key = JSON.stringify(live.runs.map((r) => [r.run_id, r.state]));
+		if (key !== shown) {
+			shown = key;
+			replace(running, live.runs.length > 0 && section(t('now.running'), h('ul.list', live.runs.map((r) => runItem(r, sessionLink(r))))));
+			finished();
+		} else if (line && line.type === 'run.finished') finished();
+	}
+
+	const stop = live.watch(look);
+	look();
+	const timer = setInterval(() => main.querySelectorAll('time[datetime]').forEach((el) => { el.textContent = ago(el.dateTime); }), 20000);
+	return () => {
+		stop();
+		clearInterval(timer);
+		for (const c of cards.values()) c.drop();
+	};
+}
+
+const quiet = () => h('div.empty.card', icon('check'), h('h2', t('now.quiet')), h('p', t('now.quiet.why')),
+	may('ask') && h('a.button.primary', {href: '#/new'}, icon('plus'), t('session.new')));
+
+// failure says that something could not be read.
+export const failure = (err) => h('p.alert', {role: 'alert'}, icon('warn'), h('div', err.lost ? t('error.lost') : err.message));

@@ -1,0 +1,89 @@
+// How this browser becomes a device: a code of the terminal's, a key made here, a word that both show.
+import * as device from './device.js';
+import {post, get, send} from './api.js';
+import {h, icon, replace, announce, loading} from './dom.js';
+import {t} from './i18n.js';
+
+const logo = () => h('img', {src: 'icon.svg', alt: '', class: 'logo'});
+const gate = (...children) => h('main.gate', {tabindex: '-1', id: 'main'}, logo(), ...children);
+
+// fromAddress takes the code out of the address bar and the history.
+export function fromAddress() {
+	const m = /^#pair=(.+)$/.exec(location.hash);
+	if (!m) return '';
+	history.replaceState(null, '', location.pathname + location.search);
+	return decodeURIComponent(m[1]);
+}
+
+// impossible is shown where the browser cannot keep a key.
+export const impossible = () => gate(h('h1', t('gate.insecure')), h('p', t('gate.insecure.why')));
+
+// welcome asks for a code. why says what became of the device that was.
+export function welcome(why, done) {
+	const code = h('input', {name: 'code', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', required: true});
+	const form = h('form', {onsubmit: (e) => {
+		e.preventDefault();
+		const m = /#pair=(.+)$/.exec(code.value.trim());
+		const el = pairing(m ? decodeURIComponent(m[1]) : code.value.trim(), done);
+		view.replaceWith(el);
+	}}, h('label', t('gate.code'), code), h('p.row', h('button.primary', t('gate.pair'))));
+	const view = gate(
+		h('div', h('h1', t('gate.title')), h('p.dim', t('gate.lead'))),
+		why && h('p.alert', {role: 'alert'}, icon('warn'), h('div', why)),
+		h('ol', h('li', t('gate.step1'), h('pre.command', 'perlica web pair')), h('li', t('gate.step2')), h('li', t('gate.step3'))),
+		form);
+	return view;
+}
+
+// nameOf is what this browser might be called.
+function nameOf() {
+	const m = /iPhone|iPad|Android|Macintosh|Windows|CrOS|Linux/.exec(navigator.userAgent);
+	return m ? m[0].replace('intosh', '') : 'Browser';
+}
+
+// pairing uses a code up, makes the key and waits until somebody at the terminal says yes or no.
+export function pairing(code, done) {
+	const body = h('div');
+	const view = gate(body);
+	steps(code, body, done).catch((err) => {
+		replace(body, h('h1', t('pair.failed')), h('p.alert', {role: 'alert'}, icon('warn'), h('div', err.lost ? t('error.lost') : err.message)),
+			h('p.row', h('button.primary', {onclick: () => view.replaceWith(welcome('', done))}, t('pair.again'))));
+	});
+	return view;
+}
+
+async function steps(code, body, done) {
+	replace(body, h('h1', t('pair.starting')), loading());
+	// Its answer empties what this origin had stored, which a browser does only with this mode.
+	const begun = await send('POST', 'v1/pairing/begin', {body: {code}, credentials: 'same-origin'});
+	const {pairing: id} = await begun.json();
+	const name = await named(body);
+	const key = await device.make();
+	const asked = await post('v1/pairing', {pairing: id, name, key: await device.publicHalf(key)});
+	replace(body, h('h1', t('pair.compare')), h('p.dim', t('pair.compare.why')),
+		h('p.word', {dir: 'ltr'}, asked.word), h('p.small.dim', {role: 'status'}, t('pair.waiting')));
+	announce(t('pair.word', {word: asked.word}));
+	for (;;) {
+		const r = await get('v1/pairing/' + encodeURIComponent(id));
+		if (r.state === 'waiting') continue;
+		if (r.state !== 'paired') throw new Error(t('pair.' + r.state));
+		const self = {id: r.device, name: r.name || name, rights: r.rights, key};
+		await device.keep(self);
+		if (navigator.storage && navigator.storage.persist) navigator.storage.persist().catch(() => false);
+		done(self);
+		return;
+	}
+}
+
+// named asks what this device shall be called.
+function named(body) {
+	return new Promise((resolve) => {
+		const input = h('input', {name: 'device', value: nameOf(), maxlength: '40', required: true, autocomplete: 'off'});
+		replace(body, h('h1', t('pair.name')), h('p.dim', t('pair.name.why')),
+			h('form', {onsubmit: (e) => {
+				e.preventDefault();
+				resolve(input.value.trim());
+			}}, h('label', t('device.name'), input), h('p.row', h('button.primary', t('pair.go')))));
+		input.focus();
+	});
+}

@@ -1,0 +1,291 @@
+// A question on a card. A yes is taken only when every row that says what would run has been on
+// the screen, as at every other place where Perlica asks.
+import {answer, may, me} from './api.js';
+import {live} from './live.js';
+import {h, icon, said, replace, announce, dialog} from './dom.js';
+import {t, has, clock, ago} from './i18n.js';
+
+// What stands still for less than this may not have been where the finger was aimed.
+const still = 400;
+// How many rows that need not be seen are shown at once.
+const folded = 24;
+
+const base = (path) => path.split('/').filter(Boolean).pop() || path;
+
+// place names the project of something, and the whole path to those who ask.
+export const place = (x) => said('span', base(x.project) + (x.context && x.context !== 'default' ? ' · ' + x.context : ''), {title: x.project});
+
+export const sessionLink = (x) => '#/session/' + encodeURIComponent(x.session_id) + '?' + new URLSearchParams({project: x.project, context: x.context});
+
+// kinds are the options' kinds as Perlica names them, whatever their labels say.
+function kindOf(o) {
+	if (o.kind === 'allow_once') return o.offer ? 'remember' : 'once';
+	return {allow_always: 'always', reject_once: 'no', reject_always: 'never'}[o.kind] || 'unknown';
+}
+
+// Seen knows which rows have been on the screen. A row that is higher than the screen must have
+// passed it from its beginning to its end.
+class Seen {
+	constructor(rows, changed) {
+		this.all = rows.map((el) => ({el, to: 0}));
+		this.rows = this.all;
+		this.changed = changed;
+	}
+
+	get left() { return this.rows.length; }
+
+	// look takes what is between the bars of the page, now.
+	look() {
+		if (document.hidden || document.querySelector('dialog[open]')) return;
+		const before = this.rows.length;
+		if (innerWidth !== this.width) { // it is laid out anew
+			this.width = innerWidth;
+			this.rows = this.all;
+			for (const r of this.all) r.to = 0;
+		}
+		const head = document.querySelector('.top');
+		const top = head ? head.getBoundingClientRect().bottom : 0;
+		const bars = [...document.querySelectorAll('.tabs, .composer')].map((el) => el.getBoundingClientRect().top);
+		const bottom = Math.min(innerHeight, ...bars.filter((y) => y > 0));
+		this.rows = this.rows.filter((r) => {
+			const box = r.el.getBoundingClientRect();
+			if (!box.height || box.bottom < top || box.top > bottom) return true;
+			if (Math.max(top - box.top, 0) <= r.to + 1) r.to = Math.max(r.to, Math.min(bottom, box.bottom) - box.top);
+			return r.to < box.height - 1;
+		});
+		if (this.rows.length !== before) this.changed();
+	}
+}
+
+// Card is a question on the page, from when it is shown until it is closed.
+export class Card {
+	constructor(q) {
+		this.q = q;
+		this.alert = h('div', {role: 'alert'});
+		this.rows = q.card.rows.map((row) => ({row, el: rowOf(row)}));
+		const must = this.rows.filter((r) => r.row.must).map((r) => r.el);
+		this.seen = new Seen(must, () => this.progress());
+		this.foot = h('div.options');
+		this.el = h('article', {class: 'card question ' + (q.subject.tier === 'refused' ? 'refused' : ''), 'aria-labelledby': 'q-' + q.id, tabindex: '-1'},
+			this.header(), h('div.rows', this.groups()), this.foot);
+		this.options();
+		this.look = () => {
+			if (this.frame) return;
+			this.frame = requestAnimationFrame(() => {
+				this.frame = 0;
+				this.measure();
+			});
+		};
+		this.sizes = new ResizeObserver(this.look);
+		this.sizes.observe(this.el);
+		this.sizes.observe(document.body);
+		for (const e of ['scroll', 'resize']) addEventListener(e, this.look, {passive: true});
+		document.addEventListener('visibilitychange', this.look);
+	}
+
+	// drop ends the looking; the card may stay on the page.
+	drop() {
+		this.sizes.disconnect();
+		for (const e of ['scroll', 'resize']) removeEventListener(e, this.look);
+		document.removeEventListener('visibilitychange', this.look);
+		cancelAnimationFrame(this.frame);
+	}
+
+	// measure looks at what is on the screen, and whether the buttons have moved by themselves.
+	measure() {
+		if (!this.el.isConnected || this.ended) return;
+		const at = Math.round(this.foot.getBoundingClientRect().top + scrollY);
+		if (at !== this.at) {
+			this.el.removeAttribute('data-still');
+			clearTimeout(this.timer);
+			this.timer = setTimeout(() => this.el.setAttribute('data-still', ''), still);
+		}
+		this.at = at;
+		this.seen.look();
+	}
+
+	header() {
+		const q = this.q;
+		const title = q.card.rows[0];
+		return h('header', {},
+			h('p.meta', h('span.chip.ask', t('question')), place(q), h('time', {datetime: q.asked, title: clock(q.asked)}, ago(q.asked)),
+				expires(q), h('a', {href: sessionLink(q)}, t('session'))),
+			h('h3', {id: 'q-' + q.id}, h('span.dim', t('question.asks', {who: q.subject.provider}), ' '), said('span', q.title ? title.text : t('question.tool'))));
+	}
+
+	// groups are the rows behind their labels. What need not be seen is cut where it is long.
+	groups() {
+		const out = [];
+		let group;
+		let hidden;
+		let n = 0;
+		for (const {row, el} of this.rows.slice(1)) {
+			const label = row.head.slice(0, 10).trim();
+			if (label || !group) {
+				group = h('div', {class: 'group g-' + label}, h('span.label', has('row.' + label) ? t('row.' + label) : label));
+				out.push(group);
+				n = 0;
+				hidden = undefined;
+			}
+			if (!row.must && ++n > folded) {
+				hidden = hidden || this.more(group);
+				hidden.push(el);
+				continue;
+			}
+			group.append(el);
+		}
+		return out;
+	}
+
+	// more is a button that shows the rows which are put into the list it returns.
+	more(group) {
+		const rows = [];
+		const button = h('button', {class: 'quiet', onclick: () => button.replaceWith(...rows)}, t('question.more'));
+		group.append(button);
+		return rows;
+	}
+
+	options() {
+		const q = this.q;
+		if (!may('approve')) {
+			replace(this.foot, h('p.dim.small', t('question.notyours')));
+			return;
+		}
+		this.unread = h('p.unread-yet', {'aria-live': 'off'}, h('span'), h('button', {class: 'quiet', onclick: () => this.next()}, icon('down'), t('question.next')));
+		this.yes = [];
+		let no = false;
+		this.buttons = q.options.map((o, i) => {
+			const kind = kindOf(o);
+			const cls = !o.allows ? 'no' + (no ? '' : ' no-first') : o.always ? 'always' : kind === 'remember' ? 'yes remember' : 'yes';
+			no = no || !o.allows;
+			const label = o.offer ? (has('offer.' + o.id) ? t('offer.' + o.id) : o.label) : '“' + o.label + '”';
+			const b = h('button', {class: cls, 'data-option': o.id, onclick: () => this.press(o)},
+				h('span', (o.allows ? (o.always ? '! ' : '✓ ') : '✗ ') + t('option.' + kind)), said('span.agent-label', label));
+			if (o.allows) this.yes.push(b);
+			b.dataset.n = String(i + 1);
+			return b;
+		});
+		replace(this.foot, this.unread, this.alert, this.buttons);
+		this.progress();
+	}
+
+	// progress says what is still to be seen, and lets a yes be given when nothing is.
+	progress() {
+		if (!this.yes || this.ended) return;
+		const ready = this.seen.left === 0;
+		for (const b of this.yes) {
+			if (ready && !this.sending) b.removeAttribute('aria-disabled');
+			else b.setAttribute('aria-disabled', 'true');
+		}
+		this.unread.hidden = ready;
+		this.unread.firstChild.textContent = t('question.unseen', {n: this.seen.left});
+	}
+
+	// next brings what was not seen yet onto the screen.
+	next() {
+		const r = this.seen.rows[0];
+		if (!r) return;
+		const head = document.querySelector('.top').getBoundingClientRect().bottom;
+		scrollTo({top: scrollY + r.el.getBoundingClientRect().top + Math.max(r.to - 24, 0) - head - 8, behavior: 'instant'});
+		announce(t('question.unseen', {n: this.seen.left}));
+	}
+
+	async press(o) {
+		this.measure();
+		if (this.sending || this.ended || !this.el.hasAttribute('data-still')) return;
+		if (o.allows && this.seen.left > 0) {
+			this.next();
+			return;
+		}
+		const more = {shown: {rows: this.q.card.rows.length - this.seen.left, of: this.q.card.rows.length}};
+		if (o.allows && o.always) {
+			if (await this.confirm() !== 'yes') return;
+			more.always = true;
+		}
+		if (o.allows && this.q.word) {
+			more.word = await this.word();
+			if (!more.word) return;
+		}
+		await this.give(o, more);
+	}
+
+	confirm() {
+		return dialog(h('h2', t('always.title')), h('p', t('always.why')),
+			h('div.options', h('button', {value: 'back'}, t('go.back')), h('button', {value: 'yes', class: 'always'}, t('always.yes'))));
+	}
+
+	// word asks for the word that a yes takes; it is empty if nothing came of it.
+	async word() {
+		const q = this.q;
+		const input = h('input', {autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', name: 'word', oninput: () => { yes.disabled = input.value !== q.word; }});
+		const yes = h('button', {value: 'yes', class: 'always', disabled: true}, t('word.yes'));
+		const back = h('button', {onclick: (e) => e.target.closest('dialog').close('back')}, t('go.back'));
+		const said = await dialog(h('h2', t('word.title')), h('p', t('word.why')), h('p.word', q.word),
+			h('label', t('word.type', {word: q.word}), input), h('div.options', back, yes));
+		return said === 'yes' && input.value === q.word ? input.value : '';
+	}
+
+	// give sends an answer. Nothing is closed here before Perlica has said that it is on record.
+	async give(o, more) {
+		this.sending = true;
+		replace(this.alert, h('p.alert.ask', t('question.sending')));
+		for (const b of this.buttons) b.disabled = true;
+		try {
+			await answer(this.q, o.id, more);
+			live.end(this.q.id, {answer: {option: o.id, by: t('you'), mine: true}});
+			this.close(live.closed.get(this.q.id));
+		} catch (err) {
+			this.failed(err);
+		}
+		this.sending = false;
+	}
+
+	failed(err) {
+		if (err.status === 409 && (err.body.answer || err.body.reason)) {
+			live.end(this.q.id, {answer: err.body.answer, reason: err.body.reason});
+			this.close(live.closed.get(this.q.id));
+			return;
+		}
+		const text = err.lost ? t('question.lost') : t('question.failed') + ' ' + err.message;
+		replace(this.alert, h('p.alert', icon('warn'), h('div', text)));
+		if (this.ended) return;
+		for (const b of this.buttons) b.disabled = false;
+	}
+
+	// close shows how the question ended, and with whose answer.
+	close(how) {
+		if (this.ended) {
+			if (how.answer || how.reason || how.ended) replace(this.ending, ending(this.q, how));
+			return;
+		}
+		this.ended = true;
+		this.drop();
+		this.el.classList.add('closed');
+		this.ending = h('div.closing', {role: 'status'}, ending(this.q, how));
+		this.foot.replaceWith(this.ending);
+		this.el.querySelector('.chip').className = 'chip';
+		this.el.querySelector('.chip').textContent = t('question.closed');
+	}
+}
+
+// ending says in words how a question ended.
+export function ending(q, how) {
+	const a = how.answer;
+	if (!a) return [icon('cross'), h('div', how.reason ? t('ended.reason', {reason: has('reason.' + how.reason) ? t('reason.' + how.reason) : how.reason.replaceAll('_', ' ')}) : how.ended || t('ended'))];
+	const o = (q.options || []).find((x) => x.id === a.option);
+	const what = o ? t('option.' + kindOf(o)) : a.option;
+	const allows = o && (o.allows || /^allow/.test(o.kind));
+	const words = a.mine || me() && a.by.endsWith('(web:' + me().id + ')') ? t('ended.mine', {what}) : t(a.where ? 'ended.where' : 'ended.by', {by: a.by, where: a.where, what});
+	return [icon(allows ? 'check' : 'cross'), h('div', words, o && [' ', said('span.dim', '“' + o.label + '”')])];
+}
+
+function expires(q) {
+	const at = new Date(q.expires);
+	return at.getFullYear() > 2000 && h('span', t('question.expires', {when: ago(at)}));
+}
+
+// rowOf is a row: Perlica's as it is, the agent's behind a bar.
+function rowOf(row) {
+	const cls = (row.agent ? 'agent' : 'own') + ' ' + row.tone;
+	return row.agent ? said('div', row.text || ' ', {class: cls, dir: 'ltr'}) : h('div', {class: cls}, row.text);
+}

@@ -1,0 +1,138 @@
+// The record: what was asked, done and decided, found by words; whether a log is whole.
+import {get} from './api.js';
+import {h, icon, said, replace, announce, loading} from './dom.js';
+import {t, clock, name, number} from './i18n.js';
+import {failure, runItem, unreadable} from './now.js';
+import {place} from './question.js';
+
+const kinds = ['input', 'answer', 'tool', 'question', 'decision'];
+
+export const runLink = (x) => '#/run/' + encodeURIComponent(x.run_id) + '?' + new URLSearchParams({project: x.project, context: x.context});
+
+const log = (c) => ({project: c.project, context: c.context});
+
+// hit is a place where the words were found.
+function hit(x) {
+	const words = x.excerpt.map((p) => p.match ? h('mark', p.text) : h('span', p.text));
+	const inside = [h('span.said', {dir: 'auto'}, words), h('span.meta', h('span.chip', name('kind', x.kind)), place(x), said('span', x.provider), h('time', {datetime: x.ts}, clock(x.ts)))];
+	return h('li', x.run_id ? h('a.item', {href: runLink(x)}, inside) : h('div.item', inside));
+}
+
+// since is the beginning of the day so many days ago.
+function since(days) {
+	if (!days) return undefined;
+	const d = new Date();
+	d.setHours(0, 0, 0, 0);
+	d.setDate(d.getDate() - days + 1);
+	return d.toISOString();
+}
+
+// choice is a list to choose from.
+function choice(label, id, options, value) {
+	const el = h('select', {name: id}, options.map(([v, text]) => h('option', {value: v, selected: v === value}, text)));
+	return {el, label: h('label', label, el)};
+}
+
+// record is the view.
+export function record(main, route) {
+	const was = route.query;
+	const words = h('input', {type: 'search', name: 'q', value: was.q || '', autocomplete: 'off', enterkeyhint: 'search'});
+	const kind = choice(t('record.kind'), 'kind', [['', t('record.all')], ...kinds.map((k) => [k, t('kind.' + k)])], was.kind);
+	const period = choice(t('record.when'), 'days', [['', t('record.ever')], ['1', t('record.today')], ['7', t('record.week')], ['30', t('record.month')]], was.days);
+	const project = choice(t('project'), 'project', [['', t('record.all')]], '');
+	const out = h('section', {'aria-live': 'polite'});
+	const logs = h('section');
+	let contexts = [];
+
+	const form = h('form.card', {role: 'search', onsubmit: (e) => {
+		e.preventDefault();
+		find();
+	}}, h('div.filters', h('label.whole', t('record.search'), words), h('div.whole', project.label), kind.label, period.label),
+	h('p.row', {id: 'find'}, h('button.primary', icon('search'), t('record.find'))));
+	replace(main, form, out, logs);
+	for (const c of [kind, period, project]) c.el.addEventListener('change', () => find());
+
+	const where = () => project.el.value ? log(contexts[Number(project.el.value)]) : {};
+
+	async function find() {
+		const query = {q: words.value.trim(), kind: kind.el.value, days: period.el.value};
+		history.replaceState(null, '', '#/record?' + new URLSearchParams(Object.entries(query).filter(([, v]) => v)));
+		replace(out, loading());
+		try {
+			if (query.q) await search(query);
+			else await runs();
+		} catch (err) {
+			replace(out, failure(err));
+		}
+	}
+
+	async function search(query) {
+		const {hits, unreadable: bad} = await get('v1/search', {q: query.q, kind: query.kind, since: since(Number(query.days)), ...where(), limit: 100});
+		const title = t('hits.n', {n: hits.length});
+		replace(out, unreadable(bad), h('div.heading', h('h2', title)),
+			hits.length ? h('ul.list', hits.map(hit)) : h('div.empty.card', icon('search'), h('h2', t('hits.none')), h('p', t('hits.none.why'))));
+		announce(title);
+	}
+
+	async function runs(page, list) {
+		const from = since(Number(period.el.value));
+		const res = await get('v1/runs', {...where(), limit: 30, page});
+		const found = res.runs.filter((r) => !from || new Date(r.at) >= new Date(from));
+		const items = found.map((r) => runItem(r, runLink(r)));
+		const more = res.next && found.length === res.runs.length && h('button', {onclick: (e) => {
+			e.target.remove();
+			runs(res.next, list || out.querySelector('.list'));
+		}}, t('more'));
+		if (list) {
+			list.append(...items);
+			if (more) out.append(more);
+			return;
+		}
+		replace(out, unreadable(res.unreadable), h('div.heading', h('h2', t('record.runs'))),
+			items.length ? h('ul.list', items) : h('div.empty.card', icon('record'), h('h2', t('record.none')), h('p', t('record.none.why'))), more);
+	}
+
+	(async () => {
+		try {
+			({contexts} = await get('v1/contexts'));
+		} catch (err) {
+			replace(logs, failure(err));
+			return;
+		}
+		project.el.append(...contexts.map((c, i) => h('option', {value: String(i)}, c.project.split('/').pop() + (c.context === 'default' ? '' : ' · ' + c.context))));
+		if (contexts.length) replace(logs, h('div.heading', h('h2', t('logs'))), h('ul.list', {id: 'logs'}, contexts.map(logItem)));
+	})();
+	find();
+}
+
+// logItem is a log, and what verifies it.
+function logItem(c) {
+	const result = h('div', {role: 'status'});
+	const button = h('button', {onclick: () => verify(c, button, result)}, icon('shield'), t('verify'));
+	const bad = c.gone ? t('log.gone') : c.error && t('log.unreadable') + ' ' + c.error;
+	return h('li.item', h('div.row.apart', h('div', h('div', place(c)),
+		h('div.meta', said('span', c.project, {dir: 'ltr'}), !bad && h('span', t('events.n', {n: number(c.events)})))), !c.gone && button),
+	bad && h('p.alert', icon('warn'), said('div', bad)), result);
+}
+
+async function verify(c, button, result) {
+	button.disabled = true;
+	replace(result, h('p.small.dim', t('verify.busy')));
+	try {
+		replace(result, verdict(await get('v1/verify', log(c))));
+	} catch (err) {
+		replace(result, failure(err));
+	}
+	button.disabled = false;
+}
+
+// verdict is what verifying found.
+function verdict(v) {
+	const facts = h('dl.facts', [
+		[t('verify.events'), number(v.events)], [t('verify.signed'), number(v.signed_events)], [t('verify.checkpoints'), number(v.checkpoints)], [t('verify.anchors'), number(v.anchors)],
+		v.pruned_payloads && [t('verify.pruned'), number(v.pruned_payloads)], v.root && [t('verify.root'), h('span.mono', v.root)],
+	].filter(Boolean).map(([k, x]) => [h('dt', k), h('dd', x)]));
+	const head = v.ok ? h('p.alert.good', icon('check'), h('div', t('verify.ok'))) :
+		h('p.alert', icon('warn'), h('div', t('verify.bad'), ' ', said('span', v.damage || '')));
+	return h('div.verdict', head, (v.findings || []).map((f) => said('p.small', f.what)), (v.warnings || []).map((w) => said('p.small.dim', w)), facts);
+}

@@ -1,0 +1,279 @@
+// A session: its turns as they are on record, the one under way as it comes, and the next input.
+import {get, post, Events} from './api.js';
+import {h, icon, said, replace, announce, soon, loading} from './dom.js';
+import {t} from './i18n.js';
+import {live} from './live.js';
+import {failure} from './now.js';
+import {place} from './question.js';
+import {Composer} from './compose.js';
+import {Turn} from './turn.js';
+
+// How long the page may be busy with events before it draws, in milliseconds.
+const slice = 8;
+// How many turns are read at once.
+const several = 4;
+
+class Session {
+	constructor(main, id, where, frame) {
+		Object.assign(this, {main, id, where, frame});
+		this.turns = new Map();
+		this.backlog = [];
+		this.queued = new Map(); // inputs that wait for a turn, by id
+		this.about = h('p.meta');
+		this.older = h('p.row');
+		this.list = h('div');
+		this.waiting = h('div');
+		this.loading = loading();
+		this.composer = new Composer(id, () => ({...where, session: id}), (a, text) => this.sent(a, text));
+		this.newest = h('button', {class: 'newest', hidden: true, onclick: () => this.toEnd()}, icon('down'), t('session.newest'));
+		replace(main, this.about, this.older, this.loading, this.list, this.waiting);
+		frame.content.append(this.composer.el, this.newest);
+		this.composer.typed();
+		this.end = true; // the end is on the screen
+		this.scrolled = () => {
+			const near = innerHeight + scrollY > document.documentElement.scrollHeight - 160;
+			if (near || scrollY < this.at - 4) this.end = near; // what grows moves the end away by itself
+			this.at = scrollY;
+			if (this.end) this.newest.hidden = true;
+		};
+		addEventListener('scroll', this.scrolled, {passive: true});
+		this.unwatch = live.watch(() => this.look());
+		this.sizes = new ResizeObserver(() => this.follow());
+		this.sizes.observe(this.list);
+		this.open();
+	}
+
+	close() {
+		this.closed = true;
+		removeEventListener('scroll', this.scrolled);
+		this.unwatch();
+		this.sizes.disconnect();
+		if (this.events) this.events.close();
+		if (this.eye) this.eye.disconnect();
+		for (const turn of this.turns.values()) turn.drop();
+	}
+
+	async open() {
+		try {
+			const {cursor} = await get('v1/events', {...this.where, session: this.id, limit: 1});
+			await this.read();
+			if (this.closed) return;
+			this.loading.remove();
+			this.toEnd();
+			this.events = new Events({...this.where, session: this.id}, cursor, {
+				open: () => {},
+				event: (line) => this.took(line),
+				reset: () => location.reload(),
+				state: () => {},
+			});
+			this.eye = new IntersectionObserver((all) => all.some((e) => e.isIntersecting) && this.next && this.read(this.next));
+			this.eye.observe(this.older);
+		} catch (err) {
+			replace(this.loading, failure(err));
+		}
+	}
+
+	// read reads turns that are on record: the newest, or those before.
+	async read(page) {
+		if (this.reading) return;
+		this.reading = true;
+		this.next = undefined;
+		try {
+			const s = await get('v1/sessions/' + encodeURIComponent(this.id), {...this.where, limit: several, page});
+			if (!page) this.named(s);
+			const turns = s.turn_list.filter((r) => !this.turns.has(r.run_id)).map((r) => this.turn(r));
+			const before = document.documentElement.scrollHeight;
+			const at = scrollY;
+			this.list.prepend(...turns.map((x) => x.el));
+			for (const x of [...turns].reverse()) await this.fill(x);
+			if (page && scrollY === at) scrollBy(0, document.documentElement.scrollHeight - before);
+			this.next = s.next;
+			replace(this.older, s.next && h('button', {class: 'quiet', onclick: () => this.read(s.next)}, t('session.older')));
+			if (!page && turns.length === 0) this.none();
+		} finally {
+			this.reading = false;
+		}
+	}
+
+	named(s) {
+		this.provider = s.provider;
+		this.frame.name(s.name || s.title || t('session.unnamed'));
+		replace(this.about, place(s), said('span', s.provider), h('span', t('turns.n', {n: s.turns})));
+	}
+
+	none() { replace(this.list, h('div.empty', icon('sessions'), h('p', t('session.empty')))); }
+
+	turn(run) {
+		const turn = new Turn(run);
+		this.turns.set(run.run_id, turn);
+		return turn;
+	}
+
+	// fill reads what is on record of a turn.
+	async fill(turn) {
+		for (let after = '0', more = true; more && !this.closed;) {
+			const page = await get('v1/events', {...this.where, run: turn.id, after, limit: 1000});
+			for (const line of page.events) this.backlog.push(line);
+			await this.drained();
+			({cursor: after, more} = page);
+		}
+	}
+
+	took(line) {
+		this.backlog.push(line);
+		this.pump();
+	}
+
+	drained() {
+		this.pump();
+		return new Promise((resolve) => { this.empty = resolve; });
+	}
+
+	// pump shows what came, for a part of each frame.
+	pump() {
+		if (this.pumping) return;
+		this.pumping = true;
+		const step = () => {
+			const until = performance.now() + slice;
+			const touched = new Set();
+			let i = 0;
+			while (i < this.backlog.length && performance.now() < until) this.show(this.backlog[i++], touched);
+			this.backlog.splice(0, i);
+			for (const turn of touched) turn.settle(false);
+			this.follow();
+			if (this.backlog.length && !this.closed) {
+				soon(step);
+				return;
+			}
+			this.pumping = false;
+			if (this.empty) this.empty();
+			this.empty = undefined;
+		};
+		soon(step);
+	}
+
+	show(line, touched) {
+		let turn = this.turns.get(line.run_id);
+		if (!turn && line.type === 'run.received') {
+			if (this.turns.size === 0) replace(this.list);
+			turn = this.turn(line);
+			this.list.append(turn.el);
+			this.unqueue(line.input_id);
+		}
+		if (!turn || !turn.take(line)) return;
+		touched.add(turn);
+		if (line.type === 'run.finished') announce(t('run.ended'));
+		if (line.type.startsWith('run.')) this.look();
+	}
+
+	// look brings questions and the buttons up to date.
+	look() {
+		for (const turn of this.turns.values()) turn.ask();
+		const running = live.runs.find((r) => r.session_id === this.id && r.state === 'running') ||
+			[...this.turns.values()].filter((x) => x.open && x.last > 0).map((x) => ({run_id: x.id}))[0];
+		const id = running && running.run_id;
+		if (id !== this.running) this.composer.mode(Boolean(id), (button) => this.stop(id, button));
+		this.running = id;
+	}
+
+	async stop(id, button) {
+		button.disabled = true;
+		try {
+			await post('v1/runs/' + encodeURIComponent(id) + '/cancel?' + new URLSearchParams(this.where), {});
+		} catch (err) {
+			button.disabled = false;
+			this.composer.say(err.lost ? t('error.lost') : err.message);
+		}
+	}
+
+	sent(answer, text) {
+		this.end = true;
+		if (answer.state === 'queued') this.queued.set(answer.input_id, text);
+		this.showQueued();
+	}
+
+	unqueue(input) {
+		if (this.queued.delete(input)) this.showQueued();
+	}
+
+	showQueued() {
+		replace(this.waiting, [...this.queued.values()].map((text) => h('div.asked', h('div.who', h('span.chip', t('session.queued'))), said('div.words', text))));
+		this.follow();
+	}
+
+	// follow keeps the end on the screen, where it was.
+	follow() {
+		if (!this.events) return;
+		if (this.end) this.place();
+		else this.newest.hidden = false;
+	}
+
+	// place brings the end onto the screen, or the beginning of a question; then nothing moves by itself
+	// until it is closed.
+	place() {
+		const card = this.list.querySelector('.question:not(.closed)');
+		if (card && card === this.placed) return;
+		this.placed = card;
+		const end = document.documentElement.scrollHeight - innerHeight;
+		const top = card ? scrollY + card.getBoundingClientRect().top - 64 : end;
+		scrollTo({top: Math.min(end, top), behavior: 'instant'});
+	}
+
+	toEnd() {
+		this.end = true;
+		this.newest.hidden = true;
+		this.placed = undefined;
+		this.place();
+	}
+}
+
+// session is the view of one session, or of one that is to begin.
+export function session(main, route, frame) {
+	if (!route.id) return fresh(main, frame);
+	const s = new Session(main, route.id, {project: route.query.project, context: route.query.context}, frame);
+	return () => s.close();
+}
+
+const select = (label, name, onchange) => {
+	const el = h('select', {name, onchange});
+	return {el, label: h('label', label, el)};
+};
+
+// fresh asks in which project, with which agent and how freely a new session begins.
+function fresh(main, frame) {
+	frame.name(t('session.new'));
+	const project = select(t('project'), 'project', () => agents());
+	const provider = select(t('provider'), 'provider');
+	const permissions = select(t('permissions'), 'permissions');
+	replace(permissions.el, ['', 'ask', 'reads', 'deny'].map((p) => h('option', {value: p}, t('permissions.' + (p || 'own')))));
+	const alerts = h('div');
+	replace(main, alerts, h('section.card', h('div.filters', h('div.whole', project.label), provider.label, permissions.label)),
+		h('div.empty', h('p', t('session.new.why'))));
+	let contexts = [];
+
+	async function agents() {
+		const c = contexts[project.el.selectedIndex];
+		const {providers} = await get('v1/providers', {project: c.project, context: c.context});
+		const usable = providers.filter((p) => p.state === 'installed');
+		replace(provider.el, h('option', {value: ''}, t('provider.default')), usable.map((p) => h('option', {value: p.id}, p.name || p.id)));
+	}
+
+	(async () => {
+		try {
+			contexts = (await get('v1/contexts')).contexts.filter((c) => !c.gone && !c.error);
+			replace(project.el, contexts.map((c, i) => h('option', {value: String(i)}, c.project + (c.context === 'default' ? '' : ' · ' + c.context))));
+			if (contexts.length === 0) replace(alerts, h('p.alert.ask', icon('warn'), h('div', t('projects.none'))));
+			else await agents();
+		} catch (err) {
+			replace(alerts, failure(err));
+		}
+	})();
+	const composer = new Composer('new', () => {
+		const c = contexts[project.el.selectedIndex];
+		return c && {project: c.project, context: c.context, provider: provider.el.value || undefined, permissions: permissions.el.value || undefined};
+	}, (a) => { location.hash = '#/session/' + encodeURIComponent(a.session_id) + '?' + new URLSearchParams({project: a.project, context: a.context}); });
+	frame.content.append(composer.el);
+	composer.typed();
+	composer.text.focus();
+	return () => {};
+}

@@ -1,0 +1,27 @@
+// Keeps the page's own files, so that it opens without a network and says so. No request under
+// v1 is ever answered here: what was not sent must fail where one can see it.
+const files = ['./', 'style.css', 'en.json', 'zh.json', 'icon.svg', 'manifest.webmanifest',
+	'api.js', 'app.js', 'chart.js', 'compose.js', 'device.js', 'devices.js', 'diff.js', 'dom.js', 'i18n.js', 'live.js', 'markdown.js', 'now.js',
+	'numbers.js', 'pair.js', 'question.js', 'record.js', 'session.js', 'sessions.js', 'story.js', 'turn.js'];
+const shell = 'shell';
+
+addEventListener('install', (e) => e.waitUntil(caches.open(shell).then((c) => c.addAll(files)).then(() => skipWaiting())));
+addEventListener('activate', (e) => e.waitUntil(clients.claim()));
+addEventListener('fetch', (e) => {
+	const scope = registration.scope;
+	const url = e.request.url.split(/[?#]/)[0];
+	const file = url.startsWith(scope) ? url.slice(scope.length) || './' : '';
+	if (e.request.method === 'GET' && files.includes(file)) e.respondWith(fresh(file, e.request));
+});
+
+// fresh is a file as the server has it now, and as it was last seen where there is no server.
+async function fresh(file, request) {
+	const kept = await caches.open(shell);
+	try {
+		const res = await fetch(request);
+		if (res.ok) await kept.put(file, res.clone());
+		return res;
+	} catch {
+		return kept.match(file);
+	}
+}

@@ -1,0 +1,143 @@
+package page
+
+import (
+	"encoding/json"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// most is how large the page may be, all languages and drawings with it.
+const most = 150 << 10
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := fs.ReadFile(Files(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// names are all files of the page.
+func names(t *testing.T) (list []string) {
+	t.Helper()
+	err := fs.WalkDir(Files(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			list = append(list, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func TestSize(t *testing.T) {
+	size := 0
+	for _, name := range names(t) {
+		size += len(read(t, name))
+	}
+	t.Logf("%d bytes in %d files", size, len(names(t)))
+	if size >= most {
+		t.Errorf("the page has %d bytes, and may have less than %d", size, most)
+	}
+}
+
+var (
+	literal     = regexp.MustCompile(`'([a-z][a-z0-9._:-]*)'`)
+	asked       = regexp.MustCompile(`\bt\('([^']+)'[,)]`)
+	group       = regexp.MustCompile(`(?:name\('|t\(')([a-z]+)(?:'|\.' \+)`)
+	placeholder = regexp.MustCompile(`\{\w+\}`)
+)
+
+func words(t *testing.T, language string) map[string]string {
+	t.Helper()
+	m := map[string]string{}
+	if err := json.Unmarshal([]byte(read(t, language+".json")), &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestWords holds that every text is there in every language, with the same values in it, and that
+// the page asks for no other and leaves none aside.
+func TestWords(t *testing.T) {
+	en, zh := words(t, "en"), words(t, "zh")
+	for key, text := range en {
+		other, ok := zh[key]
+		values, others := placeholder.FindAllString(text, -1), placeholder.FindAllString(other, -1)
+		slices.Sort(values)
+		slices.Sort(others)
+		if !ok || other == "" || !strings.HasSuffix(key, ".one") && !slices.Equal(values, others) {
+			t.Errorf("%s: %q in English, %q in Chinese", key, text, other)
+		}
+	}
+	for key := range zh {
+		if _, ok := en[key]; !ok {
+			t.Errorf("%s: not in English", key)
+		}
+	}
+	literals, groups := map[string]bool{}, map[string]bool{"numbers": true}
+	for _, name := range names(t) {
+		if path.Ext(name) != ".js" {
+			continue
+		}
+		source := read(t, name)
+		for _, m := range literal.FindAllStringSubmatch(source, -1) {
+			literals[m[1]] = true
+		}
+		for _, m := range group.FindAllStringSubmatch(source, -1) {
+			groups[m[1]] = true
+		}
+		for _, m := range asked.FindAllStringSubmatch(source, -1) {
+			if en[m[1]] == "" {
+				t.Errorf("%s asks for %q", name, m[1])
+			}
+		}
+	}
+	for key := range en {
+		first, _, _ := strings.Cut(key, ".")
+		if !literals[strings.TrimSuffix(key, ".one")] && !groups[first] {
+			t.Errorf("%s: no module asks for it", key)
+		}
+	}
+}
+
+// TestNoMarkup holds that no module has a way to turn a text into markup, a script or a style, and
+// that nothing is loaded from elsewhere.
+func TestNoMarkup(t *testing.T) {
+	bad := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextualFragment|\beval\(|new Function|srcdoc|setHTML|javascript:|\bon\w+="|<script>|style="`)
+	elsewhere := regexp.MustCompile(`(?:from|src=|href=|import\(|url\()\s*["']?(?:https?:)?//`)
+	for _, name := range names(t) {
+		source := read(t, name)
+		if found := bad.FindString(source); found != "" {
+			t.Errorf("%s has %q", name, found)
+		}
+		if found := elsewhere.FindString(source); found != "" {
+			t.Errorf("%s loads %q", name, found)
+		}
+	}
+}
+
+// TestShell holds that the service worker keeps all files of the page, and nothing else.
+func TestShell(t *testing.T) {
+	source := read(t, "sw.js")
+	list := source[strings.Index(source, "["):strings.Index(source, "]")]
+	var kept []string
+	for _, m := range regexp.MustCompile(`'([^']+)'`).FindAllStringSubmatch(list, -1) {
+		kept = append(kept, strings.Replace(m[1], "./", "index.html", 1))
+	}
+	for _, name := range names(t) {
+		if ext := path.Ext(name); name != "sw.js" && ext != ".png" && !slices.Contains(kept, name) {
+			t.Errorf("the service worker does not keep %s", name)
+		}
+	}
+	for _, name := range kept {
+		read(t, name)
+	}
+}

@@ -1,0 +1,87 @@
+package web
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/service/web/device"
+)
+
+// pairingWait is how long a browser's question after its pairing waits for an end.
+const pairingWait = 25 * time.Second
+
+func (s *Server) pairingBegin(w http.ResponseWriter, r *request) error {
+	var body struct {
+		Code string `json:"code"`
+	}
+	if err := r.decode(&body); err != nil {
+		return err
+	}
+	handle, err := s.opt.Devices.Begin(r.Context(), body.Code, s.opt.Devices.From(r.Request))
+	if err != nil {
+		return notPaired(err)
+	}
+	w.Header().Set("Clear-Site-Data", `"storage"`) // what lies there is another server's of this address
+	return reply(w, http.StatusOK, map[string]string{"pairing": handle})
+}
+
+func (s *Server) pairing(w http.ResponseWriter, r *request) error {
+	var body struct {
+		Pairing string          `json:"pairing"`
+		Name    string          `json:"name"`
+		Key     json.RawMessage `json:"key"`
+	}
+	if err := r.decode(&body); err != nil {
+		return err
+	}
+	var key device.JWK // a browser puts more into one than is needed
+	if err := json.Unmarshal(body.Key, &key); err != nil {
+		return badRequest.is("the key is none")
+	}
+	word, err := s.opt.Devices.Ask(r.Context(), body.Pairing, body.Name, key, s.opt.Devices.From(r.Request))
+	if err != nil {
+		return notPaired(err)
+	}
+	return reply(w, http.StatusAccepted, map[string]string{"pairing": body.Pairing, "word": word})
+}
+
+func (s *Server) pairingState(w http.ResponseWriter, r *request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), pairingWait)
+	defer cancel()
+	stop := context.AfterFunc(s.hard, cancel)
+	defer stop()
+	go func() {
+		select {
+		case <-s.stopping:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return reply(w, http.StatusOK, s.opt.Devices.Await(ctx, r.PathValue("pairing")))
+}
+
+// notPaired says why a pairing does not go on.
+func notPaired(err error) error {
+	if errors.Is(err, device.ErrKey) {
+		return badRequest.is(err.Error())
+	}
+	if p := asProblem(err); p.Status == http.StatusServiceUnavailable {
+		return p
+	}
+	return forbidden.is(err.Error())
+}
+
+// signed holds the signature of an answer against the device, and puts it on the answer.
+func signed(r *request, q interaction.Question, body answerBody, a *interaction.Answer) error {
+	err := r.visitor.CheckAnswer(device.Answer{Question: string(q.ID), Digest: body.Digest, Option: body.Option, Signature: body.Signature})
+	if err != nil {
+		return forbidden.is("the answer is not signed by the device: " + err.Error())
+	}
+	a.Digest, a.Signature, a.Key = body.Digest, body.Signature, base64.StdEncoding.EncodeToString(r.visitor.Key)
+	return nil
+}

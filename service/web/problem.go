@@ -1,0 +1,203 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net/http"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/logtrust"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/report"
+)
+
+// problem is an answer that says what is wrong, as RFC 9457 has it.
+type problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+
+	Project string       `json:"project,omitempty"`
+	Context string       `json:"context,omitempty"`
+	Run     string       `json:"run_id,omitempty"`
+	Input   string       `json:"input_id,omitempty"`
+	Word    string       `json:"word,omitempty"`
+	Answer  *firstAnswer `json:"answer,omitempty"`
+	Reason  string       `json:"reason,omitempty"`
+	At      *time.Time   `json:"at,omitempty"`
+}
+
+// firstAnswer is an answer that counted.
+type firstAnswer struct {
+	Option string `json:"option"`
+	By     string `json:"by"`
+	Where  string `json:"where,omitempty"`
+}
+
+func newFirstAnswer(a *interaction.Answer) *firstAnswer {
+	if a == nil {
+		return nil
+	}
+	return &firstAnswer{a.Option, a.By, a.Where}
+}
+
+func (p *problem) Error() string { return p.Detail }
+
+// kind is a kind of problem: where the documentation says more, and what it is called.
+type kind struct {
+	name   string
+	status int
+	title  string
+}
+
+// The kinds of problems; docs/http.md has a line for each.
+var (
+	badRequest     = kind{"bad-request", http.StatusBadRequest, "the request cannot be understood"}
+	unauthorized   = kind{"unauthorized", http.StatusUnauthorized, "a credential is needed"}
+	forbidden      = kind{"forbidden", http.StatusForbidden, "the credential does not cover this"}
+	foreignOrigin  = kind{"foreign-origin", http.StatusForbidden, "a page from elsewhere asked"}
+	notFound       = kind{"not-found", http.StatusNotFound, "there is no such thing"}
+	badMethod      = kind{"method", http.StatusMethodNotAllowed, "the method is not for this path"}
+	inputDiffers   = kind{"input-differs", http.StatusConflict, "the input's id was used for another input"}
+	questionClosed = kind{"question-closed", http.StatusConflict, "the question is closed"}
+	questionOther  = kind{"question-differs", http.StatusConflict, "the question is not the one that was shown"}
+	sessionBusy    = kind{"session-busy", http.StatusConflict, "the session is held by another process"}
+	runOver        = kind{"run-over", http.StatusConflict, "the run is over"}
+	whichContext   = kind{"which-context", http.StatusConflict, "the project has several contexts"}
+	logUnknown     = kind{"log-unknown", http.StatusConflict, "the log is not trusted here"}
+	logReplaced    = kind{"log-replaced", http.StatusGone, "the cursor is of a log that was replaced"}
+	tooLarge       = kind{"too-large", http.StatusRequestEntityTooLarge, "the request is too large"}
+	mediaType      = kind{"media-type", http.StatusUnsupportedMediaType, "the body must be application/json"}
+	misdirected    = kind{"misdirected", http.StatusMisdirectedRequest, "this server does not go by that name"}
+	unfit          = kind{"unfit", http.StatusUnprocessableEntity, "the request cannot be done as it stands"}
+	wordNeeded     = kind{"word-needed", http.StatusUnprocessableEntity, "a yes takes the word, typed"}
+	alwaysNeeded   = kind{"always-needed", http.StatusUnprocessableEntity, "a yes for good takes a confirmation"}
+	tooMany        = kind{"too-many", http.StatusTooManyRequests, "too many requests"}
+	internal       = kind{"internal", http.StatusInternalServerError, "something went wrong"}
+	configuration  = kind{"configuration", http.StatusInternalServerError, "the project's configuration has mistakes"}
+	logFailed      = kind{"log-failed", http.StatusServiceUnavailable, "the log cannot be used"}
+	stoppingNow    = kind{"stopping", http.StatusServiceUnavailable, "the server is being stopped"}
+)
+
+// is returns a problem of the kind.
+func (k kind) is(detail string) *problem {
+	return &problem{Type: "docs/http.md#" + k.name, Title: k.title, Status: k.status, Detail: detail}
+}
+
+// known says which errors are which kind of problem. The first that fits counts.
+var known = []struct {
+	err  error
+	kind kind
+}{
+	{report.ErrNotFound, notFound},
+	{report.ErrNoQuestion, notFound},
+	{interaction.ErrUnknownQuestion, notFound},
+	{fault.ErrNotExist, notFound},
+	{fs.ErrNotExist, notFound},
+	{interaction.ErrWord, wordNeeded},
+	{interaction.ErrAlways, alwaysNeeded},
+	{interaction.ErrNotAnOption, unfit},
+	{interaction.ErrAmbiguous, unfit},
+	{report.ErrNoWords, unfit},
+	{filelock.ErrBusy, sessionBusy},
+	{kernel.ErrRunGone, runOver},
+	{errStopped, stoppingNow},
+	{fault.ErrCorrupt, logFailed},
+	{fault.ErrForeign, logFailed},
+	{fault.ErrNewer, logFailed},
+	{fault.ErrMoved, logFailed},
+	{fault.ErrIO, logFailed},
+	{fault.ErrFull, logFailed},
+	{fault.ErrReadOnly, logFailed},
+	{fault.ErrBusy, logFailed},
+	{fault.ErrNoLocks, logFailed},
+	{fault.ErrManyOpen, logFailed},
+	{fault.ErrPart, logFailed},
+	{context.DeadlineExceeded, logFailed},
+}
+
+// asProblem says which problem an error is.
+func asProblem(err error) *problem {
+	var p *problem
+	var large *http.MaxBytesError
+	var taken *interaction.TakenError
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.As(err, &large):
+		return tooLarge.is(err.Error())
+	case errors.As(err, &taken):
+		p = questionClosed.is(taken.Error())
+		p.Answer, p.Reason, p.At = newFirstAnswer(taken.Answer), string(taken.Lapsed), &taken.At
+		return p
+	}
+	if k, ok := typed(err); ok {
+		return k.is(err.Error())
+	}
+	for _, k := range known {
+		if errors.Is(err, k.err) {
+			return k.kind.is(err.Error())
+		}
+	}
+	return internal.is(err.Error())
+}
+
+// typed finds the kind of the errors that have a type of their own.
+func typed(err error) (kind, bool) {
+	for _, t := range []struct {
+		as   any
+		kind kind
+	}{
+		{new(*kernel.InputConflictError), inputDiffers},
+		{new(*kernel.InputError), unfit},
+		{new(*kernel.StoppedError), stoppingNow},
+		{new(*logtrust.UnknownError), logUnknown},
+		{new(*agents.Error), unfit},
+		{new(*agents.OfferError), unfit},
+		{new(*project.OtherAgentError), unfit},
+		{new(*project.GoneError), unfit},
+		{new(*config.ContextNameError), notFound},
+		{new(config.Problems), configuration},
+	} {
+		if errors.As(err, t.as) {
+			return t.kind, true
+		}
+	}
+	return kind{}, false
+}
+
+// refuse writes a problem.
+func refuse(w http.ResponseWriter, err error) {
+	p := asProblem(err)
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	switch p.Status {
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", `Bearer realm="perlica"`)
+	case http.StatusTooManyRequests:
+		h.Set("Retry-After", "10")
+	}
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // the client may be gone
+}
+
+// reply writes v as JSON.
+func reply(w http.ResponseWriter, status int, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n')) // the client may be gone
+	return nil
+}

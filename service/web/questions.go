@@ -1,0 +1,243 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/interaction/card"
+	"github.com/perlica/perlica/kernel"
+)
+
+// question is a question with all that is to be judged.
+type question struct {
+	place
+	interaction.Question
+	Options []option        `json:"options"`
+	Short   string          `json:"short_id"`
+	Run     event.RunID     `json:"run_id"`
+	Session event.SessionID `json:"session_id"`
+	Asked   time.Time       `json:"asked"`
+	Open    bool            `json:"open"`
+	Ended   string          `json:"ended,omitempty"`
+	Answer  *firstAnswer    `json:"answer,omitempty"`
+	Digest  string          `json:"digest"`
+	Card    cardShown       `json:"card"`
+}
+
+// option is one of the answers to choose from, with what it does.
+type option struct {
+	interaction.Option
+	Allows bool `json:"allows"`
+	Always bool `json:"always"`
+}
+
+// cardShown is a question in rows.
+type cardShown struct {
+	Rows    []rowShown `json:"rows"`
+	Options []rowShown `json:"options"`
+}
+
+type rowShown struct {
+	Head  string `json:"head"`
+	Text  string `json:"text"`
+	Agent bool   `json:"agent"`
+	Must  bool   `json:"must"`
+	Tone  string `json:"tone"`
+}
+
+// tones are the names of a row's tones, in their order.
+var tones = []string{card.Plain: "plain", card.Title: "title", card.Added: "added", card.Removed: "removed", card.Aside: "aside", card.Warning: "warning", card.Refused: "refused"}
+
+func newRows(rows []card.Row) []rowShown {
+	shown := []rowShown{}
+	for _, r := range rows {
+		shown = append(shown, rowShown{r.Head, r.Text, r.Agent, r.Must, tones[r.Tone]})
+	}
+	return shown
+}
+
+// shownID is how much of an id people are shown: its end.
+const shownID = 8
+
+// question says all of a question; its digest is that of its payload on the log.
+func (l *eventLog) question(ctx context.Context, log *store.Reader, q interaction.Question, width int) (question, error) {
+	c := card.Lay(q, width)
+	shown := question{
+		place: l.place, Question: q, Options: []option{}, Short: string(q.ID[max(0, len(q.ID)-shownID):]), Run: q.Refs.Run, Session: q.Refs.Session,
+		Asked: q.Asked, Open: true, Card: cardShown{newRows(c.Rows), newRows(c.Options)},
+	}
+	for _, o := range q.Options {
+		shown.Options = append(shown.Options, option{o, o.Allows(), o.Always()})
+	}
+	e, ok, err := log.Last(ctx, event.Query{Interaction: q.ID, Types: []event.Type{event.InteractionRequested}})
+	if err == nil && !ok {
+		err = interaction.ErrUnknownQuestion
+	}
+	shown.Digest = hex.EncodeToString(e.PayloadSHA256[:])
+	return shown, err
+}
+
+func (s *Server) questions(w http.ResponseWriter, r *request) error {
+	if err := r.only("project", "context", "width"); err != nil {
+		return err
+	}
+	width, err := r.number("width", 80, card.MinWidth, 400)
+	if err != nil {
+		return err
+	}
+	list, err := s.logs.list(r.where())
+	if err != nil {
+		return err
+	}
+	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log *store.Reader) (shown []question, err error) {
+		open, err := kernel.PendingQuestions(ctx, log, l.paths.Locks)
+		for _, q := range open {
+			one, qerr := l.question(ctx, log, q, int(width))
+			if err = cmp.Or(err, qerr); err != nil {
+				return nil, err
+			}
+			shown = append(shown, one)
+		}
+		return shown, err
+	})
+	answer := struct {
+		Questions  []question   `json:"questions"`
+		Unreadable []unreadable `json:"unreadable"`
+	}{[]question{}, bad}
+	for _, found := range of {
+		answer.Questions = append(answer.Questions, found...)
+	}
+	slices.SortFunc(answer.Questions, func(a, b question) int { return a.Asked.Compare(b.Asked) })
+	return reply(w, http.StatusOK, answer)
+}
+
+func (s *Server) question(w http.ResponseWriter, r *request) error {
+	if err := r.only("project", "context", "width"); err != nil {
+		return err
+	}
+	width, err := r.number("width", 80, card.MinWidth, 400)
+	if err != nil {
+		return err
+	}
+	l, log, q, err := s.findQuestion(r)
+	if err != nil {
+		return err
+	}
+	shown, err := l.question(r.Context(), log, q, int(width))
+	if err != nil {
+		return err
+	}
+	end, err := interaction.Closed(r.Context(), log, q.ID)
+	if err != nil {
+		return err
+	}
+	if end != nil {
+		shown.Open, shown.Ended, shown.Answer = false, end.Error(), newFirstAnswer(end.Answer)
+		return reply(w, http.StatusOK, shown)
+	}
+	open, err := kernel.PendingQuestions(r.Context(), log, l.paths.Locks)
+	if err != nil {
+		return err
+	}
+	if shown.Open = slices.ContainsFunc(open, func(o interaction.Question) bool { return o.ID == q.ID }); !shown.Open {
+		shown.Ended = kernel.ErrRunGone.Error()
+	}
+	return reply(w, http.StatusOK, shown)
+}
+
+// findQuestion finds the question that the path names.
+func (s *Server) findQuestion(r *request) (*eventLog, *store.Reader, interaction.Question, error) {
+	id := event.InteractionID(r.PathValue("id"))
+	l, log, err := s.holding(r.Context(), r.where(), event.Query{Interaction: id, Types: []event.Type{event.InteractionRequested}})
+	if err != nil {
+		return nil, nil, interaction.Question{}, err
+	}
+	q, err := interaction.Find(r.Context(), log, id)
+	return l, log, q, err
+}
+
+// answerBody is what is said to a question.
+type answerBody struct {
+	Option    string             `json:"option"`
+	Digest    string             `json:"digest"`
+	Signature string             `json:"signature"`
+	Word      string             `json:"word"`
+	Always    bool               `json:"always"`
+	Shown     *interaction.Shown `json:"shown"`
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *request) error {
+	if err := r.only("project", "context"); err != nil {
+		return err
+	}
+	var body answerBody
+	if err := r.decode(&body); err != nil {
+		return err
+	}
+	l, log, q, err := s.findQuestion(r)
+	if err != nil {
+		return err
+	}
+	shown, err := l.question(r.Context(), log, q, card.MinWidth)
+	if err != nil {
+		return err
+	}
+	if body.Digest != shown.Digest {
+		return questionOther.is("the digest is not that of this question: look at it again")
+	}
+	a := interaction.Answer{Option: body.Option, Always: body.Always, By: r.visitor.Label(), Where: source, Shown: body.Shown}
+	i := slices.IndexFunc(q.Options, func(o interaction.Option) bool { return o.ID == body.Option })
+	if i >= 0 && q.Word != "" && q.Options[i].Allows() {
+		a.Text = body.Word
+	}
+	if err := signed(r, q, body, &a); err != nil {
+		return err
+	}
+	runner, _, err := l.work(context.WithoutCancel(r.Context()))
+	if err != nil {
+		return err
+	}
+	err = runner.AnswerQuestion(context.WithoutCancel(r.Context()), q, a)
+	if err != nil && !errors.Is(err, kernel.ErrNotWoken) { // it counts, and is seen when the asker looks again
+		p := asProblem(err)
+		p.Project, p.Context, p.Run = l.Project, l.Context, string(q.Refs.Run)
+		if errors.Is(err, interaction.ErrWord) {
+			p.Word = q.Word
+		}
+		return p
+	}
+	return reply(w, http.StatusOK, struct {
+		place
+		ID     event.InteractionID `json:"id"`
+		Run    event.RunID         `json:"run_id"`
+		Option string              `json:"option"`
+		By     string              `json:"by"`
+	}{l.place, q.ID, q.Refs.Run, a.Option, a.By})
+}
+
+// decode reads the body, which is one JSON object with no other members than v's.
+func (r *request) decode(v any) error {
+	d := json.NewDecoder(bytes.NewReader(r.body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return badRequest.is("the body: " + err.Error())
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return badRequest.is("the body has more than one JSON value")
+	}
+	if t := bytes.TrimLeft(r.body, " \t\r\n"); len(t) == 0 || t[0] != '{' {
+		return badRequest.is("the body must be a JSON object")
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package web
+
+import (
+	_ "embed"
+	"io/fs"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/service/access"
+)
+
+// description is openapi.yaml as JSON; a test keeps the two alike.
+//
+//go:embed openapi.json
+var description []byte
+
+// routes returns what is served.
+func (s *Server) routes() *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, rt := range []route{
+		{pattern: "GET /v1/self", serve: s.self},
+		{pattern: "POST /v1/pairing/begin", open: true, limit: smallBody, serve: s.pairingBegin},
+		{pattern: "POST /v1/pairing", open: true, limit: smallBody, serve: s.pairing},
+		{pattern: "GET /v1/pairing/{pairing}", open: true, serve: s.pairingState},
+		{pattern: "GET /v1/contexts", right: access.Read, serve: s.contexts},
+		{pattern: "GET /v1/providers", right: access.Read, serve: s.providers},
+		{pattern: "GET /v1/sessions", right: access.Read, serve: s.sessions},
+		{pattern: "GET /v1/sessions/{id}", right: access.Read, serve: s.session},
+		{pattern: "GET /v1/runs", right: access.Read, serve: s.runs},
+		{pattern: "GET /v1/runs/{id}", right: access.Read, serve: s.run},
+		{pattern: "GET /v1/runs/{id}/story", right: access.Read, serve: s.story},
+		{pattern: "POST /v1/runs/{id}/cancel", right: access.Ask, limit: smallBody, serve: s.cancel},
+		{pattern: "POST /v1/inputs", right: access.Ask, limit: inputBody, serve: s.input},
+		{pattern: "GET /v1/questions", right: access.Read, serve: s.questions},
+		{pattern: "GET /v1/questions/{id}", right: access.Read, serve: s.question},
+		{pattern: "POST /v1/questions/{id}/answer", right: access.Approve, limit: smallBody, serve: s.answer},
+		{pattern: "GET /v1/events", right: access.Read, serve: s.events},
+		{pattern: "GET /v1/search", right: access.Read, serve: s.search},
+		{pattern: "GET /v1/stats", right: access.Read, serve: s.stats},
+		{pattern: "GET /v1/verify", right: access.Read, serve: s.verify},
+		{pattern: "GET /v1/proofs/{event}", right: access.Read, serve: s.proof},
+		{pattern: "GET /metrics", right: access.Read, serve: s.metrics},
+		{pattern: "GET /readyz", right: access.Read, serve: s.ready},
+		{pattern: "GET /openapi.json", right: access.Read, serve: s.describe},
+		{pattern: "GET /healthz", open: true, serve: s.health},
+	} {
+		mux.HandleFunc(rt.pattern, s.pass(rt))
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.nonce(w)
+		if err := s.other(mux, w, r); err != nil {
+			refuse(w, err)
+		}
+	})
+	return mux
+}
+
+// other is what has no route: a file of the page, or nothing.
+func (s *Server) other(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) error {
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		as := r.Clone(r.Context())
+		as.Method = method
+		if _, pattern := mux.Handler(as); pattern != "/" {
+			w.Header().Set("Allow", method)
+			return badMethod.is("this path is asked for with " + method)
+		}
+	}
+	if s.opt.Page == nil || strings.HasPrefix(r.URL.Path, "/v1/") {
+		return notFound.is("there is nothing at this path")
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", http.MethodGet)
+		return badMethod.is("the page is asked for with GET")
+	}
+	name := strings.TrimPrefix(r.URL.Path, "/")
+	if name == "" {
+		name = "index.html"
+	}
+	data, err := fs.ReadFile(s.opt.Page, name)
+	kind := kinds[path.Ext(name)]
+	if err != nil || kind == "" || slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.HasPrefix(part, ".") }) {
+		return notFound.is("there is nothing at this path")
+	}
+	w.Header().Set("Content-Type", kind)
+	if _, err := w.Write(data); err != nil {
+		return nil // the client is gone
+	}
+	return nil
+}
+
+// kinds are the media types of the page's files; no others are served.
+var kinds = map[string]string{
+	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".json": "application/json", ".webmanifest": "application/manifest+json", ".png": "image/png", ".svg": "image/svg+xml",
+	".ico": "image/x-icon", ".txt": "text/plain; charset=utf-8",
+}
+
+func (s *Server) self(w http.ResponseWriter, r *request) error {
+	if err := r.only(); err != nil {
+		return err
+	}
+	v := r.visitor
+	return reply(w, http.StatusOK, struct {
+		ID     string        `json:"id"`
+		Name   string        `json:"name"`
+		Rights access.Rights `json:"rights"`
+		Token  bool          `json:"token"`
+	}{v.ID, v.Name, append(access.Rights{}, v.Rights...), v.Token})
+}
+
+func (s *Server) describe(w http.ResponseWriter, _ *request) error {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(description) // the client may be gone
+	return nil
+}
+
+func (s *Server) health(w http.ResponseWriter, _ *request) error { return plain(w, "ok\n") }
+
+// plain writes a text.
+func plain(w http.ResponseWriter, text string) error {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte(text)) // the client may be gone
+	return nil
+}
+
+// ready says whether a log can be written where the user's own lies, and whether those that are open
+// for work still can.
+func (s *Server) ready(w http.ResponseWriter, r *request) error {
+	select {
+	case <-s.stopping:
+		return stoppingNow.is("")
+	default:
+	}
+	paths, err := s.opt.Dirs.EnsureOwn()
+	if err != nil {
+		return logFailed.is(err.Error())
+	}
+	began := time.Now()
+	if err := eventlog.TryWrite(r.Context(), paths.Dir); err != nil {
+		return logFailed.is(err.Error())
+	}
+	s.counts.tried(time.Since(began))
+	if err := s.logs.failed(); err != nil {
+		return logFailed.is(err.Error())
+	}
+	return plain(w, "ok\n")
+}

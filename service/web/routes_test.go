@@ -1,0 +1,115 @@
+package web
+
+import (
+	"encoding/json"
+	"flag"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/pb33f/go-yaml"
+
+	"github.com/perlica/perlica/service/access"
+)
+
+var update = flag.Bool("update", false, "rewrite openapi.json and docs/http.md")
+
+// TestDescription: what is served is openapi.yaml, as JSON.
+func TestDescription(t *testing.T) {
+	text, err := os.ReadFile("openapi.yaml")
+	check(t, err)
+	var doc any
+	check(t, yaml.Unmarshal(text, &doc))
+	b, err := json.MarshalIndent(doc, "", " ")
+	check(t, err)
+	b = append(b, '\n')
+	if *update {
+		check(t, os.WriteFile("openapi.json", b, 0o600))
+		return
+	}
+	if string(b) != string(description) {
+		t.Error("openapi.json is not openapi.yaml: go test ./service/web -run TestDescription -update")
+	}
+}
+
+// TestRoutes: every route is described, every description is a route, and each answers as described
+// before and after a first run, with the right that it takes and with no other.
+func TestRoutes(t *testing.T) {
+	w := newWorld(t, 2)
+	at := "?project=" + url.QueryEscape(w.dirs[0])
+	w.do("GET", "/v1/contexts", nil).want(200)
+	w.do("GET", "/v1/runs", nil).want(200)
+	sent := w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "text": "@say Hello", "wait": true}).want(200).object()
+	run, session := sent["run_id"].(string), sent["session_id"].(string)
+	if sent["result"].(object)["text"] != "Hello" || sent["state"] != "ended" {
+		t.Errorf("%v", sent)
+	}
+	open := map[string]bool{"/healthz": true}
+	for _, path := range []string{
+		"/v1/self", "/v1/contexts", "/v1/providers" + at, "/v1/sessions", "/v1/sessions/" + session, "/v1/runs", "/v1/runs?state=open",
+		"/v1/runs/" + run, "/v1/runs/" + run + "/story", "/v1/questions", "/v1/search?q=hello", "/v1/search?q=hello&kind=answer",
+		"/v1/stats", "/v1/verify" + at, "/v1/proofs/1" + at, "/metrics", "/readyz", "/openapi.json", "/healthz",
+	} {
+		w.do("GET", path, nil).want(200)
+		if !open[path] {
+			w.do("GET", path, nil, without).problem(unauthorized)
+		}
+	}
+	page := w.do("GET", "/v1/events?after=0", nil, json_).want(200).object()
+	if n := len(items(page, "events")); n < 4 || page["more"] != false {
+		t.Errorf("%d events: %v", n, page)
+	}
+	story := w.do("GET", "/v1/runs/"+run+"/story", nil).object()
+	var kinds []string
+	for _, step := range items(story, "steps") {
+		kinds = append(kinds, step["kind"].(string))
+	}
+	if got := strings.Join(kinds, " "); !strings.HasPrefix(got, "input") || !strings.Contains(got, "said") || !strings.HasSuffix(got, "outcome") && !strings.HasSuffix(got, "note") {
+		t.Errorf("the story is %q", got)
+	}
+	for _, path := range []string{"/v1/runs/none", "/v1/sessions/none", "/v1/questions/none", "/v1/nothing", "/v1/proofs/900" + at, "/page.js"} {
+		w.do("GET", path, nil).want(404)
+	}
+	for _, path := range []string{"/v1/runs?stat=open", "/v1/runs?limit=0", "/v1/runs?page=x", "/v1/verify", "/v1/events?after=x", "/v1/search"} {
+		w.do("GET", path, nil).problem(badRequest)
+	}
+	w.do("POST", "/v1/contexts", object{}).problem(badMethod)
+	w.do("GET", "/v1/inputs", nil).problem(badMethod)
+}
+
+// without takes the credential away.
+func without(r *http.Request) { r.Header.Del("Authorization") }
+
+// json_ asks for JSON.
+func json_(r *http.Request) { r.Header.Set("Accept", "application/json") }
+
+// TestRights: a route takes its right, and no other right stands for it.
+func TestRights(t *testing.T) {
+	w := newWorld(t, 1)
+	all := []access.Right{access.Read, access.Ask, access.Approve, access.Admin}
+	tokens := map[access.Right]string{}
+	for _, r := range all {
+		tokens[r] = w.newToken(string(r), r)
+	}
+	for _, rt := range []struct {
+		method, path string
+		right        access.Right
+	}{
+		{"GET", "/v1/contexts", access.Read}, {"GET", "/v1/events", access.Read}, {"GET", "/metrics", access.Read},
+		{"GET", "/openapi.json", access.Read}, {"POST", "/v1/inputs", access.Ask}, {"POST", "/v1/runs/x/cancel", access.Ask},
+		{"POST", "/v1/questions/x/answer", access.Approve},
+	} {
+		for right, token := range tokens {
+			var body any
+			if rt.method == "POST" {
+				body = object{}
+			}
+			got := w.do(rt.method, rt.path, body, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }, json_)
+			if may := got.status != http.StatusForbidden; may != (right == rt.right) {
+				t.Errorf("%s %s with %q: %d", rt.method, rt.path, right, got.status)
+			}
+		}
+	}
+}

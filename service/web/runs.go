@@ -1,0 +1,257 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/report"
+	"github.com/perlica/perlica/kernel/streamjson"
+)
+
+// What is known of a run whose outcome is not.
+const (
+	running = "running"
+	lost    = "lost"
+	ended   = "ended"
+)
+
+// runShown is a run as lists have it.
+type runShown struct {
+	place
+	report.Turn
+	Session event.SessionID `json:"session_id"`
+	State   string          `json:"state"`
+}
+
+// run says whose turn it is and whether it lives.
+func (l *eventLog) run(t report.Turn, session event.SessionID) (runShown, error) {
+	shown := runShown{place: l.place, Turn: t, Session: session, State: ended}
+	if t.Outcome != "" {
+		return shown, nil
+	}
+	held, err := filelock.Held(filelock.Run(l.paths.Locks, string(t.Run)))
+	if shown.State = lost; held {
+		shown.State = running
+	}
+	return shown, err
+}
+
+// runsPage is where a page of runs begins: in each log before this event.
+type runsPage []struct {
+	place
+	Before event.Seq
+}
+
+func (p runsPage) of(l *eventLog) event.Seq {
+	for _, one := range p {
+		if one.place == l.place {
+			return one.Before
+		}
+	}
+	return 0
+}
+
+func (s *Server) runs(w http.ResponseWriter, r *request) error {
+	if err := r.only("project", "context", "session", "state", "limit", "page"); err != nil {
+		return err
+	}
+	var from runsPage
+	n, err := r.limit(50)
+	if err := cmp.Or(err, r.page(&from)); err != nil {
+		return err
+	}
+	state, session := r.URL.Query().Get("state"), event.SessionID(r.URL.Query().Get("session"))
+	if !slices.Contains([]string{"", "all", "open"}, state) {
+		return badRequest.is("state must be all or open")
+	}
+	list, err := s.logs.list(r.where())
+	if err != nil {
+		return err
+	}
+	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log *store.Reader) ([]runShown, error) {
+		if state == "open" {
+			return l.openRuns(ctx, log, session)
+		}
+		return l.newestRuns(ctx, log, session, from.of(l), n+1)
+	})
+	answer := struct {
+		Runs       []runShown   `json:"runs"`
+		Unreadable []unreadable `json:"unreadable"`
+		Next       string       `json:"next,omitempty"`
+	}{[]runShown{}, bad, ""}
+	for _, found := range of {
+		answer.Runs = append(answer.Runs, found...)
+	}
+	slices.SortStableFunc(answer.Runs, func(a, b runShown) int {
+		return cmp.Or(b.At.Compare(a.At), strings.Compare(b.Project, a.Project), strings.Compare(b.Context, a.Context), cmp.Compare(b.Seq, a.Seq))
+	})
+	if state != "open" && len(answer.Runs) > n {
+		answer.Runs = answer.Runs[:n]
+		answer.Next = nextPage(afterRuns(from, answer.Runs))
+	}
+	return reply(w, http.StatusOK, answer)
+}
+
+// afterRuns is the page behind these runs.
+func afterRuns(from runsPage, runs []runShown) runsPage {
+	next := slices.Clone(from)
+	for _, run := range runs {
+		i := slices.IndexFunc(next, func(one struct {
+			place
+			Before event.Seq
+		}) bool {
+			return one.place == run.place
+		})
+		if i < 0 {
+			next, i = append(next, struct {
+				place
+				Before event.Seq
+			}{run.place, run.Seq}), len(next)
+		}
+		next[i].Before = min(next[i].Before, run.Seq)
+	}
+	return next
+}
+
+// newestRuns returns the newest runs whose inputs came before an event; 0: of all.
+func (l *eventLog) newestRuns(ctx context.Context, log *store.Reader, session event.SessionID, before event.Seq, n int) (list []runShown, err error) {
+	if before == 1 {
+		return nil, nil
+	}
+	q := event.Query{Session: session, Types: []event.Type{event.MessageReceived}, Newest: true, Limit: n, Until: max(before-1, 0)}
+	for e, err := range log.Events(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		one, err := l.readRun(ctx, log, e.Run)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// openRuns returns the runs without an outcome.
+func (l *eventLog) openRuns(ctx context.Context, log *store.Reader, session event.SessionID) (list []runShown, err error) {
+	open, err := log.OpenRuns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	living, err := l.living(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range append(open, living...) {
+		if slices.ContainsFunc(list, func(r runShown) bool { return r.Run == id }) {
+			continue
+		}
+		one, err := l.readRun(ctx, log, id)
+		if err != nil {
+			return nil, err
+		}
+		if one.Outcome == "" && (session == "" || one.Session == session) {
+			list = append(list, one)
+		}
+	}
+	return list, nil
+}
+
+// readRun reads a run as lists have it.
+func (l *eventLog) readRun(ctx context.Context, log *store.Reader, id event.RunID) (runShown, error) {
+	r, err := readFacts(ctx, log, id)
+	if err != nil {
+		return runShown{}, err
+	}
+	return l.recorded(r)
+}
+
+// readFacts reads the facts of a run: its frames say nothing that a list needs.
+func readFacts(ctx context.Context, log *store.Reader, id event.RunID) (*kernel.Record, error) {
+	return kernel.ReadRecord(ctx, log, id, event.Query{Class: event.Fact})
+}
+
+// recorded is a run as lists have it.
+func (l *eventLog) recorded(r *kernel.Record) (runShown, error) {
+	t := report.Turn{
+		Run: r.Run, Input: r.Input, At: r.At, Sender: r.Received.Sender, Source: r.Received.Source, Text: r.Received.Text, Pruned: r.Pruned,
+		Outcome: r.Outcome, Answer: r.Text, StopReason: r.StopReason, DurationMS: r.Duration.Milliseconds(), Seq: r.First,
+	}
+	if r.Err != nil {
+		t.Error = r.Err.Error()
+	}
+	return l.run(t, r.Session)
+}
+
+func (s *Server) run(w http.ResponseWriter, r *request) error {
+	if err := r.only("project", "context"); err != nil {
+		return err
+	}
+	id := event.RunID(r.PathValue("id"))
+	l, log, err := s.holding(r.Context(), r.where(), event.Query{Run: id, Class: event.Fact})
+	if err != nil {
+		return err
+	}
+	rec, err := readFacts(r.Context(), log, id)
+	if err != nil {
+		return err
+	}
+	one, err := l.recorded(rec)
+	if err != nil {
+		return err
+	}
+	shown := struct {
+		runShown
+		Attachments []string           `json:"attachments"`
+		Dir         string             `json:"dir"`
+		Provider    string             `json:"provider"`
+		Result      *streamjson.Result `json:"result"`
+	}{runShown: one, Attachments: append([]string{}, rec.Received.Attachments...), Dir: rec.Received.Dir, Provider: cmp.Or(rec.Received.Provider, rec.Provider)}
+	if rec.Outcome != "" {
+		result := streamjson.NewResult(rec.Result, nil, "")
+		shown.Result = &result
+	}
+	return reply(w, http.StatusOK, shown)
+}
+
+func (s *Server) cancel(w http.ResponseWriter, r *request) error {
+	if err := r.only("project", "context"); err != nil {
+		return err
+	}
+	var body struct {
+		Why string `json:"why"`
+	}
+	if err := r.decode(&body); err != nil {
+		return err
+	}
+	if len(body.Why) > 1000 {
+		return badRequest.is("why is too long")
+	}
+	id := event.RunID(r.PathValue("id"))
+	l, _, err := s.holding(r.Context(), r.where(), event.Query{Run: id, Class: event.Fact})
+	if err != nil {
+		return err
+	}
+	runner, _, err := l.work(context.WithoutCancel(r.Context()))
+	if err != nil {
+		return err
+	}
+	why := "stopped by " + r.visitor.Label()
+	if body.Why != "" {
+		why += ": " + body.Why
+	}
+	if err := runner.CancelRun(context.WithoutCancel(r.Context()), id, kernel.Stop{By: streamjson.ByUser, Why: why}); err != nil {
+		return err
+	}
+	return reply(w, http.StatusAccepted, struct {
+		place
+		Run event.RunID `json:"run_id"`
+	}{l.place, id})
+}

@@ -1,0 +1,165 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/report"
+)
+
+// hit is a text that was found.
+type hit struct {
+	place
+	Seq      event.Seq       `json:"seq"`
+	ID       string          `json:"event_id"`
+	Time     time.Time       `json:"ts"`
+	Type     event.Type      `json:"type"`
+	Kind     report.Kind     `json:"kind"`
+	Provider string          `json:"provider"`
+	Session  event.SessionID `json:"session_id,omitempty"`
+	Run      event.RunID     `json:"run_id,omitempty"`
+	Excerpt  []piece         `json:"excerpt"`
+}
+
+type piece struct {
+	Text  string `json:"text"`
+	Match bool   `json:"match"`
+}
+
+func (s *Server) search(w http.ResponseWriter, r *request) error {
+	if err := r.only("project", "context", "q", "kind", "provider", "session", "since", "before", "limit"); err != nil {
+		return err
+	}
+	n, err := r.limit(20)
+	if err != nil {
+		return err
+	}
+	want, err := r.wanted()
+	if err != nil {
+		return err
+	}
+	list, err := s.logs.list(r.where())
+	if err != nil {
+		return err
+	}
+	var wordless atomic.Bool
+	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log *store.Reader) ([]hit, error) {
+		hits, err := l.search(ctx, log, want, n)
+		if errors.Is(err, report.ErrNoWords) {
+			wordless.Store(true)
+		}
+		return hits, err
+	})
+	if wordless.Load() {
+		return unfit.is(report.ErrNoWords.Error())
+	}
+	answer := struct {
+		Hits       []hit        `json:"hits"`
+		Unreadable []unreadable `json:"unreadable"`
+	}{[]hit{}, bad}
+	for _, found := range of {
+		answer.Hits = append(answer.Hits, found...)
+	}
+	slices.SortStableFunc(answer.Hits, func(a, b hit) int {
+		return cmp.Or(b.Time.Compare(a.Time), strings.Compare(a.Project, b.Project), cmp.Compare(b.Seq, a.Seq))
+	})
+	answer.Hits = answer.Hits[:min(n, len(answer.Hits))]
+	return reply(w, http.StatusOK, answer)
+}
+
+// wanted is what is searched for.
+func (r *request) wanted() (want report.Wanted, err error) {
+	q := r.URL.Query()
+	want = report.Wanted{Phrases: q["q"], Provider: q.Get("provider"), Session: event.SessionID(q.Get("session"))}
+	if len(want.Phrases) == 0 || len(want.Phrases) > 20 || slices.ContainsFunc(want.Phrases, func(p string) bool { return p == "" || len(p) > 2000 }) {
+		return want, badRequest.is("q must be there, 20 times at most, each with a phrase")
+	}
+	for _, kind := range q["kind"] {
+		if !slices.Contains(report.Kinds(), report.Kind(kind)) {
+			return want, badRequest.is("there is no such kind of text")
+		}
+		want.Kinds = append(want.Kinds, report.Kind(kind))
+	}
+	if want.Since, err = r.moment("since"); err != nil {
+		return want, err
+	}
+	want.Before, err = r.moment("before")
+	return want, err
+}
+
+// search returns the newest texts of a log that have what is wanted.
+func (l *eventLog) search(ctx context.Context, log *store.Reader, want report.Wanted, n int) (hits []hit, err error) {
+	view, remove, err := project.OpenView(l.paths.Search, func(path string) (*report.Search, error) {
+		return report.OpenSearch(ctx, log, path, nil)
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, view.Close()); remove() }()
+	for h, err := range view.Find(ctx, want) {
+		if err != nil {
+			return nil, err
+		}
+		one := hit{
+			place: l.place, Seq: h.Event.Seq, ID: h.Event.ID, Time: h.Event.Time, Type: h.Event.Type, Kind: h.Kind, Provider: h.Provider,
+			Session: h.Event.Session, Run: h.Event.Run, Excerpt: []piece{},
+		}
+		for _, p := range h.Excerpt {
+			one.Excerpt = append(one.Excerpt, piece{p.Text, p.Mark})
+		}
+		if hits = append(hits, one); len(hits) == n {
+			break
+		}
+	}
+	return hits, nil
+}
+
+func (s *Server) stats(w http.ResponseWriter, r *request) error {
+	if err := r.only("project", "context", "provider", "since", "before", "zone"); err != nil {
+		return err
+	}
+	q := report.StatsQuery{Provider: r.URL.Query().Get("provider"), Zone: time.Local}
+	var err error
+	if q.Since, err = r.moment("since"); err != nil {
+		return err
+	}
+	if q.Before, err = r.moment("before"); err != nil {
+		return err
+	}
+	if name := r.URL.Query().Get("zone"); name != "" {
+		if q.Zone, err = time.LoadLocation(name); err != nil || name == "Local" {
+			return badRequest.is("there is no such time zone")
+		}
+	}
+	list, err := s.logs.list(r.where())
+	if err != nil {
+		return err
+	}
+	type counted struct {
+		place
+		report.Stats
+	}
+	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log *store.Reader) (counted, error) {
+		stats, err := report.ReadStats(ctx, log, q)
+		return counted{l.place, stats}, err
+	})
+	answer := struct {
+		Logs       []counted    `json:"logs"`
+		Unreadable []unreadable `json:"unreadable"`
+	}{[]counted{}, bad}
+	for _, l := range list {
+		if stats, ok := of[l]; ok {
+			answer.Logs = append(answer.Logs, stats)
+		}
+	}
+	return reply(w, http.StatusOK, answer)
+}

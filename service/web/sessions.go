@@ -1,0 +1,276 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/report"
+	"github.com/perlica/perlica/kernel/sessions"
+)
+
+// contextShown is a context of a project.
+type contextShown struct {
+	place
+	Log       string `json:"log"`
+	Origin    string `json:"origin,omitempty"`
+	Gone      bool   `json:"gone"`
+	Error     string `json:"error,omitempty"`
+	Events    int64  `json:"events"`
+	OpenRuns  int    `json:"open_runs"`
+	Questions int    `json:"questions"`
+}
+
+func (s *Server) contexts(w http.ResponseWriter, r *request) error {
+	if err := r.only("project", "context"); err != nil {
+		return err
+	}
+	list, err := s.logs.list(r.where())
+	if err != nil {
+		return err
+	}
+	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log *store.Reader) (c contextShown, err error) {
+		last, _, err := log.Last(ctx, event.Query{})
+		if err != nil {
+			return c, err
+		}
+		c.Events = int64(last.Seq)
+		if c.Origin, err = log.Origin(ctx); err != nil {
+			return c, err
+		}
+		living, err := l.living(ctx, log)
+		if err != nil {
+			return c, err
+		}
+		questions, err := kernel.PendingQuestions(ctx, log, l.paths.Locks)
+		c.OpenRuns, c.Questions = len(living), len(questions)
+		return c, err
+	})
+	shown := []contextShown{}
+	for _, l := range list {
+		c := of[l]
+		l.mu.Lock()
+		c.place, c.Log, c.Gone = l.place, l.used.Log, l.used.Gone
+		c.Origin = cmp.Or(c.Origin, l.used.Origin)
+		l.mu.Unlock()
+		for _, b := range bad {
+			if b.place == l.place {
+				c.Error = b.Error
+			}
+		}
+		shown = append(shown, c)
+	}
+	return reply(w, http.StatusOK, map[string]any{"contexts": shown})
+}
+
+// living returns the runs whose process lives, oldest first: those that are on the log's list, and the
+// newest whose agent is being started.
+func (l *eventLog) living(ctx context.Context, log *store.Reader) ([]event.RunID, error) {
+	open, err := log.OpenRuns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.MessageReceived}, Newest: true, Limit: 20}) {
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(open, e.Run) {
+			open = append(open, e.Run)
+		}
+	}
+	var living []event.RunID
+	for _, run := range open {
+		held, err := filelock.Held(filelock.Run(l.paths.Locks, string(run)))
+		if err != nil {
+			return nil, err
+		}
+		if held {
+			living = append(living, run)
+		}
+	}
+	return living, nil
+}
+
+func (s *Server) providers(w http.ResponseWriter, r *request) error {
+	if err := r.only("project", "context"); err != nil {
+		return err
+	}
+	l, err := s.logs.one(r.where())
+	if err != nil {
+		return err
+	}
+	p, err := l.find()
+	if err != nil {
+		return err
+	}
+	type shown struct {
+		ID      string `json:"id"`
+		Name    string `json:"name"`
+		State   string `json:"state"`
+		Why     string `json:"why,omitempty"`
+		Default bool   `json:"default"`
+	}
+	list := []shown{}
+	for _, a := range p.Resolver().List() {
+		list = append(list, shown{a.ID, a.Name, string(a.State), a.Why, a.Default})
+	}
+	return reply(w, http.StatusOK, map[string]any{"providers": list})
+}
+
+// session is a session and where it is.
+type session struct {
+	place
+	sessions.Session
+}
+
+// sessionPage is where a page of sessions begins: behind this one.
+type sessionPage struct {
+	Used int64
+	ID   event.SessionID
+}
+
+func (p sessionPage) before(s session) bool {
+	return cmp.Or(cmp.Compare(s.Used.UnixNano(), p.Used), strings.Compare(string(s.ID), string(p.ID))) < 0
+}
+
+func (s *Server) sessions(w http.ResponseWriter, r *request) error {
+	if err := r.only("project", "context", "all", "limit", "page"); err != nil {
+		return err
+	}
+	var from sessionPage
+	n, err := r.limit(100)
+	all, aerr := r.flag("all", true)
+	if err := cmp.Or(err, aerr, r.page(&from)); err != nil {
+		return err
+	}
+	list, err := s.logs.list(r.where())
+	if err != nil {
+		return err
+	}
+	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log *store.Reader) ([]session, error) {
+		return l.sessions(ctx, log, all)
+	})
+	found := []session{}
+	for _, of := range of {
+		for _, one := range of {
+			if from == (sessionPage{}) || from.before(one) {
+				found = append(found, one)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b session) int {
+		return cmp.Or(cmp.Compare(b.Used.UnixNano(), a.Used.UnixNano()), strings.Compare(string(b.ID), string(a.ID)))
+	})
+	answer := struct {
+		Sessions   []session    `json:"sessions"`
+		Unreadable []unreadable `json:"unreadable"`
+		Next       string       `json:"next,omitempty"`
+	}{found, bad, ""}
+	if len(found) > n {
+		answer.Sessions = found[:n]
+		last := answer.Sessions[n-1]
+		answer.Next = nextPage(sessionPage{last.Used.UnixNano(), last.ID})
+	}
+	return reply(w, http.StatusOK, answer)
+}
+
+// sessions returns the sessions of a log.
+func (l *eventLog) sessions(ctx context.Context, log *store.Reader, all bool) (list []session, err error) {
+	err = l.viewing(ctx, log, func(v *sessions.View) error {
+		found, err := v.List(ctx, all)
+		for _, s := range found {
+			list = append(list, session{l.place, s})
+		}
+		return err
+	})
+	return list, err
+}
+
+// viewing calls f with the view of the log's sessions.
+func (l *eventLog) viewing(ctx context.Context, log *store.Reader, f func(*sessions.View) error) error {
+	view, remove, err := project.OpenView(l.paths.Sessions, func(path string) (*sessions.View, error) { return sessions.Open(ctx, log, path) })
+	if err != nil {
+		return err
+	}
+	defer remove()
+	return errors.Join(f(view), view.Close())
+}
+
+// turnsPage is where a page of turns begins: before the input that is this event.
+type turnsPage struct{ Before event.Seq }
+
+func (s *Server) session(w http.ResponseWriter, r *request) error {
+	if err := r.only("project", "context", "limit", "page"); err != nil {
+		return err
+	}
+	var from turnsPage
+	n, err := r.limit(20)
+	if err := cmp.Or(err, r.page(&from)); err != nil {
+		return err
+	}
+	id := event.SessionID(r.PathValue("id"))
+	l, log, err := s.holding(r.Context(), r.where(), event.Query{Session: id, Class: event.Fact})
+	if err != nil {
+		return err
+	}
+	shown := struct {
+		session
+		Turns []runShown `json:"turn_list"`
+		Next  string     `json:"next,omitempty"`
+	}{session: session{place: l.place}, Turns: []runShown{}}
+	err = l.viewing(r.Context(), log, func(v *sessions.View) (err error) {
+		shown.Session, err = v.Find(r.Context(), string(id))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	turns, err := report.ReadTurns(r.Context(), log, id, from.Before, n)
+	if err != nil {
+		return err
+	}
+	for _, t := range turns {
+		one, err := l.run(t, id)
+		if err != nil {
+			return err
+		}
+		shown.Turns = append(shown.Turns, one)
+	}
+	if len(turns) == n {
+		shown.Next = nextPage(turnsPage{turns[0].Seq})
+	}
+	return reply(w, http.StatusOK, shown)
+}
+
+// holding finds the log that has an event that q selects, among those that where names. A log that
+// cannot be read hides what it has: its error counts where no other log has any.
+func (s *Server) holding(ctx context.Context, where place, q event.Query) (*eventLog, *store.Reader, error) {
+	list, err := s.logs.list(where)
+	if err != nil {
+		return nil, nil, err
+	}
+	of, bad := together(ctx, list, func(ctx context.Context, l *eventLog, log *store.Reader) (bool, error) {
+		_, ok, err := log.Last(ctx, q)
+		return ok, err
+	})
+	for l, ok := range of {
+		if ok {
+			log, err := l.read(ctx)
+			return l, log, err
+		}
+	}
+	if len(bad) > 0 && len(bad) == len(list) {
+		p := logFailed.is(bad[0].Error)
+		p.Project, p.Context = bad[0].Project, bad[0].Context
+		return nil, nil, p
+	}
+	return nil, nil, notFound.is("no log has it")
+}

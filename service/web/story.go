@@ -1,0 +1,105 @@
+package web
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/report"
+	"github.com/perlica/perlica/kernel/streamjson"
+)
+
+// step is one step of a story: see the description of the API for which members a kind has.
+type step struct {
+	Seq  event.Seq `json:"seq"`
+	At   time.Time `json:"at"`
+	Kind string    `json:"kind"`
+
+	Text        string                `json:"text,omitempty"`
+	Attachments []string              `json:"attachments,omitempty"`
+	Sender      string                `json:"sender,omitempty"`
+	Source      string                `json:"source,omitempty"`
+	Dir         string                `json:"dir,omitempty"`
+	Provider    string                `json:"provider,omitempty"`
+	Pruned      bool                  `json:"pruned,omitempty"`
+	Tool        *fact.ToolSeen        `json:"tool,omitempty"`
+	Question    *interaction.Question `json:"question,omitempty"`
+	Answer      *firstAnswer          `json:"answer,omitempty"`
+	Reason      string                `json:"reason,omitempty"`
+	TookMS      int64                 `json:"took_ms,omitempty"`
+	Result      *streamjson.Result    `json:"result,omitempty"`
+	Shown       bool                  `json:"shown,omitempty"`
+	Known       string                `json:"known,omitempty"`
+	FirstMS     int64                 `json:"first_ms,omitempty"`
+	Type        event.Type            `json:"type,omitempty"`
+	Words       string                `json:"words,omitempty"`
+	Bad         bool                  `json:"bad,omitempty"`
+}
+
+func newStep(from report.Step) step {
+	to := step{Seq: from.Seq, At: from.At}
+	switch w := from.What.(type) {
+	case report.StepInput:
+		to.Kind, to.Text, to.Attachments, to.Sender, to.Source = "input", w.Text, w.Attachments, w.Sender, w.Source
+		to.Dir, to.Provider, to.Pruned = w.Dir, w.Provider, w.Pruned
+	case report.StepSaid:
+		if to.Kind, to.Text = "said", w.Text; w.Thought {
+			to.Kind = "thought"
+		}
+	case report.StepTool:
+		to.Kind, to.Tool = "tool", &w.ToolSeen
+	case report.StepAsked:
+		to.Kind, to.Question = "asked", &w.Question
+	case report.StepClosed:
+		to.Kind, to.Question, to.Answer = "closed", &w.Question, newFirstAnswer(w.Answer)
+		to.Reason, to.TookMS = string(w.Reason), w.Took.Milliseconds()
+	case report.StepOutcome:
+		result := streamjson.NewResult(w.Result, nil, "")
+		to.Kind, to.Result, to.Shown, to.Known, to.FirstMS = "outcome", &result, w.Shown, w.Known, w.First.Milliseconds()
+	case report.StepNote:
+		to.Kind, to.Type, to.Words, to.Text, to.Bad = "note", w.Type, w.Words(), w.Text, w.Bad
+	}
+	return to
+}
+
+func (s *Server) story(w http.ResponseWriter, r *request) error {
+	if err := r.only("project", "context", "after", "limit"); err != nil {
+		return err
+	}
+	n, err := r.limit(1000)
+	if err != nil {
+		return err
+	}
+	after, err := r.number("after", 0, 0, 1<<62)
+	if err != nil {
+		return err
+	}
+	id := event.RunID(r.PathValue("id"))
+	l, log, err := s.holding(r.Context(), r.where(), event.Query{Run: id, Class: event.Fact})
+	if err != nil {
+		return err
+	}
+	answer := struct {
+		place
+		Run   event.RunID `json:"run_id"`
+		Steps []step      `json:"steps"`
+		Next  event.Seq   `json:"next,omitempty"`
+	}{place: l.place, Run: id, Steps: []step{}}
+	// It is told from its beginning: what a step says follows from those before it.
+	for one, err := range report.Story(r.Context(), log, id, event.Query{}) {
+		if err != nil {
+			return err
+		}
+		if int64(one.Seq) <= after {
+			continue
+		}
+		if len(answer.Steps) == n {
+			answer.Next = answer.Steps[n-1].Seq
+			break
+		}
+		answer.Steps = append(answer.Steps, newStep(one))
+	}
+	return reply(w, http.StatusOK, answer)
+}

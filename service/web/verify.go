@@ -1,0 +1,146 @@
+package web
+
+import (
+	"errors"
+	"io/fs"
+	"net/http"
+	"strconv"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/fault"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
+	"github.com/perlica/perlica/kernel/report"
+)
+
+// verified is what was found of a log.
+type verified struct {
+	place
+	File        string           `json:"file"`
+	OK          bool             `json:"ok"`
+	Events      int64            `json:"events"`
+	Root        string           `json:"root,omitempty"`
+	FirstBad    event.Seq        `json:"first_bad_seq,omitempty"`
+	Kind        verify.Damage    `json:"kind,omitempty"`
+	Damage      string           `json:"damage,omitempty"`
+	Signed      int64            `json:"signed_events"`
+	Checkpoints int              `json:"checkpoints"`
+	Anchors     int              `json:"anchors"`
+	Pruned      int64            `json:"pruned_payloads,omitempty"`
+	Withheld    int64            `json:"withheld_payloads,omitempty"`
+	Absent      int64            `json:"absent_events,omitempty"`
+	Findings    []verify.Finding `json:"findings,omitempty"`
+	More        int              `json:"more_findings,omitempty"`
+	Open        []event.RunID    `json:"open_runs,omitempty"`
+	Warnings    []string         `json:"warnings,omitempty"`
+}
+
+func (s *Server) verify(w http.ResponseWriter, r *request) error {
+	if err := r.only("project", "context"); err != nil {
+		return err
+	}
+	if r.where().Project == "" {
+		return badRequest.is("project is missing")
+	}
+	l, err := s.logs.one(r.where())
+	if err != nil {
+		return err
+	}
+	select {
+	case s.verifying <- struct{}{}:
+		defer func() { <-s.verifying }()
+	case <-r.Context().Done():
+		return r.Context().Err()
+	case <-s.stopping:
+		return stoppingNow.is("")
+	}
+	v := verified{place: l.place, File: l.used.Log}
+	log, err := store.OpenReader(r.Context(), v.File) // as it is on disk now
+	if err == nil {
+		err = v.check(r, l, log)
+		err = errors.Join(err, log.Close())
+	}
+	if errors.Is(err, fault.ErrCorrupt) {
+		v.OK, v.Kind, v.Damage = false, verify.Unreadable, err.Error()
+		v.Findings, err = []verify.Finding{{Kind: v.Kind, What: v.Damage}}, nil
+	}
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, v)
+}
+
+// check verifies an open log with the user's own keys.
+func (v *verified) check(r *request, l *eventLog, log *store.Reader) error {
+	audit := &report.Audit{}
+	opt := verify.Options{Audit: audit, NoImport: true}
+	keys, err := evidence.ReadKeys(l.opt.Dirs.KeyDir())
+	if origin, oerr := log.Origin(r.Context()); err == nil && oerr == nil && origin != "" {
+		opt.Keys = keys.Verifiers(origin)
+		opt.Signers = opt.Keys
+	}
+	if err != nil {
+		v.Warnings = append(v.Warnings, "your keys are not used: "+err.Error())
+	}
+	rep, err := verify.Log(r.Context(), log, opt)
+	if err != nil {
+		return err
+	}
+	v.OK, v.Events, v.FirstBad = rep.OK(), rep.Events, rep.FirstBad
+	if rep.Root != [len(rep.Root)]byte{} {
+		v.Root = rep.Root.String()
+	}
+	v.Signed, v.Checkpoints, v.Anchors = rep.Signed, rep.Checkpoints, rep.Anchors
+	v.Pruned, v.Withheld, v.Absent = rep.Pruned, rep.Withheld, rep.Absent
+	v.Findings, v.More, v.Open = rep.Findings, rep.More, audit.Open()
+	v.Warnings = append(v.Warnings, rep.Warnings...)
+	if len(rep.Findings) > 0 {
+		v.Kind, v.Damage = rep.Findings[0].Kind, rep.Findings[0].What
+	}
+	return nil
+}
+
+func (s *Server) proof(w http.ResponseWriter, r *request) error {
+	if err := r.only("project", "context"); err != nil {
+		return err
+	}
+	if r.where().Project == "" {
+		return badRequest.is("project is missing")
+	}
+	l, err := s.logs.one(r.where())
+	if err != nil {
+		return err
+	}
+	log, err := l.read(r.Context())
+	if err == nil && log == nil {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return err
+	}
+	ref := r.PathValue("event")
+	n, err := strconv.ParseInt(ref, 10, 64)
+	seq := event.Seq(n)
+	if err != nil || n <= 0 {
+		if seq, err = log.Find(r.Context(), ref); err != nil {
+			return err
+		}
+	}
+	p, err := eventlog.Prove(r.Context(), log, seq)
+	if errors.Is(err, eventlog.ErrNoCheckpoint) {
+		return unfit.is(err.Error() + ": the end of a run makes one, where there is a key")
+	}
+	if err != nil {
+		return err
+	}
+	text, err := p.MarshalText()
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Disposition", `attachment; filename="event-`+strconv.FormatInt(int64(seq), 10)+`.tlog-proof"`)
+	_, _ = w.Write(text) // the client may be gone
+	return nil
+}

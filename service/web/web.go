@@ -1,0 +1,130 @@
+// Package web is the front end for a browser and for programs: one http.Handler over the logs of all
+// projects of a user. openapi.yaml describes it, and its tests hold every answer against that.
+//
+// It promises that nothing passes its guard without a credential but what the description opens to
+// all; that an input sent several times is one call; that of several answers the first counts and the
+// others are told which that was; and that a stream of events that breaks off and goes on at its cursor
+// misses nothing and repeats nothing. A log that cannot be read is said to be so and holds up nothing.
+//
+// It refuses to decide anything about a run, to keep a second copy of what is on record, and to start
+// a listener: who serves it chooses the address.
+package web
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/web/device"
+)
+
+// Options of New.
+type Options struct {
+	Dirs    config.Dirs
+	Environ []string // what agents' environments are chosen from
+	Version string   // of Perlica, for agents
+
+	// Here is the project in which the server was started: it is shown before it has a log. Only
+	// says that no other is shown.
+	Here *project.Project
+	Only bool
+
+	Devices *device.Devices
+	Page    fs.FS    // the page; nil: there is none
+	Hosts   []string // under which it is reached, each with its port if that is not the scheme's
+	Base    string   // the path under which a proxy shows it, as "/perlica"; empty: none
+
+	// Client says where a request comes from, for the limits and the debug trail; nil takes the
+	// address of the connection. Behind a proxy that is the proxy's.
+	Client func(*http.Request) string
+
+	Trail     *slog.Logger  // the debug trail; nil: none
+	Heartbeat time.Duration // between two signs of life of a stream; 0: 15 s
+	Patience  time.Duration // how long one write may take; 0: 30 s
+	Ring      int           // how many bytes of encoded lines are kept for a log's followers; 0: 16 MiB
+}
+
+// Server is the handler. Its methods may be called from several goroutines. The caller must Close it.
+type Server struct {
+	opt    Options
+	logs   *logs
+	limits *limits
+	mux    *http.ServeMux
+
+	stopping chan struct{} // closed when it is to stop: streams end, inputs are refused
+	stop     sync.Once
+	hard     context.Context // ends the turns
+	end      context.CancelCauseFunc
+	turns    sync.WaitGroup
+
+	verifying chan struct{} // capacity 1: one log is verified at a time
+	slots     chan struct{} // a place for each turn that may be under way
+	inputs    inputs
+	talks     talks
+	counts    counters
+}
+
+// New returns a handler. Nothing is opened yet.
+func New(opt Options) *Server {
+	if opt.Trail == nil {
+		opt.Trail = slog.New(slog.DiscardHandler)
+	}
+	if opt.Client == nil {
+		opt.Client = func(r *http.Request) string { return hostOnly(r.RemoteAddr) }
+	}
+	opt.Heartbeat = orDefault(opt.Heartbeat, 15*time.Second)
+	opt.Patience = orDefault(opt.Patience, 30*time.Second)
+	opt.Ring = orDefault(opt.Ring, 16<<20)
+	opt.Base = strings.TrimSuffix(opt.Base, "/")
+	s := &Server{
+		opt: opt, logs: newLogs(opt), limits: newLimits(), stopping: make(chan struct{}),
+		verifying: make(chan struct{}, 1), slots: make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)),
+		inputs: inputs{under: map[inputKey]*flight{}},
+		talks:  talks{open: map[talkKey]*talk{}, idle: opt.Here.Config.Service.Idle, agents: max(opt.Here.Config.Service.Agents, 1)},
+		counts: counters{of: map[place]*counted{}},
+	}
+	s.hard, s.end = context.WithCancelCause(context.Background())
+	s.mux = s.routes()
+	return s
+}
+
+func orDefault[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}
+
+// Stop ends the streams and refuses new inputs; turns under way go on. It returns at once.
+func (s *Server) Stop() { s.stop.Do(func() { close(s.stopping) }) }
+
+// errStopped is why turns end with the server.
+var errStopped = errors.New("the server was stopped")
+
+// Close stops the server, waits until ctx is done for the turns under way, cancels those that are left,
+// and closes what is open. No request may be under way.
+func (s *Server) Close(ctx context.Context) error {
+	s.Stop()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		s.turns.Wait()
+	}()
+	select {
+	case <-over:
+	case <-ctx.Done():
+		s.end(errStopped)
+		<-over
+	}
+	s.end(errStopped)
+	s.talks.close()
+	return s.logs.close()
+}
