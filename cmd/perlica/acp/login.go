@@ -71,8 +71,8 @@ func (a *app) login(cmd *cobra.Command, f dialog.Flags, setup string) error {
 	if record := (*acp.RecordError)(nil); errors.As(err, &record) {
 		err = exitcode.Log.With(exitcode.InLog(err))
 	}
-	if err == nil && code != 0 {
-		err = exitcode.Code(code).With(nil)
+	if err == nil {
+		err = exitcode.OfProgram(code)
 	}
 	return errors.Join(err, done())
 }

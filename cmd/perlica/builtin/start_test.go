@@ -24,6 +24,7 @@ var mayInit = map[string]string{
 	"github.com/google/jsonschema-go/jsonschema": "its types and expressions are looked at at start",
 	"mvdan.cc/sh/v3/fileutil":                    "its expressions are compiled at start",
 	"github.com/perlica/perlica/eventlog/redact": "maps of secrets' names",
+	"github.com/perlica/perlica/kernel/report":   "words for each type of event",
 }
 
 // frontEnd are packages that the agent's process must not initialise.

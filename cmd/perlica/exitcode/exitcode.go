@@ -117,6 +117,15 @@ func OfStop(s kernel.Stop) Code {
 	return 0
 }
 
+// OfProgram is the exit code of a program that ran in Perlica's place, as an error that is not printed;
+// nil if it is 0.
+func OfProgram(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return Code(code).With(nil)
+}
+
 // OfRun is the exit code of a run that has a result; the first that applies.
 func OfRun(res kernel.Result, strict bool) Code {
 	if res.Stopped != nil {
