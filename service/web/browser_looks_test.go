@@ -36,6 +36,7 @@ func testKeyboard(t *testing.T, b *browser) {
 	press("a[href='#/new']", kb.Enter)
 	p.wait("document.activeElement.matches('.composer textarea')")
 	p.do(chromedp.KeyEvent(`@ask execute "Build it" command=make`))
+	p.sees("project-0") // without a project there is nothing to send to
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.wait("document.querySelector($?)", ready)
 	press(".question .yes:not(.remember)", kb.Enter)
