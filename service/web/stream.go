@@ -21,6 +21,7 @@ type follower struct {
 	cursor cursor
 	tracks map[*eventLog]*track
 	buf    []byte
+	hear   func() // nil: lines are sent to a client
 }
 
 // track is a log that a stream follows.
@@ -82,6 +83,7 @@ func (s *Server) stream(w http.ResponseWriter, r *request, list []*eventLog, aft
 	if f.named("open", opened); f.flush() != nil {
 		return nil
 	}
+	defer f.s.present.enter(r.visitor.ID)()
 	f.run(r, r.where())
 	return nil
 }
@@ -223,6 +225,10 @@ func (f *follower) lines(t *track, lines []line) error {
 			continue
 		}
 		if m.seq = one.seq; !f.want.has(one) {
+			continue
+		}
+		if f.hear != nil {
+			f.hear()
 			continue
 		}
 		f.buf = append(append(f.buf, "id: "...), ahead...)
