@@ -109,9 +109,9 @@ func (s *Server) toWake() (devices []string) {
 	return devices
 }
 
-// follow wakes devices for each question that is asked, until there are none or the server stops.
+// follow wakes devices for what waits, and for each question that is asked, until there are none or the server stops.
 func (s *Server) follow(ctx context.Context) {
-	asked := false
+	asked := true // what was asked while no one looked waits, too
 	f := &follower{
 		s: s, want: chosen{kinds: []string{"question"}}, bell: make(chan struct{}, 1), tracks: map[*eventLog]*track{},
 		hear: func() { asked = true },
@@ -128,6 +128,7 @@ func (s *Server) follow(ctx context.Context) {
 	f.lookForOthers(ctx, place{})
 	again := time.NewTicker(lookAgain)
 	defer again.Stop()
+	f.ring()
 	for {
 		select {
 		case <-f.bell:

@@ -122,9 +122,12 @@ func (s *Sender) run(device string, l *lane) {
 		}
 		l.wanted = false
 		s.mu.Unlock()
-		host, err := s.message(device)
+		sent, err := s.message(device)
 		if err != nil && s.ctx.Err() == nil && s.opt.Trail != nil {
-			s.opt.Trail.Warn("push", "device", device, "host", host, "err", err)
+			s.opt.Trail.Warn("push", "device", device, "err", err)
+		}
+		if !sent {
+			continue
 		}
 		gap := time.NewTimer(s.opt.Gap)
 		select {
@@ -150,24 +153,22 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("the push service answered %d %s", e.Status, http.StatusText(e.Status))
 }
 
-// message sends one message. The address of a subscription is a secret: an error names its host alone.
-func (s *Sender) message(device string) (host string, err error) {
+// message sends one message, if one is due. The address of a subscription is a secret: an error names
+// its host alone.
+func (s *Sender) message(device string) (sent bool, err error) {
 	sub, err := s.subscription(device)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+		return false, nil
 	}
 	if err != nil {
-		return "", err
-	}
-	if u, perr := url.Parse(sub.Endpoint); perr == nil {
-		host = u.Host
+		return false, err
 	}
 	waits, due := time.Hour, true
 	if s.opt.Due != nil {
 		waits, due = s.opt.Due(s.ctx, device)
 	}
 	if !due {
-		return host, nil
+		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
@@ -176,7 +177,10 @@ func (s *Sender) message(device string) (host string, err error) {
 	if errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone) {
 		err = errors.Join(err, s.gone(device, sub))
 	}
-	return host, err
+	if u, perr := url.Parse(sub.Endpoint); err != nil && perr == nil {
+		err = fmt.Errorf("%s: %w", u.Host, err)
+	}
+	return true, err
 }
 
 // post makes the one request of a message.

@@ -203,7 +203,7 @@ func TestGone(t *testing.T) {
 		check(t, s.Subscribe("phone", sub))
 		s.Wake("phone")
 		text := tr.has(t, "the push service answered")
-		if !strings.Contains(text, "host="+pushtest.Host) || strings.Contains(text, "/send/") {
+		if !strings.Contains(text, pushtest.Host+": the push service") || strings.Contains(text, "/send/") {
 			t.Errorf("%d: the trail: %s", status, text)
 		}
 		s.Close()
