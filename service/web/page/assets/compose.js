@@ -2,7 +2,7 @@
 // under the same id only, so that it is called at most once.
 import {post, may} from './api.js';
 import {base64} from './device.js';
-import {h, icon, said, replace} from './dom.js';
+import {h, icon, said, replace, warn} from './dom.js';
 import {t} from './i18n.js';
 
 const mostBytes = 16 << 20;
@@ -91,7 +91,7 @@ export class Composer {
 		}}, icon('cross')))));
 	}
 
-	say(text) { replace(this.alert, text && h('p.alert', icon('warn'), h('div', text))); }
+	say(text) { replace(this.alert, text && warn(text)); }
 
 	async send() {
 		const text = this.text.value;

@@ -171,7 +171,6 @@ function entry(inner, depth) {
 	const task = /^\[([ xX])\]\s+/.exec(inner[0]);
 	if (task) inner[0] = inner[0].slice(task[0].length);
 	const body = blocks(inner, depth + 1);
-	if (body.length && body[0].tagName === 'P') body[0].classList.add('tight');
 	if (!task) return h('li', {dir: 'auto'}, body);
 	return h('li', {dir: 'auto', class: 'task'}, h('span.box', {role: 'img', 'aria-label': t(task[1] === ' ' ? 'task.open' : 'task.done')}, task[1] === ' ' ? '☐' : '☑'), body);
 }

@@ -2,7 +2,7 @@
 // the screen, as at every other place where Perlica asks.
 import {answer, may, me} from './api.js';
 import {live} from './live.js';
-import {h, icon, said, replace, announce, dialog} from './dom.js';
+import {h, icon, said, replace, announce, dialog, warn} from './dom.js';
 import {t, has, clock, ago} from './i18n.js';
 
 // What stands still for less than this may not have been where the finger was aimed.
@@ -211,7 +211,7 @@ export class Card {
 
 	confirm() {
 		return dialog(h('h2', t('always.title')), h('p', t('always.why')),
-			h('div.options', h('button', {value: 'back'}, t('go.back')), h('button', {value: 'yes', class: 'always'}, t('always.yes'))));
+			h('div.options', h('button', {value: 'back'}, t('back')), h('button', {value: 'yes', class: 'always'}, t('always.yes'))));
 	}
 
 	// word asks for the word that a yes takes; it is empty if nothing came of it.
@@ -219,7 +219,7 @@ export class Card {
 		const q = this.q;
 		const input = h('input', {autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', name: 'word', oninput: () => { yes.disabled = input.value !== q.word; }});
 		const yes = h('button', {value: 'yes', class: 'always', disabled: true}, t('word.yes'));
-		const back = h('button', {onclick: (e) => e.target.closest('dialog').close('back')}, t('go.back'));
+		const back = h('button', {onclick: (e) => e.target.closest('dialog').close('back')}, t('back'));
 		const said = await dialog(h('h2', t('word.title')), h('p', t('word.why')), h('p.word', q.word),
 			h('label', t('word.type', {word: q.word}), input), h('div.options', back, yes));
 		return said === 'yes' && input.value === q.word ? input.value : '';
@@ -247,7 +247,7 @@ export class Card {
 			return;
 		}
 		const text = err.lost ? t('question.lost') : t('question.failed') + ' ' + err.message;
-		replace(this.alert, h('p.alert', icon('warn'), h('div', text)));
+		replace(this.alert, warn(text));
 		if (this.ended) return;
 		for (const b of this.buttons) b.disabled = false;
 	}
