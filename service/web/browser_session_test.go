@@ -2,8 +2,6 @@ package web
 
 import (
 	"fmt"
-	"net"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -105,19 +103,11 @@ func testKilled(t *testing.T, b *browser) {
 	session, _ := b.send("@stream 300 20\n@hang", "")
 	p.visit(b.sessionAt(session))
 	p.wait("document.body.innerText.includes('000000299')")
-	addr := b.http.Listener.Addr().String()
 	b.http.CloseClientConnections()
 	stop(t, b.server, b.http)
 	p.wait("document.querySelector('.link-state.broken')")
 	p.show("reconnecting")
-	listener, err := net.Listen("tcp", addr)
-	check(t, err)
-	b.server = New(b.opt)
-	b.http = &httptest.Server{Listener: listener, Config: b.http.Config}
-	b.http.Config = httptest.NewUnstartedServer(b.server).Config
-	b.http.Start()
-	server, served := b.server, b.http
-	t.Cleanup(func() { stop(t, server, served) })
+	b.again()
 	p.wait("document.querySelector('.link-state.live')")
 	p.wait("document.querySelector('.turn .outcome')")
 	p.lines(300)
