@@ -90,7 +90,7 @@ func testHostile(t *testing.T, b *browser) {
 // testLooks: on a phone and at a desk, dark and light, every view can be read, reached and pressed.
 func testLooks(t *testing.T, b *browser) {
 	session, _ := b.send("@thought Hm.\n@plan completed:One pending:Two\n@tool edit \"Change it\" path=a.go old=1 new=2\n@tool execute Fails steps=pending,failed text=no\n"+
-		"@say # A title\\n\\nText with `code`, a [link](https://example.com/x), and:\\n\\n- one\\n- [x] two\\n\\n| a | b |\\n|---|---|\\n| 1 | 2 |\\n\\n```go\\nfunc main() {}\\n```\\n@tokens 1200 300", "")
+		"@say # A title\\n\\nText with `code`, a [link](https://example.com/x), and:\\n\\n- one\\n- [x] two\\n\\n| a | b |\\n|---|---|\\n| 1 | 2 |\\n\\n```go\\nfunc main() {}\\n```\n@tokens 1200 300", "")
 	_, asking := b.send(`@ask execute "Run the tests" command="go test ./..."`, "")
 	_ = asking
 	for _, size := range [][]int64{phone, desk} {

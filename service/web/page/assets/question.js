@@ -263,6 +263,7 @@ export class Card {
 		this.el.classList.add('closed');
 		this.ending = h('div.closing', {role: 'status'}, ending(this.q, how));
 		this.foot.replaceWith(this.ending);
+		this.el.querySelector('.expires')?.remove();
 		this.el.querySelector('.chip').className = 'chip';
 		this.el.querySelector('.chip').textContent = t('question.closed');
 	}
@@ -281,7 +282,7 @@ export function ending(q, how) {
 
 function expires(q) {
 	const at = new Date(q.expires);
-	return at.getFullYear() > 2000 && h('span', t('question.expires', {when: ago(at)}));
+	return at.getFullYear() > 2000 && h('span.expires', t('question.expires', {when: ago(at)}));
 }
 
 // rowOf is a row: Perlica's as it is, the agent's behind a bar.

@@ -241,7 +241,7 @@ function fresh(main, frame) {
 	const provider = choice(t('provider'), 'provider', []);
 	const permissions = choice(t('permissions'), 'permissions', ['', 'ask', 'reads', 'deny'].map((p) => [p, t('permissions.' + (p || 'own'))]));
 	const alerts = h('div');
-	replace(main, alerts, h('section.card', h('div.filters', h('div.whole', project.label), provider.label, permissions.label)),
+	replace(main, alerts, h('section.card', h('div.filters', [project, provider, permissions].map((c) => h('div.whole', c.label)))),
 		h('div.empty', h('p', t('session.new.why'))));
 	let contexts = [];
 
@@ -255,7 +255,7 @@ function fresh(main, frame) {
 	(async () => {
 		try {
 			contexts = (await get('v1/contexts')).contexts.filter((c) => !c.gone && !c.error);
-			replace(project.el, contexts.map((c, i) => h('option', {value: String(i)}, c.project + (c.context === 'default' ? '' : ' · ' + c.context))));
+			replace(project.el, contexts.map((c, i) => h('option', {value: String(i)}, c.project.split('/').pop() + ' — ' + c.project + (c.context === 'default' ? '' : ' · ' + c.context))));
 			if (contexts.length === 0) replace(alerts, warn(t('projects.none'), 'ask'));
 			else await agents();
 		} catch (err) {
