@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
@@ -76,20 +77,40 @@ func (s *Server) unsubscribe(w http.ResponseWriter, r *request) error {
 	return s.pushAnswer(w, key, false)
 }
 
-// watchQuestions follows all logs for questions, while there is a device to wake.
+// watchQuestions looks every two seconds which questions are open, while there is a device to wake, and
+// wakes it where there is one more. That costs less than to follow all logs for as long as a phone is
+// subscribed.
 func (s *Server) watchQuestions() {
-	ctx, cancel := context.WithCancel(s.hard)
-	defer cancel()
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	known := map[event.InteractionID]bool{}
 	for {
-		if s.toWake() != nil {
-			s.follow(ctx)
+		next := tick.C
+		if devices := s.toWake(); devices == nil {
+			next = nil // until one subscribes
+		} else if s.oneMore(known) {
+			for _, id := range devices {
+				s.push.Wake(id)
+			}
 		}
 		select {
+		case <-next:
 		case <-s.subscribed:
 		case <-s.stopping:
 			return
 		}
 	}
+}
+
+// oneMore reports whether a question is open that is not known yet, and makes known which are open.
+func (s *Server) oneMore(known map[event.InteractionID]bool) (more bool) {
+	before := maps.Clone(known)
+	clear(known)
+	for _, q := range s.openQuestions(s.hard) {
+		known[q.ID] = true
+		more = more || !before[q.ID]
+	}
+	return more
 }
 
 // toWake are the devices that are subscribed. Subscriptions of those that are not paired any more are
@@ -109,47 +130,6 @@ func (s *Server) toWake() (devices []string) {
 	return devices
 }
 
-// follow wakes devices for what waits, and for each question that is asked, until there are none or the server stops.
-func (s *Server) follow(ctx context.Context) {
-	asked := true // what was asked while no one looked waits, too
-	f := &follower{
-		s: s, want: chosen{kinds: []string{"question"}}, bell: make(chan struct{}, 1), tracks: map[*eventLog]*track{},
-		hear: func() { asked = true },
-	}
-	defer f.leave()
-	list, err := s.logs.list(place{})
-	if err == nil {
-		f.cursor, _, _, err = marks(ctx, list, "") // from now on
-	}
-	if err != nil {
-		s.opt.Trail.Warn("push", "err", err)
-		f.cursor = cursor{}
-	}
-	f.lookForOthers(ctx, place{})
-	again := time.NewTicker(lookAgain)
-	defer again.Stop()
-	f.ring()
-	for {
-		select {
-		case <-f.bell:
-			_ = f.pull(ctx) // there is no client to lose
-			f.buf = f.buf[:0]
-		case <-again.C:
-			if s.toWake() == nil {
-				return
-			}
-			f.lookForOthers(ctx, place{})
-		case <-s.stopping:
-			return
-		}
-		for ; asked; asked = false {
-			for _, id := range s.toWake() {
-				s.push.Wake(id)
-			}
-		}
-	}
-}
-
 // due says for how long a question waits for which a device is to be woken: one that it may answer and
 // that none of its pages shows already.
 func (s *Server) due(ctx context.Context, id string) (time.Duration, bool) {
@@ -157,24 +137,30 @@ func (s *Server) due(ctx context.Context, id string) (time.Duration, bool) {
 	if !ok || !dev.Rights.Has(access.Approve) {
 		return 0, false
 	}
-	newest, _ := s.openQuestions(ctx)
+	newest, _ := span(s.openQuestions(ctx))
 	if newest.IsZero() || s.present.looks(ctx, id, newest, s.opt.Foreground) {
 		return 0, false
 	}
-	newest, until := s.openQuestions(ctx) // it may be answered by now
+	newest, until := span(s.openQuestions(ctx)) // it may be answered by now
 	return time.Until(until), !newest.IsZero()
 }
 
-// openQuestions says when the newest question that is open was asked, and until when one is open.
-func (s *Server) openQuestions(ctx context.Context) (newest, until time.Time) {
+// openQuestions are the questions that are open in all logs that can be read.
+func (s *Server) openQuestions(ctx context.Context) []interaction.Question {
 	list, err := s.logs.list(place{})
 	if err != nil {
-		return newest, until
+		s.opt.Trail.Warn("push", "err", err)
+		return nil
 	}
 	of, _ := together(ctx, list, func(ctx context.Context, l *eventLog, log *store.Reader) ([]interaction.Question, error) {
 		return kernel.PendingQuestions(ctx, log, l.paths.Locks)
 	})
-	for _, q := range slices.Concat(slices.Collect(maps.Values(of))...) {
+	return slices.Concat(slices.Collect(maps.Values(of))...)
+}
+
+// span says when the newest of some questions was asked, and until when one is open.
+func span(open []interaction.Question) (newest, until time.Time) {
+	for _, q := range open {
 		if q.Asked.After(newest) {
 			newest = q.Asked
 		}

@@ -21,7 +21,6 @@ type follower struct {
 	cursor cursor
 	tracks map[*eventLog]*track
 	buf    []byte
-	hear   func() // nil: lines are sent to a client
 }
 
 // track is a log that a stream follows.
@@ -225,10 +224,6 @@ func (f *follower) lines(t *track, lines []line) error {
 			continue
 		}
 		if m.seq = one.seq; !f.want.has(one) {
-			continue
-		}
-		if f.hear != nil {
-			f.hear()
 			continue
 		}
 		f.buf = append(append(f.buf, "id: "...), ahead...)
