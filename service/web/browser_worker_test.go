@@ -169,6 +169,7 @@ func testPush(t *testing.T, b *browser) {
 	p.click("#push[aria-pressed=false]")
 	p.wait("document.querySelector('#push[aria-pressed=true]')")
 	p.show("subscribed")
+	p.looks("subscribed")
 	if key := b.do("GET", "/v1/push", nil).object()["key"]; js[string](p, "window.options.applicationServerKey") != key || !js[bool](p, "window.options.userVisibleOnly") {
 		t.Error("it was subscribed under another key, or to be silent")
 	}
@@ -224,6 +225,7 @@ func testIPhone(t *testing.T, b *browser) {
 	p.do(chromedp.Navigate(b.http.URL + "/#pair=" + pairing.Code))
 	p.sees("Add this page to the home screen first")
 	p.show("install")
+	p.looks("install")
 	if code := js[string](p, "document.querySelector('input[name=code]').value"); code != pairing.Code {
 		t.Errorf("the code to be taken along is %q", code)
 	}

@@ -87,7 +87,9 @@ export function numbers(main) {
 		replace(body, loading());
 		const since = period.el.value && new Date(Date.now() - Number(period.el.value) * 86400000).toISOString();
 		try {
-			draw(body, await get('v1/stats', {since, zone: Intl.DateTimeFormat().resolvedOptions().timeZone}));
+			const chosen = period.el.value;
+			const res = await get('v1/stats', {since, zone: Intl.DateTimeFormat().resolvedOptions().timeZone});
+			if (chosen === period.el.value) draw(body, res);
 		} catch (err) {
 			replace(body, failure(err));
 		}

@@ -48,24 +48,23 @@ export function record(main, route) {
 
 	const where = () => project.el.value ? log(contexts[Number(project.el.value)]) : {};
 
+	let newest = 0; // what was asked for last is shown, whatever is answered last
+
 	async function find() {
+		const mine = ++newest;
 		const query = {q: words.value.trim(), kind: kind.el.value, days: period.el.value};
 		history.replaceState(null, '', '#/record?' + new URLSearchParams(Object.entries(query).filter(([, v]) => v)));
 		replace(out, loading());
-		try {
-			if (query.q) await search(query);
-			else await runs();
-		} catch (err) {
-			replace(out, failure(err));
-		}
+		const found = await (query.q ? search(query) : runs()).catch((err) => [failure(err)]);
+		if (mine === newest) replace(out, found);
 	}
 
 	async function search(query) {
 		const {hits, unreadable: bad} = await get('v1/search', {q: query.q, kind: query.kind, since: since(Number(query.days)), ...where(), limit: 100});
 		const title = t('hits.n', {n: hits.length});
-		replace(out, unreadable(bad), h('div.heading', h('h2', title)),
-			hits.length ? h('ul.list', hits.map(hit)) : empty('search', t('hits.none'), t('hits.none.why')));
 		announce(title);
+		return [unreadable(bad), h('div.heading', h('h2', title)),
+			hits.length ? h('ul.list', hits.map(hit)) : empty('search', t('hits.none'), t('hits.none.why'))];
 	}
 
 	async function runs(page, list) {
@@ -80,10 +79,10 @@ export function record(main, route) {
 		if (list) {
 			list.append(...items);
 			if (more) out.append(more);
-			return;
+			return [];
 		}
-		replace(out, unreadable(res.unreadable), h('div.heading', h('h2', t('numbers.runs'))),
-			items.length ? h('ul.list', items) : empty('record', t('record.none'), t('record.none.why')), more);
+		return [unreadable(res.unreadable), h('div.heading', h('h2', t('numbers.runs'))),
+			items.length ? h('ul.list', items) : empty('record', t('record.none'), t('record.none.why')), more];
 	}
 
 	(async () => {
