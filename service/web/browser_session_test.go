@@ -48,10 +48,23 @@ func testTurn(t *testing.T, b *browser) {
 	p.click(".turn .outcome a")
 	p.wait("document.querySelectorAll('.story > li').length > 3")
 	p.show("story")
+	js[any](p, `void (() => {
+		const send = fetch;
+		window.fetch = async (url, options) => {
+			const res = await send(url, options);
+			if (String(url).includes('/v1/runs?limit=30')) await new Promise((r) => { window.release = r; });
+			return res;
+		};
+	})()`)
 	p.visit("#/record")
+	p.wait("window.release") // the list of runs is answered behind the search
 	p.write("input[name=q]", "bold")
 	p.click("form .primary")
 	p.wait("document.querySelector('mark')")
+	js[any](p, "window.release(), new Promise((r) => setTimeout(r, 50))")
+	if !js[bool](p, "Boolean(document.querySelector('mark'))") {
+		t.Error("an older answer took the place of what was searched for")
+	}
 	p.click("#logs button")
 	p.sees("This log is whole")
 	p.show("record")
