@@ -112,6 +112,11 @@ export function choice(label, name, options, value, onchange) {
 	return {el, label: h('label', label, el)};
 }
 
+export const heading = (title) => h('div.heading', h('h2', title));
+
+// tip names what has no words on it.
+export const tip = (title) => ({'aria-label': title, title});
+
 // empty stands where there is nothing to show.
 export const empty = (sign, title, why, ...more) => h('div.empty.card', icon(sign), h('h2', title), h('p', why), ...more);
 

@@ -1,7 +1,7 @@
 // What asks and what runs, over all projects.
 import {may, get} from './api.js';
 import {live} from './live.js';
-import {h, icon, said, replace, announce, loading, warn, empty} from './dom.js';
+import {h, icon, said, replace, announce, loading, warn, empty, heading} from './dom.js';
 import {t, ago, lasted, name} from './i18n.js';
 import {Card, place, sessionLink} from './question.js';
 
@@ -19,7 +19,7 @@ export const runItem = (r, href) => h('li', h('a.item', {href},
 	h('span.meta', stateOf(r), place(r), r.sender && said('span', r.sender), h('time', {datetime: r.at}, ago(r.at)),
 		r.state === 'ended' && h('span', lasted(r.duration_ms)))));
 
-const section = (title, ...more) => h('section', h('div.heading', h('h2', title)), ...more);
+const section = (title, ...more) => h('section', heading(title), ...more);
 
 // unreadable says which logs could not be read.
 export const unreadable = (list) => list.map((u) => warn([place(u), ': ', t('log.unreadable'), ' ', said('span', u.error)]));
@@ -50,7 +50,7 @@ export function now(main) {
 		replace(alerts, unreadable(live.unreadable));
 		for (const [id, q] of live.questions) {
 			if (cards.has(id)) continue;
-			if (cards.size === 0) replace(asked, h('div.heading', h('h2', t('now.questions'))));
+			if (cards.size === 0) replace(asked, heading(t('now.questions')));
 			const card = new Card(q);
 			cards.set(id, card);
 			asked.append(card.el);

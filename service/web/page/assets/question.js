@@ -15,7 +15,9 @@ const base = (path) => path.split('/').filter(Boolean).pop() || path;
 // place names the project of something, and the whole path to those who ask.
 export const place = (x) => said('span', base(x.project) + (x.context && x.context !== 'default' ? ' · ' + x.context : ''), {title: x.project});
 
-export const sessionLink = (x) => '#/session/' + encodeURIComponent(x.session_id) + '?' + new URLSearchParams({project: x.project, context: x.context});
+const link = (view, id, x) => '#/' + view + '/' + encodeURIComponent(id) + '?' + new URLSearchParams({project: x.project, context: x.context});
+export const sessionLink = (x) => link('session', x.session_id, x);
+export const runLink = (x) => link('run', x.run_id, x);
 
 // kinds are the options' kinds as Perlica names them, whatever their labels say.
 function kindOf(o) {

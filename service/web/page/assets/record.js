@@ -1,13 +1,11 @@
 // The record: what was asked, done and decided, found by words; whether a log is whole.
 import {get} from './api.js';
-import {h, icon, said, replace, announce, loading, warn, choice, empty} from './dom.js';
+import {h, icon, said, replace, announce, loading, warn, choice, empty, heading} from './dom.js';
 import {t, clock, name, number} from './i18n.js';
 import {failure, runItem, unreadable} from './now.js';
-import {place} from './question.js';
+import {place, runLink} from './question.js';
 
 const kinds = ['input', 'answer', 'tool', 'question', 'decision'];
-
-export const runLink = (x) => '#/run/' + encodeURIComponent(x.run_id) + '?' + new URLSearchParams({project: x.project, context: x.context});
 
 const log = (c) => ({project: c.project, context: c.context});
 
@@ -63,7 +61,7 @@ export function record(main, route) {
 		const {hits, unreadable: bad} = await get('v1/search', {q: query.q, kind: query.kind, since: since(Number(query.days)), ...where(), limit: 100});
 		const title = t('hits.n', {n: hits.length});
 		announce(title);
-		return [unreadable(bad), h('div.heading', h('h2', title)),
+		return [unreadable(bad), heading(title),
 			hits.length ? h('ul.list', hits.map(hit)) : empty('search', t('hits.none'), t('hits.none.why'))];
 	}
 
@@ -81,7 +79,7 @@ export function record(main, route) {
 			if (more) out.append(more);
 			return [];
 		}
-		return [unreadable(res.unreadable), h('div.heading', h('h2', t('numbers.runs'))),
+		return [unreadable(res.unreadable), heading(t('numbers.runs')),
 			items.length ? h('ul.list', items) : empty('record', t('record.none'), t('record.none.why')), more];
 	}
 
@@ -93,7 +91,7 @@ export function record(main, route) {
 			return;
 		}
 		project.el.append(...contexts.map((c, i) => h('option', {value: String(i)}, c.project.split('/').pop() + (c.context === 'default' ? '' : ' · ' + c.context))));
-		if (contexts.length) replace(logs, h('div.heading', h('h2', t('logs'))), h('ul.list', {id: 'logs'}, contexts.map(logItem)));
+		if (contexts.length) replace(logs, heading(t('logs')), h('ul.list', {id: 'logs'}, contexts.map(logItem)));
 	})();
 	find();
 }
