@@ -182,6 +182,9 @@ func testPush(t *testing.T, b *browser) {
 	if shown := js[[]string](p, "window.shown"); !slices.Equal(shown, []string{"Perlica: A question waits."}) {
 		t.Errorf("shown are %q", shown)
 	}
+	p.tap()
+	p.wait("location.hash === '#/now'")
+	p.visit("#/devices")
 	p.click("#push[aria-pressed=true]")
 	p.wait("document.querySelector('#push[aria-pressed=false]')")
 	if list, err := b.server.push.Subscribed(); len(list) > 0 || err != nil {
@@ -209,6 +212,26 @@ func (p *tab) deliver(text string) {
 		_, err := cdp.Call(ctx, t, serviceworker.DeliverPushMessage, serviceworker.DeliverPushMessageParams{Origin: origin, RegistrationID: serviceworker.RegistrationID(id), Data: text})
 		return err
 	}))
+}
+
+// tap has the service worker told that its notification was tapped on.
+func (p *tab) tap() {
+	p.t.Helper()
+	all, err := chromedp.Targets(p.ctx)
+	check(p.t, err)
+	for _, info := range all {
+		if info.Type != "service_worker" || !strings.HasPrefix(info.URL, p.w.http.URL) {
+			continue
+		}
+		ctx, cancel := chromedp.NewContext(p.ctx, chromedp.WithTargetID(info.TargetID))
+		defer cancel()
+		_, err := chromedp.Run(ctx, chromedp.Evaluate[any](`registration.getNotifications().then(([n]) => {
+			dispatchEvent(new NotificationEvent('notificationclick', {notification: n}));
+		})`, chromedp.EvalAwaitPromise))
+		check(p.t, err)
+		return
+	}
+	p.t.Fatal("the service worker is not running")
 }
 
 // testIPhone: there the page asks to be installed first, and does not use up the code.
