@@ -28,6 +28,7 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 
 bench: ## measure against bare programs, then run Go's benchmarks
 	go run ./cmd/bench
+	go test ./service/web -run 'TestBrowser/^many$$' -v | grep 'longest task' || echo "the page is not measured: there is no Chromium"
 	go test -run '^$$' -bench . -benchmem ./...
 
 torture: ## crash states, kills, power cuts, damage, shells: an hour or less (Linux; root for the power cuts)
