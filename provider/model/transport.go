@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/textproto"
 	"net/url"
 	"strconv"
 	"sync/atomic"
@@ -30,6 +32,9 @@ type exchange struct {
 	header []field // as they leave, but for the key's
 	key    field   // the field that carries the key; without a name there is none
 	body   []byte
+	proxy  string // empty: what the environment says
+	// early gets the answers that precede the one that counts, as 103 is; may be nil.
+	early func(status string, header http.Header) error
 
 	left atomic.Bool // a connection was there: from here on some of the request may have been written
 }
@@ -37,7 +42,7 @@ type exchange struct {
 // newExchange prepares the request of a prompt.
 func newExchange(s Settings, body []byte) *exchange {
 	m := mappings[s.API]
-	x := &exchange{method: http.MethodPost, url: s.base() + m.path(s.Model), body: body}
+	x := &exchange{method: http.MethodPost, url: s.base() + m.path(s.Model), body: body, proxy: s.Proxy}
 	if s.Key != "" {
 		x.key = field{m.header, m.prefix + s.Key}
 	}
@@ -57,7 +62,13 @@ var errSecondConnection = errors.New("a second connection for one request was re
 // do sends the request, once. The caller must close the answer's body. x.left says whether anything
 // of the request may have left.
 func (x *exchange) do(ctx context.Context) (*http.Response, error) {
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.left.Store(true) }})
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.left.Store(true) }}
+	if x.early != nil {
+		trace.Got1xxResponse = func(code int, header textproto.MIMEHeader) error {
+			return x.early(fmt.Sprintf("%d %s", code, http.StatusText(code)), http.Header(header))
+		}
+	}
+	ctx = httptrace.WithClientTrace(ctx, trace)
 	req, err := http.NewRequestWithContext(ctx, x.method, x.url, io.NopCloser(bytes.NewReader(x.body)))
 	if err != nil {
 		return nil, err
@@ -76,7 +87,7 @@ func (x *exchange) do(ctx context.Context) (*http.Response, error) {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	t := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, Protocols: protocols, DisableKeepAlives: true, DisableCompression: true,
+		Proxy: x.via, Protocols: protocols, DisableKeepAlives: true, DisableCompression: true,
 		TLSHandshakeTimeout: connectTimeout, MaxResponseHeaderBytes: maxFailure,
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if dials.Add(1) > 1 {
@@ -86,6 +97,19 @@ func (x *exchange) do(ctx context.Context) (*http.Response, error) {
 		},
 	}
 	return t.RoundTrip(req)
+}
+
+// via is the proxy through which the request goes; nil: none. Its error quotes no address: that of a
+// proxy may hold a password.
+func (x *exchange) via(req *http.Request) (*url.URL, error) {
+	if x.proxy != "" {
+		return url.Parse(x.proxy) // Check has
+	}
+	u, err := http.ProxyFromEnvironment(req)
+	if err != nil {
+		err = errors.New("HTTPS_PROXY or https_proxy is no address of a proxy")
+	}
+	return u, err
 }
 
 // sent are the fields of the header as they leave, but for the key's.
