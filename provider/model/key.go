@@ -34,7 +34,6 @@ func (h hidden) header(header http.Header) http.Header {
 	out := http.Header{}
 	for name, values := range header {
 		for _, v := range values {
-			name := h.text(name)
 			out[name] = append(out[name], h.text(v))
 		}
 	}

@@ -59,7 +59,8 @@ func newExchange(s Settings, body []byte) *exchange {
 
 var errSecondConnection = errors.New("a second connection for one request was refused")
 
-// do sends the request, once. The caller must close the answer's body. x.left says whether anything
+// do sends the request, once. The caller must close the answer's body; the connection is closed when ctx
+// is done, which it must be in the end. x.left says whether anything
 // of the request may have left.
 func (x *exchange) do(ctx context.Context) (*http.Response, error) {
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.left.Store(true) }}
@@ -89,11 +90,15 @@ func (x *exchange) do(ctx context.Context) (*http.Response, error) {
 	t := &http.Transport{
 		Proxy: x.via, Protocols: protocols, DisableKeepAlives: true, DisableCompression: true,
 		TLSHandshakeTimeout: connectTimeout, MaxResponseHeaderBytes: maxFailure,
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		DialContext: func(dialing context.Context, network, addr string) (net.Conn, error) {
 			if dials.Add(1) > 1 {
 				return nil, errSecondConnection
 			}
-			return dialer.DialContext(ctx, network, addr)
+			conn, err := dialer.DialContext(dialing, network, addr)
+			if err == nil { // the transport would finish a handshake that nobody waits for
+				context.AfterFunc(ctx, func() { _ = conn.Close() })
+			}
+			return conn, err
 		},
 	}
 	return t.RoundTrip(req)
