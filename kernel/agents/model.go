@@ -56,13 +56,13 @@ func (r Resolver) model(a *Agent, c config.Provider) error {
 	if m.Key.Env != "" && !slices.Contains(a.Env, m.Key.Env) {
 		a.Env = append(a.Env, m.Key.Env)
 	}
-	settings := model.Settings{API: model.API(m.API), Model: cmp.Or(m.Name, "unnamed"), BaseURL: m.BaseURL}
+	settings := model.Settings{API: model.API(m.API), Model: cmp.Or(m.Name, "unnamed"), BaseURL: m.BaseURL, Proxy: m.Proxy}
 	options, err := table(m.Options, &settings.Options)
 	price, perr := table(m.Price, &settings.Price)
 	if err = cmp.Or(err, perr, settings.Check()); err != nil {
 		return &Error{ID: a.ID, Why: fmt.Sprintf("the provider %q cannot be asked: %v", a.ID, err), Hint: "see 'perlica provider show " + a.ID + "' and docs/models.md"}
 	}
-	for _, f := range [][2]string{{"--base-url", m.BaseURL}, {"--key-env", m.Key.Env}, {"--key-file", m.Key.File}, {"--options", options}, {"--price", price}} {
+	for _, f := range [][2]string{{"--base-url", m.BaseURL}, {"--proxy", m.Proxy}, {"--key-env", m.Key.Env}, {"--key-file", m.Key.File}, {"--options", options}, {"--price", price}} {
 		if f[1] != "" {
 			a.Command = append(a.Command, f[0], f[1])
 		}

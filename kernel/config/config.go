@@ -121,6 +121,7 @@ type Provider struct {
 		API     string // empty, and unknown to the registry: the provider is an agent
 		Name    string
 		BaseURL string
+		Proxy   string
 		Key     Secret
 		Options map[string]any // members of the request's body
 		Price   map[string]any // nil: unknown

@@ -128,6 +128,7 @@ func modelOf(text string) (m struct {
 	API     string
 	Name    string
 	BaseURL string
+	Proxy   string
 	Key     Secret
 	Options map[string]any
 	Price   map[string]any
@@ -153,6 +154,7 @@ mode = "none"
 api = "gemini"
 name = "m"
 base_url = "https://example.org"
+proxy = "http://p:1"
 key_env = "KEY"
 key_file = "/key"
 options = { n = [true, { x = "y" }] }
@@ -248,7 +250,7 @@ behind_proxy = "10.0.0.7"
 			Ack:      "", Agents: 2, Idle: time.Second, MaxAge: 2 * time.Second, Grace: 3 * time.Second,
 		},
 		Providers: map[string]Provider{
-			"my-agent": {"my-agent", false, "agent", []string{}, []string{"A", "B"}, time.Second, 2 * time.Minute, 1 << 20, "none", modelOf(`{"API":"gemini","Name":"m","BaseURL":"https://example.org","Key":{"Env":"KEY","File":"/key"},"Options":{"n":[true,{"x":"y"}]},"Price":{"per":1.5}}`)},
+			"my-agent": {"my-agent", false, "agent", []string{}, []string{"A", "B"}, time.Second, 2 * time.Minute, 1 << 20, "none", modelOf(`{"API":"gemini","Name":"m","BaseURL":"https://example.org","Proxy":"http://p:1","Key":{"Env":"KEY","File":"/key"},"Options":{"n":[true,{"x":"y"}]},"Price":{"per":1.5}}`)},
 			"other":    {ID: "other", Enabled: true, ConnectTimeout: time.Minute, RequestTimeout: time.Minute, MaxLineBytes: 64 << 20, Mode: "ask"},
 		},
 		MCPServers: []MCPServer{
