@@ -264,8 +264,9 @@ func TestModelEchoesKey(t *testing.T) {
 	})
 	w.model("openai", url)
 	j := w.run("run", "--provider=mine", "hello")
-	j.exits(1)
+	j.exits(8)
 	j.says("Incorrect API key provided: [key]")
+	j.says("give the model the right key")
 	if strings.Contains(j.stderr.String(), modelKey) || len(all()) != 1 {
 		t.Errorf("%d requests; standard error: %q", len(all()), j.stderr.String())
 	}
