@@ -73,6 +73,9 @@ func (u usage) result() object {
 func (r *run) ask(ctx context.Context) (stopReason, error) {
 	s := r.agent.settings
 	m := mappings[s.API]
+	r.agent.mu.Lock()
+	s.Model = r.session.model
+	r.agent.mu.Unlock()
 	history := append(r.session.history[:len(r.session.history):len(r.session.history)], r.turn)
 	body, err := m.body(s, history)
 	if err != nil {
@@ -86,28 +89,39 @@ func (r *run) ask(ctx context.Context) (stopReason, error) {
 	if err := r.agent.announce(ctx, r.session.id, x); err != nil {
 		return stopReason{}, err
 	}
-	if r.agent.wantsHTTP() {
+	resp, err := r.agent.exchange(ctx, r.session.id, x)
+	if err != nil {
+		return stopReason{}, err
+	}
+	defer func() { _ = resp.Body.Close() }() // what was read counts
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
+		b, err := io.ReadAll(io.LimitReader(resp.Body, maxFailure))
+		r.agent.receivedEnd(r.session.id, err)
+		return stopReason{}, judge(s, resp, b)
+	}
+	return r.stream(m.answer(), resp.Body)
+}
+
+// exchange makes a request of which the client has heard, and passes on what comes back, as it is read.
+// The caller must close the answer's body.
+func (a *agent) exchange(ctx context.Context, session string, x *exchange) (*http.Response, error) {
+	if a.wantsHTTP() {
 		x.early = func(status string, header http.Header) error {
-			return r.agent.receivedHead(r.session.id, true, r.agent.key.text(status), fields(r.agent.key.header(header)))
+			return a.receivedHead(session, true, a.key.text(status), fields(a.key.header(header)))
 		}
 	}
 	resp, err := x.do(ctx)
 	if err != nil {
-		return stopReason{}, &failure{message: r.agent.key.text(err.Error()), unknown: x.left.Load()}
+		return nil, &failure{message: a.key.text(err.Error()), unknown: x.left.Load()}
 	}
-	defer func() { _ = resp.Body.Close() }() // what was read counts
-	resp.Status, resp.Header = r.agent.key.text(resp.Status), r.agent.key.header(wireHeader(resp))
-	if err := r.agent.receivedHead(r.session.id, false, resp.Status, fields(resp.Header)); err != nil {
-		return stopReason{}, &failure{message: err.Error(), unknown: true}
+	resp.Status, resp.Header = a.key.text(resp.Status), a.key.header(wireHeader(resp))
+	if err := a.receivedHead(session, false, resp.Status, fields(resp.Header)); err != nil {
+		_ = resp.Body.Close() // nobody reads it
+		return nil, &failure{message: err.Error(), unknown: true}
 	}
-	from := tee{r.agent.key.body(resp.Body), func(b []byte) error { return r.agent.receivedBody(r.session.id, b) }}
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
-		b, err := io.ReadAll(io.LimitReader(from, maxFailure))
-		r.agent.receivedEnd(r.session.id, err)
-		return stopReason{}, judge(s, resp, b)
-	}
-	return r.stream(m.answer(), from)
+	resp.Body = tee{a.key.body(resp.Body), func(b []byte) error { return a.receivedBody(session, b) }}
+	return resp, nil
 }
 
 // lateEnd is how long a server may take to end a stream in which all was said.

@@ -55,7 +55,9 @@ type agent struct {
 type session struct {
 	id      string
 	history []turn
-	cost    float64 // so far
+	cost    float64  // so far
+	model   string   // that is asked
+	models  []string // that there are, as far as somebody asked
 	cancel  context.CancelFunc
 }
 
@@ -114,11 +116,16 @@ func (a *agent) requested(ctx context.Context, m message) {
 	case "initialize":
 		a.initialize(m)
 	case "session/new":
-		s := &session{id: uuid.Must(uuid.NewV7()).String()}
+		s := &session{id: uuid.Must(uuid.NewV7()).String(), model: a.settings.Model}
 		a.mu.Lock()
 		a.sessions[s.id] = s
+		answer := object{"sessionId": s.id, "configOptions": s.options()}
 		a.mu.Unlock()
-		a.out.respond(m.ID, object{"sessionId": s.id})
+		a.out.respond(m.ID, answer)
+	case "session/set_config_option":
+		a.setOption(m)
+	case "_perlica.dev/model/list":
+		a.list(ctx, m)
 	case "session/close":
 		a.cancel(m.Params)
 		a.mu.Lock()

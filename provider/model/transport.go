@@ -70,7 +70,11 @@ func (x *exchange) do(ctx context.Context) (*http.Response, error) {
 		}
 	}
 	ctx = httptrace.WithClientTrace(ctx, trace)
-	req, err := http.NewRequestWithContext(ctx, x.method, x.url, io.NopCloser(bytes.NewReader(x.body)))
+	var body io.Reader
+	if x.body != nil {
+		body = io.NopCloser(bytes.NewReader(x.body))
+	}
+	req, err := http.NewRequestWithContext(ctx, x.method, x.url, body)
 	if err != nil {
 		return nil, err
 	}
