@@ -334,3 +334,42 @@ func TestModelDurable(t *testing.T) {
 		t.Errorf("not synced between: %s", regexp.MustCompile(`(?m)^.*(sync|connect)\(.*$`).FindAll(b, -1))
 	}
 }
+
+// TestModelChat: the chat lists the API's models when it is asked to, on the record and between the turns;
+// that which is chosen is asked.
+func TestModelChat(t *testing.T) {
+	w := newWorld(t)
+	answer := modelAnswer(t, "openai-chat-mistral-text")
+	url, all := captures(t, func(_ net.Conn, r *http.Request) []byte {
+		if r.Method == http.MethodGet {
+			list := `{"data":[{"id":"m"},{"id":"maker/other"}]}`
+			return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(list), list)
+		}
+		return answer
+	})
+	w.model("openai-chat", url)
+	s := w.terminal(nil, "chat", "--provider=mine")
+	const ready = "mine ❯ \x1b[K"
+	s.expect(ready)
+	for _, line := range [][2]string{
+		{"Good morning", "This is a test response."}, {"/model", "maker/other"},
+		{"/model maker/other", "The agent uses the model"}, {"Again", "This is a test response."},
+	} {
+		s.press(line[0] + "\r")
+		s.expect(line[1])
+		s.expect(ready)
+	}
+	s.bye()
+	list := all()
+	if len(list) != 3 || !bytes.HasPrefix(list[1].there, []byte("GET /models HTTP/1.1\r\n")) || !bytes.Contains(list[2].there, []byte(`"model":"maker/other"`)) {
+		t.Errorf("captured: %q", list)
+	}
+	if sent := w.exchange("_perlica.dev/http/send"); len(sent) != 3 || sent[1].Method != "GET" || sent[1].Body != "" {
+		t.Errorf("the log has %+v", sent)
+	}
+	if n := w.prompts(); n != 2 {
+		t.Errorf("%d calls", n)
+	}
+	w.noFileHas(modelKey)
+	w.audit()
+}
