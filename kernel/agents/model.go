@@ -32,12 +32,12 @@ func (r Resolver) UseModel(a *Agent, name string, schema json.RawMessage, dirs c
 	c := withModel(r.Config.Provider(a.ID), k)
 	if c.Model.Name = cmp.Or(name, c.Model.Name); c.Model.Name == "" {
 		return &Error{ID: a.ID, Why: fmt.Sprintf("the provider %q has no model", a.ID),
-			Hint: fmt.Sprintf("name one with --model, or set providers.%s.model.name", a.ID)}
+			Hint: nameHint(a.ID)}
 	}
 	if key := c.Model.Key; key != (config.Secret{}) {
 		if _, err := key.Read(dirs, "", getenv); err != nil {
 			return &Error{ID: a.ID, Why: fmt.Sprintf("the key for the provider %q is missing: %v", a.ID, err),
-				Hint: fmt.Sprintf("set the variable, or put the key into a file that only you can read and name it in providers.%s.model.key_file", a.ID)}
+				Hint: keyHint(a.ID)}
 		}
 	}
 	err := r.model(a, c)

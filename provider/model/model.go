@@ -103,6 +103,15 @@ func (s Settings) Check() error {
 	return nil
 }
 
+// Address is the API's, without the path of its endpoint.
+func (s Settings) Address() string { return s.base() }
+
+// Local reports whether the API is on this machine.
+func (s Settings) Local() bool {
+	u, err := url.Parse(s.base())
+	return err == nil && isLoopback(u.Hostname())
+}
+
 // checkProxy says what is wrong with the proxy for an address of the scheme. No error quotes it: it may
 // hold a password.
 func (s Settings) checkProxy(scheme string) error {

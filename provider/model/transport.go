@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,6 +120,33 @@ func (x *exchange) via(req *http.Request) (*url.URL, error) {
 		err = errors.New("HTTPS_PROXY or https_proxy is no address of a proxy")
 	}
 	return u, err
+}
+
+// reachTimeout is how long Reach waits.
+const reachTimeout = 5 * time.Second
+
+// Reach makes a connection to the API's address, or to the proxy on the way, and closes it: nothing is
+// sent. It returns where it went.
+func (s Settings) Reach(ctx context.Context) (where string, err error) {
+	x := newExchange(s, nil)
+	req, err := http.NewRequestWithContext(ctx, x.method, x.url, nil)
+	if err != nil {
+		return s.Address(), err
+	}
+	to, err := x.via(req)
+	if err != nil {
+		return "the proxy", err
+	}
+	if to == nil {
+		to = req.URL
+	}
+	port := cmp.Or(to.Port(), map[string]string{"http": "80", "https": "443"}[to.Scheme], "1080")
+	where = net.JoinHostPort(to.Hostname(), port)
+	conn, err := (&net.Dialer{Timeout: reachTimeout}).DialContext(ctx, "tcp", where)
+	if err != nil {
+		return where, err
+	}
+	return where, conn.Close()
 }
 
 // sent are the fields of the header as they leave, but for the key's.
