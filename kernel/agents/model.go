@@ -62,6 +62,9 @@ func (r Resolver) model(a *Agent, c config.Provider) error {
 	if err = cmp.Or(err, perr, settings.Check()); err != nil {
 		return &Error{ID: a.ID, Why: fmt.Sprintf("the provider %q cannot be asked: %v", a.ID, err), Hint: "see 'perlica provider show " + a.ID + "' and docs/models.md"}
 	}
+	if m.Blind {
+		a.Command = append(a.Command, "--no-images")
+	}
 	for _, f := range [][2]string{{"--base-url", m.BaseURL}, {"--proxy", m.Proxy}, {"--key-env", m.Key.Env}, {"--key-file", m.Key.File}, {"--options", options}, {"--price", price}} {
 		if f[1] != "" {
 			a.Command = append(a.Command, f[0], f[1])

@@ -3,6 +3,7 @@ package agents
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/perlica/perlica/kernel/config"
@@ -38,6 +39,9 @@ func (r Resolver) Requirements(ctx context.Context, id string, reach bool, dirs 
 		}
 		if _, err := s.Read(dirs, "", getenv); err != nil {
 			key = Requirement{Name: "key", Detail: err.Error(), Hint: keyHint(id)}
+			if s.File == "" && errors.Is(err, config.ErrNoSecret) {
+				key.Detail = s.Env + " is not set"
+			}
 		}
 	}
 	settings := model.Settings{API: model.API(c.Model.API), Model: cmp.Or(c.Model.Name, "unnamed"), BaseURL: c.Model.BaseURL, Proxy: c.Model.Proxy}

@@ -122,6 +122,7 @@ type Provider struct {
 		Name    string
 		BaseURL string
 		Proxy   string
+		Blind   bool
 		Key     Secret
 		Options map[string]any // members of the request's body
 		Price   map[string]any // nil: unknown

@@ -41,6 +41,7 @@ type Settings struct {
 	BaseURL string // without the path of the endpoint; empty: the maker's
 	Key     string // is sent in a header, and in nothing else; empty: none is sent
 	Proxy   string // the address of a proxy for an https address; empty: what the environment says
+	Blind   bool   // the model takes text alone
 	// Options are members of the request's body, as they are.
 	Options map[string]json.RawMessage
 	// Schema is a JSON Schema that the answer is asked to have; nil: any text.

@@ -77,6 +77,9 @@ func (r *run) ask(ctx context.Context) (stopReason, error) {
 	s.Model = r.session.model
 	r.agent.mu.Unlock()
 	history := append(r.session.history[:len(r.session.history):len(r.session.history)], r.turn)
+	if s.Blind && r.turn.hasFiles() {
+		return stopReason{}, &inputError{"the model takes no images and no PDFs, as model.images = false says"}
+	}
 	body, err := m.body(s, history)
 	if err != nil {
 		return stopReason{}, err
@@ -113,7 +116,11 @@ func (a *agent) exchange(ctx context.Context, session string, x *exchange) (*htt
 	}
 	resp, err := x.do(ctx)
 	if err != nil {
-		return nil, &failure{message: a.key.text(err.Error()), unknown: x.left.Load()}
+		f := &failure{message: a.key.text(err.Error()), unknown: x.left.Load()}
+		if !f.unknown && ctx.Err() == nil {
+			f.message += fmt.Sprintf("; nothing was sent (is model.base_url %q right, and its server running?)", a.settings.base())
+		}
+		return nil, f
 	}
 	resp.Status, resp.Header = a.key.text(resp.Status), a.key.header(wireHeader(resp))
 	if err := a.receivedHead(session, false, resp.Status, fields(resp.Header)); err != nil {
