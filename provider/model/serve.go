@@ -156,7 +156,7 @@ func (a *agent) initialize(m message) {
 	a.out.respond(m.ID, object{
 		"protocolVersion": 1,
 		"agentCapabilities": object{
-			"promptCapabilities":  object{"image": !a.settings.Blind, "embeddedContext": true},
+			"promptCapabilities":  object{"image": true, "embeddedContext": true},
 			"sessionCapabilities": object{"close": object{}},
 		},
 		"agentInfo":   object{"name": "perlica-model", "title": a.settings.Model + " (" + string(a.settings.API) + ")", "version": "1"},
