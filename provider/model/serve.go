@@ -116,7 +116,7 @@ func (a *agent) requested(ctx context.Context, m message) {
 	case "initialize":
 		a.initialize(m)
 	case "session/new":
-		s := &session{id: uuid.Must(uuid.NewV7()).String(), model: a.settings.Model}
+		s := &session{id: uuid.Must(uuid.NewV7()).String(), model: a.settings.Model, models: []string{a.settings.Model}}
 		a.mu.Lock()
 		a.sessions[s.id] = s
 		answer := object{"sessionId": s.id, "configOptions": s.options()}
