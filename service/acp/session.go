@@ -142,6 +142,10 @@ func (r *relay) openSession(m jsonrpc.Message, q *request, to target) {
 			r.refuse(q.at, m.Line, m.ID, codeInternal, err.Error())
 			return
 		}
+		if r.opt.Visitor != "" && o.setup.Session == "" { // the agent may have it from anywhere
+			r.refuse(q.at, m.Line, m.ID, codeInvalid, "there is no such session on this project's record")
+			return
+		}
 		r.mu.Lock()
 		if s := r.sessions[to.Session]; s == nil || s.parent != nil || s.useless() {
 			r.opening[to.Session] = q.at
