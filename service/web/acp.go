@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
@@ -29,6 +30,9 @@ const acpPath = "/acp"
 func (s *Server) acp(w http.ResponseWriter, r *request) error {
 	if err := r.only("provider"); err != nil {
 		return err
+	}
+	if !r.visitor.Token { // a browser's has no way to sign a WebSocket: what comes so is none of a person's
+		return forbidden.is("this is for programs, which have a token")
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		w.Header().Set("Upgrade", "websocket")
@@ -51,6 +55,7 @@ func (s *Server) acp(w http.ResponseWriter, r *request) error {
 	}
 	s.turns.Add(1) // Close waits for it
 	defer s.turns.Done()
+	w.Header().Set("Acp-Connection-Id", uuid.Must(uuid.NewV7()).String()) // ACP's draft of this transport has it
 	conn, err := websocket.Accept(w, r.Request, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
 	if err != nil {
 		return nil // it has answered
