@@ -53,8 +53,8 @@ func (r *relay) clientRequest(m jsonrpc.Message) {
 		r.refuse(at, m.Line, m.ID, codeInvalid, "another request with this id is open, or the id is of Perlica's own")
 		return
 	}
-	if why := r.outside(m); why != "" {
-		r.refuse(at, m.Line, m.ID, codeInvalid, why)
+	if code, why := r.outside(m); why != "" {
+		r.refuse(at, m.Line, m.ID, code, why)
 		return
 	}
 	q := &request{id: m.ID, method: m.Method, at: at}

@@ -149,6 +149,7 @@ const (
 	codeParse    = -32700
 	codeInvalid  = -32600
 	codeMethod   = -32601
+	codeParams   = -32602
 	codeInternal = -32603
 )
 

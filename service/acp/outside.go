@@ -21,17 +21,17 @@ var outsideMethods = []string{
 
 // outside returns why a request of a client from outside does not go on, or "". Such a client may only
 // tighten: it brings no servers and no paths.
-func (r *relay) outside(m jsonrpc.Message) (why string) {
+func (r *relay) outside(m jsonrpc.Message) (code int, why string) {
 	if r.opt.Visitor == "" {
-		return ""
+		return 0, ""
 	}
 	if !slices.Contains(outsideMethods, m.Method) {
-		return m.Method + " is not for a client from outside"
+		return codeMethod, m.Method + " is not for a client from outside"
 	}
 	if m.Params == nil {
-		return ""
+		return 0, ""
 	}
-	return once(m.Params, []string{"sessionId", "cwd", "mcpServers", "additionalDirectories", "prompt"}, func(name string, value []byte) string {
+	return codeParams, once(m.Params, []string{"sessionId", "cwd", "mcpServers", "additionalDirectories", "prompt"}, func(name string, value []byte) string {
 		switch name {
 		case "mcpServers", "additionalDirectories":
 			if !isEmpty(value) {

@@ -2,7 +2,10 @@ package acp
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"github.com/coder/acp-go-sdk"
@@ -121,12 +124,20 @@ func (s *session) useless() bool {
 // openSession sends on a request that opens a session in a directory, and has its lines recorded
 // there.
 func (r *relay) openSession(m jsonrpc.Message, q *request, to target) {
+	if !filepath.IsAbs(to.Dir) {
+		r.refuse(r.home, m.Line, m.ID, codeParams, fmt.Sprintf("cwd is %q: it must be an absolute path", to.Dir))
+		return
+	}
 	place, err := r.opt.Open(r.ctx, to.Dir)
 	if err == nil {
 		err = r.recover(place)
 	}
 	if err != nil {
-		r.refuse(r.home, m.Line, m.ID, codeInternal, "the project of "+to.Dir+" cannot be opened: "+err.Error())
+		code := codeInternal
+		if errors.Is(err, fs.ErrNotExist) {
+			code = codeParams
+		}
+		r.refuse(r.home, m.Line, m.ID, code, "the project of "+to.Dir+" cannot be opened: "+err.Error())
 		return
 	}
 	o := &opening{session: to.Session, place: place, setup: place.Setup(to.Dir)}
@@ -143,7 +154,7 @@ func (r *relay) openSession(m jsonrpc.Message, q *request, to target) {
 			return
 		}
 		if r.opt.Visitor != "" && o.setup.Session == "" { // the agent may have it from anywhere
-			r.refuse(q.at, m.Line, m.ID, codeInvalid, "there is no such session on this project's record")
+			r.refuse(q.at, m.Line, m.ID, codeParams, "there is no such session on this project's record")
 			return
 		}
 		r.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -86,7 +87,8 @@ func (s *Server) relay(r *request, conn *websocket.Conn, opt acp.Options) (webso
 	in, lines := io.Pipe()
 	defer func() { _ = in.Close() }() // the reader of the connection ends with it
 	read := make(chan error, 1)
-	go func() { read <- s.receive(ctx, conn, lines) }()
+	// A context that ends would close the connection before it can be said why.
+	go func() { read <- s.receive(context.WithoutCancel(ctx), conn, lines) }()
 	go s.ping(ctx, conn, end)
 	opt.In, opt.Out = in, &sender{ctx: ctx, conn: conn, patience: s.opt.Patience}
 	err := acp.Serve(ctx, opt)
@@ -225,9 +227,9 @@ func (s *Server) acpOptions(r *request) (acp.Options, error) {
 // holding returns the log of the project in which a directory lies, of several the innermost's, and the
 // directory without links.
 func (ls *logs) holding(dir string) (*eventLog, string, error) {
-	outside := notFound.is("the session's cwd lies in no project of yours: GET /v1/contexts lists them")
+	outside := fmt.Errorf("cwd lies in no project that GET /v1/contexts lists: %w", fs.ErrNotExist)
 	real, err := filepath.EvalSymlinks(dir)
-	if err != nil || !filepath.IsAbs(dir) {
+	if err != nil {
 		return nil, "", outside
 	}
 	list, err := ls.list(place{})
