@@ -11,6 +11,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
@@ -210,12 +211,15 @@ func (r *relay) opened(q *request, m jsonrpc.Message) {
 	r.mu.Unlock()
 	var err error
 	s.at, err = o.place.Runner.Attach(r.ctx, kernel.Attachment{
-		Setup: o.setup, Conn: r.conn, Opened: opened, Agent: agent, Continued: o.how, By: "acp, " + by,
+		Setup: o.setup, Conn: r.conn, Opened: opened, Agent: agent, Continued: o.how, By: "client, " + by,
 		Alone: func() { r.opt.Log("session %s: the agent works without a prompt", id) },
 	})
 	if err != nil {
 		s.at = o.place.Runner.Unattached(id)
 		s.err = err
+		if errors.Is(err, filelock.ErrBusy) { // its other turns are not in what this agent has loaded
+			s.err = fmt.Errorf("%w; load or resume the session again when it is free", err)
+		}
 		close(s.ready)
 		r.opt.Log("session %s takes no input: %v", id, err)
 	}

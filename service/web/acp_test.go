@@ -210,14 +210,14 @@ func TestACP(t *testing.T) {
 	check(t, c.conn.Close(websocket.StatusNormalClosure, ""))
 
 	again := w.connect(w.token, "?provider=keeps")
-	if m, _ := again.call("session/load", fmt.Sprintf(`{"sessionId":%q,"cwd":%q,"mcpServers":[]}`, id, w.dirs[1])); m.Error != nil {
-		t.Fatalf("%+v", *m.Error)
-	}
 	var m acpMessage
 	var text string
-	for m.Result.StopReason == "" { // until the connection before has let go of the session
+	for m.Result.StopReason == "" { // until the connection before has ended its agent, and freed the session
+		if m, _ := again.call("session/load", fmt.Sprintf(`{"sessionId":%q,"cwd":%q,"mcpServers":[]}`, id, w.dirs[1])); m.Error != nil {
+			t.Fatalf("%+v", *m.Error)
+		}
 		m, text = again.call("session/prompt", inSession(id, "@say again"))
-		if m.Error != nil && !strings.Contains(m.Error.Message, "nothing was sent") {
+		if m.Error != nil && !strings.Contains(m.Error.Message, "load or resume the session again") {
 			t.Fatalf("%+v", *m.Error)
 		}
 	}
