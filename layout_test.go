@@ -73,7 +73,7 @@ var mayImport = map[string][]string{
 	"service/web":          {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/store", "eventlog/verify", "interaction", "interaction/card", "kernel", "kernel/agents", "kernel/config", "kernel/fact", "kernel/filelock", "kernel/logtrust", "kernel/project", "kernel/report", "kernel/sessions", "kernel/streamjson", "policy", "service/access", "service/acp", "service/attachment", "service/web/device", "service/web/push"},
 	"service/web/push":     {"eventlog/durable"},
 	"service/web/device":   {"eventlog", "eventlog/event", "eventlog/store", "kernel/fact", "kernel/fact/bridge", "kernel/fact/web", "service/access"},
-	"service/acp":          {"eventlog/event", "interaction", "kernel", "kernel/agents", "policy", "policy/shell", "provider", "provider/jsonrpc", "provider/process", "eventlog/redact", "kernel/fact"},
+	"service/acp":          {"eventlog/event", "interaction", "kernel", "kernel/agents", "kernel/filelock", "policy", "policy/shell", "provider", "provider/jsonrpc", "provider/process", "eventlog/redact", "kernel/fact"},
 	"provider/jsonrpc":     {},
 	"service/local":        {"provider/descent", "service/channel"},
 	"service/attachment":   {"eventlog/durable"},
