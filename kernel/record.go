@@ -220,7 +220,7 @@ func (r *Record) frame(e event.Event) {
 		var v struct{ Method string }
 		r.Sent = r.Sent || json.Unmarshal(e.Payload, &v) == nil && v.Method == acp.AgentMethodSessionPrompt
 	case event.NotificationReceived, event.ResponseReceived:
-		u, ok := provider.ParseUpdate(e.Payload)
+		u, ok := provider.ParseUpdate(e.Payload, string(e.Conversation))
 		if ok {
 			r.Update = u
 		}

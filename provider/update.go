@@ -217,13 +217,16 @@ func blockText(block []byte) string {
 	return text
 }
 
-// ParseUpdate decodes a recorded line, if it is a session/update.
-func ParseUpdate(line []byte) (Update, bool) {
+// ParseUpdate decodes a recorded line, if it is a session/update of the given session; an empty one is any.
+func ParseUpdate(line []byte, session string) (Update, bool) {
 	env := jsonrpc.Parse(line)
 	if env.Kind != jsonrpc.Notification || env.Method != acp.ClientMethodSessionUpdate {
 		return Update{}, false
 	}
-	_, u, ok := parseUpdate(env.Params)
+	of, u, ok := parseUpdate(env.Params)
+	if session != "" && of != session {
+		return Update{}, false
+	}
 	return u, ok
 }
 

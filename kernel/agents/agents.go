@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coder/acp-go-sdk"
 	"mvdan.cc/sh/v3/shell"
 	"mvdan.cc/sh/v3/syntax"
 
@@ -122,6 +123,18 @@ func (r Resolver) Named(id string) (Agent, error) {
 		return Agent{}, e
 	}
 	return a, nil
+}
+
+// AskingOf is how an agent is made to ask that introduced itself so. One that the registry does not have
+// under its id is asked in the way of the agent that it says it is, as far as that can be chosen in a session.
+func (a Agent) AskingOf(info *acp.Implementation) provider.Asking {
+	if _, known := registry.Lookup(a.ID); known || info == nil || a.Asking.Mode != "" || a.Asking.Option != "" {
+		return a.Asking
+	}
+	if k, ok := registry.Introduced(info.Name); ok {
+		return provider.Asking{Env: a.Asking.Env, Mode: k.Asking.Mode, Option: k.Asking.Option, Value: k.Asking.Value}
+	}
+	return a.Asking
 }
 
 // CommandLine is what AdHoc takes for these arguments, quoted for a shell. It is empty where a

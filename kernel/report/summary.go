@@ -296,7 +296,7 @@ func optionIDs(options []interaction.Option) string {
 
 // summarizeFrame says what a line of the protocol is.
 func summarizeFrame(line []byte) string {
-	if u, ok := provider.ParseUpdate(line); ok {
+	if u, ok := provider.ParseUpdate(line, ""); ok {
 		switch {
 		case u.Text != "":
 			return u.Kind + ": " + beginning(u.Text)
