@@ -79,7 +79,6 @@ func TestParseUpdateOfALine(t *testing.T) {
 	}
 }
 
-// FuzzParseUpdate: kind, session and text are those that encoding/json finds.
 // TestParseUpdateOfAnotherSession: what is said in another session is not this one's.
 func TestParseUpdateOfAnotherSession(t *testing.T) {
 	line := []byte(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"a","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}}`)
@@ -91,6 +90,7 @@ func TestParseUpdateOfAnotherSession(t *testing.T) {
 	}
 }
 
+// FuzzParseUpdate: kind, session and text are those that encoding/json finds.
 func FuzzParseUpdate(f *testing.F) {
 	f.Add([]byte(`{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a\ud83db"}}}`))
 	f.Add([]byte(`{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"t","content":[{"type":"diff"}],"rawInput":1e999}}`))

@@ -125,10 +125,10 @@ func (r Resolver) Named(id string) (Agent, error) {
 	return a, nil
 }
 
-// AskingOf is how an agent is made to ask that introduced itself so. One that the registry does not have
-// under its id is asked in the way of the agent that it says it is, as far as that can be chosen in a session.
+// AskingOf is how an agent is made to ask that introduced itself so. One of which nothing is known that can
+// be chosen in a session is made to ask in the way of the agent that it says it is.
 func (a Agent) AskingOf(info *acp.Implementation) provider.Asking {
-	if _, known := registry.Lookup(a.ID); known || info == nil || a.Asking.Mode != "" || a.Asking.Option != "" {
+	if info == nil || a.Asking.Mode != "" || a.Asking.Option != "" {
 		return a.Asking
 	}
 	if k, ok := registry.Introduced(info.Name); ok {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestAskingOf: an agent under a name of the user's own that says who it is is put into the mode in
-// which it asks; one that is known by its id, or says nothing, is treated as before.
+// which it asks; one that is not known, or says nothing, is left alone.
 func TestAskingOf(t *testing.T) {
 	for _, tt := range []struct {
 		id, says, mode, option string
@@ -19,7 +19,7 @@ func TestAskingOf(t *testing.T) {
 		{"my-copilot", "Copilot", "", "allow_all"},
 		{"mine", "somebody", "", ""},
 		{"mine", "", "", ""},
-		{"predictable", "qwen-code", "", ""},
+		{"qwen", "qwen-code", "default", ""}, // started by --agent: its id is the program's name
 	} {
 		a := Agent{Agent: provider.Agent{ID: tt.id}}
 		if got := a.AskingOf(&acp.Implementation{Name: tt.says}); got.Mode != tt.mode || got.Option != tt.option {
