@@ -6,7 +6,7 @@ FUZZTIME ?= 30s
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz bench torture clients golden ci dist clean
+.PHONY: help build test race lint fuzz bench torture clients sdks golden ci dist clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,7 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 
 bench: ## measure against bare programs, then run Go's benchmarks
 	go run ./cmd/bench
+	go test ./service/web -run 'TestBrowser/^many$$' -v | grep 'longest task' || echo "the page is not measured: there is no Chromium"
 	go test -run '^$$' -bench . -benchmem ./...
 
 torture: ## crash states, kills, power cuts, damage, shells: an hour or less (Linux; root for the power cuts)
@@ -39,6 +40,10 @@ torture: ## crash states, kills, power cuts, damage, shells: an hour or less (Li
 
 clients: ## acpx and the TypeScript SDK in front of real agents, which PERLICA_REAL_AGENT starts: see CONTRIBUTING.md
 	go test ./cmd/perlica -run 'TestRealAgents$$' -timeout 30m -v
+
+sdks: ## what the makers' Go SDKs read in the recorded streams of models; minutes of compiling
+	cd provider/model/testdata/sdk && go test -count=1 . -update
+	go test ./provider/model -run TestSDKsAgree
 
 golden: ## rewrite golden files and what the documents take from the code
 	go test . -run TestAPI -update

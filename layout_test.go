@@ -70,7 +70,8 @@ var mayImport = map[string][]string{
 	"service":              {"eventlog", "eventlog/event", "eventlog/folder", "eventlog/store", "eventlog/view", "interaction", "interaction/card", "kernel", "kernel/approvals", "kernel/checkup", "kernel/command", "kernel/fact", "kernel/fact/bridge", "policy", "service/access", "service/channel"},
 	"service/channel":      {},
 	"service/access":       {"kernel/fact/bridge"},
-	"service/web":          {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/store", "eventlog/verify", "interaction", "interaction/card", "kernel", "kernel/agents", "kernel/config", "kernel/fact", "kernel/filelock", "kernel/logtrust", "kernel/project", "kernel/report", "kernel/sessions", "kernel/streamjson", "policy", "service/access", "service/attachment", "service/web/device"},
+	"service/web":          {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/store", "eventlog/verify", "interaction", "interaction/card", "kernel", "kernel/agents", "kernel/config", "kernel/fact", "kernel/filelock", "kernel/logtrust", "kernel/project", "kernel/report", "kernel/sessions", "kernel/streamjson", "policy", "service/access", "service/attachment", "service/web/device", "service/web/push"},
+	"service/web/push":     {"eventlog/durable"},
 	"service/web/device":   {"eventlog", "eventlog/event", "eventlog/store", "kernel/fact", "kernel/fact/bridge", "kernel/fact/web", "service/access"},
 	"service/acp":          {"eventlog/event", "interaction", "kernel", "kernel/agents", "policy", "policy/shell", "provider", "provider/jsonrpc", "provider/process", "eventlog/redact", "kernel/fact"},
 	"provider/jsonrpc":     {},
@@ -89,6 +90,7 @@ var mayImport = map[string][]string{
 	"service/telegram/telegramtest": {},
 	"service/web/page":              {},
 	"service/web/device/devicetest": {"service/web/device"},
+	"service/web/push/pushtest":     {"service/web/push"},
 }
 
 // mayImportInTests is what tests need beside that.
@@ -106,7 +108,8 @@ var mayImportInTests = map[string][]string{
 	"provider/registry": {"provider/process"},
 	"provider/replay":   {"eventlog"},
 	"kernel":            {"eventlog/fault", "eventlog/verify", "kernel/project", "provider/predictable"},
-	"service/web":       {"provider/predictable", "service/web/page", "service/web/device/devicetest"},
+	"service/web":       {"provider/predictable", "service/web/page", "service/web/device/devicetest", "service/web/push/pushtest"},
+	"service/web/push":  {"service/web/push/pushtest"},
 	"kernel/project":    {"eventlog", "eventlog/view", "interaction", "kernel/streamjson", "provider/predictable"},
 	"service":           {"eventlog/verify", "kernel/agents", "kernel/config", "provider", "provider/predictable", "service/local", "service/telegram", "service/telegram/telegramtest"},
 	"service/telegram":  {"service/telegram/telegramtest"},
@@ -120,8 +123,8 @@ var mayImportInTests = map[string][]string{
 var only = map[string][]string{
 	"os/exec":                          {"provider/process", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/bench"}, // of service see onlyName
 	"os/signal":                        {"cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/signals", "cmd/perlica/watch", "cmd/perlica/web", "cmd/perlica/builtin"},
-	"net":                              {"service/web", "cmd/perlica/web", "service/web/device", "interaction", "service/local", "service/webhook", "cmd/perlica/service", "provider/model"},
-	"net/http":                         {"service/web", "cmd/perlica/web", "service/web/device", "service/web/device/devicetest", "eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel", "provider/model"}, // of kernel see onlyName
+	"net":                              {"service/web/push", "service/web/push/pushtest", "service/web", "cmd/perlica/web", "service/web/device", "interaction", "service/local", "service/webhook", "cmd/perlica/service", "provider/model"},
+	"net/http":                         {"service/web/push", "service/web/push/pushtest", "service/web", "cmd/perlica/web", "service/web/device", "service/web/device/devicetest", "eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "kernel", "provider/model"}, // of kernel see onlyName
 	"plugin":                           {},
 	"rsc.io/qr":                        {"cmd/perlica/web"},
 	"github.com/spf13/cobra":           {"cmd/perlica/acp", "cmd/perlica", "cmd/perlica/chat", "cmd/perlica/cli", "cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/log", "cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/selection", "cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/watch", "cmd/perlica/web"},

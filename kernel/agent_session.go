@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/coder/acp-go-sdk"
 
@@ -50,6 +51,8 @@ type agentSession struct {
 	options  map[string]string // likewise
 	how      continuation      // of earlier turns
 	prompted bool              // it was prompted: system text and transcript have been said
+
+	listing atomic.Bool // the models are being listed
 
 	closing       chan struct{} // closed when session/close is over; nil: it was not sent
 	closeErr      error         // what came of it, once closing is closed
@@ -275,14 +278,14 @@ func (s *agentSession) Blocked(b provider.BlockedRequest) {
 }
 
 // SendHTTP says whether a model agent may send its HTTP request: in a turn that was not cancelled,
-// once all that was recorded is on disk.
+// or to list its models where somebody asked for that, once all that was recorded is on disk.
 func (s *agentSession) SendHTTP() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	switch {
-	case s.turn == nil:
+	case s.turn == nil && !s.listing.Load():
 		return errors.New("no turn is under way")
-	case s.turn.isCancelled():
+	case s.turn != nil && s.turn.isCancelled():
 		return errors.New("the turn was cancelled")
 	}
 	return s.r.log.Sync()

@@ -205,6 +205,19 @@ func (c *Conversation) SetModel(ctx context.Context, model string) error {
 	})
 }
 
+// ListModels has a model agent ask its API which models there are, which is no call; Offers has them then.
+// Of any other agent Offers has them anyway, and it does nothing.
+func (c *Conversation) ListModels(ctx context.Context) error {
+	if !c.setup.Agent.Model {
+		return nil
+	}
+	return c.set(ctx, func(ctx context.Context, s *agentSession) error {
+		s.listing.Store(true)
+		defer s.listing.Store(false)
+		return s.session.ListModels(ctx)
+	})
+}
+
 // SetOption sets one of the agent's config options.
 func (c *Conversation) SetOption(ctx context.Context, id, value string) error {
 	return c.set(ctx, func(ctx context.Context, s *agentSession) error {

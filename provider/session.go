@@ -57,13 +57,15 @@ type Session struct {
 	// ModeOption is the config option by which a mode is chosen, if the agent offers its modes
 	// in no other way.
 	ModeOption string
+	// AnyModel: of the values of the option for models, any text can be chosen.
+	AnyModel bool
 
 	conn *Conn
 }
 
 // opened is a session as the agent describes it.
 func (c *Conn) opened(id string, modes *acp.SessionModeState, options []acp.SessionConfigOption) *Session {
-	s := &Session{ID: id, Modes: modes, Options: options, conn: c}
+	s := &Session{ID: id, Modes: modes, Options: options, AnyModel: c.agent.Model, conn: c}
 	for _, o := range options {
 		if modes != nil && len(modes.AvailableModes) > 0 {
 			break
@@ -191,6 +193,19 @@ func (s *Session) SetOption(ctx context.Context, id, value string) error {
 	}
 	return err
 }
+
+// ListModels has a model agent ask its API which models there are; Options are those then.
+func (s *Session) ListModels(ctx context.Context) error {
+	var r struct{ ConfigOptions []acp.SessionConfigOption }
+	err := s.conn.ask(ctx, methodListModels, map[string]string{"sessionId": s.ID}, &r)
+	if err == nil {
+		s.Options = r.ConfigOptions
+	}
+	return err
+}
+
+// methodListModels is a method of a model agent.
+const methodListModels = "_perlica.dev/model/list"
 
 // Answer is the agent's answer to a prompt.
 type Answer struct {

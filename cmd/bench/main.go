@@ -33,6 +33,7 @@ var comparisons = []comparison{
 	{"prompt", "2 s", prompts},
 	{"warm", "30 s", warm},
 	{"editor", "1 minute", editors},
+	{"model", "15 s", models},
 	{"append", "3 s", durable},
 	{"group", "10 s", groups},
 	{"growth", "2 minutes and 6 GB", growth},
@@ -46,6 +47,7 @@ var parts = map[string]func(args []string){
 		check(predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, predictable.Options{}))
 	},
 	"proxy": func(args []string) { proxy(args[0], args[1]) },
+	"ask":   func(args []string) { ask(args[0]) },
 	"relay": func(args []string) { relay(args[0]) },
 }
 

@@ -16,8 +16,8 @@ import (
 func init() { scriptCommands["model"] = cmdModel }
 
 // cmdModel starts a server that speaks Chat Completions, and puts its address for BASE into a file. It echoes what
-// was said last; a prompt with the words "status N" is answered with that status, one with "break" by a
-// stream that breaks. Each request is a line of the file "requests": its path, its Authorization and its
+// was said last; a prompt with the words "status N" is answered with that status, one with "error N WORDS" with
+// the API's own error, one with "break" by a stream that breaks. Each request is a line of the file "requests": its path, its Authorization and its
 // body.
 //
 //	model FILE
@@ -43,6 +43,14 @@ func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		said := fmt.Sprint(v.Messages[len(v.Messages)-1].Content)
 		var code int
+		if _, failure, ok := strings.Cut(said, "error "); ok {
+			if _, err := fmt.Sscan(failure, &code); err == nil {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(code)
+				_, _ = fmt.Fprintf(w, `{"error":{"message":%q}}`, failure[4:])
+				return
+			}
+		}
 		if _, status, ok := strings.Cut(said, "status "); ok {
 			if _, err := fmt.Sscan(status, &code); err == nil {
 				http.Error(w, "no", code)

@@ -125,7 +125,7 @@ func ModelOption(s *provider.Session, model string) (string, error) {
 			continue
 		}
 		values := OptionValues(o.Select.Options)
-		if slices.Contains(values, model) {
+		if s.AnyModel || slices.Contains(values, model) {
 			return string(o.Select.Id), nil
 		}
 		return "", &OfferError{fmt.Errorf("the agent has no model %q; it has %s", model, strings.Join(values, ", "))}

@@ -40,6 +40,7 @@ type Listing struct {
 	Login      string          `json:"login"`
 	Website    string          `json:"website"`
 	Note       string          `json:"note"`
+	Needs      []Requirement   `json:"needs,omitempty"` // of a model without an agent; set by who asked for it
 
 	ConnectTimeout time.Duration `json:"-"`
 	RequestTimeout time.Duration `json:"-"`

@@ -32,12 +32,12 @@ func (r Resolver) UseModel(a *Agent, name string, schema json.RawMessage, dirs c
 	c := withModel(r.Config.Provider(a.ID), k)
 	if c.Model.Name = cmp.Or(name, c.Model.Name); c.Model.Name == "" {
 		return &Error{ID: a.ID, Why: fmt.Sprintf("the provider %q has no model", a.ID),
-			Hint: fmt.Sprintf("name one with --model, or set providers.%s.model.name", a.ID)}
+			Hint: nameHint(a.ID)}
 	}
 	if key := c.Model.Key; key != (config.Secret{}) {
 		if _, err := key.Read(dirs, "", getenv); err != nil {
 			return &Error{ID: a.ID, Why: fmt.Sprintf("the key for the provider %q is missing: %v", a.ID, err),
-				Hint: fmt.Sprintf("set the variable, or put the key into a file that only you can read and name it in providers.%s.model.key_file", a.ID)}
+				Hint: keyHint(a.ID)}
 		}
 	}
 	err := r.model(a, c)
@@ -56,13 +56,16 @@ func (r Resolver) model(a *Agent, c config.Provider) error {
 	if m.Key.Env != "" && !slices.Contains(a.Env, m.Key.Env) {
 		a.Env = append(a.Env, m.Key.Env)
 	}
-	settings := model.Settings{API: model.API(m.API), Model: cmp.Or(m.Name, "unnamed"), BaseURL: m.BaseURL}
+	settings := model.Settings{API: model.API(m.API), Model: cmp.Or(m.Name, "unnamed"), BaseURL: m.BaseURL, Proxy: m.Proxy}
 	options, err := table(m.Options, &settings.Options)
 	price, perr := table(m.Price, &settings.Price)
 	if err = cmp.Or(err, perr, settings.Check()); err != nil {
 		return &Error{ID: a.ID, Why: fmt.Sprintf("the provider %q cannot be asked: %v", a.ID, err), Hint: "see 'perlica provider show " + a.ID + "' and docs/models.md"}
 	}
-	for _, f := range [][2]string{{"--base-url", m.BaseURL}, {"--key-env", m.Key.Env}, {"--key-file", m.Key.File}, {"--options", options}, {"--price", price}} {
+	if m.Blind {
+		a.Command = append(a.Command, "--no-images")
+	}
+	for _, f := range [][2]string{{"--base-url", m.BaseURL}, {"--proxy", m.Proxy}, {"--key-env", m.Key.Env}, {"--key-file", m.Key.File}, {"--options", options}, {"--price", price}} {
 		if f[1] != "" {
 			a.Command = append(a.Command, f[0], f[1])
 		}

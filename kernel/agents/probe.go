@@ -38,6 +38,7 @@ type ProbeReport struct {
 	Selected     map[string]string         `json:"selected"`   // options that were set to make it ask
 	Options      []acp.SessionConfigOption `json:"options"`
 	Steps        []ProbeStep               `json:"steps"`
+	Requirements []Requirement             `json:"requirements,omitempty"` // of a model without an agent
 	Warnings     []string                  `json:"warnings"`
 	Exit         string                    `json:"exit"` // how the process ended, in words
 	Stderr       string                    `json:"stderr"`

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -92,6 +93,7 @@ func (c Checkup) Run(ctx context.Context, report func(Check)) {
 		{"sockets", always, (*examination).sockets},
 		{"default-agent", always, (*examination).defaultAgent},
 		{"agents", always, (*examination).agents},
+		{"models", always, (*examination).models},
 		{"surviving-processes", always, (*examination).survivors},
 	} {
 		if ctx.Err() != nil {
@@ -193,6 +195,28 @@ func (e *examination) agents() {
 		return
 	}
 	e.ok("%s installed: %s", english.Plural(len(installed), "agent", ""), strings.Join(installed, ", "))
+}
+
+// models looks at what the models without an agent need: those that are configured, and those on this
+// machine.
+func (e *examination) models() {
+	seen := 0
+	for _, l := range e.Agents.List() {
+		needs := e.Agents.Requirements(e.ctx, l.ID, false, e.Dirs, os.Getenv)
+		for _, n := range needs {
+			switch {
+			case n.Name == "address" && strings.HasSuffix(n.Detail, "reachable"):
+				e.ok("%s: %s", l.ID, n.Detail)
+				seen++
+			case l.Configured && !n.OK:
+				e.warn(n.Hint, "%s: its %s: %s", l.ID, n.Name, n.Detail)
+				seen++
+			}
+		}
+	}
+	if seen == 0 {
+		e.ok("none on this machine, and nothing is missing of what is configured")
+	}
 }
 
 // survivors lists what is left of agents whose Perlica is gone.

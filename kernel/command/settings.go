@@ -68,6 +68,11 @@ func (h *Host) model(ctx context.Context, args []string) (Output, error) {
 		}
 		return Output{Text: "The agent uses the model `" + args[0] + "`."}, nil
 	}
+	if h.Conversation != nil {
+		if err := h.Conversation.ListModels(ctx); err != nil {
+			return Output{}, err
+		}
+	}
 	o, _, ok := h.offers()
 	if !ok {
 		return Output{}, errNotYet

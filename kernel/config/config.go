@@ -121,6 +121,8 @@ type Provider struct {
 		API     string // empty, and unknown to the registry: the provider is an agent
 		Name    string
 		BaseURL string
+		Proxy   string
+		Blind   bool
 		Key     Secret
 		Options map[string]any // members of the request's body
 		Price   map[string]any // nil: unknown

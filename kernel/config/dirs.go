@@ -76,6 +76,9 @@ func systemDirs(goos, home string, getenv func(string) string) (config, state, r
 // KeyDir is the folder of the keys that sign checkpoints of the user's logs.
 func (d Dirs) KeyDir() string { return filepath.Join(d.State, "keys") }
 
+// PushDir is the folder of the key and the subscriptions with which browsers are woken.
+func (d Dirs) PushDir() string { return filepath.Join(d.State, "push") }
+
 // ConfigFile is the user's configuration file.
 func (d Dirs) ConfigFile() string { return filepath.Join(d.Config, "config.toml") }
 

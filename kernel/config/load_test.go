@@ -128,6 +128,8 @@ func modelOf(text string) (m struct {
 	API     string
 	Name    string
 	BaseURL string
+	Proxy   string
+	Blind   bool
 	Key     Secret
 	Options map[string]any
 	Price   map[string]any
@@ -153,6 +155,8 @@ mode = "none"
 api = "gemini"
 name = "m"
 base_url = "https://example.org"
+proxy = "http://p:1"
+images = false
 key_env = "KEY"
 key_file = "/key"
 options = { n = [true, { x = "y" }] }
@@ -248,16 +252,16 @@ behind_proxy = "10.0.0.7"
 			Ack:      "", Agents: 2, Idle: time.Second, MaxAge: 2 * time.Second, Grace: 3 * time.Second,
 		},
 		Providers: map[string]Provider{
-			"my-agent": {"my-agent", false, "agent", []string{}, []string{"A", "B"}, time.Second, 2 * time.Minute, 1 << 20, "none", modelOf(`{"API":"gemini","Name":"m","BaseURL":"https://example.org","Key":{"Env":"KEY","File":"/key"},"Options":{"n":[true,{"x":"y"}]},"Price":{"per":1.5}}`)},
+			"my-agent": {"my-agent", false, "agent", []string{}, []string{"A", "B"}, time.Second, 2 * time.Minute, 1 << 20, "none", modelOf(`{"API":"gemini","Name":"m","BaseURL":"https://example.org","Proxy":"http://p:1","Blind":true,"Key":{"Env":"KEY","File":"/key"},"Options":{"n":[true,{"x":"y"}]},"Price":{"per":1.5}}`)},
 			"other":    {ID: "other", Enabled: true, ConnectTimeout: time.Minute, RequestTimeout: time.Minute, MaxLineBytes: 64 << 20, Mode: "ask"},
 		},
 		MCPServers: []MCPServer{
-			{Name: "local", Type: "stdio", Command: "mcp", Args: []string{"x"}, Env: map[string]string{"TOKEN": "hunter2"}, Origin: "USER:34"},
-			{Name: "far", Type: "http", URL: "https://me:pw@example.org/mcp?key=hunter2", Headers: map[string]string{"Authorization": "Bearer hunter2"}, Origin: "USER:39"},
+			{Name: "local", Type: "stdio", Command: "mcp", Args: []string{"x"}, Env: map[string]string{"TOKEN": "hunter2"}, Origin: "USER:36"},
+			{Name: "far", Type: "http", URL: "https://me:pw@example.org/mcp?key=hunter2", Headers: map[string]string{"Authorization": "Bearer hunter2"}, Origin: "USER:41"},
 		},
 		Rules: []policy.Rule{
-			{Effect: "allow", Provider: "my-agent", Kind: []string{"read", "switch_mode"}, Path: "inside", Command: "go test ./...", Reason: "why", Origin: "USER:43"},
-			{Effect: "deny", Path: "**/*.{key,pem}", Origin: "USER:50"},
+			{Effect: "allow", Provider: "my-agent", Kind: []string{"read", "switch_mode"}, Path: "inside", Command: "go test ./...", Reason: "why", Origin: "USER:45"},
+			{Effect: "deny", Path: "**/*.{key,pem}", Origin: "USER:52"},
 		},
 	}
 	want.settings = c.settings

@@ -12,7 +12,7 @@ var anthropicMapping = mapping{
 	reserved: []string{"model", "messages", "stream", "tools", "tool_choice"},
 	headers:  []field{{"anthropic-version", "2023-06-01"}},
 	path:     func(string) string { return "/v1/messages" },
-	models:   "/v1/models",
+	models:   "/v1/models?limit=1000",
 	body:     anthropicBody,
 	answer:   func() reader { return &anthropicReader{} },
 	failure:  nestedFailure,

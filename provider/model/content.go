@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -73,6 +74,12 @@ func (b block) part() (part, error) {
 		}
 	}
 	return part{}, &inputError{fmt.Sprintf("a content block of the type %q cannot be sent to a model", b.Type)}
+}
+
+// hasFiles reports whether a part of the turn is a file that is no text.
+func (t turn) hasFiles() bool {
+	ps, err := parts(t.blocks)
+	return err == nil && slices.ContainsFunc(ps, func(p part) bool { return p.mime != "" })
 }
 
 // file is an image or a PDF, which are what the four APIs take.

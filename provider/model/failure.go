@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -55,6 +56,7 @@ func judge(s Settings, resp *http.Response, body []byte) *failure {
 		f.message = "the answer is no event stream: " + f.message
 	}
 	f.details()
+	f.advise(s, e != nil)
 	return f
 }
 
@@ -65,6 +67,19 @@ func (f *failure) details() {
 	}
 	if f.retryAfter != "" {
 		f.message += "; retry after " + f.retryAfter
+	}
+}
+
+// advise adds to the message what to do about a refusal that has to do with the configuration.
+func (f *failure) advise(s Settings, said bool) {
+	switch {
+	case f.unknown:
+	case f.status == http.StatusNotFound && said:
+		f.message += fmt.Sprintf(" (is %q a model of this API? /model in the chat lists them)", s.Model)
+	case f.status == http.StatusNotFound, f.status == http.StatusMethodNotAllowed:
+		f.message += fmt.Sprintf(" (is model.base_url %q right?)", s.base())
+	case len(s.Options) > 0 && oneOf("400", "422")(strconv.Itoa(f.status)):
+		f.message += " (model.options are part of the request, as they are)"
 	}
 }
 

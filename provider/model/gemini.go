@@ -13,7 +13,7 @@ var geminiMapping = mapping{
 	path: func(model string) string {
 		return "/v1beta/models/" + url.PathEscape(model) + ":streamGenerateContent?alt=sse"
 	},
-	models:  "/v1beta/models",
+	models:  "/v1beta/models?pageSize=1000",
 	body:    geminiBody,
 	answer:  func() reader { return &geminiReader{} },
 	failure: nestedFailure,

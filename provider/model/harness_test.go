@@ -2,6 +2,7 @@ package model
 
 import (
 	"bufio"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -43,6 +44,12 @@ func connect(t *testing.T, s Settings, wantsHTTP bool) *peer {
 		served <- Serve(t.Context(), toAgent, fromAgent, s)
 		_ = fromAgent.Close() // never fails
 	}()
+	return speak(t, in, out, served, wantsHTTP)
+}
+
+// speak initializes the agent that reads from in and writes to out; served gets how it ended.
+func speak(t *testing.T, in io.WriteCloser, out io.Reader, served <-chan error, wantsHTTP bool) *peer {
+	t.Helper()
 	p := &peer{t: t, in: in, lines: make(chan message, 100)}
 	go func() {
 		defer close(p.lines)
@@ -180,14 +187,24 @@ type server struct {
 	bodies      []string
 }
 
-// listen serves connections one after the other, each with serve.
+// listen serves connections, each with serve.
 func listen(t *testing.T, serve func(s *server, c net.Conn, r *bufio.Reader)) *server {
+	t.Helper()
+	return listenTLS(t, nil, serve)
+}
+
+// listenTLS is listen with TLS, of this configuration; nil: without.
+func listenTLS(t *testing.T, config *tls.Config, serve func(s *server, c net.Conn, r *bufio.Reader)) *server {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &server{T: t, url: "http://" + l.Addr().String()}
+	if config != nil {
+		s.url = "https" + strings.TrimPrefix(s.url, "http")
+		l = tls.NewListener(l, config)
+	}
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {

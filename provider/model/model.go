@@ -40,6 +40,8 @@ type Settings struct {
 	Model   string // the maker's name of it
 	BaseURL string // without the path of the endpoint; empty: the maker's
 	Key     string // is sent in a header, and in nothing else; empty: none is sent
+	Proxy   string // the address of a proxy for an https address; empty: what the environment says
+	Blind   bool   // the model takes text alone
 	// Options are members of the request's body, as they are.
 	Options map[string]json.RawMessage
 	// Schema is a JSON Schema that the answer is asked to have; nil: any text.
@@ -88,6 +90,9 @@ func (s Settings) Check() error {
 	default:
 		return fmt.Errorf("%q is not https: keys and prompts are sent in clear text to this machine only", s.base())
 	}
+	if err := s.checkProxy(u.Scheme); err != nil {
+		return err
+	}
 	for _, name := range m.reserved {
 		if _, set := s.Options[name]; set {
 			return fmt.Errorf("the option %q is Perlica's to set", name)
@@ -95,6 +100,33 @@ func (s Settings) Check() error {
 	}
 	if s.Schema != nil && !json.Valid(s.Schema) {
 		return errors.New("the schema is no JSON")
+	}
+	return nil
+}
+
+// Address is the API's, without the path of its endpoint.
+func (s Settings) Address() string { return s.base() }
+
+// Local reports whether the API is on this machine.
+func (s Settings) Local() bool {
+	u, err := url.Parse(s.base())
+	return err == nil && isLoopback(u.Hostname())
+}
+
+// checkProxy says what is wrong with the proxy for an address of the scheme. No error quotes it: it may
+// hold a password.
+func (s Settings) checkProxy(scheme string) error {
+	if s.Proxy == "" {
+		return nil
+	}
+	u, err := url.Parse(s.Proxy)
+	switch {
+	case err != nil || u.Host == "" || !oneOf("http", "https", "socks5", "socks5h")(u.Scheme):
+		return errors.New("the proxy is no address like http://proxy.example.org:3128")
+	case u.User != nil:
+		return errors.New("the proxy's address holds a name or a password, which would stand in the list of processes: put it into HTTPS_PROXY")
+	case scheme != "https":
+		return errors.New("there is a proxy, and the API's address is not https: what is sent in clear text stays on this machine")
 	}
 	return nil
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,7 +73,13 @@ func (u usage) result() object {
 func (r *run) ask(ctx context.Context) (stopReason, error) {
 	s := r.agent.settings
 	m := mappings[s.API]
+	r.agent.mu.Lock()
+	s.Model = r.session.model
+	r.agent.mu.Unlock()
 	history := append(r.session.history[:len(r.session.history):len(r.session.history)], r.turn)
+	if s.Blind && r.turn.hasFiles() {
+		return stopReason{}, &inputError{"the model takes no images and no PDFs, as model.images = false says"}
+	}
 	body, err := m.body(s, history)
 	if err != nil {
 		return stopReason{}, err
@@ -84,20 +92,43 @@ func (r *run) ask(ctx context.Context) (stopReason, error) {
 	if err := r.agent.announce(ctx, r.session.id, x); err != nil {
 		return stopReason{}, err
 	}
-	resp, err := x.do(ctx)
+	resp, err := r.agent.exchange(ctx, r.session.id, x)
 	if err != nil {
-		return stopReason{}, &failure{message: r.agent.hide(err.Error()), unknown: x.left.Load()}
+		return stopReason{}, err
 	}
 	defer func() { _ = resp.Body.Close() }() // what was read counts
-	r.agent.receivedHead(r.session.id, resp)
-	from := tee{resp.Body, func(b []byte) error { return r.agent.receivedBody(r.session.id, b) }}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
-		b, err := io.ReadAll(io.LimitReader(from, maxFailure))
+		b, err := io.ReadAll(io.LimitReader(resp.Body, maxFailure))
 		r.agent.receivedEnd(r.session.id, err)
 		return stopReason{}, judge(s, resp, b)
 	}
-	return r.stream(m.answer(), from)
+	return r.stream(m.answer(), resp.Body)
+}
+
+// exchange makes a request of which the client has heard, and passes on what comes back, as it is read.
+// The caller must close the answer's body.
+func (a *agent) exchange(ctx context.Context, session string, x *exchange) (*http.Response, error) {
+	if a.wantsHTTP() {
+		x.early = func(status string, header http.Header) error {
+			return a.receivedHead(session, true, a.key.text(status), fields(a.key.header(header)))
+		}
+	}
+	resp, err := x.do(ctx)
+	if err != nil {
+		f := &failure{message: a.key.text(err.Error()), unknown: x.left.Load()}
+		if !f.unknown && ctx.Err() == nil {
+			f.message += fmt.Sprintf("; nothing was sent (is model.base_url %q right, and its server running?)", a.settings.base())
+		}
+		return nil, f
+	}
+	resp.Status, resp.Header = a.key.text(resp.Status), a.key.header(wireHeader(resp))
+	if err := a.receivedHead(session, false, resp.Status, fields(resp.Header)); err != nil {
+		_ = resp.Body.Close() // nobody reads it
+		return nil, &failure{message: err.Error(), unknown: true}
+	}
+	resp.Body = tee{a.key.body(resp.Body), func(b []byte) error { return a.receivedBody(session, b) }}
+	return resp, nil
 }
 
 // lateEnd is how long a server may take to end a stream in which all was said.
@@ -140,7 +171,7 @@ func (r *run) end(from reader, err error) (stopReason, error) {
 	case !whole && errors.Is(err, io.EOF):
 		return reason, &failure{message: "the stream ended before the answer did", unknown: true}
 	case !whole:
-		return reason, &failure{message: "the stream broke before the answer ended: " + r.agent.hide(err.Error()), unknown: true}
+		return reason, &failure{message: "the stream broke before the answer ended: " + r.agent.key.text(err.Error()), unknown: true}
 	case !errors.Is(err, io.EOF) && reason.warning == "":
 		reason.warning = "the stream broke behind the end of the answer"
 	}
@@ -189,15 +220,36 @@ func (a *agent) announce(ctx context.Context, session string, x *exchange) error
 	return nil
 }
 
-// receivedHead passes the status and the header on.
-func (a *agent) receivedHead(session string, resp *http.Response) {
-	header := []field{}
-	for name, values := range resp.Header {
-		for _, v := range values {
-			header = append(header, field{name, v})
+// wireHeader is the header as it came: Go takes what concerns the connection out of it.
+func wireHeader(resp *http.Response) http.Header {
+	header := resp.Header.Clone()
+	for _, v := range resp.TransferEncoding {
+		header.Add("Transfer-Encoding", v)
+	}
+	for name := range resp.Trailer {
+		header.Add("Trailer", name)
+	}
+	return header
+}
+
+// fields are the fields of a header, in the order of their names.
+func fields(header http.Header) []field {
+	out := []field{}
+	for _, name := range slices.Sorted(maps.Keys(header)) {
+		for _, v := range header[name] {
+			out = append(out, field{name, v})
 		}
 	}
-	a.received(object{"sessionId": session, "status": resp.Status, "headers": header})
+	return out
+}
+
+// receivedHead passes a status and its header on; an early one precedes the one that counts.
+func (a *agent) receivedHead(session string, early bool, status string, header []field) error {
+	o := object{"sessionId": session, "status": status, "headers": header}
+	if early {
+		o["early"] = true
+	}
+	return a.received(o)
 }
 
 // receivedBody passes bytes of the body on, as text where they are UTF-8.
@@ -212,7 +264,7 @@ func (a *agent) receivedBody(session string, b []byte) error {
 func (a *agent) receivedEnd(session string, err error) {
 	end := object{"sessionId": session, "end": true}
 	if err != nil && !errors.Is(err, io.EOF) {
-		end["error"] = a.hide(err.Error())
+		end["error"] = a.key.text(err.Error())
 	}
 	_ = a.received(end) // a client that is gone is seen by who reads from it
 }

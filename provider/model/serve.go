@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/google/uuid"
@@ -24,7 +23,7 @@ const metaKey = "perlica.dev"
 // Check.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, s Settings) error {
 	ctx, leave := context.WithCancel(ctx)
-	a := &agent{settings: s, out: &writer{out: out}, sessions: map[string]*session{}, asked: map[string]chan error{}, gone: ctx.Done()}
+	a := &agent{settings: s, key: hidden(s.Key), out: &writer{out: out}, sessions: map[string]*session{}, asked: map[string]chan error{}, gone: ctx.Done()}
 	ended := make(chan error, 1)
 	go func() { ended <- a.read(ctx, in) }()
 	var err error
@@ -40,6 +39,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, s Settings) error {
 // agent is one connection.
 type agent struct {
 	settings Settings
+	key      hidden // of the settings
 	out      *writer
 	gone     <-chan struct{} // closed when the client will answer nothing any more
 	runs     sync.WaitGroup
@@ -55,7 +55,9 @@ type agent struct {
 type session struct {
 	id      string
 	history []turn
-	cost    float64 // so far
+	cost    float64  // so far
+	model   string   // that is asked
+	models  []string // that there are, as far as somebody asked
 	cancel  context.CancelFunc
 }
 
@@ -114,11 +116,16 @@ func (a *agent) requested(ctx context.Context, m message) {
 	case "initialize":
 		a.initialize(m)
 	case "session/new":
-		s := &session{id: uuid.Must(uuid.NewV7()).String()}
+		s := &session{id: uuid.Must(uuid.NewV7()).String(), model: a.settings.Model, models: []string{a.settings.Model}}
 		a.mu.Lock()
 		a.sessions[s.id] = s
+		answer := object{"sessionId": s.id, "configOptions": s.options()}
 		a.mu.Unlock()
-		a.out.respond(m.ID, object{"sessionId": s.id})
+		a.out.respond(m.ID, answer)
+	case "session/set_config_option":
+		a.setOption(m)
+	case "_perlica.dev/model/list":
+		a.list(ctx, m)
 	case "session/close":
 		a.cancel(m.Params)
 		a.mu.Lock()
@@ -291,14 +298,6 @@ func (a *agent) refuse(id json.RawMessage, e *rpcError) {
 	if id != nil {
 		_ = a.out.line(object{"jsonrpc": "2.0", "id": id, "error": e}) // the reader sees that the client is gone
 	}
-}
-
-// hide takes the key out of a text: the messages of the transport quote what they fail at.
-func (a *agent) hide(text string) string {
-	if a.settings.Key == "" {
-		return text
-	}
-	return strings.ReplaceAll(text, a.settings.Key, "[key]")
 }
 
 // writer writes whole lines. Its methods may be called from several goroutines.

@@ -2,12 +2,15 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/textproto"
 	"net/url"
 	"strconv"
 	"sync/atomic"
@@ -30,6 +33,9 @@ type exchange struct {
 	header []field // as they leave, but for the key's
 	key    field   // the field that carries the key; without a name there is none
 	body   []byte
+	proxy  string // empty: what the environment says
+	// early gets the answers that precede the one that counts, as 103 is; may be nil.
+	early func(status string, header http.Header) error
 
 	left atomic.Bool // a connection was there: from here on some of the request may have been written
 }
@@ -37,7 +43,7 @@ type exchange struct {
 // newExchange prepares the request of a prompt.
 func newExchange(s Settings, body []byte) *exchange {
 	m := mappings[s.API]
-	x := &exchange{method: http.MethodPost, url: s.base() + m.path(s.Model), body: body}
+	x := &exchange{method: http.MethodPost, url: s.base() + m.path(s.Model), body: body, proxy: s.Proxy}
 	if s.Key != "" {
 		x.key = field{m.header, m.prefix + s.Key}
 	}
@@ -54,11 +60,22 @@ func newExchange(s Settings, body []byte) *exchange {
 
 var errSecondConnection = errors.New("a second connection for one request was refused")
 
-// do sends the request, once. The caller must close the answer's body. x.left says whether anything
+// do sends the request, once. The caller must close the answer's body; the connection is closed when ctx
+// is done, which it must be in the end. x.left says whether anything
 // of the request may have left.
 func (x *exchange) do(ctx context.Context) (*http.Response, error) {
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.left.Store(true) }})
-	req, err := http.NewRequestWithContext(ctx, x.method, x.url, io.NopCloser(bytes.NewReader(x.body)))
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.left.Store(true) }}
+	if x.early != nil {
+		trace.Got1xxResponse = func(code int, header textproto.MIMEHeader) error {
+			return x.early(fmt.Sprintf("%d %s", code, http.StatusText(code)), http.Header(header))
+		}
+	}
+	ctx = httptrace.WithClientTrace(ctx, trace)
+	var body io.Reader
+	if x.body != nil {
+		body = io.NopCloser(bytes.NewReader(x.body))
+	}
+	req, err := http.NewRequestWithContext(ctx, x.method, x.url, body)
 	if err != nil {
 		return nil, err
 	}
@@ -76,16 +93,60 @@ func (x *exchange) do(ctx context.Context) (*http.Response, error) {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	t := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, Protocols: protocols, DisableKeepAlives: true, DisableCompression: true,
+		Proxy: x.via, Protocols: protocols, DisableKeepAlives: true, DisableCompression: true,
 		TLSHandshakeTimeout: connectTimeout, MaxResponseHeaderBytes: maxFailure,
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		DialContext: func(dialing context.Context, network, addr string) (net.Conn, error) {
 			if dials.Add(1) > 1 {
 				return nil, errSecondConnection
 			}
-			return dialer.DialContext(ctx, network, addr)
+			conn, err := dialer.DialContext(dialing, network, addr)
+			if err == nil { // the transport would finish a handshake that nobody waits for
+				context.AfterFunc(ctx, func() { _ = conn.Close() })
+			}
+			return conn, err
 		},
 	}
 	return t.RoundTrip(req)
+}
+
+// via is the proxy through which the request goes; nil: none. Its error quotes no address: that of a
+// proxy may hold a password.
+func (x *exchange) via(req *http.Request) (*url.URL, error) {
+	if x.proxy != "" {
+		return url.Parse(x.proxy) // Check has
+	}
+	u, err := http.ProxyFromEnvironment(req)
+	if err != nil {
+		err = errors.New("HTTPS_PROXY or https_proxy is no address of a proxy")
+	}
+	return u, err
+}
+
+// reachTimeout is how long Reach waits.
+const reachTimeout = 5 * time.Second
+
+// Reach makes a connection to the API's address, or to the proxy on the way, and closes it: nothing is
+// sent. It returns where it went.
+func (s Settings) Reach(ctx context.Context) (where string, err error) {
+	x := newExchange(s, nil)
+	req, err := http.NewRequestWithContext(ctx, x.method, x.url, nil)
+	if err != nil {
+		return s.Address(), err
+	}
+	to, err := x.via(req)
+	if err != nil {
+		return "the proxy", err
+	}
+	if to == nil {
+		to = req.URL
+	}
+	port := cmp.Or(to.Port(), map[string]string{"http": "80", "https": "443"}[to.Scheme], "1080")
+	where = net.JoinHostPort(to.Hostname(), port)
+	conn, err := (&net.Dialer{Timeout: reachTimeout}).DialContext(ctx, "tcp", where)
+	if err != nil {
+		return where, err
+	}
+	return where, conn.Close()
 }
 
 // sent are the fields of the header as they leave, but for the key's.

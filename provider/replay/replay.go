@@ -16,6 +16,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"strings"
 )
 
 // Record is what was said, as [Serve] says it again. All lines are in memory, as they
@@ -182,6 +183,9 @@ func (b *builder) agent(c *conn, m message, s step) {
 		b.answer(c, m, s)
 		return
 	}
+	if strings.HasPrefix(m.method, methodsHTTP) {
+		return
+	}
 	x := cmp.Or(c.turns[s.session], c.last, b.last, &b.record.opening)
 	switch {
 	case m.id != nil:
@@ -198,6 +202,10 @@ func (b *builder) agent(c *conn, m message, s step) {
 	}
 	x.add(s)
 }
+
+// methodsHTTP begins the methods by which a model agent has its exchange over HTTP recorded. Nothing is
+// sent when it is said again, so they are left out.
+const methodsHTTP = "_perlica.dev/http/"
 
 // answer takes in the agent's answer to a request; one to no request is not part of the record.
 func (b *builder) answer(c *conn, m message, s step) {

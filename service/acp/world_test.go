@@ -137,6 +137,7 @@ func (w *world) options(env []string) (opt Options, done func() error) {
 	if err != nil {
 		panic(err)
 	}
+	env = append(env, "GORACE=atexit_sleep_ms=0") // else an agent of a race build leaves a second late
 	environ := append(append(os.Environ(), "HOME="+w.path("home"), "PERLICA_HOME="+w.path("home/.perlica")), env...)
 	agent := agents.Agent{ConnectTimeout: timeout, RequestTimeout: timeout}
 	agent.ID, agent.Command = "predictable", []string{self, "agent", "tee", w.path("read")}

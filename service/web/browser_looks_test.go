@@ -87,10 +87,18 @@ func testHostile(t *testing.T, b *browser) {
 	}
 }
 
+// looks fails for each thing that is wrong with how the page looks.
+func (p *tab) looks(where string) {
+	p.t.Helper()
+	for _, wrong := range js[[]string](p, "("+looks+")()") {
+		p.t.Errorf("%d px, %s: %s", js[int](p, "innerWidth"), where, wrong)
+	}
+}
+
 // testLooks: on a phone and at a desk, dark and light, every view can be read, reached and pressed.
 func testLooks(t *testing.T, b *browser) {
-	session, _ := b.send("@thought Hm.\n@plan completed:One pending:Two\n@tool edit \"Change it\" path=a.go old=1 new=2\n@tool execute Fails steps=pending,failed text=no\n"+
-		"@say # A title\\n\\nText with `code`, a [link](https://example.com/x), and:\\n\\n- one\\n- [x] two\\n\\n| a | b |\\n|---|---|\\n| 1 | 2 |\\n\\n```go\\nfunc main() {}\\n```\\n@tokens 1200 300", "")
+	session, run := b.send("@thought Hm.\n@plan completed:One pending:Two\n@tool edit \"Change it\" path=a.go old=1 new=2\n@tool execute Fails steps=pending,failed text=no\n"+
+		"@say # A title\\n\\nText with `code`, a [link](https://example.com/x), and:\\n\\n- one\\n- [x] two\\n\\n| a | b |\\n|---|---|\\n| 1 | 2 |\\n\\n```go\\nfunc main() {}\\n```\n@tokens 1200 300", "")
 	_, asking := b.send(`@ask execute "Run the tests" command="go test ./..."`, "")
 	_ = asking
 	for _, size := range [][]int64{phone, desk} {
@@ -99,16 +107,14 @@ func testLooks(t *testing.T, b *browser) {
 			p.like(scheme)
 			for view, there := range map[string]string{
 				"#/now": ".question .yes", "#/sessions": ".list .item", b.sessionAt(session): ".turn .outcome", "#/new": "select[name=provider] option",
-				"#/record": "#logs button", "#/numbers": ".chart .bar", "#/devices": "#self .chip",
+				"#/record": "#logs button", "#/numbers": ".chart .bar", strings.Replace(b.sessionAt(run), "session", "run", 1): ".story > li:nth-child(6)", "#/devices": "#self .chip",
 			} {
 				p.visit(view)
 				p.wait("document.querySelector($?)", there)
 				js[any](p, "document.querySelectorAll('details').forEach((d) => { d.open = true; })")
 				name := strings.Split(strings.TrimPrefix(view, "#/"), "/")[0]
 				p.show(strings.Join([]string{"looks", map[int64]string{390: "phone", 1280: "desk"}[size[0]], scheme, name}, " "))
-				for _, wrong := range js[[]string](p, "("+looks+")()") {
-					t.Errorf("%d px, %s, %s: %s", size[0], scheme, name, wrong)
-				}
+				p.looks(scheme + " " + name)
 			}
 		}
 	}

@@ -14,6 +14,7 @@ func testPairing(t *testing.T, b *browser) {
 	p.do(chromedp.Navigate(b.http.URL + "/"))
 	p.sees("Pair this browser")
 	p.show("welcome")
+	p.looks("welcome")
 	js[any](p, "localStorage.setItem('left', 'by another server')")
 	p.do(chromedp.Navigate("about:blank"))
 	code := b.pair(p, "Anna's phone", true, access.Read, access.Ask, access.Approve)

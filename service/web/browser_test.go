@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/serviceworker"
 	"github.com/chromedp/chromedp"
 
 	"github.com/perlica/perlica/service/access"
@@ -32,6 +33,7 @@ func TestBrowser(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *browser){
 		"pairing": testPairing, "refused pairing": testRefusedPairing, "turn": testTurn, "question": testQuestion, "race": testRace, "offline": testOffline,
 		"dangerous": testDangerous, "asleep": testAsleep, "killed": testKilled, "keyboard": testKeyboard, "hostile": testHostile, "many": testMany, "looks": testLooks,
+		"shell": testShell, "push": testPush, "iphone": testIPhone,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, &browser{t: t, ctx: ctx, world: newWorld(t, 2, withPage)}) })
 	}
@@ -53,7 +55,8 @@ func chromium(t *testing.T) context.Context {
 	if name == "" {
 		t.Skip("there is no Chromium here: the page is not tested")
 	}
-	opts := []chromedp.ExecAllocatorOption{chromedp.ExecPath(name), chromedp.Flag("accept-lang", "en"), chromedp.Flag("disable-dev-shm-usage", true)}
+	opts := []chromedp.ExecAllocatorOption{chromedp.ExecPath(name), chromedp.Flag("accept-lang", "en"), chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.Flag("ignore-certificate-errors", true)} // a service worker takes https
 	if os.Geteuid() == 0 {
 		opts = append(opts, chromedp.NoSandbox)
 	}
@@ -80,6 +83,7 @@ type tab struct {
 
 	mu     sync.Mutex
 	errors []string // what went wrong on the page
+	worker string   // the id of its service worker's registration
 }
 
 // within is how long a test waits for what must come: a loaded machine is slow.
@@ -124,6 +128,13 @@ func (b *browser) open(beside *tab, size []int64) *tab {
 func (p *tab) heard(ev any) {
 	text := ""
 	switch e := ev.(type) {
+	case *serviceworker.EventWorkerRegistrationUpdated:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, r := range e.Registrations {
+			p.worker = string(r.RegistrationID)
+		}
+		return
 	case *runtime.EventExceptionThrown:
 		text = e.ExceptionDetails.Text
 		if e.ExceptionDetails.Exception != nil {

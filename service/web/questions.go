@@ -119,6 +119,7 @@ func (s *Server) questions(w http.ResponseWriter, r *request) error {
 		answer.Questions = append(answer.Questions, found...)
 	}
 	slices.SortFunc(answer.Questions, func(a, b question) int { return a.Asked.Compare(b.Asked) })
+	s.present.looked(r.visitor.ID)
 	return reply(w, http.StatusOK, answer)
 }
 

@@ -48,7 +48,7 @@ func TestRoutes(t *testing.T) {
 	}
 	open := map[string]bool{"/healthz": true}
 	for _, path := range []string{
-		"/v1/self", "/v1/contexts", "/v1/providers" + at, "/v1/sessions", "/v1/sessions/" + session, "/v1/runs", "/v1/runs?state=open",
+		"/v1/self", "/v1/push", "/v1/contexts", "/v1/providers" + at, "/v1/sessions", "/v1/sessions/" + session, "/v1/runs", "/v1/runs?state=open",
 		"/v1/runs/" + run, "/v1/runs/" + run + "/story", "/v1/questions", "/v1/search?q=hello", "/v1/search?q=hello&kind=answer",
 		"/v1/stats", "/v1/verify" + at, "/v1/proofs/1" + at, "/metrics", "/readyz", "/openapi.json", "/healthz",
 	} {
@@ -99,7 +99,7 @@ func TestRights(t *testing.T) {
 	}{
 		{"GET", "/v1/contexts", access.Read}, {"GET", "/v1/events", access.Read}, {"GET", "/metrics", access.Read},
 		{"GET", "/openapi.json", access.Read}, {"POST", "/v1/inputs", access.Ask}, {"POST", "/v1/runs/x/cancel", access.Ask},
-		{"POST", "/v1/questions/x/answer", access.Approve},
+		{"POST", "/v1/questions/x/answer", access.Approve}, {"GET", "/v1/push", access.Approve}, {"POST", "/v1/push/subscribe", access.Approve},
 	} {
 		for right, token := range tokens {
 			var body any

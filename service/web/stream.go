@@ -79,6 +79,7 @@ func (s *Server) stream(w http.ResponseWriter, r *request, list []*eventLog, aft
 			opened.Logs = append(opened.Logs, l.place)
 		}
 	}
+	defer s.present.enter(r.visitor.ID)()
 	if f.named("open", opened); f.flush() != nil {
 		return nil
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/web/device"
+	"github.com/perlica/perlica/service/web/push"
 )
 
 // Options of New.
@@ -45,10 +46,12 @@ type Options struct {
 	// address of the connection. Behind a proxy that is the proxy's.
 	Client func(*http.Request) string
 
-	Trail     *slog.Logger  // the debug trail; nil: none
-	Heartbeat time.Duration // between two signs of life of a stream; 0: 15 s
-	Patience  time.Duration // how long one write may take; 0: 30 s
-	Ring      int           // how many bytes of encoded lines are kept for a log's followers; 0: 16 MiB
+	Trail      *slog.Logger      // the debug trail; nil: none
+	Push       http.RoundTripper // a test's push service; nil: what reaches public addresses alone
+	Foreground time.Duration     // how long a page that is shown has to show a question by itself; 0: 10 s
+	Heartbeat  time.Duration     // between two signs of life of a stream; 0: 15 s
+	Patience   time.Duration     // how long one write may take; 0: 30 s
+	Ring       int               // how many bytes of encoded lines are kept for a log's followers; 0: 16 MiB
 }
 
 // Server is the handler. Its methods may be called from several goroutines. The caller must Close it.
@@ -64,14 +67,18 @@ type Server struct {
 	end      context.CancelCauseFunc
 	turns    sync.WaitGroup
 
-	verifying chan struct{} // capacity 1: one log is verified at a time
-	slots     chan struct{} // a place for each turn that may be under way
-	inputs    inputs
-	talks     talks
-	counts    counters
+	verifying  chan struct{} // capacity 1: one log is verified at a time
+	slots      chan struct{} // a place for each turn that may be under way
+	push       *push.Sender
+	subscribed chan struct{} // capacity 1: a device may have subscribed
+	watching   sync.WaitGroup
+	present    present
+	inputs     inputs
+	talks      talks
+	counts     counters
 }
 
-// New returns a handler. Nothing is opened yet.
+// New returns a handler. Nothing is opened yet but for devices that are woken by Web Push.
 func New(opt Options) *Server {
 	if opt.Trail == nil {
 		opt.Trail = slog.New(slog.DiscardHandler)
@@ -82,16 +89,19 @@ func New(opt Options) *Server {
 	opt.Heartbeat = orDefault(opt.Heartbeat, 15*time.Second)
 	opt.Patience = orDefault(opt.Patience, 30*time.Second)
 	opt.Ring = orDefault(opt.Ring, 16<<20)
+	opt.Foreground = orDefault(opt.Foreground, 10*time.Second)
 	opt.Base = strings.TrimSuffix(opt.Base, "/")
 	s := &Server{
 		opt: opt, logs: newLogs(opt), limits: newLimits(), stopping: make(chan struct{}),
 		verifying: make(chan struct{}, 1), slots: make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)),
 		inputs: inputs{under: map[inputKey]*flight{}},
 		talks:  talks{open: map[talkKey]*talk{}, idle: opt.Here.Config.Service.Idle, agents: max(opt.Here.Config.Service.Agents, 1)},
-		counts: counters{of: map[place]*counted{}},
+		counts: counters{of: map[place]*counted{}}, subscribed: make(chan struct{}, 1), present: newPresent(),
 	}
+	s.push = push.New(push.Options{Dir: opt.Dirs.PushDir(), Trail: opt.Trail, Due: s.due, Transport: opt.Push})
 	s.hard, s.end = context.WithCancelCause(context.Background())
 	s.mux = s.routes()
+	s.watching.Go(s.watchQuestions)
 	return s
 }
 
@@ -125,6 +135,8 @@ func (s *Server) Close(ctx context.Context) error {
 		<-over
 	}
 	s.end(errStopped)
+	s.push.Close()
+	s.watching.Wait()
 	s.talks.close()
 	return s.logs.close()
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -61,6 +62,7 @@ type world struct {
 	opt     Options
 	server  *Server
 	http    *httptest.Server
+	secure  bool   // over TLS
 	token   string // with all rights but admin
 }
 
@@ -123,12 +125,32 @@ func (w *world) use(dir string) {
 // start starts the server; it ends with the test.
 func (w *world) start() {
 	w.http = httptest.NewUnstartedServer(nil)
+	w.serve()
+}
+
+// serve serves on the listener of w.http.
+func (w *world) serve() {
 	w.opt.Hosts = append(w.opt.Hosts, w.http.Listener.Addr().String())
 	w.server = New(w.opt)
 	w.http.Config.Handler = w.server
-	w.http.Start()
+	if w.secure {
+		w.http.StartTLS()
+	} else {
+		w.http.Start()
+	}
 	server, served := w.server, w.http
 	w.t.Cleanup(func() { stop(w.t, server, served) })
+}
+
+// again starts another server at the address of the one that was stopped.
+func (w *world) again() {
+	w.t.Helper()
+	listener, err := net.Listen("tcp", w.http.Listener.Addr().String())
+	check(w.t, err)
+	w.http = httptest.NewUnstartedServer(nil)
+	check(w.t, w.http.Listener.Close())
+	w.http.Listener = listener
+	w.serve()
 }
 
 // stop ends a server that may be stopped already, and its turns.

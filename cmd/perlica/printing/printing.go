@@ -40,7 +40,7 @@ func LoginHint(id string) string {
 	if k, ok := registry.Lookup(id); ok && k.Login != "" && id != agents.Predictable {
 		return k.Login
 	}
-	return "log in with the agent's own command, then try again"
+	return "log in with the agent's own command, or give the model the right key, then try again: see 'perlica provider show " + id + "'"
 }
 
 // Count is a number with its noun, in the plural where that is due.

@@ -97,9 +97,14 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 		case <-ctx.Done():
 		}
 	}()
+	needs, err := a.modelNeeds(ctx, p, &agent)
+	if err != nil {
+		return err
+	}
 	r := agents.Probe(ctx, agent, agents.ProbeOptions{
 		Dir: dir, Environ: a.Environ, Servers: p.Servers(), Version: a.Version, Redactor: redactor,
 	})
+	r.Requirements = needs
 	if err := a.printProbe(r, f.json); err != nil {
 		return err
 	}
@@ -110,6 +115,21 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 		return exitcode.Failure.With(nil)
 	}
 	return exitcode.Failure.With(exitcode.WithHint(r.Err, "%s", probeHint(r)))
+}
+
+// modelNeeds looks at what a model without an agent needs, and has it asked for; the error is the first thing
+// that is not there.
+func (a *app) modelNeeds(ctx context.Context, p *project.Project, agent *agents.Agent) ([]agents.Requirement, error) {
+	if !agent.Model {
+		return nil, nil
+	}
+	list := p.Resolver().Requirements(ctx, agent.ID, true, p.Dirs, a.Getenv)
+	for _, n := range list {
+		if !n.OK {
+			return list, exitcode.Failure.With(exitcode.WithHint(fmt.Errorf("%s is not ready, its %s: %s", agent.ID, n.Name, n.Detail), "%s", n.Hint))
+		}
+	}
+	return list, p.Resolver().UseModel(agent, "", nil, p.Dirs, a.Getenv)
 }
 
 // testedAgent finds the agent that is to be tested.
@@ -178,6 +198,9 @@ func indented(text string) string {
 
 func probeRows(r agents.ProbeReport) []row {
 	rows := []row{{"provider", r.Provider}, {"command", agents.CommandLine(r.Command)}}
+	for _, n := range r.Requirements {
+		rows = append(rows, row{n.Name, n.Detail})
+	}
 	if r.Agent != nil {
 		rows = append(rows, row{"agent", strings.TrimSpace(r.Agent.Name + " " + r.Agent.Version)})
 	}

@@ -3,6 +3,7 @@ package provider
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -53,20 +54,21 @@ is named has a star.`,
   perlica provider list --installed
   perlica provider list --json | jq -r '.providers[] | select(.default).id'`,
 		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
-		RunE: func(*cobra.Command, []string) error { return a.providerList(installed, asJSON) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.providerList(cmd.Context(), installed, asJSON) },
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&installed, "installed", false, "only those that can be used")
 	return cmd
 }
 
-func (a *app) providerList(installed, asJSON bool) error {
+func (a *app) providerList(ctx context.Context, installed, asJSON bool) error {
 	p, err := a.configured()
 	if err != nil {
 		return err
 	}
 	list := []agents.Listing{}
 	for _, l := range p.Resolver().List() {
+		l.Needs = p.Resolver().Requirements(ctx, l.ID, false, p.Dirs, a.Getenv)
 		if !installed || l.State == agents.Installed {
 			l.Command = redact.Args(l.Command)
 			list = append(list, l)
@@ -86,6 +88,8 @@ func (a *app) providerList(installed, asJSON bool) error {
 		switch {
 		case l.ID == agents.Predictable && l.Origin == agents.OriginRegistry:
 			how = "built in"
+		case l.Needs != nil:
+			how = needs(l.Needs)
 		case l.State == agents.Missing && l.Origin == agents.OriginRegistry:
 			how = l.Install
 		case l.State != agents.Installed:
@@ -100,6 +104,24 @@ func (a *app) providerList(installed, asJSON bool) error {
 		a.Complain(fmt.Errorf("there is no default: %w", err))
 	}
 	return nil
+}
+
+// needs says in a line where a model is asked, and what of its needs is not there.
+func needs(list []agents.Requirement) string {
+	var words []string
+	for _, n := range list {
+		switch {
+		case n.Name == "address":
+			words = append([]string{n.Detail}, words...)
+		case n.Name == "key" && n.OK:
+			words = append(words, "key: "+n.Detail)
+		case !n.OK:
+			words = append(words, "needs a "+n.Name+": "+n.Detail)
+		default:
+			words = append(words, n.Name+": "+n.Detail)
+		}
+	}
+	return strings.Join(words, "; ")
 }
 
 func (a *app) providerDefaultCommand() *cobra.Command {

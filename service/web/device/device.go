@@ -184,6 +184,12 @@ func (d *Devices) refresh(ctx context.Context) error {
 	return nil
 }
 
+// Find returns the device that has this id now.
+func (d *Devices) Find(id string) (Device, bool) {
+	dev, _ := d.find(id)
+	return dev, dev.ID != ""
+}
+
 // Revoked returns a channel that is closed when the device is revoked, by whatever process, within a
 // second; when it is not known any more whether it was; and by Close.
 func (d *Devices) Revoked(id string) <-chan struct{} {

@@ -57,9 +57,19 @@ var (
 
 func words(t *testing.T, language string) map[string]string {
 	t.Helper()
-	m := map[string]string{}
-	if err := json.Unmarshal([]byte(read(t, language+".json")), &m); err != nil {
+	groups := map[string]any{}
+	if err := json.Unmarshal([]byte(read(t, language+".json")), &groups); err != nil {
 		t.Fatal(err)
+	}
+	m := map[string]string{}
+	for group, texts := range groups {
+		if text, ok := texts.(string); ok {
+			m[group] = text
+			continue
+		}
+		for key, text := range texts.(map[string]any) {
+			m[strings.TrimSuffix(group+"."+key, ".")] = text.(string)
+		}
 	}
 	return m
 }

@@ -5,6 +5,7 @@ import {h, icon, replace} from './dom.js';
 import {load, t} from './i18n.js';
 import {fromAddress, impossible, pairing, welcome} from './pair.js';
 import {live} from './live.js';
+import {uninstalled} from './push.js';
 import {now} from './now.js';
 import {sessions} from './sessions.js';
 import {session} from './session.js';
@@ -92,6 +93,7 @@ function open(self) {
 	});
 	live.start();
 	start();
+	worker();
 }
 
 // start builds the frame, again where the language has changed.
@@ -128,11 +130,10 @@ async function begin() {
 	const app = document.getElementById('app');
 	const code = fromAddress();
 	if (!device.possible()) return replace(app, impossible());
-	if (code) return replace(app, pairing(code, open));
+	if (code) return replace(app, uninstalled() ? welcome('', open, code) : pairing(code, open));
 	const self = await device.kept();
 	if (!self) return replace(app, welcome('', open));
 	open(self);
-	worker();
 }
 
 begin();

@@ -2,7 +2,7 @@
 // under the same id only, so that it is called at most once.
 import {post, may} from './api.js';
 import {base64} from './device.js';
-import {h, icon, said, replace} from './dom.js';
+import {h, icon, said, replace, warn, tip} from './dom.js';
 import {t} from './i18n.js';
 
 const mostBytes = 16 << 20;
@@ -22,8 +22,8 @@ export class Composer {
 			this.add(this.picker.files);
 			this.picker.value = '';
 		}});
-		this.clip = h('button', {class: 'quiet square', 'aria-label': t('compose.attach'), title: t('compose.attach'), onclick: () => this.picker.click()}, icon('clip'));
-		this.go = h('button.primary.square.send', {'aria-label': t('compose.send'), title: t('compose.send')}, icon('send'));
+		this.clip = h('button', {class: 'quiet square', ...tip(t('compose.attach')), onclick: () => this.picker.click()}, icon('clip'));
+		this.go = h('button.primary.square.send', tip(t('compose.send')), icon('send'));
 		this.extra = h('span.inputs', {hidden: true});
 		this.form = h('form', {onsubmit: (e) => {
 			e.preventDefault();
@@ -45,7 +45,7 @@ export class Composer {
 		this.go.title = label;
 		replace(this.go, icon(running ? 'queue' : 'send'));
 		this.extra.hidden = !running;
-		replace(this.extra, running && h('button', {class: 'danger square', 'aria-label': t('compose.stop'), title: t('compose.stop'), onclick: (e) => stop(e.currentTarget)}, icon('stop')));
+		replace(this.extra, running && h('button', {class: 'danger square', ...tip(t('compose.stop')), onclick: (e) => stop(e.currentTarget)}, icon('stop')));
 	}
 
 	over(e, on) {
@@ -91,7 +91,7 @@ export class Composer {
 		}}, icon('cross')))));
 	}
 
-	say(text) { replace(this.alert, text && h('p.alert', icon('warn'), h('div', text))); }
+	say(text) { replace(this.alert, text && warn(text)); }
 
 	async send() {
 		const text = this.text.value;

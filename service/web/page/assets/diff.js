@@ -7,6 +7,8 @@ import {t} from './i18n.js';
 const most = 4e6;
 const around = 3; // lines that did not change, on both sides
 
+const all = (lines, sign) => lines.map((text) => ({sign, text}));
+
 // compare returns lines with their signs.
 export function compare(before, after) {
 	const a = before ? before.replace(/\n$/, '').split('\n') : [];
@@ -16,15 +18,14 @@ export function compare(before, after) {
 	let tail = 0;
 	while (tail < a.length - head && tail < b.length - head && a[a.length - 1 - tail] === b[b.length - 1 - tail]) tail++;
 	return [
-		...a.slice(0, head).map((text) => ({sign: ' ', text})),
+		...all(a.slice(0, head), ' '),
 		...middle(a.slice(head, a.length - tail), b.slice(head, b.length - tail)),
-		...a.slice(a.length - tail).map((text) => ({sign: ' ', text})),
+		...all(a.slice(a.length - tail), ' '),
 	];
 }
 
 // middle compares by the longest common subsequence.
 function middle(a, b) {
-	const all = (lines, sign) => lines.map((text) => ({sign, text}));
 	if (!a.length || !b.length || a.length * b.length > most) return [...all(a, '-'), ...all(b, '+')];
 	const width = b.length + 1;
 	const long = new Uint32Array((a.length + 1) * width);

@@ -103,6 +103,23 @@ export function soon(f) {
 // wide is a place of its own for what may be wider than the screen.
 export const wide = (name, ...inside) => h('div.wide', {tabindex: '0', role: 'region', 'aria-label': name}, inside);
 
+// warn says what is wrong, or with the class ask what is to be known.
+export const warn = (words, kind = '', role) => h('p', {class: 'alert ' + kind, role}, icon('warn'), h('div', words));
+
+// choice is a list to choose from, options of [value, text], with its label.
+export function choice(label, name, options, value, onchange) {
+	const el = h('select', {name, onchange}, options.map(([v, text]) => h('option', {value: v, selected: v === value}, text)));
+	return {el, label: h('label', label, el)};
+}
+
+export const heading = (title) => h('div.heading', h('h2', title));
+
+// tip names what has no words on it.
+export const tip = (title) => ({'aria-label': title, title});
+
+// empty stands where there is nothing to show.
+export const empty = (sign, title, why, ...more) => h('div.empty.card', icon(sign), h('h2', title), h('p', why), ...more);
+
 // loading stands where something is being read.
 export const loading = () => h('div', h('div.skeleton'), h('div.skeleton'));
 

@@ -22,7 +22,11 @@ function chosen() {
 export async function load() {
 	language = chosen();
 	const res = await fetch(new URL(language + '.json', document.baseURI));
-	words = await res.json();
+	words = {};
+	for (const [group, texts] of Object.entries(await res.json())) {
+		if (typeof texts === 'string') words[group] = texts;
+		else for (const [key, text] of Object.entries(texts)) words[key ? group + '.' + key : group] = text;
+	}
 	plural = new Intl.PluralRules(language);
 	document.documentElement.lang = language;
 }

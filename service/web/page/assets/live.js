@@ -30,6 +30,7 @@ class Live {
 			event: (line) => this.took(line),
 			state: (word) => {
 				this.state = word;
+				if (word === 'broken' && !this.known) this.refresh(); // it says why nothing is shown
 				this.tell();
 			},
 		});

@@ -128,10 +128,12 @@ function block(lines, i, depth) {
 	return paragraph(lines, i, depth);
 }
 
+// closes reports whether a line is the end of a block of code.
+const closes = (line, mark) => line.trim().startsWith(mark) && !line.trim().replaceAll(mark[0], '');
+
 function fenced(lines, i, m) {
 	let n = i + 1;
-	const ends = (l) => l.trim().startsWith(m[1]) && !l.trim().replaceAll(m[1][0], '');
-	while (n < lines.length && !ends(lines[n])) n++;
+	while (n < lines.length && !closes(lines[n], m[1])) n++;
 	return [code(lines.slice(i + 1, n).join('\n'), m[2].trim().split(/\s/)[0]), n + 1 - i];
 }
 
@@ -171,7 +173,6 @@ function entry(inner, depth) {
 	const task = /^\[([ xX])\]\s+/.exec(inner[0]);
 	if (task) inner[0] = inner[0].slice(task[0].length);
 	const body = blocks(inner, depth + 1);
-	if (body.length && body[0].tagName === 'P') body[0].classList.add('tight');
 	if (!task) return h('li', {dir: 'auto'}, body);
 	return h('li', {dir: 'auto', class: 'task'}, h('span.box', {role: 'img', 'aria-label': t(task[1] === ' ' ? 'task.open' : 'task.done')}, task[1] === ' ' ? '☐' : '☑'), body);
 }
@@ -248,7 +249,7 @@ export class Flow {
 		for (let i = 0; i < lines.length; i++) {
 			const m = fence.exec(lines[i]);
 			if (mark) {
-				if (lines[i].trim().startsWith(mark) && !lines[i].trim().replaceAll(mark[0], '') && i < lines.length - 1) {
+				if (closes(lines[i], mark) && i < lines.length - 1) {
 					mark = '';
 					at = i + 1;
 				}
@@ -266,7 +267,7 @@ export class Flow {
 	// code takes lines into the open block of code, until its end.
 	code() {
 		const lines = this.open.split('\n');
-		const end = lines.findIndex((l, i) => i < lines.length - 1 && l.trim().startsWith(this.fence.mark) && !l.trim().replaceAll(this.fence.mark[0], ''));
+		const end = lines.findIndex((l, i) => i < lines.length - 1 && closes(l, this.fence.mark));
 		const last = end < 0 ? lines.length - 1 : end;
 		if (last > 0) this.fence.el.add((this.fence.el.raw ? '\n' : '') + lines.slice(0, last).join('\n'));
 		this.open = lines.slice(end < 0 ? last : last + 1).join('\n');

@@ -1,7 +1,7 @@
 // What asks and what runs, over all projects.
 import {may, get} from './api.js';
 import {live} from './live.js';
-import {h, icon, said, replace, announce, loading} from './dom.js';
+import {h, icon, said, replace, announce, loading, warn, empty, heading} from './dom.js';
 import {t, ago, lasted, name} from './i18n.js';
 import {Card, place, sessionLink} from './question.js';
 
@@ -19,10 +19,10 @@ export const runItem = (r, href) => h('li', h('a.item', {href},
 	h('span.meta', stateOf(r), place(r), r.sender && said('span', r.sender), h('time', {datetime: r.at}, ago(r.at)),
 		r.state === 'ended' && h('span', lasted(r.duration_ms)))));
 
-const section = (title, ...more) => h('section', h('div.heading', h('h2', title)), ...more);
+const section = (title, ...more) => h('section', heading(title), ...more);
 
 // unreadable says which logs could not be read.
-export const unreadable = (list) => list.map((u) => h('p.alert', icon('warn'), h('div', place(u), ': ', t('log.unreadable'), ' ', said('span', u.error))));
+export const unreadable = (list) => list.map((u) => warn([place(u), ': ', t('log.unreadable'), ' ', said('span', u.error)]));
 
 // now is the view.
 export function now(main) {
@@ -50,7 +50,7 @@ export function now(main) {
 		replace(alerts, unreadable(live.unreadable));
 		for (const [id, q] of live.questions) {
 			if (cards.has(id)) continue;
-			if (cards.size === 0) replace(asked, h('div.heading', h('h2', t('now.questions'))));
+			if (cards.size === 0) replace(asked, heading(t('now.questions')));
 			const card = new Card(q);
 			cards.set(id, card);
 			asked.append(card.el);
@@ -76,8 +76,8 @@ export function now(main) {
 	};
 }
 
-const quiet = () => h('div.empty.card', icon('check'), h('h2', t('now.quiet')), h('p', t('now.quiet.why')),
+const quiet = () => empty('check', t('now.quiet'), t('now.quiet.why'),
 	may('ask') && h('a.button.primary', {href: '#/new'}, icon('plus'), t('session.new')));
 
 // failure says that something could not be read.
-export const failure = (err) => h('p.alert', {role: 'alert'}, icon('warn'), h('div', err.lost ? t('error.lost') : err.message));
+export const failure = (err) => warn(err.lost ? t('error.lost') : err.message, '', 'alert');

@@ -1,6 +1,6 @@
 // Runs, outcomes, questions and cost by day and provider.
 import {get} from './api.js';
-import {h, icon, s, said, replace, loading} from './dom.js';
+import {h, s, said, replace, loading, choice, empty} from './dom.js';
 import {t, number, compact, money, name} from './i18n.js';
 import {bars} from './chart.js';
 import {failure, unreadable} from './now.js';
@@ -55,7 +55,7 @@ function shares(logs) {
 function draw(body, res) {
 	const groups = res.logs.flatMap((l) => l.by_day_and_provider);
 	if (!groups.length) {
-		replace(body, unreadable(res.unreadable), h('div.empty.card', icon('numbers'), h('h2', t('numbers.none')), h('p', t('numbers.none.why'))));
+		replace(body, unreadable(res.unreadable), empty('numbers', t('numbers.none'), t('numbers.none.why')));
 		return;
 	}
 	const days = every(groups);
@@ -79,15 +79,17 @@ function draw(body, res) {
 
 // numbers is the view.
 export function numbers(main) {
-	const period = h('select', {name: 'days', onchange: () => load()}, [['7', t('record.week')], ['30', t('record.month')], ['', t('record.ever')]].map(([v, text]) => h('option', {value: v, selected: v === '30'}, text)));
+	const period = choice(t('record.when'), 'days', [['7', t('record.week')], ['30', t('record.month')], ['', t('record.ever')]], '30', () => load());
 	const body = h('div');
-	replace(main, h('p.filters', {id: 'period'}, h('label', t('record.when'), period)), body);
+	replace(main, h('p.filters', {id: 'period'}, period.label), body);
 
 	async function load() {
 		replace(body, loading());
-		const since = period.value && new Date(Date.now() - Number(period.value) * 86400000).toISOString();
+		const since = period.el.value && new Date(Date.now() - Number(period.el.value) * 86400000).toISOString();
 		try {
-			draw(body, await get('v1/stats', {since, zone: Intl.DateTimeFormat().resolvedOptions().timeZone}));
+			const chosen = period.el.value;
+			const res = await get('v1/stats', {since, zone: Intl.DateTimeFormat().resolvedOptions().timeZone});
+			if (chosen === period.el.value) draw(body, res);
 		} catch (err) {
 			replace(body, failure(err));
 		}

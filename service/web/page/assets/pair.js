@@ -1,8 +1,9 @@
 // How this browser becomes a device: a code of the terminal's, a key made here, a word that both show.
 import * as device from './device.js';
 import {post, get, send} from './api.js';
-import {h, icon, replace, announce, loading} from './dom.js';
+import {h, replace, announce, loading, warn} from './dom.js';
 import {t} from './i18n.js';
+import {uninstalled} from './push.js';
 
 const logo = () => h('img', {src: 'icon.svg', alt: '', class: 'logo'});
 const gate = (...children) => h('main.gate', {tabindex: '-1', id: 'main'}, logo(), ...children);
@@ -18,18 +19,18 @@ export function fromAddress() {
 // impossible is shown where the browser cannot keep a key.
 export const impossible = () => gate(h('h1', t('gate.insecure')), h('p', t('gate.insecure.why')));
 
-// welcome asks for a code. why says what became of the device that was.
-export function welcome(why, done) {
-	const code = h('input', {name: 'code', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', required: true});
+// welcome asks for a code, if it was not given. why says what became of the device that was.
+export function welcome(why, done, given) {
+	const code = h('input', {name: 'code', value: given, autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', required: true});
 	const form = h('form', {onsubmit: (e) => {
 		e.preventDefault();
 		const m = /#pair=(.+)$/.exec(code.value.trim());
 		const el = pairing(m ? decodeURIComponent(m[1]) : code.value.trim(), done);
 		view.replaceWith(el);
-	}}, h('label', t('gate.code'), code), h('p.row', h('button.primary', t('gate.pair'))));
+	}}, h('label', t('gate.code'), code), h('p.row', h('button.primary', t('gate.title'))));
 	const view = gate(
 		h('div', h('h1', t('gate.title')), h('p.dim', t('gate.lead'))),
-		why && h('p.alert', {role: 'alert'}, icon('warn'), h('div', why)),
+		why && warn(why, '', 'alert'), uninstalled() && warn(t('install'), 'ask'),
 		h('ol', h('li', t('gate.step1'), h('pre.command', 'perlica web pair')), h('li', t('gate.step2')), h('li', t('gate.step3'))),
 		form);
 	return view;
@@ -46,7 +47,7 @@ export function pairing(code, done) {
 	const body = h('div');
 	const view = gate(body);
 	steps(code, body, done).catch((err) => {
-		replace(body, h('h1', t('pair.failed')), h('p.alert', {role: 'alert'}, icon('warn'), h('div', err.lost ? t('error.lost') : err.message)),
+		replace(body, h('h1', t('pair.failed')), warn(err.lost ? t('error.lost') : err.message, '', 'alert'),
 			h('p.row', h('button.primary', {onclick: () => view.replaceWith(welcome('', done))}, t('pair.again'))));
 	});
 	return view;

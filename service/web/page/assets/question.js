@@ -2,7 +2,7 @@
 // the screen, as at every other place where Perlica asks.
 import {answer, may, me} from './api.js';
 import {live} from './live.js';
-import {h, icon, said, replace, announce, dialog} from './dom.js';
+import {h, icon, said, replace, announce, dialog, warn} from './dom.js';
 import {t, has, clock, ago} from './i18n.js';
 
 // What stands still for less than this may not have been where the finger was aimed.
@@ -15,7 +15,9 @@ const base = (path) => path.split('/').filter(Boolean).pop() || path;
 // place names the project of something, and the whole path to those who ask.
 export const place = (x) => said('span', base(x.project) + (x.context && x.context !== 'default' ? ' · ' + x.context : ''), {title: x.project});
 
-export const sessionLink = (x) => '#/session/' + encodeURIComponent(x.session_id) + '?' + new URLSearchParams({project: x.project, context: x.context});
+const link = (view, id, x) => '#/' + view + '/' + encodeURIComponent(id) + '?' + new URLSearchParams({project: x.project, context: x.context});
+export const sessionLink = (x) => link('session', x.session_id, x);
+export const runLink = (x) => link('run', x.run_id, x);
 
 // kinds are the options' kinds as Perlica names them, whatever their labels say.
 function kindOf(o) {
@@ -211,7 +213,7 @@ export class Card {
 
 	confirm() {
 		return dialog(h('h2', t('always.title')), h('p', t('always.why')),
-			h('div.options', h('button', {value: 'back'}, t('go.back')), h('button', {value: 'yes', class: 'always'}, t('always.yes'))));
+			h('div.options', h('button', {value: 'back'}, t('back')), h('button', {value: 'yes', class: 'always'}, t('always.yes'))));
 	}
 
 	// word asks for the word that a yes takes; it is empty if nothing came of it.
@@ -219,7 +221,7 @@ export class Card {
 		const q = this.q;
 		const input = h('input', {autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', name: 'word', oninput: () => { yes.disabled = input.value !== q.word; }});
 		const yes = h('button', {value: 'yes', class: 'always', disabled: true}, t('word.yes'));
-		const back = h('button', {onclick: (e) => e.target.closest('dialog').close('back')}, t('go.back'));
+		const back = h('button', {onclick: (e) => e.target.closest('dialog').close('back')}, t('back'));
 		const said = await dialog(h('h2', t('word.title')), h('p', t('word.why')), h('p.word', q.word),
 			h('label', t('word.type', {word: q.word}), input), h('div.options', back, yes));
 		return said === 'yes' && input.value === q.word ? input.value : '';
@@ -247,7 +249,7 @@ export class Card {
 			return;
 		}
 		const text = err.lost ? t('question.lost') : t('question.failed') + ' ' + err.message;
-		replace(this.alert, h('p.alert', icon('warn'), h('div', text)));
+		replace(this.alert, warn(text));
 		if (this.ended) return;
 		for (const b of this.buttons) b.disabled = false;
 	}
@@ -263,6 +265,7 @@ export class Card {
 		this.el.classList.add('closed');
 		this.ending = h('div.closing', {role: 'status'}, ending(this.q, how));
 		this.foot.replaceWith(this.ending);
+		this.el.querySelector('.expires')?.remove();
 		this.el.querySelector('.chip').className = 'chip';
 		this.el.querySelector('.chip').textContent = t('question.closed');
 	}
@@ -281,7 +284,7 @@ export function ending(q, how) {
 
 function expires(q) {
 	const at = new Date(q.expires);
-	return at.getFullYear() > 2000 && h('span', t('question.expires', {when: ago(at)}));
+	return at.getFullYear() > 2000 && h('span.expires', t('question.expires', {when: ago(at)}));
 }
 
 // rowOf is a row: Perlica's as it is, the agent's behind a bar.

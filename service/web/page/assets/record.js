@@ -1,13 +1,11 @@
 // The record: what was asked, done and decided, found by words; whether a log is whole.
 import {get} from './api.js';
-import {h, icon, said, replace, announce, loading} from './dom.js';
+import {h, icon, said, replace, announce, loading, warn, choice, empty, heading} from './dom.js';
 import {t, clock, name, number} from './i18n.js';
 import {failure, runItem, unreadable} from './now.js';
-import {place} from './question.js';
+import {place, runLink} from './question.js';
 
 const kinds = ['input', 'answer', 'tool', 'question', 'decision'];
-
-export const runLink = (x) => '#/run/' + encodeURIComponent(x.run_id) + '?' + new URLSearchParams({project: x.project, context: x.context});
 
 const log = (c) => ({project: c.project, context: c.context});
 
@@ -27,19 +25,13 @@ function since(days) {
 	return d.toISOString();
 }
 
-// choice is a list to choose from.
-function choice(label, id, options, value) {
-	const el = h('select', {name: id}, options.map(([v, text]) => h('option', {value: v, selected: v === value}, text)));
-	return {el, label: h('label', label, el)};
-}
-
 // record is the view.
 export function record(main, route) {
 	const was = route.query;
 	const words = h('input', {type: 'search', name: 'q', value: was.q || '', autocomplete: 'off', enterkeyhint: 'search'});
 	const kind = choice(t('record.kind'), 'kind', [['', t('record.all')], ...kinds.map((k) => [k, t('kind.' + k)])], was.kind);
 	const period = choice(t('record.when'), 'days', [['', t('record.ever')], ['1', t('record.today')], ['7', t('record.week')], ['30', t('record.month')]], was.days);
-	const project = choice(t('project'), 'project', [['', t('record.all')]], '');
+	const project = choice(t('project'), 'project', [['', t('record.all')]]);
 	const out = h('section', {'aria-live': 'polite'});
 	const logs = h('section');
 	let contexts = [];
@@ -54,24 +46,23 @@ export function record(main, route) {
 
 	const where = () => project.el.value ? log(contexts[Number(project.el.value)]) : {};
 
+	let newest = 0; // what was asked for last is shown, whatever is answered last
+
 	async function find() {
+		const mine = ++newest;
 		const query = {q: words.value.trim(), kind: kind.el.value, days: period.el.value};
 		history.replaceState(null, '', '#/record?' + new URLSearchParams(Object.entries(query).filter(([, v]) => v)));
 		replace(out, loading());
-		try {
-			if (query.q) await search(query);
-			else await runs();
-		} catch (err) {
-			replace(out, failure(err));
-		}
+		const found = await (query.q ? search(query) : runs()).catch((err) => [failure(err)]);
+		if (mine === newest) replace(out, found);
 	}
 
 	async function search(query) {
 		const {hits, unreadable: bad} = await get('v1/search', {q: query.q, kind: query.kind, since: since(Number(query.days)), ...where(), limit: 100});
 		const title = t('hits.n', {n: hits.length});
-		replace(out, unreadable(bad), h('div.heading', h('h2', title)),
-			hits.length ? h('ul.list', hits.map(hit)) : h('div.empty.card', icon('search'), h('h2', t('hits.none')), h('p', t('hits.none.why'))));
 		announce(title);
+		return [unreadable(bad), heading(title),
+			hits.length ? h('ul.list', hits.map(hit)) : empty('search', t('hits.none'), t('hits.none.why'))];
 	}
 
 	async function runs(page, list) {
@@ -86,10 +77,10 @@ export function record(main, route) {
 		if (list) {
 			list.append(...items);
 			if (more) out.append(more);
-			return;
+			return [];
 		}
-		replace(out, unreadable(res.unreadable), h('div.heading', h('h2', t('record.runs'))),
-			items.length ? h('ul.list', items) : h('div.empty.card', icon('record'), h('h2', t('record.none')), h('p', t('record.none.why'))), more);
+		return [unreadable(res.unreadable), heading(t('numbers.runs')),
+			items.length ? h('ul.list', items) : empty('record', t('record.none'), t('record.none.why')), more];
 	}
 
 	(async () => {
@@ -100,7 +91,7 @@ export function record(main, route) {
 			return;
 		}
 		project.el.append(...contexts.map((c, i) => h('option', {value: String(i)}, c.project.split('/').pop() + (c.context === 'default' ? '' : ' · ' + c.context))));
-		if (contexts.length) replace(logs, h('div.heading', h('h2', t('logs'))), h('ul.list', {id: 'logs'}, contexts.map(logItem)));
+		if (contexts.length) replace(logs, heading(t('logs')), h('ul.list', {id: 'logs'}, contexts.map(logItem)));
 	})();
 	find();
 }
@@ -112,7 +103,7 @@ function logItem(c) {
 	const bad = c.gone ? t('log.gone') : c.error && t('log.unreadable') + ' ' + c.error;
 	return h('li.item', h('div.row.apart', h('div', h('div', place(c)),
 		h('div.meta', said('span', c.project, {dir: 'ltr'}), !bad && h('span', t('events.n', {n: number(c.events)})))), !c.gone && button),
-	bad && h('p.alert', icon('warn'), said('div', bad)), result);
+	bad && warn(said('span', bad)), result);
 }
 
 async function verify(c, button, result) {
@@ -133,6 +124,6 @@ function verdict(v) {
 		v.pruned_payloads && [t('verify.pruned'), number(v.pruned_payloads)], v.root && [t('verify.root'), h('span.mono', v.root)],
 	].filter(Boolean).map(([k, x]) => [h('dt', k), h('dd', x)]));
 	const head = v.ok ? h('p.alert.good', icon('check'), h('div', t('verify.ok'))) :
-		h('p.alert', icon('warn'), h('div', t('verify.bad'), ' ', said('span', v.damage || '')));
+		warn([t('verify.bad'), ' ', said('span', v.damage || '')]);
 	return h('div.verdict', head, (v.findings || []).map((f) => said('p.small', f.what)), (v.warnings || []).map((w) => said('p.small.dim', w)), facts);
 }

@@ -1,10 +1,10 @@
 // A session: its turns as they are on record, the one under way as it comes, and the next input.
 import {get, post, Events} from './api.js';
-import {h, icon, said, replace, announce, soon, loading} from './dom.js';
+import {h, icon, said, replace, announce, soon, loading, warn, choice} from './dom.js';
 import {t} from './i18n.js';
 import {live} from './live.js';
 import {failure} from './now.js';
-import {place} from './question.js';
+import {place, sessionLink} from './question.js';
 import {Composer} from './compose.js';
 import {Turn} from './turn.js';
 
@@ -234,20 +234,14 @@ export function session(main, route, frame) {
 	return () => s.close();
 }
 
-const select = (label, name, onchange) => {
-	const el = h('select', {name, onchange});
-	return {el, label: h('label', label, el)};
-};
-
 // fresh asks in which project, with which agent and how freely a new session begins.
 function fresh(main, frame) {
 	frame.name(t('session.new'));
-	const project = select(t('project'), 'project', () => agents());
-	const provider = select(t('provider'), 'provider');
-	const permissions = select(t('permissions'), 'permissions');
-	replace(permissions.el, ['', 'ask', 'reads', 'deny'].map((p) => h('option', {value: p}, t('permissions.' + (p || 'own')))));
+	const project = choice(t('project'), 'project', [], '', () => agents());
+	const provider = choice(t('provider'), 'provider', []);
+	const permissions = choice(t('permissions'), 'permissions', ['', 'ask', 'reads', 'deny'].map((p) => [p, t('permissions.' + (p || 'own'))]));
 	const alerts = h('div');
-	replace(main, alerts, h('section.card', h('div.filters', h('div.whole', project.label), provider.label, permissions.label)),
+	replace(main, alerts, h('section.card', h('div.filters', [project, provider, permissions].map((c) => h('div.whole', c.label)))),
 		h('div.empty', h('p', t('session.new.why'))));
 	let contexts = [];
 
@@ -261,8 +255,8 @@ function fresh(main, frame) {
 	(async () => {
 		try {
 			contexts = (await get('v1/contexts')).contexts.filter((c) => !c.gone && !c.error);
-			replace(project.el, contexts.map((c, i) => h('option', {value: String(i)}, c.project + (c.context === 'default' ? '' : ' · ' + c.context))));
-			if (contexts.length === 0) replace(alerts, h('p.alert.ask', icon('warn'), h('div', t('projects.none'))));
+			replace(project.el, contexts.map((c, i) => h('option', {value: String(i)}, c.project.split('/').pop() + ' — ' + c.project + (c.context === 'default' ? '' : ' · ' + c.context))));
+			if (contexts.length === 0) replace(alerts, warn(t('projects.none'), 'ask'));
 			else await agents();
 		} catch (err) {
 			replace(alerts, failure(err));
@@ -271,7 +265,7 @@ function fresh(main, frame) {
 	const composer = new Composer('new', () => {
 		const c = contexts[project.el.selectedIndex];
 		return c && {project: c.project, context: c.context, provider: provider.el.value || undefined, permissions: permissions.el.value || undefined};
-	}, (a) => { location.hash = '#/session/' + encodeURIComponent(a.session_id) + '?' + new URLSearchParams({project: a.project, context: a.context}); });
+	}, (a) => { location.hash = sessionLink(a); });
 	frame.content.append(composer.el);
 	composer.typed();
 	composer.text.focus();

@@ -1,17 +1,15 @@
 // The sessions of all projects, the last used first.
 import {get, may} from './api.js';
-import {h, icon, said, replace, loading} from './dom.js';
+import {h, icon, said, replace, loading, empty} from './dom.js';
 import {t, ago} from './i18n.js';
 import {live} from './live.js';
 import {failure, unreadable} from './now.js';
-import {place} from './question.js';
-
-const address = (s) => '#/session/' + encodeURIComponent(s.id) + '?' + new URLSearchParams({project: s.project, context: s.context});
+import {place, sessionLink} from './question.js';
 
 function item(s) {
 	const runs = live.runs.some((r) => r.session_id === s.id && r.state === 'running');
 	const asks = [...live.questions.values()].some((q) => q.session_id === s.id);
-	return h('li', h('a.item', {href: address(s)},
+	return h('li', h('a.item', {href: sessionLink({...s, session_id: s.id})},
 		said('span.title', s.name || s.title || t('session.unnamed')),
 		h('span.meta', asks ? h('span.chip.ask', t('session.asks')) : runs && h('span.chip.run', t('run.running')),
 			place(s), said('span', s.provider), h('span', t('turns.n', {n: s.turns})), h('time', {datetime: s.used}, ago(s.used)))));
@@ -32,7 +30,7 @@ export function sessions(main) {
 			shown.push(...res.sessions);
 			list.append(...res.sessions.map(item));
 			replace(alerts, unreadable(res.unreadable));
-			replace(body, shown.length ? list : h('div.empty.card', icon('sessions'), h('h2', t('sessions.none')), h('p', t('sessions.none.why'))));
+			replace(body, shown.length ? list : empty('sessions', t('sessions.none'), t('sessions.none.why')));
 			replace(more, res.next && h('button', {onclick: () => load(res.next)}, t('more')));
 		} catch (err) {
 			replace(body, failure(err));

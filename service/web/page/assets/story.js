@@ -1,10 +1,11 @@
 // A run as a timeline: what was asked, who said yes, how long it took, what it cost.
 import {get, send} from './api.js';
-import {h, icon, said, replace, save, loading} from './dom.js';
-import {t, clock, lasted, compact, money, name} from './i18n.js';
+import {h, icon, said, replace, save, loading, warn} from './dom.js';
+import {t, clock, lasted, name} from './i18n.js';
 import {failure, stateOf} from './now.js';
 import {place, ending, sessionLink} from './question.js';
 import {markdown} from './markdown.js';
+import {figures} from './turn.js';
 
 // The kinds of steps: what each looks like, and what it says.
 const kinds = {
@@ -28,12 +29,10 @@ function question(q) {
 
 function outcome(s) {
 	const r = s.result;
-	const u = r.usage || {};
 	const error = r.error && r.error.message;
-	return [!s.shown && r.text && markdown(r.text), error && h('p.alert', icon('warn'), said('div', error)),
-		h('p.meta', h('span', {class: 'chip ' + (r.is_error ? 'bad' : 'good')}, name('outcome', r.outcome)), h('span', lasted(r.duration_ms)),
-			s.first_ms > 0 && h('span', t('story.first', {time: lasted(s.first_ms)})),
-			u.inputTokens !== undefined && h('span', t('tokens', {in: compact(u.inputTokens), out: compact(u.outputTokens || 0)})), r.cost && h('span', money(r.cost.amount, r.cost.currency)))];
+	return [!s.shown && r.text && markdown(r.text), error && warn(said('span', error)),
+		h('p.meta', h('span', {class: 'chip ' + (r.is_error ? 'bad' : 'good')}, name('outcome', r.outcome)), figures(r),
+			s.first_ms > 0 && h('span', t('story.first', {time: lasted(s.first_ms)})))];
 }
 
 function step(s, x, first) {
@@ -76,7 +75,7 @@ export function story(main, route, frame) {
 			const r = await get('v1/runs/' + encodeURIComponent(route.id), where);
 			const p = r.result && r.result.permissions;
 			replace(head, h('div.card', h('p.meta', stateOf(r), place(r), said('span', r.provider), h('time', {datetime: r.at}, clock(r.at))),
-				h('dl.facts', [[t('fact.duration'), lasted(r.duration_ms)], [t('fact.dir'), said('span', r.dir || '', {dir: 'ltr'})], p && [t('fact.questions'), t('fact.asked', p)], [t('fact.run'), h('span.mono', r.run_id)]].filter(Boolean).map(([k, v]) => [h('dt', k), h('dd', v)])),
+				h('dl.facts', [[t('fact.duration'), lasted(r.duration_ms)], [t('fact.dir'), said('span', r.dir || '', {dir: 'ltr'})], p && [t('numbers.questions'), t('fact.asked', p)], [t('fact.run'), h('span.mono', r.run_id)]].filter(Boolean).map(([k, v]) => [h('dt', k), h('dd', v)])),
 				h('p.row', h('a.button', {href: sessionLink(r)}, icon('sessions'), t('session.open')))));
 			await steps();
 		} catch (err) {

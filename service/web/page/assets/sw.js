@@ -2,7 +2,7 @@
 // v1 is ever answered here: what was not sent must fail where one can see it.
 const files = ['./', 'style.css', 'en.json', 'zh.json', 'icon.svg', 'manifest.webmanifest',
 	'api.js', 'app.js', 'chart.js', 'compose.js', 'device.js', 'devices.js', 'diff.js', 'dom.js', 'i18n.js', 'live.js', 'markdown.js', 'now.js',
-	'numbers.js', 'pair.js', 'question.js', 'record.js', 'session.js', 'sessions.js', 'story.js', 'turn.js'];
+	'numbers.js', 'pair.js', 'push.js', 'question.js', 'record.js', 'session.js', 'sessions.js', 'story.js', 'turn.js'];
 const shell = 'shell';
 
 addEventListener('install', (e) => e.waitUntil(caches.open(shell).then((c) => c.addAll(files)).then(() => skipWaiting())));
@@ -24,4 +24,23 @@ async function fresh(file, request) {
 	} catch {
 		return kept.match(file);
 	}
+}
+
+// A push says nothing but that a question waits. Each shows a notification, and that opens it.
+addEventListener('push', (e) => e.waitUntil(notify()));
+async function notify() {
+	const words = await (await caches.open(shell)).match('words');
+	await registration.showNotification('Perlica', {body: words ? await words.text() : '', tag: 'question', renotify: true, icon: 'icon-192.png'});
+}
+
+addEventListener('notificationclick', (e) => {
+	e.notification.close();
+	e.waitUntil(now());
+});
+async function now() {
+	const address = registration.scope + '#/now';
+	const [page] = await clients.matchAll({type: 'window'});
+	if (!page) return clients.openWindow(address);
+	await page.navigate(address);
+	return page.focus();
 }

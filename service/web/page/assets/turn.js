@@ -1,5 +1,5 @@
 // A turn on the page: its input, what the agent says and does as it comes, its outcome.
-import {h, icon, said, replace} from './dom.js';
+import {h, icon, said, replace, warn} from './dom.js';
 import {t, clock, lasted, compact, money, name, has} from './i18n.js';
 import {Flow} from './markdown.js';
 import {diff} from './diff.js';
@@ -9,7 +9,7 @@ import {Card, ending} from './question.js';
 // How many steps are drawn together: the browser leaves out groups that are far off the screen.
 const together = 40;
 
-const icons = {read: 'read', edit: 'edit', delete: 'delete', move: 'move', search: 'search', execute: 'execute', think: 'think', fetch: 'fetch'};
+const icons = ['read', 'edit', 'delete', 'move', 'search', 'execute', 'think', 'fetch'];
 
 export const thoughts = {
 	get shown() { return localStorage.getItem('thoughts') === 'shown'; },
@@ -18,6 +18,14 @@ export const thoughts = {
 
 // remark is one line of Perlica's about what happened.
 export const remark = (sign, kind, ...words) => h('p', {class: 'remark ' + kind}, icon(sign), h('span', ...words));
+
+// figures are how long a run took and what it cost.
+export function figures(r) {
+	const u = r.usage || {};
+	const [input, output] = [u.inputTokens ?? u.input_tokens, u.outputTokens ?? u.output_tokens];
+	return [h('span', lasted(r.duration_ms)), input !== undefined && h('span', t('tokens', {in: compact(input), out: compact(output || 0)})),
+		r.cost && h('span', money(r.cost.amount, r.cost.currency))];
+}
 
 // Turn is a run on the page. Each event of it is taken once.
 export class Turn {
@@ -169,17 +177,13 @@ export class Turn {
 	finish(r) {
 		this.open = false;
 		this.el.removeAttribute('aria-busy');
-		const u = r.usage || {};
-		const tokens = [u.inputTokens ?? u.input_tokens, u.outputTokens ?? u.output_tokens];
 		const error = r.error && r.error.message;
 		replace(this.foot,
-			error && h('p.alert', icon('warn'), said('div', error)),
-			(r.unasked_tools || []).length > 0 && h('p.alert.ask', icon('warn'), h('div', t('unasked.n', {n: r.unasked_tools.length}))),
+			error && warn(said('span', error)),
+			(r.unasked_tools || []).length > 0 && warn(t('unasked.n', {n: r.unasked_tools.length}), 'ask'),
 			h('p.outcome', h('span', {class: 'chip ' + (r.is_error ? 'bad' : 'good')}, r.stopped ? t('outcome.stopped') : name('outcome', r.outcome)),
 				r.stop_reason && r.stop_reason !== 'end_turn' && h('span', name('stop', r.stop_reason)),
-				h('span', lasted(r.duration_ms)),
-				tokens[0] !== undefined && h('span', t('tokens', {in: compact(tokens[0]), out: compact(tokens[1] || 0)})),
-				r.cost && h('span', money(r.cost.amount, r.cost.currency)),
+				figures(r),
 				h('a', {href: '#/run/' + encodeURIComponent(this.id) + location.hash.slice(location.hash.indexOf('?'))}, t('story'))));
 	}
 
@@ -202,7 +206,7 @@ class Tool {
 			if (u[key] !== undefined && u[key] !== null) this.state = {...this.state, [key]: u[key]};
 		}
 		const now = this.state;
-		if (before.kind !== now.kind || !this.parts.icon.firstChild) replace(this.parts.icon, icon(icons[now.kind] || 'other'));
+		if (before.kind !== now.kind || !this.parts.icon.firstChild) replace(this.parts.icon, icon(icons.includes(now.kind) ? now.kind : 'other'));
 		if (before.title !== now.title) replace(this.parts.title, said('span', now.title || ''));
 		if (before.status !== now.status) this.status(now.status);
 		this.frame();

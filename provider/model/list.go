@@ -1,0 +1,162 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// What a list of models may take: a server could go on for ever.
+const (
+	listTimeout = 25 * time.Second
+	maxPages    = 20
+	maxPage     = 16 << 20 // bytes
+)
+
+// modelOption is the config option by which the model is chosen.
+const modelOption = "model"
+
+// options are the session's config options: the model, of those that are known. The caller holds mu.
+func (s *session) options() []object {
+	values := []object{}
+	for _, name := range s.models {
+		values = append(values, object{"value": name, "name": name})
+	}
+	if !slices.Contains(s.models, s.model) {
+		values = append([]object{{"value": s.model, "name": s.model}}, values...)
+	}
+	return []object{{"id": modelOption, "name": "Model", "category": "model", "type": "select", "currentValue": s.model, "options": values}}
+}
+
+// setOption answers session/set_config_option. Any name of a model is taken: the API knows which there
+// are.
+func (a *agent) setOption(m message) {
+	var p struct{ SessionID, ConfigID, Value string }
+	err := json.Unmarshal(m.Params, &p)
+	a.mu.Lock()
+	s := a.sessions[p.SessionID]
+	if err != nil || s == nil || p.ConfigID != modelOption || strings.TrimSpace(p.Value) == "" {
+		a.mu.Unlock()
+		a.refuse(m.ID, &rpcError{Code: codeInvalidParams, Message: "there is no such session, option or value"})
+		return
+	}
+	s.model = p.Value
+	answer := object{"configOptions": s.options()}
+	a.mu.Unlock()
+	a.out.respond(m.ID, answer)
+}
+
+// list answers _perlica.dev/model/list: it asks the API which models there are.
+func (a *agent) list(ctx context.Context, m message) {
+	a.mu.Lock()
+	s := a.sessions[sessionID(m.Params)]
+	a.mu.Unlock()
+	if s == nil {
+		a.refuse(m.ID, &rpcError{Code: codeNotFound, Message: "there is no such session"})
+		return
+	}
+	a.runs.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, listTimeout)
+		defer cancel()
+		names, err := a.models(ctx, s.id)
+		if err != nil {
+			a.refuse(m.ID, &rpcError{Code: codeInternal, Message: "the models cannot be listed: " + err.Error()})
+			return
+		}
+		a.mu.Lock()
+		s.models = names
+		answer := object{"configOptions": s.options()}
+		a.mu.Unlock()
+		a.out.respond(m.ID, answer)
+	})
+}
+
+// models are the names of all models of the API, in its order.
+func (a *agent) models(ctx context.Context, session string) (names []string, err error) {
+	m := mappings[a.settings.API]
+	for next := ""; ; {
+		b, err := a.get(ctx, session, m.models+next)
+		if err != nil {
+			return nil, err
+		}
+		page, after, err := readModels(b)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, page...)
+		if !strings.Contains(m.models, "?") || after == "" || after == next { // without a query the API has one page
+			return names, nil
+		}
+		if next = after; len(names) > maxPages*1000 {
+			return nil, errors.New("the list does not end")
+		}
+	}
+}
+
+// get makes one GET request, on the record, and returns what came.
+func (a *agent) get(ctx context.Context, session, path string) ([]byte, error) {
+	s := a.settings
+	x := newExchange(s, nil)
+	x.method, x.url = http.MethodGet, s.base()+path
+	x.header = slices.DeleteFunc(x.header, func(f field) bool { return oneOf("Content-Length", "Content-Type")(f.Name) })
+	x.header[0].Value = "application/json"
+	if err := a.announce(ctx, session, x); err != nil {
+		return nil, err
+	}
+	resp, err := a.exchange(ctx, session, x)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }() // what was read counts
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxPage))
+	a.receivedEnd(session, err)
+	switch {
+	case resp.StatusCode != http.StatusOK:
+		return nil, errors.New(judge(s, resp, b).message)
+	case err != nil:
+		return nil, errors.New("the answer broke: " + a.key.text(err.Error()))
+	}
+	return b, nil
+}
+
+// readModels reads a page of a list, which is OpenAI's and Anthropic's, or Gemini's, and what the query
+// of the next one ends with; empty: there is none.
+func readModels(b []byte) (names []string, next string, err error) {
+	var v struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+		HasMore bool   `json:"has_more"`
+		LastID  string `json:"last_id"`
+		Models  []struct {
+			Name string   `json:"name"`
+			Can  []string `json:"supportedGenerationMethods"`
+		} `json:"models"`
+		NextPage string `json:"nextPageToken"`
+	}
+	if err := json.Unmarshal(b, &v); err != nil || v.Data == nil && v.Models == nil {
+		return nil, "", fmt.Errorf("what came is no list of models: %.200q", b)
+	}
+	for _, m := range v.Data {
+		names = append(names, m.ID)
+	}
+	for _, m := range v.Models {
+		if v.Data == nil && (m.Can == nil || slices.Contains(m.Can, "generateContent")) {
+			names = append(names, strings.TrimPrefix(m.Name, "models/"))
+		}
+	}
+	switch {
+	case v.HasMore && v.LastID != "":
+		next = "&after_id=" + url.QueryEscape(v.LastID)
+	case v.NextPage != "":
+		next = "&pageToken=" + url.QueryEscape(v.NextPage)
+	}
+	return names, next, nil
+}

@@ -1,0 +1,241 @@
+package model
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// agentVariable holds the settings of the agent that the test binary is, where it is one: what a process
+// takes from its environment can be tried only in one of its own.
+const agentVariable = "TEST_MODEL_AGENT"
+
+func TestMain(m *testing.M) {
+	text := os.Getenv(agentVariable)
+	if text == "" {
+		os.Exit(m.Run())
+	}
+	var s Settings
+	err := json.Unmarshal([]byte(text), &s)
+	if err == nil {
+		err = Serve(context.Background(), os.Stdin, os.Stdout, s)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// connectProcess starts the agent as a process with these variables more.
+func connectProcess(t *testing.T, s Settings, environ ...string) *peer {
+	t.Helper()
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	unset := oneOf("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy", "ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
+	for _, kv := range os.Environ() {
+		if name, _, _ := strings.Cut(kv, "="); !unset(name) {
+			cmd.Env = append(cmd.Env, kv)
+		}
+	}
+	cmd.Env = append(append(cmd.Env, environ...), "GORACE=atexit_sleep_ms=0", agentVariable+"="+string(encode(s)))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	in, err := cmd.StdinPipe()
+	out, oerr := cmd.StdoutPipe()
+	if err = errors.Join(err, oerr); err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	lines, fromAgent := io.Pipe()
+	go func() {
+		_, err := io.Copy(fromAgent, out) // Wait closes what was not read
+		_ = fromAgent.Close()             // never fails
+		if err = errors.Join(err, cmd.Wait()); err != nil {
+			err = fmt.Errorf("%w: %s", err, &stderr)
+		}
+		served <- err
+	}()
+	return speak(t, in, lines, served, true)
+}
+
+// certificate is one for 127.0.0.1 and example.com, and the file that says so.
+func certificate(t *testing.T) (tls.Certificate, string) {
+	t.Helper()
+	s := httptest.NewTLSServer(nil)
+	defer s.Close()
+	file := filepath.Join(t.TempDir(), "cert.pem")
+	b := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return s.TLS.Certificates[0], file
+}
+
+// proxy tunnels to a server, whatever it is asked for; line is its answer, and empty: it closes the
+// connection. What it was asked for are its bodies.
+func proxy(t *testing.T, to *server, line string) *server {
+	return listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
+		req, err := http.ReadRequest(r)
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		s.requests++
+		s.bodies = append(s.bodies, req.Method+" "+req.Host)
+		s.mu.Unlock()
+		if line == "" {
+			return
+		}
+		if _, err := io.WriteString(c, "HTTP/1.1 "+line+"\r\nContent-Length: 0\r\n\r\n"); err != nil || !strings.HasPrefix(line, "200") {
+			return
+		}
+		_, addr, _ := strings.Cut(to.url, "://")
+		there, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		var both sync.WaitGroup
+		for _, pair := range [][2]net.Conn{{there, c}, {c, there}} {
+			both.Go(func() {
+				_, _ = io.Copy(pair[0], pair[1]) // either side may leave
+				_ = pair[0].Close()
+			})
+		}
+		both.Wait()
+	})
+}
+
+// secure says how a request goes over TLS.
+type secure struct {
+	protocols  []string // that the server offers
+	demand     string   // the protocol without which it takes no one
+	distrusted bool     // its certificate is
+	proxy      string   // the proxy's answer to CONNECT
+	breaks     bool     // the proxy has none
+}
+
+// TestSecure is TestOnce for what takes TLS, and so a process: what it trusts, and its proxy, are in its
+// environment.
+func TestSecure(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("SSL_CERT_FILE is for Unix systems that are not macOS")
+	}
+	cert, file := certificate(t)
+	for _, f := range faults {
+		if f.secure == nil {
+			continue
+		}
+		t.Run(f.name, func(t *testing.T) {
+			protocol := ""
+			config := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: f.secure.protocols}
+			config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+				if f.secure.demand != "" && !slices.Contains(hello.SupportedProtos, f.secure.demand) {
+					return nil, errors.New("another protocol is demanded")
+				}
+				return nil, nil
+			}
+			s := listenTLS(t, config, func(s *server, c net.Conn, r *bufio.Reader) {
+				if f.serve(s, c, r); s.requests > 0 {
+					protocol = c.(*tls.Conn).ConnectionState().NegotiatedProtocol
+				}
+			})
+			settings, environ := Settings{API: OpenAIChat, Model: "m", BaseURL: s.url, Key: "sk-a-secret"}, []string{}
+			if !f.secure.distrusted {
+				environ = append(environ, "SSL_CERT_FILE="+file)
+			}
+			var between *server
+			if f.secure.proxy != "" || f.secure.breaks {
+				between = proxy(t, s, f.secure.proxy)
+				settings.BaseURL = "https://example.com/v1"
+				environ = append(environ, "HTTPS_PROXY="+between.url, "HTTP_PROXY=http://127.0.0.1:1")
+			}
+			p := connectProcess(t, settings, environ...)
+			f.check(t, p.await(p.ask(p.session(), "Hi"), nil), p, s)
+			if protocol == "h2" {
+				t.Error("HTTP/2 was spoken")
+			}
+			if between != nil {
+				if c, n := between.counts(); c != 1 || n != 1 || between.bodies[0] != "CONNECT example.com:443" {
+					t.Errorf("the proxy: %d connections, %q", c, between.bodies)
+				}
+			}
+		})
+	}
+}
+
+// TestProxySettings: a proxy of the configuration goes before the environment's, NO_PROXY counts, what
+// is for this machine goes through none, and no error quotes a password.
+func TestProxySettings(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("SSL_CERT_FILE is for Unix systems that are not macOS")
+	}
+	cert, file := certificate(t)
+	ok := func(s *server, c net.Conn, r *bufio.Reader) {
+		if s.request(r) != nil {
+			_, _ = io.WriteString(c, streamHead+"\r\n"+whole)
+		}
+	}
+	s := listenTLS(t, &tls.Config{Certificates: []tls.Certificate{cert}}, ok)
+	plain := listen(t, ok)
+	between := proxy(t, s, "200 OK")
+	for _, c := range []struct {
+		name     string
+		settings Settings
+		environ  []string
+		outcome  string
+		proxied  int
+	}{
+		{"configured", Settings{BaseURL: "https://example.com", Proxy: between.url}, []string{"HTTPS_PROXY=http://127.0.0.1:1", "NO_PROXY=*"}, "answered", 1},
+		{"excepted", Settings{BaseURL: "https://models.invalid"}, []string{"HTTPS_PROXY=" + between.url, "NO_PROXY=models.invalid"}, "provider error", 0},
+		{"this machine", Settings{BaseURL: s.url}, []string{"HTTPS_PROXY=" + between.url}, "answered", 0},
+		{"in clear text", Settings{BaseURL: plain.url}, []string{"HTTP_PROXY=" + between.url}, "answered", 0},
+		{"no address", Settings{BaseURL: "https://example.com"}, []string{"HTTPS_PROXY=http://me:pass%zzword@proxy.invalid"}, "provider error", 0},
+		{"a password, and no proxy there", Settings{BaseURL: "https://example.com"}, []string{"HTTPS_PROXY=http://me:password@127.0.0.1:1"}, "provider error", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, before := between.counts()
+			c.settings.API, c.settings.Model = OpenAIChat, "m"
+			p := connectProcess(t, c.settings, append(c.environ, "SSL_CERT_FILE="+file)...)
+			m := p.await(p.ask(p.session(), "Hi"), nil)
+			_, after := between.counts()
+			if outcome(m) != c.outcome || after-before != c.proxied {
+				t.Errorf("%s, %d through the proxy: %+v", outcome(m), after-before, m.Error)
+			}
+			if m.Error != nil && slices.ContainsFunc([]string{"word", "me:"}, func(s string) bool { return strings.Contains(m.Error.Message, s) }) {
+				t.Errorf("a password: %s", m.Error.Message)
+			}
+		})
+	}
+	for _, bad := range []Settings{
+		{BaseURL: "https://example.com", Proxy: "http://me:hunter2@proxy.example.org"}, {BaseURL: "https://example.com", Proxy: "proxy:3128"},
+		{BaseURL: plain.url, Proxy: "http://proxy.example.org:3128"}, {BaseURL: "https://example.com", Proxy: "ftp://proxy.example.org"},
+	} {
+		bad.API, bad.Model = OpenAIChat, "m"
+		if err := bad.Check(); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: %v", bad.Proxy, err)
+		}
+	}
+}

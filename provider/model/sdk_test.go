@@ -1,0 +1,57 @@
+package model
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestSDKsAgree: text, usage and stop reason of each recorded stream are what the maker's Go SDK read in the
+// same bytes. testdata/sdk is the module that has them read it: 'make sdks'.
+func TestSDKsAgree(t *testing.T) {
+	b, err := os.ReadFile("testdata/streams/sdk.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type usage struct{ InputTokens, OutputTokens, CachedReadTokens, CachedWriteTokens int64 }
+	var sdk map[string]struct {
+		SHA256 string
+		Read   *struct {
+			Text, Stop string
+			Usage      usage
+		}
+		Why string
+	}
+	if err := json.Unmarshal(b, &sdk); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range recordedStreams(t) {
+		name := filepath.Base(path)
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sdk[name].SHA256 != fmt.Sprintf("%x", sha256.Sum256(b)) {
+			t.Errorf("%s: the SDK read other bytes: make sdks", name)
+		}
+		if sdk[name].Why != "" {
+			continue
+		}
+		api, stream := recordedStream(t, path)
+		got, want := readStream(api, bytes.NewReader(stream)), sdk[name].Read
+		if got.Stop == endTurn {
+			got.Stop = "" // as the SDKs' reasons are not ours
+		}
+		var u usage
+		if err := json.Unmarshal(encode(got.Usage), &u); err != nil {
+			t.Error(err)
+		}
+		if want == nil || got.Text != want.Text || got.Stop != want.Stop || u != want.Usage {
+			t.Errorf("%s: %+v, the SDK %+v", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,14 @@
+package push
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"testing"
+)
+
+// Public dials as messages are sent.
+func Public(t *testing.T) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	t.Helper()
+	return public().(*http.Transport).DialContext
+}

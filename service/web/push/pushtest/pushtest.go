@@ -1,0 +1,236 @@
+// Package pushtest is a push service for tests: it takes messages as browsers' push services do, checks
+// who sends them (VAPID), and decrypts them with nothing of what encrypted them.
+package pushtest
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/ecdh"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/perlica/perlica/service/web/push"
+)
+
+// Host is the name under which the service is reached, over its Transport alone.
+const Host = "example.com"
+
+// Message is what a browser would be handed.
+type Message struct {
+	Text       string
+	TTL        string
+	Topic      string
+	Urgency    string
+	Key        string // of the sender
+	Subscriber string
+}
+
+// Service is a push service. Answer, if it is set, is asked for the status of each request.
+type Service struct {
+	server   *httptest.Server
+	Messages chan Message // those that were right
+	Wrong    chan error   // why a message was not
+
+	mu     sync.Mutex
+	subs   map[string]*receiver // by path
+	Answer func(r *http.Request) int
+}
+
+// receiver is the half of a subscription that the browser keeps.
+type receiver struct {
+	key  *ecdh.PrivateKey
+	auth []byte
+}
+
+// New starts a service. The caller must Close it.
+func New() *Service {
+	s := &Service{Messages: make(chan Message, 100), Wrong: make(chan error, 100), subs: map[string]*receiver{}}
+	s.server = httptest.NewTLSServer(http.HandlerFunc(s.take))
+	return s
+}
+
+// Close ends the service.
+func (s *Service) Close() { s.server.Close() }
+
+// Transport reaches the service, whatever is asked for.
+func (s *Service) Transport() http.RoundTripper {
+	roots := x509.NewCertPool()
+	roots.AddCert(s.server.Certificate())
+	return &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: Host, MinVersion: tls.VersionTLS12},
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, s.server.Listener.Addr().String())
+		},
+	}
+}
+
+// Subscribe makes a subscription, as a browser does.
+func (s *Service) Subscribe() push.Subscription {
+	key, err := ecdh.P256().GenerateKey(rand.Reader)
+	if err != nil {
+		panic(err) // the system's random numbers never fail
+	}
+	r := &receiver{key, []byte(rand.Text()[:16])}
+	path := "/send/" + rand.Text()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.subs[path] = r
+	enc := base64.RawURLEncoding
+	return push.Subscription{Endpoint: "https://" + Host + path, Keys: push.Keys{P256dh: enc.EncodeToString(key.PublicKey().Bytes()), Auth: enc.EncodeToString(r.auth)}}
+}
+
+func (s *Service) take(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	to, answer := s.subs[r.URL.Path], s.Answer
+	s.mu.Unlock()
+	if answer != nil {
+		if status := answer(r); status != 0 {
+			w.Header().Set("Location", "https://"+Host+"/elsewhere")
+			w.WriteHeader(status)
+			return
+		}
+	}
+	m, err := read(r, to)
+	if err != nil {
+		s.Wrong <- err
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	s.Messages <- m
+	w.WriteHeader(http.StatusCreated)
+}
+
+// read takes a request apart.
+func read(r *http.Request, to *receiver) (m Message, err error) {
+	if to == nil {
+		return m, fmt.Errorf("no subscription has the path %s", r.URL.Path)
+	}
+	m = Message{TTL: r.Header.Get("TTL"), Topic: r.Header.Get("Topic"), Urgency: r.Header.Get("Urgency")}
+	if m.Key, m.Subscriber, err = sender(r); err != nil {
+		return m, err
+	}
+	if enc := r.Header.Get("Content-Encoding"); r.Method != http.MethodPost || enc != "aes128gcm" {
+		return m, fmt.Errorf("%s as %q", r.Method, enc)
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, 4097))
+	if err == nil {
+		m.Text, err = to.decrypt(body)
+	}
+	return m, err
+}
+
+// sender checks who sends a request, as RFC 8292 has it, and returns their key and whom to turn to.
+func sender(r *http.Request) (key, contact string, err error) {
+	var token string
+	for part := range strings.SplitSeq(strings.TrimPrefix(r.Header.Get("Authorization"), "vapid "), ",") {
+		switch name, value, _ := strings.Cut(strings.TrimSpace(part), "="); name {
+		case "t":
+			token = value
+		case "k":
+			key = value
+		}
+	}
+	enc := base64.RawURLEncoding
+	point, err := enc.DecodeString(key)
+	parts := strings.Split(token, ".")
+	if err != nil || len(parts) != 3 {
+		return "", "", fmt.Errorf("the Authorization is %q", r.Header.Get("Authorization"))
+	}
+	public, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), point)
+	sig, serr := enc.DecodeString(parts[2])
+	if err != nil || serr != nil || len(sig) != 64 {
+		return "", "", errors.Join(errors.New("no key or no signature"), err, serr)
+	}
+	sum := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
+	if !ecdsa.Verify(public, sum[:], new(big.Int).SetBytes(sig[:32]), new(big.Int).SetBytes(sig[32:])) {
+		return "", "", errors.New("the token's signature is wrong")
+	}
+	var head struct{ Typ, Alg string }
+	var claims struct {
+		Aud, Sub string
+		Exp      int64
+	}
+	if err := errors.Join(part(parts[0], &head), part(parts[1], &claims)); err != nil {
+		return "", "", err
+	}
+	left := time.Until(time.Unix(claims.Exp, 0))
+	if head.Typ != "JWT" || head.Alg != "ES256" || claims.Aud != "https://"+Host || left <= 0 || left > 24*time.Hour {
+		return "", "", fmt.Errorf("the token says %+v %+v", head, claims)
+	}
+	if !strings.HasPrefix(claims.Sub, "mailto:") && !strings.HasPrefix(claims.Sub, "https:") {
+		return "", "", fmt.Errorf("the token's sub is %q", claims.Sub)
+	}
+	return key, claims.Sub, nil
+}
+
+func part(text string, v any) error {
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, v)
+}
+
+// decrypt is what RFC 8291 has a browser do.
+func (to *receiver) decrypt(body []byte) (string, error) {
+	const head = 16 + 4 + 1
+	if len(body) < head || len(body) < head+int(body[20]) || len(body) > 4096 {
+		return "", fmt.Errorf("a body of %d bytes", len(body))
+	}
+	salt, size, id := body[:16], binary.BigEndian.Uint32(body[16:20]), body[head:head+int(body[20])]
+	record := body[head+len(id):]
+	from, err := ecdh.P256().NewPublicKey(id)
+	if err != nil {
+		return "", err
+	}
+	if uint32(len(record)) > size {
+		return "", fmt.Errorf("more than the one record of %d bytes", size)
+	}
+	shared, err := to.key.ECDH(from)
+	if err != nil {
+		return "", err
+	}
+	info := "WebPush: info\x00" + string(to.key.PublicKey().Bytes()) + string(id)
+	ikm, err := hkdf.Key(sha256.New, shared, to.auth, info, 32)
+	key, kerr := hkdf.Key(sha256.New, ikm, salt, "Content-Encoding: aes128gcm\x00", 16)
+	nonce, nerr := hkdf.Key(sha256.New, ikm, salt, "Content-Encoding: nonce\x00", 12)
+	if err := errors.Join(err, kerr, nerr); err != nil {
+		return "", err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return "", err
+	}
+	gcm, err := cipher.NewGCM(block)
+	if err != nil {
+		return "", err
+	}
+	plain, err := gcm.Open(nil, nonce, record, nil)
+	if err != nil {
+		return "", err
+	}
+	text, ends := strings.CutSuffix(strings.TrimRight(string(plain), "\x00"), "\x02")
+	if !ends {
+		return "", errors.New("the record is not the last one")
+	}
+	return text, nil
+}

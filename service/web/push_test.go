@@ -1,0 +1,106 @@
+package web
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/service/access"
+	"github.com/perlica/perlica/service/web/push/pushtest"
+)
+
+// withPush has a stand-in in the place of browsers' push services.
+func withPush(t *testing.T) (*pushtest.Service, func(*Options)) {
+	service := pushtest.New()
+	t.Cleanup(service.Close)
+	return service, func(o *Options) { o.Push, o.Foreground = service.Transport(), time.Hour }
+}
+
+// woken waits for a message.
+func woken(t *testing.T, service *pushtest.Service) {
+	t.Helper()
+	select {
+	case m := <-service.Messages:
+		if m.Text != "a question waits" {
+			t.Errorf("the message says %q", m.Text)
+		}
+	case err := <-service.Wrong:
+		t.Fatal(err)
+	case <-time.After(longest):
+		t.Fatal("no message")
+	}
+}
+
+// as makes a request with another token.
+func as(token string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
+}
+
+// TestPush: a device with approve is woken when a question is asked, by whatever process, and one that
+// shows the question is not. What was a revoked device's is removed.
+func TestPush(t *testing.T) {
+	service, option := withPush(t)
+	w := newWorld(t, 2, option)
+	phone, desk := w.newToken("phone", access.Read, access.Approve), w.newToken("desk", access.Read, access.Approve)
+	w.do("POST", "/v1/push/subscribe", service.Subscribe(), as(w.newToken("reader", access.Read, access.Ask))).problem(forbidden)
+	private := service.Subscribe()
+	private.Endpoint = "https://127.0.0.1/x"
+	w.do("POST", "/v1/push/subscribe", private, as(phone)).problem(unfit)
+	for _, token := range []string{phone, desk} {
+		if o := w.do("POST", "/v1/push/subscribe", service.Subscribe(), as(token)).want(200).object(); o["subscribed"] != true {
+			t.Errorf("%v", o)
+		}
+	}
+	dir := w.opt.Dirs.PushDir()
+	if files, err := filepath.Glob(filepath.Join(dir, "*.json")); len(files) != 2 || err != nil {
+		t.Fatalf("%v, %v", files, err)
+	}
+	// The desk's page is shown: it has a stream, and asks for the questions when it hears of one.
+	events := w.follow("/v1/events?type=question", "", as(desk))
+	defer events.close()
+	w.do("POST", "/v1/inputs", object{"project": w.dirs[1], "text": `@ask execute "Build it" command=make`}).want(202)
+	events.until("question")
+	w.do("GET", "/v1/questions", nil, as(desk)).want(200)
+	woken(t, service)
+	if o := w.do("POST", "/v1/push/unsubscribe", object{}, as(desk)).want(200).object(); o["subscribed"] != false {
+		t.Errorf("%v", o)
+	}
+	if _, err := w.devices.Revoke(t.Context(), "phone", "test"); err != nil {
+		t.Fatal(err)
+	}
+	late := time.After(longest)
+	for tick := time.Tick(20 * time.Millisecond); ; {
+		if files, err := filepath.Glob(filepath.Join(dir, "*.json")); len(files) == 0 && err == nil {
+			break
+		}
+		select {
+		case <-tick:
+		case <-late:
+			t.Fatal("the revoked device is still subscribed")
+		}
+	}
+	stop(t, w.server, w.http)
+	if n := len(service.Messages) + len(service.Wrong); n != 0 {
+		t.Errorf("%d messages more: the page that shows the question has none", n)
+	}
+}
+
+// TestPushAfterRestart: a subscription outlives the server, a question of another process wakes, and a
+// stream of a page that does not ask for the questions is not taken for one that is shown.
+func TestPushAfterRestart(t *testing.T) {
+	service, option := withPush(t)
+	w := newWorld(t, 1, option, func(o *Options) { o.Foreground = time.Millisecond })
+	w.do("POST", "/v1/push/subscribe", service.Subscribe()).want(200)
+	stop(t, w.server, w.http)
+	w.start()
+	defer w.follow("/v1/events?type=question", "").close()
+	w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "text": `@ask execute "Build it" command=make`}).want(202)
+	woken(t, service)
+	key, err := os.ReadFile(filepath.Join(w.opt.Dirs.PushDir(), "key"))
+	check(t, err)
+	if len(key) != 44 {
+		t.Errorf("the key has %d bytes", len(key))
+	}
+}
