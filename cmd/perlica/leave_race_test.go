@@ -4,14 +4,16 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
-// leaveAtOnce has a process of a race build leave without the second that it waits for others to
-// be told of a race. An agent gets none of the variables that would say so, and that second is
-// half of the time that it has to leave: so it begins anew, with the variable.
-func leaveAtOnce() {
-	if _, ok := os.LookupEnv("GORACE"); ok {
+// init has a process of a race build leave without the second that it waits for others to be told of
+// a race. An agent gets none of the variables that would say so, and that second is half of the time
+// that it has to leave: so it begins anew, with the variable. It does so on the main thread, which runs
+// every init: a process that another thread executes loses its parent-death signal, prctl(2).
+func init() {
+	if _, ok := os.LookupEnv("GORACE"); ok || filepath.Base(os.Args[0]) != "perlica" {
 		return
 	}
 	self, err := os.Executable()

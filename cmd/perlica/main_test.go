@@ -28,7 +28,6 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(withoutAgents{m}, map[string]func(){
 		"perlica": func() {
-			leaveAtOnce()
 			a := newApp(version)
 			a.System = cmp.Or(os.Getenv("TEST_SYSTEM"), a.System)
 			os.Exit(a.main(os.Args[1:]))

@@ -376,26 +376,3 @@ func TestServersOfBothFiles(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
-
-// TestPatternsAddUp: a project can mask more, and never less.
-func TestPatternsAddUp(t *testing.T) {
-	p := newPlace(t)
-	p.user("log.redact = ['u+']")
-	p.project("log.redact = ['p+']")
-	p.env = []string{"PERLICA_TRUST_PROJECT=1"}
-	c := p.mustLoad()
-	if !slices.Equal(c.Redact, []string{"u+", "p+"}) || c.RedactBeforeHash {
-		t.Errorf("%q", c.Redact)
-	}
-	if all := values(c); !strings.Contains(all, "user file") || !strings.Contains(all, "project file") {
-		t.Errorf("where they come from: %s", all)
-	}
-	p.project("log.redact = []")
-	if c := p.mustLoad(); !slices.Equal(c.Redact, []string{"u+"}) {
-		t.Errorf("%q", c.Redact)
-	}
-	p.project("log.redact = ['fine', '[']")
-	if _, err := p.load(nil); err == nil || !strings.Contains(err.Error(), "config.toml:1: log.redact: is no pattern to mask: ") {
-		t.Errorf("got %v", err)
-	}
-}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -104,5 +105,28 @@ func TestSecretFilesAreNamedInFull(t *testing.T) {
 	p.user("service.telegram.token_file = 'token'\n")
 	if _, err := p.load(nil); err == nil || !strings.Contains(err.Error(), "must be an absolute path") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestPatternsAddUp: a project can mask more, and never less.
+func TestPatternsAddUp(t *testing.T) {
+	p := newPlace(t)
+	p.user("log.redact = ['u+']")
+	p.project("log.redact = ['p+']")
+	p.env = []string{"PERLICA_TRUST_PROJECT=1"}
+	c := p.mustLoad()
+	if !slices.Equal(c.Redact, []string{"u+", "p+"}) || c.RedactBeforeHash {
+		t.Errorf("%q", c.Redact)
+	}
+	if all := values(c); !strings.Contains(all, "user file") || !strings.Contains(all, "project file") {
+		t.Errorf("where they come from: %s", all)
+	}
+	p.project("log.redact = []")
+	if c := p.mustLoad(); !slices.Equal(c.Redact, []string{"u+"}) {
+		t.Errorf("%q", c.Redact)
+	}
+	p.project("log.redact = ['fine', '[']")
+	if _, err := p.load(nil); err == nil || !strings.Contains(err.Error(), "config.toml:1: log.redact: is no pattern to mask: ") {
+		t.Errorf("got %v", err)
 	}
 }

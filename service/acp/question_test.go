@@ -34,14 +34,20 @@ func TestQuestions(t *testing.T) {
 		w := newWorld(t, nil, nil)
 		id, q := w.ask("@ask execute Build command=make")
 		w.answer("reject-once", "ana")
-		var before []message
-		for m := w.next(); m.Method != "$/cancel_request"; m = w.next() {
-			before = append(before, m)
+		// The end of the question and the end of the turn come in any order.
+		var got []message
+		for canceled, answered, late := false, false, false; !canceled || !answered; {
+			m := w.next()
+			got = append(got, m)
+			canceled = canceled || m.Method == "$/cancel_request"
+			answered = answered || m.Method == "" && string(m.ID) == id
+			if canceled && !late {
+				late = true
+				w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`, q.ID))
+			}
 		}
-		w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`, q.ID))
-		_, behind := w.until(id)
-		if !strings.Contains(text(append(before, behind...)), "permission: reject-once") {
-			t.Error(before, behind)
+		if !strings.Contains(text(got), "permission: reject-once") {
+			t.Error(got)
 		}
 		if read := strings.Join(w.agentRead(), "\n"); strings.Contains(read, "allow-once") {
 			t.Errorf("the late answer went on: %s", read)
