@@ -156,6 +156,7 @@ var readers = map[event.Type]func(*Record, event.Event) error{
 		r.Refused = append(r.Refused, p)
 	}),
 	event.Responded: reader(func(r *Record, _ event.Event, p fact.Responded) {
+		r.Provider = cmp.Or(r.Provider, p.Provider)
 		r.Outcome, r.Text, r.StopReason, r.Usage, r.Cost, r.Calls = OutcomeResponded, p.Text, p.StopReason, p.Usage, p.Cost, 1
 		r.Duration, r.FirstUpdate = milliseconds(p.DurationMS), milliseconds(p.FirstMS)
 	}),

@@ -26,6 +26,7 @@ type Known struct {
 	Env      []string   // names of its own variables that it is given
 	Website  string
 	Asking   provider.Asking // how it is made to ask; zero: nothing to select
+	Sums     bool            // the usage of an answer is that of its session so far
 	Orderly  bool            // it says nothing of a turn behind its answer
 	Approval string          // marks its elicitations that ask for approval; see provider.Agent
 	Asks     string          // when it asks, in a few words
@@ -59,6 +60,11 @@ func Lookup(id string) (Known, bool) {
 		}
 	}
 	return Known{}, false
+}
+
+// CountsSession reports whether the agent with that id answers with the usage of its session so far.
+func CountsSession(id string) bool {
+	return slices.ContainsFunc(known, func(k Known) bool { return k.ID == id && k.Sums })
 }
 
 // Introduced returns the agent that introduces itself by this name.
@@ -188,6 +194,8 @@ var known = []Known{
 			"COPILOT_PROVIDER_MAX_OUTPUT_TOKENS", "COPILOT_AUTO_UPDATE", "COPILOT_GH_HOST", "GH_HOST"},
 		Asking: provider.Asking{Option: "allow_all", Value: "off"},
 		Asks:   "unless it was told otherwise",
+		Sums:   true,
+		Note:   "Its usage is that of its session so far; totals count each token once.",
 	},
 	{
 		ID: "goose", Name: "goose", Website: "https://block.github.io/goose/",
