@@ -90,7 +90,7 @@ func ReadStats(ctx context.Context, log *store.Reader, q StatsQuery) (Stats, err
 // numbered are the facts that say something in numbers.
 var numbered = []event.Type{
 	event.MessageReceived, event.Requested, event.Responded, event.ProviderError, event.OutcomeUnknown,
-	event.CallEnforced, event.ToolBlocked, event.PolicyUnasked, event.PolicyDecided,
+	event.CallEnforced, event.ToolBlocked, event.PolicyUnasked, event.PolicyDecided, event.ReplyFailed,
 	event.InteractionRequested, event.InteractionAnswered, event.InteractionLapsed,
 }
 
@@ -171,6 +171,7 @@ func (r *counted) answered() (list []Answers) {
 	const withheld = "withheld"
 	for _, q := range r.Questions {
 		switch {
+		case q.Unsent:
 		case q.Answer != nil:
 			list = append(list, Answers{Kind: "person", Who: cmp.Or(q.Answer.By, withheld)})
 		case !q.Closed.IsZero():
