@@ -234,8 +234,8 @@ const maxWarnings = 20
 // warn adds a warning to the result and shows it.
 func (c *client) warn(subtype, detail string) {
 	c.mu.Lock()
-	if subtype == "unknown_method" && slices.Contains(c.warnings, subtype+": "+detail) {
-		c.mu.Unlock() // an agent may ask for its own method with each step; every line is on record
+	if slices.Contains(c.warnings, subtype+": "+detail) {
+		c.mu.Unlock() // an agent may give the same cause with each step; every line is on record
 		return
 	}
 	n := len(c.warnings)

@@ -137,6 +137,26 @@ func (a Agent) AskingOf(info *acp.Implementation) provider.Asking {
 	return a.Asking
 }
 
+// HeldBack returns the names of the variables that are set, hold a key or a token of a known agent's, and
+// are not handed to this one. Of a known agent the registry names all that it takes.
+func (a Agent) HeldBack(environ []string) (names []string) {
+	if _, ok := registry.Lookup(a.ID); ok {
+		return nil
+	}
+	given, err := a.Environ(environ)
+	if err != nil {
+		return nil
+	}
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		secret := strings.HasSuffix(name, "_KEY") || strings.HasSuffix(name, "_TOKEN")
+		if secret && value != "" && registry.Uses(name) && !slices.Contains(given, kv) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // CommandLine is what AdHoc takes for these arguments, quoted for a shell. It is empty where a
 // shell cannot say it.
 func CommandLine(argv []string) string {

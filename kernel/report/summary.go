@@ -27,6 +27,11 @@ func Summarize(e event.Event) string {
 		return fmt.Sprintf("payload withheld (%d bytes)", e.PayloadLen)
 	}
 	if e.Class == event.Frame {
+		if _, ours := provider.ParseUpdate(e.Payload, string(e.Conversation)); !ours {
+			if u, ok := provider.ParseUpdate(e.Payload, ""); ok {
+				return u.Kind + " of another session"
+			}
+		}
 		return summarizeFrame(e.Payload)
 	}
 	if s, ok := summaries[e.Type]; ok {

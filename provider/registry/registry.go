@@ -62,6 +62,11 @@ func Lookup(id string) (Known, bool) {
 	return Known{}, false
 }
 
+// Uses reports whether a known agent takes the variable with that name.
+func Uses(variable string) bool {
+	return slices.ContainsFunc(known, func(k Known) bool { return slices.Contains(k.Env, variable) })
+}
+
 // CountsSession reports whether the agent with that id answers with the usage of its session so far.
 func CountsSession(id string) bool {
 	return slices.ContainsFunc(known, func(k Known) bool { return k.ID == id && k.Sums })

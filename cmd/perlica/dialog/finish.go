@@ -90,7 +90,7 @@ func (p *Printer) explainEnd(res kernel.Result) {
 	case res.Outcome == kernel.OutcomeUnknown:
 		p.wrong("the outcome is unknown: "+printing.Message(res.Err), "the prompt may have been carried out; nothing is sent again by itself. What is known: "+show)
 	case res.Err != nil && res.Err.Type == provider.TypeAuth:
-		p.wrong(printing.Message(res.Err), printing.LoginHint(res.Provider))
+		p.wrong(printing.Message(res.Err), printing.LoginHint(res.Provider, p.Held))
 	case res.Err != nil:
 		p.wrong(printing.Message(res.Err), p.errorHint(res, show))
 	case res.Outcome == kernel.OutcomeProviderError:
@@ -128,10 +128,11 @@ func (p *Printer) errorHint(res kernel.Result, show string) string {
 		}
 		return "see 'perlica provider show " + res.Provider + "'"
 	case provider.TypeTimeout:
-		if p.adHoc {
-			return "an agent that the configuration names can have other timeouts: see docs/configuration.md"
+		hint := printing.TimeoutHint(res.Provider, p.adHoc)
+		if !p.adHoc {
+			hint += "; 'perlica provider test " + res.Provider + "' tries it"
 		}
-		return "providers." + res.Provider + ".acp.request_timeout and connect_timeout set how long to wait; 'perlica provider test " + res.Provider + "' tries it"
+		return hint
 	case provider.TypeRecord:
 		return "nothing more was sent; 'perlica doctor' says what is wrong with the log"
 	}
