@@ -94,7 +94,7 @@ func salvageMembers(data json.RawMessage, t reflect.Type, at string) (kept json.
 func skipNameless(v any) (dropped []string) {
 	skip := func(n int, what string) {
 		if n > 0 {
-			dropped = append(dropped, fmt.Sprintf("%d of %s without an id", n, what))
+			dropped = append(dropped, fmt.Sprintf("%d of %s without an id or values", n, what))
 		}
 	}
 	switch v := v.(type) {
@@ -117,9 +117,12 @@ func skipNameless(v any) (dropped []string) {
 	return dropped
 }
 
-// namedOptions are the options that have an id.
+// namedOptions are the options that have an id, and that JSON can say again: a choice has its values.
 func namedOptions(options []acp.SessionConfigOption) []acp.SessionConfigOption {
 	return slices.DeleteFunc(options, func(o acp.SessionConfigOption) bool {
+		if _, err := json.Marshal(o); err != nil {
+			return true
+		}
 		return (o.Select == nil || o.Select.Id == "") && (o.Boolean == nil || o.Boolean.Id == "")
 	})
 }

@@ -124,6 +124,7 @@ func TestModeFollows(t *testing.T) {
 func FuzzLenient(f *testing.F) {
 	f.Add(`"modes":{"availableModes":[{"id":5},` + goodMode + `]},"configOptions":[{"type":"x"},null,` + goodOption + `]`)
 	f.Add(`"agentInfo":3,"agentCapabilities":{"loadSession":{},"sessionCapabilities":[]},"authMethods":{"a":[]}`)
+	f.Add(`"configOptions":[{"id":"0"}]`)
 	f.Add(`"MODES":7,"modes":null,"configOptions":[[[]]]`)
 	f.Fuzz(func(t *testing.T, members string) {
 		members, _ = strings.CutSuffix(strings.TrimSpace(members), ",")
