@@ -62,7 +62,7 @@ var mayImport = map[string][]string{
 	"kernel/filelock":      {"eventlog/folder"},
 	"kernel/logtrust":      {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/store", "eventlog/verify"},
 	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/folder", "eventlog/redact", "eventlog/store", "eventlog/view", "interaction", "kernel/agents", "kernel/approvals", "kernel/config", "kernel/fact", "kernel/filelock", "kernel/logtrust", "kernel/sessions", "policy", "policy/shell", "policy/standing", "policy/toolcall", "provider", "provider/jsonrpc"},
-	"kernel/report":        {"eventlog/event", "eventlog/store", "eventlog/verify", "eventlog/view", "interaction", "kernel", "kernel/fact", "kernel/fact/bridge", "kernel/fact/web", "policy", "provider"},
+	"kernel/report":        {"eventlog/event", "eventlog/store", "eventlog/verify", "eventlog/view", "interaction", "kernel", "kernel/fact", "kernel/fact/bridge", "kernel/fact/web", "policy", "provider", "provider/registry"},
 	"kernel/project":       {"eventlog/event", "eventlog/fault", "eventlog/redact", "eventlog/store", "eventlog/trail", "kernel", "kernel/agents", "kernel/approvals", "kernel/config", "kernel/logtrust", "kernel/sessions", "policy"},
 	"kernel/streamjson":    {"kernel", "kernel/fact", "provider"},
 	"kernel/checkup":       {"eventlog", "eventlog/anchor", "eventlog/event", "eventlog/evidence", "eventlog/fault", "eventlog/folder", "eventlog/store", "eventlog/trail", "eventlog/verify", "eventlog/view", "interaction", "kernel", "kernel/agents", "kernel/config", "kernel/filelock", "provider/process"},

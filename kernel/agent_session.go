@@ -94,6 +94,7 @@ func (s *agentSession) open(ctx context.Context, strategy string) (err error) {
 	if s.info, err = s.conn.Initialize(ctx, s.r.opt.Version); err != nil {
 		return s.recordTimeout(err)
 	}
+	s.setup.Agent.Asking = s.setup.Agent.AskingOf(s.info.AgentInfo)
 	if err := s.enter(ctx, strategy); err != nil {
 		return s.recordTimeout(err)
 	}

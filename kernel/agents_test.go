@@ -52,7 +52,7 @@ func agentFrames(t *testing.T) map[string][][]byte {
 
 // toolOfFrame is the tool call of a frame, and whether the frame asks about it.
 func toolOfFrame(line []byte) (tool *provider.ToolCall, asks bool) {
-	if u, ok := provider.ParseUpdate(line); ok {
+	if u, ok := provider.ParseUpdate(line, ""); ok {
 		return u.Tool, false
 	}
 	var v struct {

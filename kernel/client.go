@@ -234,6 +234,10 @@ const maxWarnings = 20
 // warn adds a warning to the result and shows it.
 func (c *client) warn(subtype, detail string) {
 	c.mu.Lock()
+	if slices.Contains(c.warnings, subtype+": "+detail) {
+		c.mu.Unlock() // an agent may give the same cause with each step; every line is on record
+		return
+	}
 	n := len(c.warnings)
 	if n < maxWarnings {
 		c.warnings = append(c.warnings, subtype+": "+detail)

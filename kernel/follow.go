@@ -370,9 +370,8 @@ func (f *follower) fact(t *followed, e event.Event) error {
 		n = Asked{Question: q.Question, Answerable: closed == nil && q.Expires.After(q.Asked)}
 	case event.InteractionAnswered, event.InteractionLapsed:
 		n = Closed{Question: q.Question, Answer: q.Answer, Reason: q.Reason}
-	case event.PolicyDecided:
-		p := t.Decisions[len(t.Decisions)-1]
-		n = Decided{Title: p.Title, Effect: p.Effect, By: p.By, Why: p.Why}
+	case event.PolicyDecided, event.ReplySent:
+		n = t.decided(e)
 	case event.ToolBlocked:
 		n = Blocked{Method: t.Refused[len(t.Refused)-1].Method}
 	case event.CancelRequested:

@@ -148,8 +148,12 @@ func (c *client) decided(a asking, req policy.Request, d policy.Decision, asOf e
 		c.kill()
 		return true
 	}
-	c.count(a, d.Effect == policy.Allow)
-	c.show.add(Decided{Request: a.ID, Title: req.Title, Effect: string(d.Effect), By: string(d.By), Why: d.Why})
+	if a.Claim() {
+		c.count(a, d.Effect == policy.Allow)
+		c.show.add(Decided{Request: a.ID, Title: req.Title, Effect: string(d.Effect), By: string(d.By), Why: d.Why})
+	} else { // the agent has been refused since
+		c.unanswered(a.PermissionRequest, interaction.Withdrawn)
+	}
 	reply(c.run.r, a.PermissionRequest, d.OptionID, "policy", c.refs())
 	return true
 }
@@ -254,7 +258,11 @@ func (c *client) await(t *interaction.Ticket, a asking) {
 	if answer != nil {
 		by = answer.By
 	}
-	c.show.add(Closed{Question: t.Question, Request: p.ID, Answer: answer, Reason: lapsed}) // before what the agent makes of it
+	closed := Closed{Question: t.Question, Request: p.ID, Answer: answer, Reason: lapsed}
+	if answer != nil && !p.Claim() {
+		closed.Answer, closed.Reason = nil, interaction.Withdrawn // the agent was refused before it had the answer
+	}
+	c.show.add(closed) // before what the agent makes of it
 	res.Sent = lapsed != interaction.Withdrawn && reply(c.run.r, p, res.Option, by, t.Refs)
 	_ = c.run.r.questions.Resolve(t, res) // the log's end is the run's
 }
@@ -307,28 +315,33 @@ func (c *client) applyAnswer(ctx context.Context, t *interaction.Ticket, said in
 		return "", nil
 	}
 	o := t.Options[i]
-	c.count(a, o.Allows())
 	req := c.reading(a).Request
+	option := o.ID
+	switch {
+	case o.ID == interaction.DenyID:
+		option = "" // which is sent as cancelled
+	case o.Offer:
+		for _, offer := range req.Offers() {
+			if offerPrefix+string(offer.Scope) == o.ID {
+				if err := c.run.r.remember(ctx, offer, said.By, t.Refs); err != nil {
+					return "", err
+				}
+			}
+		}
+		once, _ := t.First(string(acp.PermissionOptionKindAllowOnce)) // policy offers nothing without one
+		option = once.ID
+	}
+	if !a.Claim() {
+		c.unanswered(a.PermissionRequest, interaction.Withdrawn)
+		return option, nil
+	}
+	c.count(a, o.Allows())
 	if o.Allows() && req.Kind == string(acp.ToolKindSwitchMode) {
 		c.mu.Lock()
 		c.agreed[o.ID], c.agreed[req.Mode] = true, true
 		c.mu.Unlock()
 	}
-	switch {
-	case o.ID == interaction.DenyID:
-		return "", nil // which is sent as cancelled
-	case !o.Offer:
-		return o.ID, nil
-	}
-	for _, offer := range req.Offers() {
-		if offerPrefix+string(offer.Scope) == o.ID {
-			if err := c.run.r.remember(ctx, offer, said.By, t.Refs); err != nil {
-				return "", err
-			}
-		}
-	}
-	once, _ := t.First(string(acp.PermissionOptionKindAllowOnce)) // policy offers nothing without one
-	return once.ID, nil
+	return option, nil
 }
 
 // unanswered takes in that there was no answer. For the agent that is no. It counts if it

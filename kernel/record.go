@@ -44,6 +44,7 @@ type Record struct {
 
 	Questions  []Question // in the order in which they were asked
 	Decisions  []fact.PolicyDecided
+	Withdrawn  int                // questions that a rule or a mode decided when they were open no more
 	Refused    []fact.ToolBlocked // requests of the agent
 	Unreadable int                // tools that ran unasked, of which no more is known
 
@@ -56,6 +57,7 @@ type Question struct {
 	Answer *interaction.Answer // nil: there is none
 	Reason interaction.Reason  // why there is none
 	Closed time.Time           // zero: it is open
+	Unsent bool                // the answer came when the agent waited for it no more
 }
 
 // ReadRecord reads what the query selects of a run's events. The error is the log's: an event that
@@ -144,6 +146,16 @@ var readers = map[event.Type]func(*Record, event.Event) error{
 		q.Reason, q.Closed = p.Reason, e.Time
 	}),
 	event.PolicyDecided: reader(func(r *Record, _ event.Event, p fact.PolicyDecided) { r.Decisions = append(r.Decisions, p) }),
+	event.ReplyFailed: reader(func(r *Record, e event.Event, p fact.ReplySent) {
+		n := len(r.Decisions)
+		switch {
+		case p.Error != provider.ErrReplied.Error():
+		case e.Interaction != "":
+			r.question(e).Unsent = true
+		case n > 0: // a run's decisions and their replies alternate
+			r.Decisions, r.Withdrawn = r.Decisions[:n-1], r.Withdrawn+1
+		}
+	}),
 	event.PolicyUnasked: reader(func(r *Record, e event.Event, p fact.UnaskedTool) {
 		if e.Payload == nil {
 			r.Unreadable++
@@ -156,6 +168,7 @@ var readers = map[event.Type]func(*Record, event.Event) error{
 		r.Refused = append(r.Refused, p)
 	}),
 	event.Responded: reader(func(r *Record, _ event.Event, p fact.Responded) {
+		r.Provider = cmp.Or(r.Provider, p.Provider)
 		r.Outcome, r.Text, r.StopReason, r.Usage, r.Cost, r.Calls = OutcomeResponded, p.Text, p.StopReason, p.Usage, p.Cost, 1
 		r.Duration, r.FirstUpdate = milliseconds(p.DurationMS), milliseconds(p.FirstMS)
 	}),
@@ -206,6 +219,19 @@ func (r *Record) question(e event.Event) *Question {
 	return &r.Questions[i]
 }
 
+// decided returns what to show of the newest decision, or nil. A yes is shown when the agent has it: the
+// request may have been withdrawn before.
+func (r *Record) decided(e event.Event) Notice {
+	if len(r.Decisions) == 0 {
+		return nil
+	}
+	p := r.Decisions[len(r.Decisions)-1]
+	if yes := p.Effect == string(policy.Allow); e.Interaction != "" || yes != (e.Type == event.ReplySent) {
+		return nil
+	}
+	return Decided{Title: p.Title, Effect: p.Effect, By: p.By, Why: p.Why}
+}
+
 // Question returns what is known of a question.
 func (r *Record) Question(id event.InteractionID) Question {
 	if i, known := r.asked[id]; known {
@@ -220,7 +246,7 @@ func (r *Record) frame(e event.Event) {
 		var v struct{ Method string }
 		r.Sent = r.Sent || json.Unmarshal(e.Payload, &v) == nil && v.Method == acp.AgentMethodSessionPrompt
 	case event.NotificationReceived, event.ResponseReceived:
-		u, ok := provider.ParseUpdate(e.Payload)
+		u, ok := provider.ParseUpdate(e.Payload, string(e.Conversation))
 		if ok {
 			r.Update = u
 		}
@@ -250,6 +276,7 @@ func (r *Record) Counted() (p fact.Permissions) {
 			p.Asked++
 		}
 		switch {
+		case q.Unsent:
 		case q.Answer != nil:
 			for _, o := range q.Options {
 				if o.ID == q.Answer.Option {
@@ -260,6 +287,7 @@ func (r *Record) Counted() (p fact.Permissions) {
 			p.Unanswered++
 		}
 	}
+	p.Asked += r.Withdrawn
 	for _, d := range r.Decisions {
 		p.Asked++
 		if d.Effect != "" { // else it cannot be read

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -57,11 +56,9 @@ func (c *Conn) CarryPrompt(call *Call, line []byte) *Turn {
 // Adopt returns a session that the peer opened, described by the agent's answer to session/new,
 // session/load, session/resume or session/fork. What has not the protocol's form is left out.
 func (c *Conn) Adopt(id string, answer []byte) *Session {
-	var modes struct{ Modes *acp.SessionModeState }
-	var options struct{ ConfigOptions []acp.SessionConfigOption }
-	_ = json.Unmarshal(answer, &modes) // without it the session has no modes
-	_ = json.Unmarshal(answer, &options)
-	return c.opened(id, modes.Modes, options.ConfigOptions)
+	var o offer
+	_, _ = lenient(answer, &o) // the peer has the line itself
+	return c.opened(id, o.Modes, o.ConfigOptions)
 }
 
 // clientOf returns who acts upon what the agent says of a session, or nil.

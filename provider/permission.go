@@ -25,6 +25,7 @@ type PermissionRequest struct {
 
 	conn    *Conn
 	replied atomic.Bool
+	claimed bool      // by who answers; its goroutine's
 	end     sync.Once // guards the closing of done
 	done    chan struct{}
 	peers   atomic.Pointer[peersReply]
@@ -85,6 +86,13 @@ func (p *PermissionRequest) Carry(option acp.PermissionOptionId, line []byte) {
 // a withdrawn request has been sent.
 func (p *PermissionRequest) Done() <-chan struct{} { return p.done }
 
+// Claim makes sure of the request before it is answered: the agent can no longer withdraw it. It reports
+// false if it is open no more. Who claims a request must answer it.
+func (p *PermissionRequest) Claim() bool {
+	p.claimed = p.claimed || !p.replied.Swap(true)
+	return p.claimed
+}
+
 // Select answers with one of the agent's options, exactly. It returns when the answer
 // has left.
 func (p *PermissionRequest) Select(option acp.PermissionOptionId) error {
@@ -103,9 +111,10 @@ func (p *PermissionRequest) Cancel() error {
 }
 
 func (p *PermissionRequest) reply(option acp.PermissionOptionId, outcome acp.RequestPermissionOutcome) error {
-	if p.replied.Swap(true) {
+	if !p.Claim() {
 		return ErrReplied
 	}
+	p.claimed = false
 	if p.decide != nil {
 		return p.decide(option)
 	}

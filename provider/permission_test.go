@@ -101,6 +101,35 @@ func TestDuplicateRequestID(t *testing.T) {
 	}
 }
 
+// A request that was claimed is answered by who claimed it; one that is open no more cannot be claimed.
+func TestClaim(t *testing.T) {
+	w := &watcher{}
+	s := open(t, start(t, lies(asks("1", "t1"), "<", asks("2", "t2"), asks("2", "t3"), "<2", lieEnd), w))
+	done := promptAsync(s, NewCall("r"), "x")
+	w.wait(t, "the question", func() bool { return len(w.asked) == 1 })
+	p := w.asked[0]
+	for range 2 {
+		if !p.Claim() {
+			t.Error("an open request could not be claimed")
+		}
+	}
+	p.Withdraw() // does nothing
+	if err := p.Select("a1"); err != nil {
+		t.Error(err)
+	}
+	if p.Claim() || !errors.Is(p.Cancel(), ErrReplied) {
+		t.Error("an answered request was claimed")
+	}
+	w.wait(t, "the other question", func() bool { return len(w.asked) == 2 })
+	<-w.asked[1].Done()
+	if w.asked[1].Claim() || !errors.Is(w.asked[1].Select("a1"), ErrReplied) {
+		t.Error("a withdrawn request was claimed")
+	}
+	if got := <-done; got.err != nil {
+		t.Fatal(got.err)
+	}
+}
+
 // An id may be used again once its request has been answered.
 func TestRequestIDAgain(t *testing.T) {
 	w := &watcher{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/coder/acp-go-sdk"
 )
@@ -27,7 +28,7 @@ func (c *Conn) Initialize(ctx context.Context, version string) (acp.InitializeRe
 	if err != nil {
 		return r, err
 	}
-	if err := c.decode(env, acp.AgentMethodInitialize, &r); err != nil {
+	if err := c.take(env, acp.AgentMethodInitialize, "protocolVersion", &r); err != nil {
 		return r, err
 	}
 	if r.ProtocolVersion != acp.ProtocolVersionNumber {
@@ -39,13 +40,13 @@ func (c *Conn) Initialize(ctx context.Context, version string) (acp.InitializeRe
 	return r, nil
 }
 
-// ask is call with the result decoded.
+// ask is call with the result taken as far as it has the protocol's form; a nil result is not looked at.
 func (c *Conn) ask(ctx context.Context, method string, params, result any) error {
 	env, err := c.call(ctx, method, params)
-	if err != nil {
-		return err
+	if err == nil && result != nil {
+		err = c.take(env, method, "", result)
 	}
-	return c.decode(env, method, result)
+	return err
 }
 
 // Session is the agent's session on a connection. A connection has one.
@@ -98,7 +99,7 @@ func OptionValues(o acp.SessionConfigSelectOptions) (values []acp.SessionConfigS
 
 // NewSession opens the connection's session in dir.
 func (c *Conn) NewSession(ctx context.Context, dir string, servers []acp.McpServer) (*Session, error) {
-	var r acp.NewSessionResponse
+	var r offer
 	if servers == nil {
 		servers = []acp.McpServer{} // the protocol wants a list
 	}
@@ -106,15 +107,15 @@ func (c *Conn) NewSession(ctx context.Context, dir string, servers []acp.McpServ
 	if err != nil {
 		return nil, err
 	}
-	if err := c.decode(env, acp.AgentMethodSessionNew, &r); err != nil {
+	if err := c.take(env, acp.AgentMethodSessionNew, "sessionId", &r); err != nil {
 		return nil, err
 	}
-	if r.SessionId == "" {
+	if r.SessionID == "" {
 		return nil, c.failed(acp.AgentMethodSessionNew, env.ID, &Error{
 			Type: TypeProtocol, Subtype: "no_session_id", RawShape: shape(env.Result), cause: ErrProtocol, Message: "the agent opened a session without an id",
 		})
 	}
-	return c.opened(string(r.SessionId), r.Modes, r.ConfigOptions), nil
+	return c.opened(r.SessionID, r.Modes, r.ConfigOptions), nil
 }
 
 // ResumeSession continues an earlier session of the agent without hearing of it again. Only
@@ -133,7 +134,7 @@ func (c *Conn) LoadSession(ctx context.Context, id, dir string, servers []acp.Mc
 }
 
 func (c *Conn) reopen(ctx context.Context, method, id string, request any) (*Session, error) {
-	var r acp.LoadSessionResponse // session/resume has the same
+	var r offer
 	c.expect(id)
 	if err := c.ask(ctx, method, request, &r); err != nil {
 		c.expect("")
@@ -154,22 +155,41 @@ func (s *Session) SetMode(ctx context.Context, mode string) error {
 	if s.ModeOption != "" {
 		return s.SetOption(ctx, s.ModeOption, mode)
 	}
-	return s.conn.ask(ctx, acp.AgentMethodSessionSetMode,
-		acp.SetSessionModeRequest{SessionId: acp.SessionId(s.ID), ModeId: acp.SessionModeId(mode)}, &struct{}{})
+	err := s.conn.ask(ctx, acp.AgentMethodSessionSetMode,
+		acp.SetSessionModeRequest{SessionId: acp.SessionId(s.ID), ModeId: acp.SessionModeId(mode)}, nil)
+	if err == nil {
+		s.modeFollows(mode)
+	}
+	return err
+}
+
+// modeFollows has the option that offers the modes once more say which was chosen: the answer to
+// session/set_mode does not.
+func (s *Session) modeFollows(mode string) {
+	s.Options = slices.Clone(s.Options)
+	for i, o := range s.Options {
+		if o.Select == nil || o.Select.Category == nil || *o.Select.Category != acp.SessionConfigOptionCategoryMode {
+			continue
+		}
+		if slices.ContainsFunc(OptionValues(o.Select.Options), func(v acp.SessionConfigSelectOption) bool { return string(v.Value) == mode }) {
+			now := *o.Select
+			now.CurrentValue = acp.SessionConfigValueId(mode)
+			s.Options[i].Select = &now
+		}
+	}
 }
 
 // SetOption sets one of the session's config options. Where the agent answers with all its
 // options, Options are those.
 func (s *Session) SetOption(ctx context.Context, id, value string) error {
-	var r struct{ ConfigOptions json.RawMessage }
+	var r offer
 	err := s.conn.ask(ctx, acp.AgentMethodSessionSetConfigOption, acp.SetSessionConfigOptionRequest{
 		ValueId: &acp.SetSessionConfigOptionValueId{
 			SessionId: acp.SessionId(s.ID), ConfigId: acp.SessionConfigId(id), Value: acp.SessionConfigValueId(value),
 		},
 	}, &r)
-	var options []acp.SessionConfigOption
-	if err == nil && json.Unmarshal(r.ConfigOptions, &options) == nil && options != nil {
-		s.Options = options
+	if err == nil && r.ConfigOptions != nil {
+		s.Options = r.ConfigOptions
 	}
 	return err
 }
@@ -273,5 +293,5 @@ func (s *Session) Cancel() error {
 
 // Close frees the session. Only agents that advertise the capability know the method.
 func (s *Session) Close(ctx context.Context) error {
-	return s.conn.ask(ctx, acp.AgentMethodSessionClose, acp.CloseSessionRequest{SessionId: acp.SessionId(s.ID)}, &struct{}{})
+	return s.conn.ask(ctx, acp.AgentMethodSessionClose, acp.CloseSessionRequest{SessionId: acp.SessionId(s.ID)}, nil)
 }

@@ -3,6 +3,7 @@ package provider
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/coder/acp-go-sdk"
 	"github.com/go-faster/jx"
@@ -166,22 +167,25 @@ func (u *Update) decode(content []byte) bool {
 		u.Tool = new(ToolCall)
 		return json.Unmarshal(u.Raw, u.Tool) == nil
 	case PlanChanged:
-		var plan struct{ Entries []acp.PlanEntry }
-		if json.Unmarshal(u.Raw, &plan) != nil {
+		var plan struct {
+			Entries []acp.PlanEntry `json:"entries"`
+		}
+		if dropped, err := lenient(u.Raw, &plan); err != nil || slices.Contains(dropped, "entries") {
 			return false
 		}
 		u.Plan = plan.Entries
 	case UsageChanged:
 		u.Usage = new(acp.UsageUpdate)
-		return json.Unmarshal(u.Raw, u.Usage) == nil
+		dropped, err := lenient(u.Raw, u.Usage)
+		return err == nil && !slices.Contains(dropped, "used") && !slices.Contains(dropped, "size")
 	case commandsChanged, modeChanged, optionsChanged:
 		var v struct { // it only makes the session more comfortable: what has another form is left out
 			Commands []acp.AvailableCommand    `json:"availableCommands"`
 			Mode     string                    `json:"currentModeId"`
 			Options  []acp.SessionConfigOption `json:"configOptions"`
 		}
-		if json.Unmarshal(u.Raw, &v) == nil {
-			u.Commands, u.Mode, u.Options = v.Commands, v.Mode, v.Options
+		if _, err := lenient(u.Raw, &v); err == nil {
+			u.Commands, u.Mode, u.Options = v.Commands, v.Mode, namedOptions(v.Options)
 		}
 	}
 	return true
@@ -213,13 +217,16 @@ func blockText(block []byte) string {
 	return text
 }
 
-// ParseUpdate decodes a recorded line, if it is a session/update.
-func ParseUpdate(line []byte) (Update, bool) {
+// ParseUpdate decodes a recorded line, if it is a session/update of the given session; an empty one is any.
+func ParseUpdate(line []byte, session string) (Update, bool) {
 	env := jsonrpc.Parse(line)
 	if env.Kind != jsonrpc.Notification || env.Method != acp.ClientMethodSessionUpdate {
 		return Update{}, false
 	}
-	_, u, ok := parseUpdate(env.Params)
+	of, u, ok := parseUpdate(env.Params)
+	if session != "" && of != session {
+		return Update{}, false
+	}
 	return u, ok
 }
 

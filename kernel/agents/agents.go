@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coder/acp-go-sdk"
 	"mvdan.cc/sh/v3/shell"
 	"mvdan.cc/sh/v3/syntax"
 
@@ -122,6 +123,38 @@ func (r Resolver) Named(id string) (Agent, error) {
 		return Agent{}, e
 	}
 	return a, nil
+}
+
+// AskingOf is how an agent is made to ask that introduced itself so. One of which nothing is known that can
+// be chosen in a session is made to ask in the way of the agent that it says it is.
+func (a Agent) AskingOf(info *acp.Implementation) provider.Asking {
+	if info == nil || a.Asking.Mode != "" || a.Asking.Option != "" {
+		return a.Asking
+	}
+	if k, ok := registry.Introduced(info.Name); ok {
+		return provider.Asking{Env: a.Asking.Env, Mode: k.Asking.Mode, Option: k.Asking.Option, Value: k.Asking.Value}
+	}
+	return a.Asking
+}
+
+// HeldBack returns the names of the variables that are set, hold a key or a token of a known agent's, and
+// are not handed to this one. Of a known agent the registry names all that it takes.
+func (a Agent) HeldBack(environ []string) (names []string) {
+	if _, ok := registry.Lookup(a.ID); ok {
+		return nil
+	}
+	given, err := a.Environ(environ)
+	if err != nil {
+		return nil
+	}
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		secret := strings.HasSuffix(name, "_KEY") || strings.HasSuffix(name, "_TOKEN")
+		if secret && value != "" && registry.Uses(name) && !slices.Contains(given, kv) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // CommandLine is what AdHoc takes for these arguments, quoted for a shell. It is empty where a

@@ -136,9 +136,10 @@ func (p *probe) talk(ctx context.Context, a Agent, opt ProbeOptions) error {
 	}
 	r.Mode = r.StartMode
 	err = p.step("select mode", func() error {
-		mode, options, err := Choose(ctx, s, a.Asking, a.Mode, "")
+		mode, options, err := Choose(ctx, s, a.AskingOf(r.Agent), a.Mode, "")
 		if err == nil {
 			r.Mode, r.Selected = mode, options
+			r.Options = append(r.Options[:0], s.Options...)
 		}
 		return err
 	})

@@ -92,7 +92,7 @@ func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
 	var in, out int64
 	var took time.Duration
 	cost := map[string]float64{}
-	var costs report.Costs
+	var meter report.Meter
 	runs := map[event.RunID]*kernel.Record{}
 	types := []event.Type{event.Responded, event.ProviderError, event.OutcomeUnknown, event.CallEnforced}
 	for e, err := range h.Runner.Log().Events(ctx, event.Query{Session: h.Conversation.Session(), Types: types}) {
@@ -104,8 +104,12 @@ func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
 			r = &kernel.Record{}
 			runs[e.Run] = r
 		}
-		if err := r.Apply(e); err == nil && e.Type.Outcome() && r.Cost != nil {
-			cost[r.Cost.Currency] += costs.Add(e.Conversation, *r.Cost)
+		if err := r.Apply(e); err == nil && e.Type.Outcome() {
+			i, o, amount := meter.Add(e.Conversation, r.Result)
+			in, out = in+i, out+o
+			if r.Cost != nil {
+				cost[r.Cost.Currency] += amount
+			}
 		}
 		r.Text = ""
 	}
@@ -114,9 +118,6 @@ func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
 			n++
 		}
 		calls, took = calls+r.Calls, took+r.Duration
-		if i, o, ok := r.Tokens(); ok {
-			in, out = in+i, out+o
-		}
 	}
 	text := fmt.Sprintf("%s, %s, %s", count(n, "turn"), count(calls, "call"), took.Round(time.Second))
 	if in+out > 0 {

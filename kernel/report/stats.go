@@ -81,7 +81,7 @@ func ReadStats(ctx context.Context, log *store.Reader, q StatsQuery) (Stats, err
 		}
 		c.add(e)
 	}
-	if err := c.addCosts(ctx, log); err != nil {
+	if err := c.addUsage(ctx, log); err != nil {
 		return Stats{}, err
 	}
 	return c.stats(), nil
@@ -90,14 +90,14 @@ func ReadStats(ctx context.Context, log *store.Reader, q StatsQuery) (Stats, err
 // numbered are the facts that say something in numbers.
 var numbered = []event.Type{
 	event.MessageReceived, event.Requested, event.Responded, event.ProviderError, event.OutcomeUnknown,
-	event.CallEnforced, event.ToolBlocked, event.PolicyUnasked, event.PolicyDecided,
+	event.CallEnforced, event.ToolBlocked, event.PolicyUnasked, event.PolicyDecided, event.ReplyFailed,
 	event.InteractionRequested, event.InteractionAnswered, event.InteractionLapsed,
 }
 
-// costReport is what an agent's session had cost when a run ended.
-type costReport struct {
+// usageReport is what an agent said at the end of a run of what was used.
+type usageReport struct {
 	refs event.Refs
-	cost fact.Cost
+	said kernel.Result
 }
 
 type counter struct {
@@ -106,13 +106,14 @@ type counter struct {
 	order     []*counted
 	providers map[event.SessionID]string
 	answers   map[Answers]int
-	reports   []costReport // in order, also of runs that are not counted
+	reports   []usageReport // in order, also of runs that are not counted
 }
 
 // counted is a run that is counted, without its texts.
 type counted struct {
 	kernel.Record
 	costs    map[string]float64
+	in, out  int64 // tokens
 	withheld int
 }
 
@@ -128,8 +129,8 @@ func (c *counter) add(e event.Event) {
 		r = &counted{}
 	}
 	_ = r.Apply(e) // what cannot be read is counted by its type
-	if e.Type == event.Responded && r.Cost != nil {
-		c.reports = append(c.reports, costReport{e.Refs, *r.Cost})
+	if e.Type == event.Responded && (r.Cost != nil || r.Usage != nil) {
+		c.reports = append(c.reports, usageReport{e.Refs, kernel.Result{Provider: r.Provider, Cost: r.Cost, Usage: r.Usage}})
 	}
 	if e.Payload == nil {
 		r.withheld++
@@ -146,13 +147,13 @@ func (r *counted) numbers() Numbers {
 	n := Numbers{
 		Runs: 1, Calls: r.Calls, Asked: p.Asked, Allowed: p.Allowed, Denied: p.Denied,
 		Blocked: len(r.Refused), Unasked: r.Unreadable + len(r.Unasked) - r.Freed(), Costs: r.costs,
+		TokensIn: r.in, TokensOut: r.out,
 	}
 	for _, q := range r.Questions {
 		if !q.Closed.IsZero() && q.Answer == nil {
 			n.Unanswered++
 		}
 	}
-	n.TokensIn, n.TokensOut, _ = r.Tokens()
 	switch r.Outcome {
 	case kernel.OutcomeResponded:
 		n.Responded = 1
@@ -170,6 +171,7 @@ func (r *counted) answered() (list []Answers) {
 	const withheld = "withheld"
 	for _, q := range r.Questions {
 		switch {
+		case q.Unsent:
 		case q.Answer != nil:
 			list = append(list, Answers{Kind: "person", Who: cmp.Or(q.Answer.By, withheld)})
 		case !q.Closed.IsZero():
@@ -182,19 +184,24 @@ func (r *counted) answered() (list []Answers) {
 	return list
 }
 
-func (c *counter) addCosts(ctx context.Context, log *store.Reader) error {
-	var costs Costs
+func (c *counter) addUsage(ctx context.Context, log *store.Reader) error {
+	var m Meter
 	older := event.Query{Before: c.q.Since}
 	if c.q.Since.IsZero() {
 		older.Before = time.Unix(0, 0) // all was looked at
 	}
-	for _, said := range c.reports {
-		amount, err := costs.cost(ctx, log, said.refs, said.cost, older)
-		if err != nil {
+	for _, u := range c.reports {
+		if err := m.begin(ctx, log, u.refs, u.said, older); err != nil {
 			return err
 		}
-		if r := c.runs[said.refs.Run]; r != nil {
-			r.costs = map[string]float64{said.cost.Currency: amount}
+		in, out, cost := m.Add(u.refs.Conversation, u.said)
+		r := c.runs[u.refs.Run]
+		if r == nil {
+			continue
+		}
+		r.in, r.out = in, out
+		if u.said.Cost != nil {
+			r.costs = map[string]float64{u.said.Cost.Currency: cost}
 		}
 	}
 	return nil
@@ -254,62 +261,5 @@ func (n *Numbers) add(o Numbers) {
 			n.Costs = map[string]float64{}
 		}
 		n.Costs[currency] += amount
-	}
-}
-
-// Costs tells what each run cost. An agent reports what its session has cost so far, and some
-// begin at nothing again when they are started anew: of two reports from one session the
-// difference counts, and all of the later one where it is less. The zero value is ready.
-type Costs struct {
-	last map[bill]float64
-}
-
-type bill struct {
-	session  event.ConversationID
-	currency string
-}
-
-// Add takes the next report from the agent's session and returns what the session has cost since the one
-// before it.
-func (c *Costs) Add(session event.ConversationID, cost fact.Cost) float64 {
-	if c.last == nil {
-		c.last = map[bill]float64{}
-	}
-	b := bill{session, cost.Currency}
-	before := c.last[b]
-	c.last[b] = cost.Amount
-	if session == "" || cost.Amount < before {
-		return cost.Amount
-	}
-	return cost.Amount - before
-}
-
-// cost is Add for the first report that is looked at of its session, too: what the session had
-// reported before is on the log, among what older selects.
-func (c *Costs) cost(ctx context.Context, log *store.Reader, refs event.Refs, cost fact.Cost, older event.Query) (float64, error) {
-	if _, known := c.last[bill{refs.Conversation, cost.Currency}]; known || refs.Conversation == "" {
-		return c.Add(refs.Conversation, cost), nil
-	}
-	older.Session, older.Types, older.Newest = refs.Session, []event.Type{event.Responded}, true
-	older.Limit = 32 // an agent that reports costs does so turn by turn
-	for e, err := range log.Events(ctx, older) {
-		if err != nil {
-			return 0, err
-		}
-		if e.Conversation != refs.Conversation {
-			break
-		}
-		if a, err := fact.Decode[fact.Responded](e); err == nil && a.Cost != nil && a.Cost.Currency == cost.Currency {
-			c.Add(e.Conversation, *a.Cost)
-			break
-		}
-	}
-	return c.Add(refs.Conversation, cost), nil
-}
-
-// costIn returns what tells from the outcome of a run, and what it reported, what the run cost.
-func costIn(ctx context.Context, log *store.Reader) func(event.Event, fact.Cost) (float64, error) {
-	return func(e event.Event, cost fact.Cost) (float64, error) {
-		return new(Costs).cost(ctx, log, e.Refs, cost, event.Query{Until: e.Seq - 1})
 	}
 }

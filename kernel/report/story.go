@@ -61,6 +61,7 @@ type (
 		Shown         bool // the text is that of the steps before
 		First         time.Duration
 		Known         string // of an unknown outcome
+		in, out       int64  // tokens of the run
 	}
 	// StepNote is any other fact, in words.
 	StepNote struct {
@@ -76,7 +77,7 @@ type (
 func Story(ctx context.Context, log *store.Reader, run event.RunID, q event.Query) iter.Seq2[Step, error] {
 	q.Run = run
 	return func(yield func(Step, error) bool) {
-		n := narrator{yield: yield, cost: costIn(ctx, log), run: kernel.Record{Result: kernel.Result{Run: run}}, tools: map[acp.ToolCallId]fact.ToolSeen{}}
+		n := narrator{yield: yield, used: usedIn(ctx, log), run: kernel.Record{Result: kernel.Result{Run: run}}, tools: map[acp.ToolCallId]fact.ToolSeen{}}
 		for e, err := range log.Events(ctx, q) {
 			if err != nil {
 				yield(Step{}, err)
@@ -92,7 +93,7 @@ func Story(ctx context.Context, log *store.Reader, run event.RunID, q event.Quer
 
 type narrator struct {
 	yield   func(Step, error) bool
-	cost    func(event.Event, fact.Cost) (float64, error)
+	used    func(event.Event, *StepOutcome) error
 	run     kernel.Record
 	said    strings.Builder // what is being said; pieces of it may follow
 	thought bool            // whether that is a thought
@@ -131,16 +132,20 @@ func (n *narrator) tell(e event.Event) bool {
 	if err != nil {
 		what = note(e)
 	}
-	if o, ok := what.(StepOutcome); ok && o.Cost != nil {
-		cost := *o.Cost
-		if cost.Amount, err = n.cost(e, cost); err != nil {
+	if o, ok := what.(StepOutcome); ok {
+		if err := n.used(e, &o); err != nil {
 			n.yield(Step{}, err)
 			return false
 		}
-		o.Cost = &cost
 		what = o
 	}
 	return what == nil || n.put(e, what)
+}
+
+// Tokens are those of the run itself, also where the agent counts those of its session.
+func (o StepOutcome) Tokens() (in, out int64, ok bool) {
+	_, _, ok = o.Result.Tokens()
+	return o.in, o.out, ok
 }
 
 func note(e event.Event) StepNote {

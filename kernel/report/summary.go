@@ -27,6 +27,11 @@ func Summarize(e event.Event) string {
 		return fmt.Sprintf("payload withheld (%d bytes)", e.PayloadLen)
 	}
 	if e.Class == event.Frame {
+		if _, ours := provider.ParseUpdate(e.Payload, string(e.Conversation)); !ours {
+			if u, ok := provider.ParseUpdate(e.Payload, ""); ok {
+				return u.Kind + " of another session"
+			}
+		}
 		return summarizeFrame(e.Payload)
 	}
 	if s, ok := summaries[e.Type]; ok {
@@ -296,7 +301,7 @@ func optionIDs(options []interaction.Option) string {
 
 // summarizeFrame says what a line of the protocol is.
 func summarizeFrame(line []byte) string {
-	if u, ok := provider.ParseUpdate(line); ok {
+	if u, ok := provider.ParseUpdate(line, ""); ok {
 		switch {
 		case u.Text != "":
 			return u.Kind + ": " + beginning(u.Text)

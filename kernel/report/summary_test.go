@@ -35,6 +35,9 @@ func TestSummarize(t *testing.T) {
 	fact := func(typ event.Type, payload string) event.Event {
 		return event.Event{Type: typ, Class: event.Fact, Payload: []byte(payload)}
 	}
+	foreign := frame(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}}`)
+	ours := foreign
+	foreign.Conversation, ours.Conversation = "other", "s"
 	for _, c := range []struct {
 		e    event.Event
 		want string
@@ -51,6 +54,8 @@ func TestSummarize(t *testing.T) {
 		{frame(`{"jsonrpc":"2.0","id":0,"result":{"a": 1}}`), `answer to #0: {"a": 1}`},
 		{frame(`{"jsonrpc":"2.0","id":"x","error":{"code":-1}}`), `error to #"x": {"code":-1}`},
 		{frame(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"notice"}}}`), "notice"},
+		{foreign, "agent_message_chunk of another session"},
+		{ours, "agent_message_chunk: x"},
 		{frame("loading\tplugins…"), "loading plugins…"},
 		{frame("[1]"), "[1]"},
 	} {

@@ -22,9 +22,11 @@ type Known struct {
 	Commands [][]string // command lines in the order in which they are looked for
 	Install  string     // a command that installs it, or where that is described
 	Login    string     // how to log in
+	Says     string     // the name by which it introduces itself in agentInfo; empty: not known
 	Env      []string   // names of its own variables that it is given
 	Website  string
 	Asking   provider.Asking // how it is made to ask; zero: nothing to select
+	Sums     bool            // the usage of an answer is that of its session so far
 	Orderly  bool            // it says nothing of a turn behind its answer
 	Approval string          // marks its elicitations that ask for approval; see provider.Agent
 	Asks     string          // when it asks, in a few words
@@ -54,6 +56,26 @@ func All() []Known {
 func Lookup(id string) (Known, bool) {
 	for _, k := range known {
 		if k.ID == id {
+			return k.clone(), true
+		}
+	}
+	return Known{}, false
+}
+
+// Uses reports whether a known agent takes the variable with that name.
+func Uses(variable string) bool {
+	return slices.ContainsFunc(known, func(k Known) bool { return slices.Contains(k.Env, variable) })
+}
+
+// CountsSession reports whether the agent with that id answers with the usage of its session so far.
+func CountsSession(id string) bool {
+	return slices.ContainsFunc(known, func(k Known) bool { return k.ID == id && k.Sums })
+}
+
+// Introduced returns the agent that introduces itself by this name.
+func Introduced(name string) (Known, bool) {
+	for _, k := range known {
+		if name != "" && k.Says == name {
 			return k.clone(), true
 		}
 	}
@@ -109,7 +131,7 @@ func (k Known) clone() Known {
 // is left empty. Variables that make an agent ask less are not in Env.
 var known = []Known{
 	{
-		ID: "claude", Name: "Claude Code", Website: "https://github.com/agentclientprotocol/claude-agent-acp",
+		ID: "claude", Says: "@agentclientprotocol/claude-agent-acp", Name: "Claude Code", Website: "https://github.com/agentclientprotocol/claude-agent-acp",
 		Commands: [][]string{{"claude-agent-acp"}, {"claude-code-acp"}},
 		Install:  "npm install -g @agentclientprotocol/claude-agent-acp",
 		Login:    "run `claude` and log in, or set ANTHROPIC_API_KEY",
@@ -122,7 +144,7 @@ var known = []Known{
 		Note:   "`claude-code-acp` is the adapter's former name. Needs Node 22.",
 	},
 	{
-		ID: "codex", Name: "Codex", Website: "https://github.com/agentclientprotocol/codex-acp",
+		ID: "codex", Says: "@agentclientprotocol/codex-acp", Name: "Codex", Website: "https://github.com/agentclientprotocol/codex-acp",
 		Commands: [][]string{{"codex-acp"}},
 		Install:  "npm install -g @agentclientprotocol/codex-acp",
 		Login:    "run `codex login`, or set CODEX_API_KEY or OPENAI_API_KEY",
@@ -134,7 +156,7 @@ var known = []Known{
 		Note:     "`workspace-write` asks only outside the working directory. Often stays when stdin closes.",
 	},
 	{
-		ID: "gemini", Name: "Gemini CLI", Website: "https://github.com/google-gemini/gemini-cli",
+		ID: "gemini", Says: "gemini-cli", Name: "Gemini CLI", Website: "https://github.com/google-gemini/gemini-cli",
 		Commands: [][]string{{"gemini", "--acp"}},
 		Install:  "npm install -g @google/gemini-cli",
 		Login:    "run `gemini` and log in, or set GEMINI_API_KEY",
@@ -146,7 +168,7 @@ var known = []Known{
 		Note:   "older versions: `gemini --experimental-acp`",
 	},
 	{
-		ID: "opencode", Name: "OpenCode", Website: "https://opencode.ai",
+		ID: "opencode", Says: "OpenCode", Name: "OpenCode", Website: "https://opencode.ai",
 		Commands: [][]string{{"opencode", "acp"}},
 		Install:  "npm install -g opencode-ai",
 		Login:    "run `opencode auth login`",
@@ -157,7 +179,7 @@ var known = []Known{
 		Note:   "The setting takes the place of its own `permission` rules for these three, denials too.",
 	},
 	{
-		ID: "qwen", Name: "Qwen Code", Website: "https://github.com/QwenLM/qwen-code",
+		ID: "qwen", Says: "qwen-code", Name: "Qwen Code", Website: "https://github.com/QwenLM/qwen-code",
 		Commands: [][]string{{"qwen", "--acp"}},
 		Install:  "npm install -g @qwen-code/qwen-code",
 		Login:    "run `qwen` and log in, or set OPENAI_API_KEY",
@@ -166,12 +188,19 @@ var known = []Known{
 		Asks:     "before edits and commands; left alone it edits unasked",
 	},
 	{
-		ID: "copilot", Name: "GitHub Copilot CLI", Website: "https://github.com/github/copilot-cli",
+		ID: "copilot", Says: "Copilot", Name: "GitHub Copilot CLI", Website: "https://github.com/github/copilot-cli",
 		Commands: [][]string{{"copilot", "--acp"}},
 		Install:  "npm install -g @github/copilot",
 		Login:    "run `copilot login`, or set COPILOT_GITHUB_TOKEN, GH_TOKEN or GITHUB_TOKEN",
-		Env:      []string{"COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"},
-		Asks:     "unless it was told otherwise",
+		Env: []string{"COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_HOME", "COPILOT_MODEL", "COPILOT_OFFLINE",
+			"COPILOT_PROVIDER_BASE_URL", "COPILOT_PROVIDER_TYPE", "COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN",
+			"COPILOT_PROVIDER_HEADERS", "COPILOT_PROVIDER_WIRE_API", "COPILOT_PROVIDER_WIRE_MODEL", "COPILOT_PROVIDER_MODEL_ID",
+			"COPILOT_PROVIDER_TRANSPORT", "COPILOT_PROVIDER_AZURE_API_VERSION", "COPILOT_PROVIDER_MAX_PROMPT_TOKENS",
+			"COPILOT_PROVIDER_MAX_OUTPUT_TOKENS", "COPILOT_AUTO_UPDATE", "COPILOT_GH_HOST", "GH_HOST"},
+		Asking: provider.Asking{Option: "allow_all", Value: "off"},
+		Asks:   "unless it was told otherwise",
+		Sums:   true,
+		Note:   "Its usage is that of its session so far; totals count each token once.",
 	},
 	{
 		ID: "goose", Name: "goose", Website: "https://block.github.io/goose/",
@@ -185,10 +214,11 @@ var known = []Known{
 		Note:   "A database migration tool has the same name.",
 	},
 	{
-		ID: "cline", Name: "Cline", Website: "https://cline.bot/cli",
+		ID: "cline", Says: "cline", Name: "Cline", Website: "https://cline.bot/cli",
 		Commands: [][]string{{"cline", "--acp"}},
 		Install:  "npm install -g cline",
 		Login:    "run `cline auth`",
+		Env:      []string{"CLINE_API_KEY", "CLINE_DIR", "CLINE_DATA_DIR", "CLINE_SANDBOX", "CLINE_SANDBOX_DATA_DIR"},
 		Asks:     "before edits and commands",
 		Note:     "Starts a daemon outside its process group; Perlica ends it on Linux.",
 	},
@@ -249,11 +279,16 @@ var known = []Known{
 		Install:  "npm install -g @qoder-ai/qodercli",
 	},
 	{
-		ID: "pi", Name: "pi", Website: "https://github.com/svkozak/pi-acp",
+		ID: "pi", Says: "pi-acp", Name: "pi", Website: "https://github.com/svkozak/pi-acp",
 		Commands: [][]string{{"pi-acp"}},
 		Install:  "npm install -g pi-acp",
-		Asks:     "never",
-		Note:     "An adapter by a third party.",
+		Env: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "AZURE_OPENAI_API_KEY", "DEEPSEEK_API_KEY",
+			"MISTRAL_API_KEY", "GROQ_API_KEY", "CEREBRAS_API_KEY", "XAI_API_KEY", "OPENROUTER_API_KEY", "AI_GATEWAY_API_KEY",
+			"ZAI_API_KEY", "KIMI_API_KEY", "MINIMAX_API_KEY", "FIREWORKS_API_KEY", "HF_TOKEN", "OPENCODE_API_KEY",
+			"PI_ACP_PI_COMMAND", "PI_ACP_ENABLE_EMBEDDED_CONTEXT", "PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR",
+			"PI_OFFLINE", "PI_SKIP_VERSION_CHECK", "PI_TELEMETRY"},
+		Asks: "never",
+		Note: "An adapter by a third party.",
 	},
 	{
 		ID: "amp", Name: "Amp", Website: "https://github.com/tao12345666333/amp-acp",

@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/report"
 )
 
 // counters are what metrics are made of. What is counted of a log follows from its facts: each is read
@@ -34,6 +35,7 @@ type counted struct {
 	runs      map[ending]int64
 	took      map[string]*histogram // by provider
 	tokens    map[direction]int64
+	meter     report.Meter
 }
 
 type ending struct{ provider, outcome string }
@@ -116,7 +118,9 @@ func (n *counted) add(e event.Event) {
 		n.took[provider] = &histogram{}
 	}
 	n.took[provider].add(r.Duration.Seconds())
-	if in, out, ok := r.Tokens(); ok {
+	if _, _, ok := r.Tokens(); ok {
+		r.Provider = provider
+		in, out, _ := n.meter.Add(e.Conversation, r.Result)
 		n.tokens[direction{provider, "input"}] += in
 		n.tokens[direction{provider, "output"}] += out
 	}

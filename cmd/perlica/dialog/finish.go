@@ -83,25 +83,36 @@ func (p *Printer) wrong(text, hint string) {
 // explainEnd says how a run ended that has no plain answer.
 func (p *Printer) explainEnd(res kernel.Result) {
 	show := "perlica log show " + string(res.Run)
+	if res.Err != nil || res.Outcome == kernel.OutcomeUnknown { // an agent may answer a cancel with an error
+		p.explainStop(res)
+	}
 	switch {
 	case res.Outcome == kernel.OutcomeUnknown:
 		p.wrong("the outcome is unknown: "+printing.Message(res.Err), "the prompt may have been carried out; nothing is sent again by itself. What is known: "+show)
 	case res.Err != nil && res.Err.Type == provider.TypeAuth:
-		p.wrong(printing.Message(res.Err), printing.LoginHint(res.Provider))
+		p.wrong(printing.Message(res.Err), printing.LoginHint(res.Provider, p.Held))
 	case res.Err != nil:
 		p.wrong(printing.Message(res.Err), p.errorHint(res, show))
 	case res.Outcome == kernel.OutcomeProviderError:
 		p.wrong("the call failed; how is no longer on record", show)
-	case res.Stopped != nil && (res.Stopped.By == streamjson.ByPipe || res.Stopped.By == streamjson.ByOutput):
-		// A closed pipe ends quietly; any other fault is the run's error.
-	case res.Stopped != nil && res.Stopped.By == streamjson.ByTimeout:
-		p.wrong("stopped: "+res.Stopped.Why, "")
 	case res.Stopped != nil:
-		p.Note("stopped: " + res.Stopped.Why)
+		p.explainStop(res)
 	case res.StopReason == "refusal":
 		p.wrong(res.Provider+" refused to answer", "")
 	case res.StopReason == "max_tokens", res.StopReason == "max_turn_requests":
 		p.wrong("the answer is cut off: "+res.Provider+" reached its limit ("+res.StopReason+")", "")
+	}
+}
+
+// explainStop says who stopped a run, if it was stopped.
+func (p *Printer) explainStop(res kernel.Result) {
+	switch {
+	case res.Stopped == nil, res.Stopped.By == streamjson.ByPipe, res.Stopped.By == streamjson.ByOutput:
+		// A closed pipe ends quietly; any other fault is the run's error.
+	case res.Stopped.By == streamjson.ByTimeout:
+		p.wrong("stopped: "+res.Stopped.Why, "")
+	default:
+		p.Note("stopped: " + res.Stopped.Why)
 	}
 }
 
@@ -117,10 +128,11 @@ func (p *Printer) errorHint(res kernel.Result, show string) string {
 		}
 		return "see 'perlica provider show " + res.Provider + "'"
 	case provider.TypeTimeout:
-		if p.adHoc {
-			return "an agent that the configuration names can have other timeouts: see docs/agents.md"
+		hint := printing.TimeoutHint(res.Provider, p.adHoc)
+		if !p.adHoc {
+			hint += "; 'perlica provider test " + res.Provider + "' tries it"
 		}
-		return "providers." + res.Provider + ".acp.request_timeout and connect_timeout set how long to wait; 'perlica provider test " + res.Provider + "' tries it"
+		return hint
 	case provider.TypeRecord:
 		return "nothing more was sent; 'perlica doctor' says what is wrong with the log"
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/registry"
 )
 
 // TurnView shows a turn of a conversation, in the chat and to those who watch: the answer as
@@ -226,7 +227,11 @@ func (v *TurnView) Usage(res kernel.Result) string {
 		parts = append(parts, "nothing was said")
 	}
 	if in, out, ok := res.Tokens(); ok && in+out > 0 {
-		parts = append(parts, humanize.Comma(in)+" tokens in, "+humanize.Comma(out)+" out")
+		text := humanize.Comma(in) + " tokens in, " + humanize.Comma(out) + " out"
+		if registry.CountsSession(res.Provider) {
+			text += " so far"
+		}
+		parts = append(parts, text)
 	}
 	if u := v.used; u != nil && u.Size > 0 && 100*int64(u.Used) >= int64(u.Size) {
 		parts = append(parts, fmt.Sprintf("context %d%%", 100*int64(u.Used)/int64(u.Size)))

@@ -35,12 +35,24 @@ func Message(e *provider.Error) string {
 	return e.Error()
 }
 
-// LoginHint is how to log in to an agent.
-func LoginHint(id string) string {
+// LoginHint is how to log in to an agent; held are the variables that may hold its key and that it was
+// not handed.
+func LoginHint(id string, held []string) string {
+	if len(held) > 0 {
+		return "set here and not handed to the agent: " + strings.Join(held, ", ") + "; '--env " + held[0] + "' hands it over"
+	}
 	if k, ok := registry.Lookup(id); ok && k.Login != "" && id != agents.Predictable {
 		return k.Login
 	}
 	return "log in with the agent's own command, or give the model the right key, then try again: see 'perlica provider show " + id + "'"
+}
+
+// TimeoutHint is what sets how long an agent is waited for. One of --agent has no such settings.
+func TimeoutHint(id string, adHoc bool) string {
+	if adHoc {
+		return "an agent that the configuration names can have other timeouts: see docs/configuration.md"
+	}
+	return "providers." + id + ".acp.connect_timeout and request_timeout set how long to wait"
 }
 
 // Count is a number with its noun, in the plural where that is due.

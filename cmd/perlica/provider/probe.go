@@ -114,7 +114,7 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 	case f.json:
 		return exitcode.Failure.With(nil)
 	}
-	return exitcode.Failure.With(exitcode.WithHint(r.Err, "%s", probeHint(r)))
+	return exitcode.Failure.With(exitcode.WithHint(r.Err, "%s", probeHint(r, f.agent != "", agent.HeldBack(a.Environ))))
 }
 
 // modelNeeds looks at what a model without an agent needs, and has it asked for; the error is the first thing
@@ -148,12 +148,12 @@ func (a *app) testedAgent(p *project.Project, f testFlags, name string) (agent a
 }
 
 // probeHint says what to do about an agent that is not ready.
-func probeHint(r agents.ProbeReport) string {
+func probeHint(r agents.ProbeReport, adHoc bool, held []string) string {
 	switch r.Err.Type {
 	case provider.TypeAuth:
-		return printing.LoginHint(r.Provider)
+		return printing.LoginHint(r.Provider, held)
 	case provider.TypeTimeout:
-		return fmt.Sprintf("providers.%s.acp.connect_timeout and request_timeout set how long to wait", r.Provider)
+		return printing.TimeoutHint(r.Provider, adHoc)
 	case provider.TypeStart:
 		if exitcode.IsManyOpen(r.Err) {
 			return exitcode.HintOf(r.Err)

@@ -202,6 +202,7 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 	if err != nil {
 		return kernel.Result{}, err
 	}
+	say.Held = agent.HeldBack(a.Environ)
 	if agent.Why != "" {
 		say.Note("using " + agent.ID + ": " + agent.Why)
 	}

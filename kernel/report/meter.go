@@ -1,0 +1,108 @@
+package report
+
+import (
+	"context"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/provider/registry"
+)
+
+// Meter tells what each run used. An agent reports what its session has cost so far, some report the
+// tokens of the session so far, too, and some begin at nothing again when they are started anew: of two
+// reports from one session the difference counts, and all of the later one where it is less. The zero
+// value is ready.
+type Meter struct {
+	costs  map[bill]float64
+	tokens map[event.ConversationID][2]int64
+}
+
+type bill struct {
+	session  event.ConversationID
+	currency string
+}
+
+// Add takes the next report from the agent's session and returns the tokens and the cost since the one
+// before it; 0 where the agent gives no number.
+func (m *Meter) Add(session event.ConversationID, said kernel.Result) (in, out int64, cost float64) {
+	if m.costs == nil {
+		m.costs, m.tokens = map[bill]float64{}, map[event.ConversationID][2]int64{}
+	}
+	if said.Cost != nil {
+		cost = said.Cost.Amount
+		b := bill{session, said.Cost.Currency}
+		if before := m.costs[b]; session != "" && cost >= before {
+			cost -= before
+		}
+		m.costs[b] = said.Cost.Amount
+	}
+	in, out, ok := said.Tokens()
+	if !ok || session == "" || !registry.CountsSession(said.Provider) {
+		return in, out, cost
+	}
+	before := m.tokens[session]
+	m.tokens[session] = [2]int64{in, out}
+	if in >= before[0] && out >= before[1] {
+		in, out = in-before[0], out-before[1]
+	}
+	return in, out, cost
+}
+
+// begin prepares the first report that is looked at of its session: what the session had reported
+// before is on the log, among what older selects.
+func (m *Meter) begin(ctx context.Context, log *store.Reader, refs event.Refs, said kernel.Result, older event.Query) error {
+	_, paid := m.costs[bill{refs.Conversation, currency(said.Cost)}]
+	_, counted := m.tokens[refs.Conversation]
+	paid = paid || said.Cost == nil
+	counted = counted || said.Usage == nil || !registry.CountsSession(said.Provider)
+	if refs.Conversation == "" || paid && counted {
+		return nil
+	}
+	older.Session, older.Types, older.Newest = refs.Session, []event.Type{event.Responded}, true
+	older.Limit = 32 // an agent that reports what it uses does so turn by turn
+	for e, err := range log.Events(ctx, older) {
+		if err != nil {
+			return err
+		}
+		if e.Conversation != refs.Conversation || paid && counted {
+			break
+		}
+		a, err := fact.Decode[fact.Responded](e)
+		if err != nil {
+			continue
+		}
+		before := kernel.Result{Provider: said.Provider}
+		if !paid && currency(a.Cost) == currency(said.Cost) {
+			before.Cost, paid = a.Cost, true
+		}
+		if !counted && a.Usage != nil {
+			before.Usage, counted = a.Usage, true
+		}
+		m.Add(e.Conversation, before)
+	}
+	return nil
+}
+
+// currency is empty where there is no cost.
+func currency(c *fact.Cost) string {
+	if c == nil {
+		return ""
+	}
+	return c.Currency
+}
+
+// usedIn returns what changes an outcome from what the agent reported to what the run itself used.
+func usedIn(ctx context.Context, log *store.Reader) func(event.Event, *StepOutcome) error {
+	return func(e event.Event, o *StepOutcome) error {
+		var m Meter
+		err := m.begin(ctx, log, e.Refs, o.Result, event.Query{Until: e.Seq - 1})
+		var cost float64
+		o.in, o.out, cost = m.Add(e.Conversation, o.Result)
+		if o.Cost != nil {
+			o.Cost = &fact.Cost{Amount: cost, Currency: o.Cost.Currency}
+		}
+		return err
+	}
+}

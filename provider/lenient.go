@@ -1,0 +1,154 @@
+package provider
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/provider/jsonrpc"
+)
+
+// lenient decodes data into the value that v points to as the schema asks of clients: an item of a
+// list that has not its form is skipped, and a member that has not is as if it were absent. What was
+// left out is returned, by its place. The error says that nothing can be made of data.
+func lenient(data []byte, v any) (dropped []string, err error) {
+	err = json.Unmarshal(data, v)
+	if err != nil {
+		kept, out, ok := salvage(data, reflect.TypeOf(v).Elem(), "")
+		if !ok {
+			return nil, err
+		}
+		reflect.ValueOf(v).Elem().SetZero() // of what the first attempt left
+		dropped, err = out, json.Unmarshal(kept, v)
+	}
+	return append(dropped, skipNameless(v)...), err
+}
+
+// salvage returns what of a JSON value can be decoded as t, and the places of what cannot.
+func salvage(data json.RawMessage, t reflect.Type, at string) (kept json.RawMessage, dropped []string, ok bool) {
+	if json.Unmarshal(data, reflect.New(t).Interface()) == nil {
+		return data, nil, true
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Slice:
+		var items, good []json.RawMessage
+		if json.Unmarshal(data, &items) != nil {
+			return nil, nil, false
+		}
+		for i, item := range items {
+			place := fmt.Sprintf("%s[%d]", at, i)
+			part, out, ok := salvage(item, t.Elem(), place)
+			if dropped = append(dropped, out...); ok {
+				good = append(good, part)
+			} else {
+				dropped = append(dropped, place)
+			}
+		}
+		kept, _ = json.Marshal(append([]json.RawMessage{}, good...)) // each was decoded
+	case reflect.Struct:
+		if kept, dropped = salvageMembers(data, t, at); kept == nil {
+			return nil, nil, false
+		}
+	default:
+		return nil, nil, false
+	}
+	return kept, dropped, json.Unmarshal(kept, reflect.New(t).Interface()) == nil
+}
+
+// salvageMembers is salvage for an object; kept is nil if it is none.
+func salvageMembers(data json.RawMessage, t reflect.Type, at string) (kept json.RawMessage, dropped []string) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(data, &members) != nil || members == nil {
+		return nil, nil
+	}
+	if at != "" {
+		at += "."
+	}
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		for key, value := range members {
+			if !strings.EqualFold(key, name) {
+				continue
+			}
+			part, out, ok := salvage(value, t.Field(i).Type, at+name)
+			if dropped = append(dropped, out...); ok {
+				members[key] = part
+			} else {
+				delete(members, key)
+				dropped = append(dropped, at+name)
+			}
+		}
+	}
+	kept, _ = json.Marshal(members) // each is JSON
+	return kept, dropped
+}
+
+// skipNameless removes the items of the protocol's lists by whose absent id none could choose them.
+func skipNameless(v any) (dropped []string) {
+	skip := func(n int, what string) {
+		if n > 0 {
+			dropped = append(dropped, fmt.Sprintf("%d of %s without an id or values", n, what))
+		}
+	}
+	switch v := v.(type) {
+	case *acp.InitializeResponse:
+		n := len(v.AuthMethods)
+		v.AuthMethods = slices.DeleteFunc(v.AuthMethods, func(m acp.AuthMethod) bool {
+			return (m.EnvVar == nil || m.EnvVar.Id == "") && (m.Terminal == nil || m.Terminal.Id == "") && (m.Agent == nil || m.Agent.Id == "")
+		})
+		skip(n-len(v.AuthMethods), "authMethods")
+	case *offer:
+		if v.Modes != nil {
+			n := len(v.Modes.AvailableModes)
+			v.Modes.AvailableModes = slices.DeleteFunc(v.Modes.AvailableModes, func(m acp.SessionMode) bool { return m.Id == "" })
+			skip(n-len(v.Modes.AvailableModes), "availableModes")
+		}
+		n := len(v.ConfigOptions)
+		v.ConfigOptions = namedOptions(v.ConfigOptions)
+		skip(n-len(v.ConfigOptions), "configOptions")
+	}
+	return dropped
+}
+
+// namedOptions are the options that have an id, and that JSON can say again: a choice has its values.
+func namedOptions(options []acp.SessionConfigOption) []acp.SessionConfigOption {
+	return slices.DeleteFunc(options, func(o acp.SessionConfigOption) bool {
+		if _, err := json.Marshal(o); err != nil {
+			return true
+		}
+		return (o.Select == nil || o.Select.Id == "") && (o.Boolean == nil || o.Boolean.Id == "")
+	})
+}
+
+// offer is what an agent says of a session when it opens it, and of its options when one was set.
+type offer struct {
+	SessionID     string                    `json:"sessionId"`
+	Modes         *acp.SessionModeState     `json:"modes"`
+	ConfigOptions []acp.SessionConfigOption `json:"configOptions"`
+}
+
+// take decodes the result of a response leniently and warns of what was left out. A result of which
+// nothing can be made sets nothing; it is an error if the member that is needed has not its form.
+func (c *Conn) take(env jsonrpc.Message, method, needed string, v any) error {
+	if env.Result == nil {
+		return nil
+	}
+	dropped, err := lenient(env.Result, v)
+	if needed != "" && (err != nil || slices.Contains(dropped, needed)) {
+		return c.decode(env, method, reflect.New(reflect.TypeOf(v).Elem()).Interface())
+	}
+	if err != nil {
+		dropped = []string{"all of it"}
+	}
+	if len(dropped) > 0 {
+		c.warn("invalid_answer", clip("parts of the answer to "+method+" have not the protocol's form and are left out: "+strings.Join(dropped, ", "), 300))
+	}
+	return nil
+}

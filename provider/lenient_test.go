@@ -1,0 +1,149 @@
+package provider
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coder/acp-go-sdk"
+)
+
+const (
+	goodMode   = `{"id":"ask","name":"Ask"}`
+	goodOption = `{"id":"model","name":"Model","category":"model","type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]}`
+	goodLogin  = `{"id":"key","name":"Key"}`
+)
+
+// TestLenient: what has not the schema's form in the answers before a prompt is left out, with one
+// warning for each answer, and the rest stands.
+func TestLenient(t *testing.T) {
+	for name, tt := range map[string]struct {
+		initialize, session string // further members of the two answers
+		modes, options      int    // that remain
+		logins              int
+		warnings            int
+	}{
+		"all well":            {`,"authMethods":[` + goodLogin + `]`, `,"modes":{"currentModeId":"ask","availableModes":[` + goodMode + `]},"configOptions":[` + goodOption + `]`, 1, 1, 1, 0},
+		"unknown option type": {"", `,"configOptions":[{"id":"x","name":"X","type":"slider","currentValue":5},` + goodOption + `]`, 0, 1, 0, 1},
+		"null in lists":       {`,"authMethods":[null,` + goodLogin + `]`, `,"modes":{"currentModeId":"ask","availableModes":[null,` + goodMode + `]},"configOptions":[null,` + goodOption + `]`, 1, 1, 1, 2},
+		"one bad mode":        {"", `,"modes":{"currentModeId":"ask","availableModes":[{"id":5},` + goodMode + `,"ask"]},"configOptions":[` + goodOption + `]`, 1, 1, 0, 1},
+		"mode without an id":  {"", `,"modes":{"currentModeId":"ask","availableModes":[{"name":"x"},` + goodMode + `]}`, 1, 0, 0, 1},
+		"modes are a list":    {"", `,"modes":[` + goodMode + `],"configOptions":[` + goodOption + `]`, 0, 1, 0, 1},
+		"one bad login":       {`,"authMethods":[7,` + goodLogin + `,{"id":[]}]`, "", 0, 0, 1, 1},
+		"wrong agentInfo":     {`,"agentInfo":"me 1.0","authMethods":[` + goodLogin + `]`, "", 0, 0, 1, 1},
+		"wrong loadSession":   {`,"agentCapabilities":{"loadSession":"yes","promptCapabilities":{"image":1}},"authMethods":[` + goodLogin + `]`, "", 0, 0, 1, 1},
+		"wrong version":       {`,"agentInfo":{"name":"a","version":1}`, "", 0, 0, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &watcher{}
+			c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1`+tt.initialize+`}}`,
+				"<", `>{"id":1,"result":{"sessionId":"s"`+tt.session+`}}`), w)
+			info, err := c.Initialize(t.Context(), "test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := c.NewSession(t.Context(), t.TempDir(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			modes := 0
+			if s.Modes != nil {
+				modes = len(s.Modes.AvailableModes)
+			}
+			if modes != tt.modes || len(s.Options) != tt.options || len(info.AuthMethods) != tt.logins {
+				t.Errorf("modes %+v, options %+v, logins %+v", s.Modes, s.Options, info.AuthMethods)
+			}
+			if got := w.warned(); len(got) != tt.warnings || len(slices.Compact(got)) > 1 {
+				t.Errorf("warnings %v", got)
+			}
+		})
+	}
+}
+
+// TestLenientLater: answers that carry nothing that is needed succeed, whatever they hold.
+func TestLenientLater(t *testing.T) {
+	for _, result := range []string{`null`, `"ok"`, `[]`, `5`, `true`, `{"configOptions":7,"modes":[]}`} {
+		t.Run(result, func(t *testing.T) {
+			w := &watcher{}
+			lie := func(id int) string { return fmt.Sprintf(`>{"id":%d,"result":%s}`, id, result) }
+			c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", lie(1), "<", lie(2), "<", lie(3), "<", lie(4), "<", lie(5)), w)
+			if _, err := c.Initialize(t.Context(), "test"); err != nil {
+				t.Fatal(err)
+			}
+			s, err := c.LoadSession(t.Context(), "s", t.TempDir(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = c.ResumeSession(t.Context(), "s", t.TempDir(), nil)
+			for _, err := range []error{err, s.SetMode(t.Context(), "x"), s.SetOption(t.Context(), "o", "v"), s.Close(t.Context())} {
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// TestLenientUpdates: the same holds of lists in updates.
+func TestLenientUpdates(t *testing.T) {
+	_, u, ok := parseUpdate([]byte(`{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"type":"slider"},` + goodOption + `]}}`))
+	if !ok || len(u.Options) != 1 {
+		t.Errorf("options %+v, %v", u.Options, ok)
+	}
+	_, u, ok = parseUpdate([]byte(`{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[5,{"name":"x","description":"y"}]}}`))
+	if !ok || len(u.Commands) != 1 {
+		t.Errorf("commands %+v, %v", u.Commands, ok)
+	}
+	_, u, ok = parseUpdate([]byte(`{"sessionId":"s","update":{"sessionUpdate":"plan","entries":[5,{"content":"x","priority":"high","status":"pending"}]}}`))
+	if !ok || len(u.Plan) != 1 {
+		t.Errorf("plan %+v, %v", u.Plan, ok)
+	}
+}
+
+// TestModeFollows: an agent that offers its modes as an option, too, has one present mode.
+func TestModeFollows(t *testing.T) {
+	c := start(t, child("liar", "<", `>{"id":0,"result":{"sessionId":"s","modes":{"currentModeId":"auto","availableModes":[`+goodMode+`]},"configOptions":[`+
+		goodOption+`,{"id":"mode","name":"M","category":"mode","type":"select","currentValue":"auto","options":[{"value":"ask","name":"A"},{"value":"auto","name":"B"}]}]}}`,
+		"<", `>{"id":1,"result":{}}`), &watcher{})
+	s, err := c.NewSession(t.Context(), t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetMode(t.Context(), "ask"); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := s.Options[0].Select.CurrentValue, s.Options[1].Select.CurrentValue; a != "a" || b != "ask" {
+		t.Errorf("model %q, mode %q", a, b)
+	}
+}
+
+// FuzzLenient: an answer with a session's id opens the session, whatever else it holds, and what is
+// left can be shown as JSON.
+func FuzzLenient(f *testing.F) {
+	f.Add(`"modes":{"availableModes":[{"id":5},` + goodMode + `]},"configOptions":[{"type":"x"},null,` + goodOption + `]`)
+	f.Add(`"agentInfo":3,"agentCapabilities":{"loadSession":{},"sessionCapabilities":[]},"authMethods":{"a":[]}`)
+	f.Add(`"configOptions":[{"id":"0"}]`)
+	f.Add(`"MODES":7,"modes":null,"configOptions":[[[]]]`)
+	f.Fuzz(func(t *testing.T, members string) {
+		members, _ = strings.CutSuffix(strings.TrimSpace(members), ",")
+		answer := []byte(`{` + members + `,"sessionId":"s","protocolVersion":1}`)
+		if !json.Valid(answer) {
+			t.Skip()
+		}
+		var o offer
+		if _, err := lenient(answer, &o); err != nil || o.SessionID != "s" {
+			t.Fatalf("%q, %v", o.SessionID, err)
+		}
+		var info acp.InitializeResponse
+		if _, err := lenient(answer, &info); err != nil || info.ProtocolVersion != 1 {
+			t.Fatalf("%d, %v", info.ProtocolVersion, err)
+		}
+		for _, v := range []any{o, info} {
+			if _, err := json.Marshal(v); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
