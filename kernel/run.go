@@ -188,7 +188,7 @@ func (run *run) do(ctx context.Context) (res Result, err error) {
 		}
 	}()
 	setup := run.t.Setup
-	setup.Limit = cmp.Or(setup.Limit, run.t.Permissions)
+	setup.Limit = cmp.Or(setup.Limit, run.t.limit())
 	run.agent = newAgentSession(run.r, setup, run.refs, run.client)
 	if err = run.recordInput(); err == nil {
 		err = run.agent.start()

@@ -39,6 +39,7 @@ type Flags struct {
 	WaitPermissions        time.Duration
 	Format                 string
 	Json, IgnoreClosedPipe bool
+	Newline                bool // at the end of the answer, also where no terminal shows it
 	Thoughts               bool
 	Timeout                time.Duration
 	Wait, Strict           bool
