@@ -67,6 +67,8 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 	fl.StringVarP(&f.File, "file", "f", "", "read the text from a `file`; - is standard input")
 	fl.StringArrayVar(&f.Attach, "attach", nil, "add a `file` to the input")
 	fl.StringVar(&f.Permissions, "permissions", "", "who answers the agent's questions, a `mode`: ask, reads, deny or allow (default ask; without a terminal the answer is no, and the exit code 5)")
+	fl.StringArrayVar(&f.Allow, "allow", nil, "a rule for this run: allow this `command`, such as 'go test ./...'; may be repeated")
+	fl.StringArrayVar(&f.Deny, "deny", nil, "a rule for this run: deny this `command`; may be repeated")
 	fl.DurationVar(&f.WaitPermissions, "wait-permissions", 0, "without a terminal: leave questions open this long for 'perlica pending'")
 	fl.StringVar(&f.Format, "output-format", "text", "the `format`: text, json or stream-json")
 	fl.BoolVar(&f.Json, "json", false, "the same as --output-format json")
@@ -149,9 +151,17 @@ func (a *app) answer(ctx context.Context, f dialog.Flags, args []string, stop *s
 	if err != nil {
 		return kernel.Result{}, exitcode.Usage.With(err)
 	}
+	rules, err := f.Rules()
+	if err != nil {
+		return kernel.Result{}, err
+	}
 	if limit != "" {
+		if len(f.Allow) > 0 {
+			return kernel.Result{}, exitcode.Usagef("--allow is refused: %s", limit)
+		}
 		say.Note("warning: " + limit)
 	}
+	p.Config.Rules = append(p.Config.Rules, rules...)
 	text, err := a.text(f, args, stop.First)
 	if err != nil {
 		var stopped *kernel.StoppedError
