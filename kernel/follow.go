@@ -215,18 +215,12 @@ func (f *follower) replay(turns int) error {
 	return nil
 }
 
-// resume reads the turns that were under way at after, and yields what is on record since.
+// resume reads the turns that are under way, and yields what is on record since after.
 func (f *follower) resume(after event.Seq) error {
 	if after = min(after, f.head); after > 0 {
 		runs, err := f.log.OpenRuns(f.ctx)
 		if err != nil {
 			return err
-		}
-		for e, err := range f.log.Events(f.ctx, event.Query{After: after, Until: f.head, Types: []event.Type{event.CallEnforced}}) {
-			if err != nil {
-				return err
-			}
-			runs = append(runs, e.Run)
 		}
 		for _, run := range runs {
 			if err := f.recall(run, after); err != nil {
@@ -320,8 +314,9 @@ func (f *follower) event(e event.Event) error {
 		return nil
 	}
 	t := f.turns[e.Session]
-	if e.Type == event.Requested && f.session == "" && (t == nil || t.Run != e.Run) && !f.muted {
-		// Accepted before the first event that was asked for, and not on the list of open runs then.
+	if f.session == "" && !f.muted && e.Type != event.MessageReceived && (t == nil || e.Type == event.Requested && t.Run != e.Run) {
+		// Accepted before the first event that was asked for. It was not on the list of open runs: then
+		// it was not begun, or it has ended since.
 		if err := f.recall(e.Run, e.Seq-1); err != nil {
 			return err
 		}

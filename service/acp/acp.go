@@ -61,6 +61,9 @@ type Options struct {
 	// by the policy like a tool call.
 	Local  bool
 	Origin *interaction.Origin // of this process
+	// Visitor is a client that comes in from outside, as the record names it: it may only tighten (see
+	// docs/http.md), and is called by no other name. Empty: the client is a program of the user's here.
+	Visitor string
 	// Home records what belongs to no session.
 	Home *kernel.Runner
 	// Open returns the project of a directory. It is called again for each session.
@@ -121,7 +124,7 @@ func Serve(ctx context.Context, opt Options) error {
 	r := &relay{
 		opt: opt, id: uuid.Must(uuid.NewV7()).String(), home: opt.Home.Unattached(""),
 		sessions: map[string]*session{}, requests: map[string]*request{}, asked: map[string]*asking{},
-		opening: map[string]*kernel.Attached{}, recovered: map[*kernel.Runner]bool{},
+		opening: map[string]*kernel.Attached{}, recovered: map[*kernel.Runner]bool{}, client: opt.Visitor,
 	}
 	r.ctx, r.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer r.end(nil)

@@ -369,7 +369,7 @@ func TestTwoConnections(t *testing.T) {
 	if m, ok := k.ask(2, "session/load", load); !ok || m.Error != nil {
 		t.Error(m.line)
 	}
-	if m, ok := k.ask(3, "session/prompt", promptOf(s, "@say never")); !ok || m.Error == nil || !strings.Contains(m.Error.Message, "acp") {
+	if m, ok := k.ask(3, "session/prompt", promptOf(s, "@say never")); !ok || m.Error == nil || !strings.Contains(m.Error.Message, "a client, tester") {
 		t.Errorf("while the other has it: %s", m.line)
 	}
 	w.until(w.prompt(s, "@say second"))

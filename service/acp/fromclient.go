@@ -53,6 +53,10 @@ func (r *relay) clientRequest(m jsonrpc.Message) {
 		r.refuse(at, m.Line, m.ID, codeInvalid, "another request with this id is open, or the id is of Perlica's own")
 		return
 	}
+	if code, why := r.outside(m); why != "" {
+		r.refuse(at, m.Line, m.ID, code, why)
+		return
+	}
 	q := &request{id: m.ID, method: m.Method, at: at}
 	switch m.Method {
 	case acp.AgentMethodInitialize:
@@ -123,9 +127,9 @@ func (r *relay) initialize(m jsonrpc.Message, q *request) {
 	}
 	_ = json.Unmarshal(m.Params, &v) // it may be absent
 	r.mu.Lock()
-	r.client = strings.TrimSpace(v.Client.Name + " " + v.Client.Version)
+	r.client = cmp.Or(r.opt.Visitor, strings.TrimSpace(v.Client.Name+" "+v.Client.Version))
 	r.mu.Unlock()
-	line, err := initializeLine(m.Line, r.opt.Local)
+	line, err := initializeLine(m.Line, r.withheld())
 	if err == nil && r.opt.Agent.Model {
 		line, err = withHTTP(line)
 	}
@@ -134,6 +138,20 @@ func (r *relay) initialize(m jsonrpc.Message, q *request) {
 		m.Line = line
 	}
 	r.carry(m, q)
+}
+
+// withheld are the client's capabilities of which the agent does not hear.
+func (r *relay) withheld() (names []string) {
+	if !r.opt.Local {
+		names = append(names, "fs", "terminal")
+	}
+	if r.opt.Visitor != "" {
+		names = append(names, "auth") // a login happens at this machine
+		if r.opt.Answers == AnswersNone {
+			names = append(names, "elicitation")
+		}
+	}
+	return names
 }
 
 func (r *relay) clientNotification(m jsonrpc.Message) {
@@ -155,6 +173,10 @@ func (r *relay) clientNotification(m jsonrpc.Message) {
 		case q != nil && q.prompt != nil && q.prompt.halt(&stopLine{line: m.Line, cancels: true, prompt: q.prompt}):
 			return
 		}
+	}
+	if r.opt.Visitor != "" { // what it may be for is not known
+		r.record(r.home, false, m.Line)
+		return
 	}
 	_ = r.conn.Carry(m.Line) // as in carry
 }

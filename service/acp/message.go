@@ -78,9 +78,9 @@ func initializedLine(line []byte) []byte {
 	return out
 }
 
-// initializeLine is the client's initialize as it goes on: the version is 1, and files and terminals
-// are not offered, unless local says so.
-func initializeLine(line []byte, local bool) ([]byte, error) {
+// initializeLine is the client's initialize as it goes on: the version is 1, and some capabilities are
+// not announced.
+func initializeLine(line []byte, withheld []string) ([]byte, error) {
 	return rewrite(line, func(name string, value []byte) []byte {
 		if name != "params" {
 			return value
@@ -91,7 +91,7 @@ func initializeLine(line []byte, local bool) ([]byte, error) {
 				return []byte("1")
 			case "clientCapabilities":
 				can, err := rewrite(value, func(name string, value []byte) []byte {
-					if !local && (name == "fs" || name == "terminal") {
+					if slices.Contains(withheld, name) {
 						return nil
 					}
 					return value
@@ -149,6 +149,7 @@ const (
 	codeParse    = -32700
 	codeInvalid  = -32600
 	codeMethod   = -32601
+	codeParams   = -32602
 	codeInternal = -32603
 )
 

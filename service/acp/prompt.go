@@ -47,10 +47,10 @@ func (r *relay) prompt(m jsonrpc.Message, s *session) {
 	}
 	switch {
 	case err != nil:
-		r.refuse(at, m.Line, m.ID, codeInvalid, "this session/prompt cannot be read: "+err.Error())
+		r.refuse(at, m.Line, m.ID, codeParams, "this session/prompt cannot be read: "+err.Error())
 		return
 	case s == nil || s.parent != nil:
-		r.refuse(at, m.Line, m.ID, codeInvalid, fmt.Sprintf("the session %q was not opened here: open it with session/new or session/load", v.Session))
+		r.refuse(at, m.Line, m.ID, codeParams, fmt.Sprintf("the session %q was not opened here: open it with session/new or session/load", v.Session))
 		return
 	}
 	r.mu.Lock()

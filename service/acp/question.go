@@ -205,6 +205,9 @@ func (r *relay) answer(q *asking, with asking, m jsonrpc.Message) {
 	}
 	permission.Carry(acp.PermissionOptionId(option), m.Line)
 	a := interaction.Answer{Option: option, By: by, Where: "editor", Always: true, Origin: r.opt.Origin}
+	if r.opt.Visitor != "" {
+		a.Where = "web"
+	}
 	if err := q.session.place.Runner.AnswerQuestion(r.ctx, question, a); err != nil {
 		r.dropped(q)
 		r.opt.Log("the editor's answer to %q does not count: %v", question.Title, err)

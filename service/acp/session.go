@@ -2,12 +2,16 @@ package acp
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/provider/jsonrpc"
 )
 
@@ -121,12 +125,20 @@ func (s *session) useless() bool {
 // openSession sends on a request that opens a session in a directory, and has its lines recorded
 // there.
 func (r *relay) openSession(m jsonrpc.Message, q *request, to target) {
+	if !filepath.IsAbs(to.Dir) {
+		r.refuse(r.home, m.Line, m.ID, codeParams, fmt.Sprintf("cwd is %q: it must be an absolute path", to.Dir))
+		return
+	}
 	place, err := r.opt.Open(r.ctx, to.Dir)
 	if err == nil {
 		err = r.recover(place)
 	}
 	if err != nil {
-		r.refuse(r.home, m.Line, m.ID, codeInternal, "the project of "+to.Dir+" cannot be opened: "+err.Error())
+		code := codeInternal
+		if errors.Is(err, fs.ErrNotExist) {
+			code = codeParams
+		}
+		r.refuse(r.home, m.Line, m.ID, code, "the project of "+to.Dir+" cannot be opened: "+err.Error())
 		return
 	}
 	o := &opening{session: to.Session, place: place, setup: place.Setup(to.Dir)}
@@ -140,6 +152,10 @@ func (r *relay) openSession(m jsonrpc.Message, q *request, to target) {
 	if o.how != "" {
 		if o.setup.Session, err = place.Runner.SessionOf(r.ctx, to.Session); err != nil {
 			r.refuse(q.at, m.Line, m.ID, codeInternal, err.Error())
+			return
+		}
+		if r.opt.Visitor != "" && o.setup.Session == "" { // the agent may have it from anywhere
+			r.refuse(q.at, m.Line, m.ID, codeParams, "there is no such session on this project's record")
 			return
 		}
 		r.mu.Lock()
@@ -195,12 +211,15 @@ func (r *relay) opened(q *request, m jsonrpc.Message) {
 	r.mu.Unlock()
 	var err error
 	s.at, err = o.place.Runner.Attach(r.ctx, kernel.Attachment{
-		Setup: o.setup, Conn: r.conn, Opened: opened, Agent: agent, Continued: o.how, By: "acp, " + by,
+		Setup: o.setup, Conn: r.conn, Opened: opened, Agent: agent, Continued: o.how, By: "client, " + by,
 		Alone: func() { r.opt.Log("session %s: the agent works without a prompt", id) },
 	})
 	if err != nil {
 		s.at = o.place.Runner.Unattached(id)
 		s.err = err
+		if errors.Is(err, filelock.ErrBusy) { // its other turns are not in what this agent has loaded
+			s.err = fmt.Errorf("%w; load or resume the session again when it is free", err)
+		}
 		close(s.ready)
 		r.opt.Log("session %s takes no input: %v", id, err)
 	}

@@ -20,7 +20,7 @@ const httpPage = "../../docs/http.md"
 var kindsOfProblems = []kind{
 	badRequest, unauthorized, forbidden, foreignOrigin, notFound, badMethod, inputDiffers, questionClosed, questionOther, sessionBusy,
 	runOver, whichContext, logUnknown, logReplaced, tooLarge, mediaType, misdirected, unfit, wordNeeded, alwaysNeeded, tooMany, internal,
-	configuration, logFailed, stoppingNow,
+	configuration, logFailed, stoppingNow, upgrade,
 }
 
 // TestHTTPPage: docs/http.md lists what is served and every kind of problem.
@@ -94,7 +94,11 @@ func writeRoute(b *strings.Builder, doc object, method, path string, op object) 
 	}
 	responses := op["responses"].(object)
 	for _, status := range slices.Sorted(maps.Keys(responses)) {
-		if r := resolve(doc, responses[status].(object)); status != "default" {
+		switch r := resolve(doc, responses[status].(object)); {
+		case status == "default":
+		case r["content"] == nil:
+			fmt.Fprintf(b, "\n%s: %s\n", status, r["description"])
+		default:
 			fmt.Fprintf(b, "\n%s: %s %s.\n", status, r["description"], contents(r))
 		}
 	}

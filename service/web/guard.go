@@ -93,7 +93,10 @@ func (s *Server) outside(r *http.Request) error {
 	if err := s.origin(r); err != nil {
 		return err
 	}
-	if r.Header.Get("Upgrade") != "" {
+	switch {
+	case r.URL.Path == acpPath && len(r.Header["Origin"]) > 0: // no page is an ACP client
+		return foreignOrigin.is("a page cannot connect here")
+	case r.Header.Get("Upgrade") != "" && r.URL.Path != acpPath:
 		return badRequest.is("nothing here is upgraded to another protocol")
 	}
 	if !s.limits.ofClient.allow(s.opt.Client(r)) {

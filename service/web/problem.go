@@ -81,6 +81,7 @@ var (
 	unfit          = kind{"unfit", http.StatusUnprocessableEntity, "the request cannot be done as it stands"}
 	wordNeeded     = kind{"word-needed", http.StatusUnprocessableEntity, "a yes takes the word, typed"}
 	alwaysNeeded   = kind{"always-needed", http.StatusUnprocessableEntity, "a yes for good takes a confirmation"}
+	upgrade        = kind{"upgrade", http.StatusUpgradeRequired, "the path is for a WebSocket"}
 	tooMany        = kind{"too-many", http.StatusTooManyRequests, "too many requests"}
 	internal       = kind{"internal", http.StatusInternalServerError, "something went wrong"}
 	configuration  = kind{"configuration", http.StatusInternalServerError, "the project's configuration has mistakes"}

@@ -48,6 +48,7 @@ func (s *Server) routes() *http.ServeMux {
 		{pattern: "GET /v1/proofs/{event}", right: access.Read, serve: s.proof},
 		{pattern: "GET /metrics", right: access.Read, serve: s.metrics},
 		{pattern: "GET /readyz", right: access.Read, serve: s.ready},
+		{pattern: "GET " + acpPath, right: access.Ask, serve: s.acp},
 		{pattern: "GET /openapi.json", right: access.Read, serve: s.describe},
 		{pattern: "GET /healthz", open: true, serve: s.health},
 	} {

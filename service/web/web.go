@@ -68,6 +68,7 @@ type Server struct {
 	turns    sync.WaitGroup
 
 	verifying  chan struct{} // capacity 1: one log is verified at a time
+	clients    chan struct{} // a place for each ACP client
 	slots      chan struct{} // a place for each turn that may be under way
 	push       *push.Sender
 	subscribed chan struct{} // capacity 1: a device may have subscribed
@@ -93,7 +94,7 @@ func New(opt Options) *Server {
 	opt.Base = strings.TrimSuffix(opt.Base, "/")
 	s := &Server{
 		opt: opt, logs: newLogs(opt), limits: newLimits(), stopping: make(chan struct{}),
-		verifying: make(chan struct{}, 1), slots: make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)),
+		verifying: make(chan struct{}, 1), clients: make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)), slots: make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)),
 		inputs: inputs{under: map[inputKey]*flight{}},
 		talks:  talks{open: map[talkKey]*talk{}, idle: opt.Here.Config.Service.Idle, agents: max(opt.Here.Config.Service.Agents, 1)},
 		counts: counters{of: map[place]*counted{}}, subscribed: make(chan struct{}, 1), present: newPresent(),

@@ -26,10 +26,15 @@ import (
 	"github.com/perlica/perlica/service/web/device"
 )
 
-// TestMain is the built-in agent where the registry starts Perlica's own executable as one.
+// TestMain is the built-in agent where the registry starts Perlica's own executable as one. A further
+// argument is where it keeps sessions.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "agent" {
-		if err := predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, predictable.Options{}); err != nil {
+		opt := predictable.Options{}
+		if len(os.Args) > 3 {
+			opt.State = os.Args[3]
+		}
+		if err := predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, opt); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
