@@ -50,6 +50,7 @@ type agentSession struct {
 	mode     string            // chosen by open
 	options  map[string]string // likewise
 	how      continuation      // of earlier turns
+	anew     bool              // there are no earlier turns
 	prompted bool              // it was prompted: system text and transcript have been said
 
 	listing atomic.Bool // the models are being listed
@@ -95,7 +96,7 @@ func (s *agentSession) open(ctx context.Context, strategy string) (err error) {
 		return s.recordTimeout(err)
 	}
 	s.setup.Agent.Asking = s.setup.Agent.AskingOf(s.info.AgentInfo)
-	if err := s.enter(ctx, strategy); err != nil {
+	if err := s.enter(ctx); err != nil {
 		return s.recordTimeout(err)
 	}
 	s.enterState()
@@ -132,9 +133,9 @@ func (s *agentSession) chooseOptions(ctx context.Context) {
 }
 
 // enter opens a session of the agent, or continues the one that holds the latest turn.
-func (s *agentSession) enter(ctx context.Context, strategy string) (err error) {
+func (s *agentSession) enter(ctx context.Context) (err error) {
 	s.how = continuedAnew
-	if strategy == strategyKeep {
+	if !s.anew {
 		ok, err := s.continueNatively(ctx)
 		if ok || err != nil {
 			return err

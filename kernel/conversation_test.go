@@ -158,7 +158,7 @@ func TestAConversationContinues(t *testing.T) {
 	}
 }
 
-// TestAFreshTurnInBetween: the agent's session then does not hold the latest turn.
+// TestAFreshTurnInBetween: it goes on in the agent's session, which then holds it.
 func TestAFreshTurnInBetween(t *testing.T) {
 	r := openRunner(t)
 	state := t.TempDir()
@@ -170,8 +170,9 @@ func TestAFreshTurnInBetween(t *testing.T) {
 		t.Fatal(err)
 	}
 	c = converse(t, r, c.Session(), state, "")
-	res := say(t, c, "@show params")
-	if _, how, _ := c.Offers(); how != "" || !strings.Contains(res.Text, "the second") {
+	res := say(t, c, "@show params\n@show history")
+	if _, how, _ := c.Offers(); how != "resume" || strings.Contains(res.Text, "earlier turns") ||
+		!strings.Contains(res.Text, "the first") || !strings.Contains(res.Text, "the second") {
 		t.Errorf("continued %q: %q", how, res.Text)
 	}
 	closeConversation(t, c)

@@ -146,8 +146,8 @@ func quoted(text string) string {
 
 // The strategies of a session.
 const (
-	strategyFresh = "fresh" // an agent session for each input
-	strategyKeep  = "keep"  // one agent session lives on between inputs
+	strategyFresh = "fresh" // a process of the agent's for each input
+	strategyKeep  = "keep"  // one process lives on between inputs
 )
 
 // continuation is how an agent session came to know the earlier turns.
@@ -163,7 +163,7 @@ const (
 // agent offers it. What the agent refuses is tried in another way; only an agent that can be
 // spoken to no more is an error.
 func (s *agentSession) continueNatively(ctx context.Context) (bool, error) {
-	id, err := s.r.keptConversation(ctx, s.setup.Session)
+	id, err := s.r.latestConversation(ctx, s.setup.Session)
 	if err != nil || id == "" {
 		return false, err
 	}
@@ -211,50 +211,23 @@ func (r *Runner) AgentCommand(ctx context.Context, id event.SessionID) ([]string
 	return f.Agent, nil
 }
 
-// SessionOf returns the session in which one of the agent's own sessions was kept, or "" if there is
+// SessionOf returns the session to which one of the agent's own sessions belongs, or "" if there is
 // none.
 func (r *Runner) SessionOf(ctx context.Context, conversation string) (event.SessionID, error) {
 	for e, err := range r.log.Events(ctx, event.Query{Types: []event.Type{event.SessionStarted}, Newest: true}) {
 		if err != nil {
 			return "", err
 		}
-		if string(e.Conversation) != conversation || e.Session == "" {
-			continue
-		}
-		if f, err := fact.Decode[fact.SessionStarted](e); err == nil && f.Strategy == strategyKeep {
+		if string(e.Conversation) == conversation && e.Session != "" {
 			return e.Session, nil
 		}
 	}
 	return "", nil
 }
 
-// keptConversation returns the agent's own session that holds the latest turn of a session,
-// or "" if none does: a turn of the fresh strategy had an agent session of its own.
-func (r *Runner) keptConversation(ctx context.Context, id event.SessionID) (event.ConversationID, error) {
-	last, ok, err := r.log.Last(ctx, event.Query{Session: id, Types: []event.Type{event.Requested}})
-	if err != nil || !ok {
-		return "", err
-	}
-	// What cannot be decoded any more was pruned, or is a later version's.
-	if f, err := fact.Decode[fact.Requested](last); err == nil && f.Strategy != "" {
-		if f.Strategy != strategyKeep {
-			return "", nil
-		}
-		return last.Conversation, nil
-	}
-	// Earlier versions said it only where the agent's session began, which may be far back.
-	q := event.Query{Session: id, Until: last.Seq, Types: []event.Type{event.SessionStarted}, Newest: true}
-	for e, err := range r.log.Events(ctx, q) {
-		if err != nil {
-			return "", err
-		}
-		if e.Conversation != last.Conversation {
-			continue
-		}
-		if f, err := fact.Decode[fact.SessionStarted](e); err != nil || f.Strategy != strategyKeep {
-			return "", nil
-		}
-		return last.Conversation, nil
-	}
-	return "", nil
+// latestConversation returns the agent's own session that holds the latest turn of a session, or ""
+// if there is none. Of a turn of the fresh strategy it holds the earlier ones, too: by a transcript.
+func (r *Runner) latestConversation(ctx context.Context, id event.SessionID) (event.ConversationID, error) {
+	last, _, err := r.log.Last(ctx, event.Query{Session: id, Types: []event.Type{event.Requested}})
+	return last.Conversation, err
 }

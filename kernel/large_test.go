@@ -88,7 +88,7 @@ func BenchmarkLargeSession(b *testing.B) {
 	})
 	b.Run("native continuation", func(b *testing.B) {
 		for b.Loop() {
-			if c, err := r.keptConversation(b.Context(), id); err != nil || c != "c" {
+			if c, err := r.latestConversation(b.Context(), id); err != nil || c != "c" {
 				b.Fatal(c, err)
 			}
 		}

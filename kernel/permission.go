@@ -107,11 +107,10 @@ func unambiguous(options []acp.PermissionOption) []acp.PermissionOption {
 }
 
 // needsPerson reports whether a decision leaves the answer to a person. A refused command
-// does, where there is one to type the word; and so does a mode that answers no: the
-// question then goes on record as unanswered.
+// does, where there is one to type the word.
 func (c *client) needsPerson(d policy.Decision) bool {
 	if d.Effect == policy.Deny {
-		return d.By == policy.ByMode || d.Word != "" && c.run.t.AnswerIn > 0
+		return d.Word != "" && c.run.t.AnswerIn > 0
 	}
 	return d.Effect == policy.Ask
 }

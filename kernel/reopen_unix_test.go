@@ -96,8 +96,8 @@ func TestAConversationOutlivesItsLog(t *testing.T) {
 		t.Errorf("it was accepted: %+v", res)
 	}
 	repaired()
-	third := say(t, c, "@show pid\n@show history")
-	if third.Outcome != OutcomeResponded || len(third.Warnings) > 0 || strings.HasPrefix(third.Text, first.Text) || !strings.Contains(third.Text, "@show pid") {
+	third := say(t, c, "@show pid\n@show params")
+	if third.Outcome != OutcomeResponded || len(third.Warnings) > 0 || strings.HasPrefix(third.Text, first.Text) || !strings.Contains(third.Text, "earlier turns") || !strings.Contains(third.Text, "> pid: ") && !strings.Contains(third.Text, `u003e pid: `) {
 		t.Errorf("%+v; the first: %q", third, first.Text)
 	}
 	if res := say(t, c, "a fourth"); res.Outcome != OutcomeResponded {

@@ -188,8 +188,9 @@ func (run *run) do(ctx context.Context) (res Result, err error) {
 		}
 	}()
 	setup := run.t.Setup
-	setup.Limit = cmp.Or(setup.Limit, run.t.Permissions)
+	setup.Limit = cmp.Or(setup.Limit, run.t.limit())
 	run.agent = newAgentSession(run.r, setup, run.refs, run.client)
+	run.agent.anew = run.created
 	if err = run.recordInput(); err == nil {
 		err = run.agent.start()
 		run.r.log.Hurry() // it is written while the agent starts

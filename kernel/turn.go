@@ -30,6 +30,14 @@ type Turn struct {
 	Show func(Notice)
 }
 
+// limit is the permission mode for runs that the agent starts. Where no person can be asked, they ask none.
+func (t Turn) limit() policy.Mode {
+	if t.Permissions == policy.ModeAsk && t.AnswerIn <= 0 {
+		return policy.ModeDeny
+	}
+	return t.Permissions
+}
+
 // Stop says who ends a turn and why.
 type Stop struct {
 	By  string `json:"by"`  // "user", "timeout", "terminated"

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/perlica/perlica/policy/shell"
@@ -64,8 +65,17 @@ func (p *Policy) Decide(r Request, m Mode) Decision {
 	if d.Why == "" {
 		d.Why = a.verdict.Why
 	}
-	return d.choose(r.Options)
+	d = d.choose(r.Options)
+	if m == ModeDeny && d.Effect == Ask { // the user chose that no one is asked
+		d.Effect, d.By, d.Rule = Deny, ByMode, nil
+		d.Why = strings.TrimSuffix(unasked+"; "+d.Why, "; ")
+		d = d.choose(r.Options)
+	}
+	return d
 }
+
+// unasked is why the mode deny says no.
+const unasked = "no one is asked in this mode"
 
 // choose picks the option. A yes for which the agent offers none becomes a question.
 func (d Decision) choose(options []Option) Decision {
@@ -126,7 +136,7 @@ func byMode(r Request, m Mode, a assessment) Decision {
 	d := Decision{Effect: Ask, By: ByMode}
 	switch {
 	case m == ModeDeny:
-		d.Effect, d.Why = Deny, "no one is asked in this mode"
+		d.Effect, d.Why = Deny, unasked
 	case a.verdict.Tier == shell.AlwaysAsked:
 		d.By = ByTier
 	case m == ModeAllow:

@@ -33,7 +33,7 @@ func TestChatSaysWhatIsSo(t *testing.T) {
 	says("@usage 1 1000 cost=1.5", "1.50 USD so far")
 	says("@usage 1 1000 cost=2", "2.00 USD so far")
 	says("@usage 1 1000 cost=0.25", "0.25 USD so far") // begins anew
-	says("/usage", "2.2500 USD.")
+	says("/usage", "2.25 USD.")
 
 	s.press("/attach a.txt\r")
 	s.expect("+1 file ❯ ")

@@ -12,6 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/checkup"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -127,7 +128,7 @@ func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
 		if amount == 0 {
 			continue // of a model that costs nothing
 		}
-		text += fmt.Sprintf(", %.4f %s", amount, currency)
+		text += ", " + fact.Cost{Amount: amount, Currency: currency}.String()
 	}
 	return Output{Text: text + "."}, nil
 }

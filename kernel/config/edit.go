@@ -186,7 +186,11 @@ func SetProject(dirs Dirs, ws Workspace, key, value string) error {
 			return err
 		}
 	}
-	if err := Set(ws.ConfigFile(), key, value); err != nil || !trusted {
+	err := Set(ws.ConfigFile(), key, value)
+	if err == nil {
+		err = ws.showInGit()
+	}
+	if err != nil || !trusted {
 		return err
 	}
 	ws.Exists = true // by now

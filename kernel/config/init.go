@@ -37,7 +37,7 @@ func Init(ws Workspace) (path string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("config: init: %w", err)
 	}
-	return ws.ConfigFile(), nil
+	return ws.ConfigFile(), ws.showInGit()
 }
 
 // defaultFile is the file Init writes: every key, as a comment, with its default.

@@ -137,7 +137,7 @@ var table = []row{
 		store: func(t target, v any) { t.provider.Model.Price = v.(map[string]any) }},
 
 	{name: "permissions.mode", kind: text, choices: []string{"ask", "reads", "deny", "allow"}, example: `"ask"`, loosens: whenLaxer,
-		help:  "Who answers an agent's questions: a person; a person except for reads inside the working directory; nobody, which is no; yes to every ordinary command. Rules come first. Absent: `ask` on a terminal, else `deny`.",
+		help:  "Who answers an agent's questions: a person; a person except for reads inside the working directory; nobody, which is no; yes to every ordinary command. Rules come first. Absent: `ask`; where there is no terminal the question goes unanswered, which is no.",
 		store: func(t target, v any) { t.config.Permissions = v.(string) }},
 	{name: "interaction.timeout", kind: duration, def: 24 * time.Hour,
 		help:  "How long a question stays open; after that the answer is no.",

@@ -177,7 +177,7 @@ func (w Workspace) openRoot() (*os.Root, error) {
 }
 
 // Ensure makes the directories of a context, 0700, and a .gitignore that keeps the
-// record out of git; what is there already keeps its contents. It opens the project's
+// record out of git; what a person wrote keeps its contents. It opens the project's
 // directory as a root and refuses, with a *WorkspaceError, to work through a symbolic
 // link below contexts: a cloned repository must not direct the record elsewhere.
 //
@@ -280,29 +280,6 @@ func refuseLinks(root *os.Root, dir string) error {
 		if e.Type()&fs.ModeSymlink != 0 {
 			return errLink
 		}
-	}
-	return nil
-}
-
-// ensureIgnored writes .gitignore unless there is one.
-func (w Workspace) ensureIgnored(root *os.Root) error {
-	name := filepath.Join(DirName, ".gitignore")
-	if _, err := root.Lstat(name); err == nil {
-		return nil
-	}
-	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if os.IsExist(err) {
-		return nil
-	}
-	if err != nil {
-		return w.refuse(name, err)
-	}
-	_, err = f.WriteString("contexts/\nservice/\n")
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return w.refuse(name, err)
 	}
 	return nil
 }

@@ -138,8 +138,17 @@ func TestEnsure(t *testing.T) {
 		}
 	}
 	ignore := filepath.Join(ws.Dir(), ".gitignore")
-	if data, err := os.ReadFile(ignore); err != nil || string(data) != "contexts/\nservice/\n" {
+	if data, err := os.ReadFile(ignore); err != nil || string(data) != "*\n!config.toml\n" {
 		t.Errorf("%q %v", data, err)
+	}
+	if err := os.WriteFile(ws.ConfigFile(), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ws.Ensure("work"); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(ignore); err != nil || string(data) != "contexts/\nservice/\n" {
+		t.Errorf("with a configuration file: %q %v", data, err)
 	}
 
 	if err := errors.Join(os.WriteFile(ignore, []byte("mine"), 0o644), os.Chmod(paths.Dir, 0o755),

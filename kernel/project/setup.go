@@ -141,12 +141,10 @@ func (p *Project) Mode() policy.Mode {
 }
 
 // Answering says who answers the agent's questions and how long they stay open. present means that
-// a person is there to be asked; wait is how long a question waits for one elsewhere.
+// a person is there to be asked; wait is how long a question waits for one elsewhere. Where a person
+// is to be asked and there is none, the time is 0.
 func (p *Project) Answering(present bool, wait time.Duration) (policy.Mode, time.Duration) {
 	mode := p.Mode()
-	if p.Config.Permissions == "" && !present && wait <= 0 {
-		mode = policy.ModeDeny
-	}
 	switch {
 	case mode == policy.ModeDeny:
 		return mode, 0

@@ -20,6 +20,14 @@ type Stats struct {
 	Groups   []Group   `json:"by_day_and_provider"` // by day, then by provider
 	Answers  []Answers `json:"answers"`             // the most first
 	Withheld int       `json:"withheld_payloads"`   // facts that could not be counted in full
+	Shares   []share   `json:"shares,omitempty"`    // with StatsQuery.By
+}
+
+// share is the part that one person or one session has in the numbers.
+type share struct {
+	Of   string `json:"of"`             // the person, the session's id; of several logs the project
+	Name string `json:"name,omitempty"` // the session's
+	Numbers
 }
 
 // Group is the runs of a provider whose input came on one day.
@@ -59,20 +67,19 @@ type Answers struct {
 type StatsQuery struct {
 	Since, Before time.Time // when the input came; zero: no limit
 	Provider      string    // empty: all
+	By            string    // whose shares are counted: "person" or "session"; empty: no one's
 	Zone          *time.Location
 }
 
 // ReadStats counts. It reads facts only. Of a fact whose payload is withheld its type is
 // counted.
 func ReadStats(ctx context.Context, log *store.Reader, q StatsQuery) (Stats, error) {
-	c := counter{q: q, runs: map[event.RunID]*counted{}, providers: map[event.SessionID]string{}, answers: map[Answers]int{}}
-	for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.SessionCreated}}) {
+	c := counter{q: q, runs: map[event.RunID]*counted{}, providers: map[event.SessionID]string{}, names: map[event.SessionID]string{}, answers: map[Answers]int{}}
+	for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.SessionCreated, event.SessionRenamed}}) {
 		if err != nil {
 			return Stats{}, err
 		}
-		if s, err := fact.Decode[fact.SessionCreated](e); err == nil {
-			c.providers[e.Session] = s.Provider // known when the run's own facts were pruned
-		}
+		c.session(e)
 	}
 	// What begins before Before may end behind it.
 	for e, err := range log.Events(ctx, event.Query{Class: event.Fact, Types: numbered, Since: q.Since}) {
@@ -105,6 +112,7 @@ type counter struct {
 	runs      map[event.RunID]*counted
 	order     []*counted
 	providers map[event.SessionID]string
+	names     map[event.SessionID]string
 	answers   map[Answers]int
 	reports   []usageReport // in order, also of runs that are not counted
 }
@@ -115,6 +123,24 @@ type counted struct {
 	costs    map[string]float64
 	in, out  int64 // tokens
 	withheld int
+}
+
+// session takes in what is known of a session, also when its runs' own facts were pruned.
+func (c *counter) session(e event.Event) {
+	if s, err := fact.Decode[fact.SessionCreated](e); err == nil && e.Type == event.SessionCreated {
+		c.providers[e.Session], c.names[e.Session] = s.Provider, s.Name
+	}
+	if s, err := fact.Decode[fact.SessionRenamed](e); err == nil && e.Type == event.SessionRenamed {
+		c.names[e.Session] = s.Name
+	}
+}
+
+// share is whose part a run is.
+func (c *counter) share(r *counted) share {
+	if c.q.By == "session" {
+		return share{Of: string(r.Session), Name: c.names[r.Session]}
+	}
+	return share{Of: cmp.Or(r.Received.Sender, "unknown")}
 }
 
 func (c *counter) add(e event.Event) {
@@ -209,7 +235,7 @@ func (c *counter) addUsage(ctx context.Context, log *store.Reader) error {
 
 func (c *counter) stats() Stats {
 	s := Stats{Groups: []Group{}, Answers: []Answers{}}
-	groups := map[[2]string]*Group{}
+	groups, shares := map[[2]string]*Group{}, map[string]int{}
 	for _, r := range c.order {
 		provider := cmp.Or(r.Provider, c.providers[r.Session]) // the session's, where the run's own facts were pruned
 		if c.q.Provider != "" && provider != c.q.Provider {
@@ -222,6 +248,15 @@ func (c *counter) stats() Stats {
 		}
 		groups[key].add(n)
 		s.Total.add(n)
+		if c.q.By != "" {
+			of := c.share(r)
+			i, known := shares[of.Of]
+			if !known {
+				i, s.Shares = len(s.Shares), append(s.Shares, of)
+				shares[of.Of] = i
+			}
+			s.Shares[i].add(n)
+		}
 		s.Withheld += r.withheld
 		for _, a := range r.answered() {
 			c.answers[a]++
@@ -241,6 +276,17 @@ func (c *counter) stats() Stats {
 		return cmp.Or(b.N-a.N, strings.Compare(a.Kind, b.Kind), strings.Compare(a.Who, b.Who))
 	})
 	return s
+}
+
+// Add counts the runs of another log, too: as the share of its project.
+func (s *Stats) Add(project string, o Stats) {
+	s.Total.add(o.Total)
+	s.Withheld += o.Withheld
+	i := slices.IndexFunc(s.Shares, func(s share) bool { return s.Of == project })
+	if i < 0 {
+		i, s.Shares = len(s.Shares), append(s.Shares, share{Of: project})
+	}
+	s.Shares[i].add(o.Total)
 }
 
 func (n *Numbers) add(o Numbers) {

@@ -57,7 +57,7 @@ func (a *agent) prompt(life context.Context, m message) {
 	r.text = promptText(p.Prompt)
 	if steps == nil {
 		var err error
-		if steps, err = parse(r.text, false, 1); err != nil {
+		if steps, err = parse(promptText(unanswered(p.Prompt)), false, 1); err != nil {
 			a.refuse(r.id, &rpcError{Code: codeInvalidParams, Message: err.Error()})
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -34,6 +35,17 @@ func promptText(blocks []block) string {
 		}
 	}
 	return strings.Join(parts, "\n")
+}
+
+// unanswered are the blocks of a prompt behind the transcript of earlier turns, if Perlica put one
+// there: what was answered is answered.
+func unanswered(blocks []block) []block {
+	for i, b := range blocks[:max(len(blocks)-1, 0)] {
+		if b.Type == "text" && strings.HasPrefix(b.Text, "This conversation has earlier turns.") && strings.HasSuffix(b.Text, "The message to answer now follows.\n") {
+			return append(slices.Clone(blocks[:i]), blocks[i+1:]...)
+		}
+	}
+	return blocks
 }
 
 // attached says what a prompt holds beside its text, one line for each block.

@@ -266,7 +266,7 @@ func TestOnlyTightens(t *testing.T) {
 		w.do("POST", "/v1/inputs", in(object{"permissions": mode})).problem(forbidden)
 	}
 	res := w.do("POST", "/v1/inputs", in(object{"permissions": "deny"})).want(200).object()["result"].(object)
-	if p := res["permissions"].(object); p["allowed"] != 0.0 || p["unanswered"] != 1.0 {
+	if p := res["permissions"].(object); p["allowed"] != 0.0 || p["denied"] != 1.0 || p["unanswered"] != 0.0 {
 		t.Errorf("%v", p)
 	}
 	for dir, want := range map[string]kind{"..": forbidden, "/etc": forbidden, "link": forbidden, "sub/../..": forbidden, "none": unfit} {

@@ -32,6 +32,8 @@ func (p *Printer) Finish(res kernel.Result, err error) {
 		}
 		if p.Answer != nil && !p.Closed {
 			_ = p.Answer.Close() // writes the final newline; the terminal may be gone
+		} else if p.newline && p.open {
+			p.text("\n")
 		}
 	}
 	p.Status.Clear()

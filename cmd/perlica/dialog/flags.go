@@ -1,6 +1,7 @@
 package dialog
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,8 +38,10 @@ type Flags struct {
 	Cwd, Model, Mode       string
 	Permissions            string
 	WaitPermissions        time.Duration
+	Allow, Deny            []string // commands, as in rules
 	Format                 string
 	Json, IgnoreClosedPipe bool
+	Newline                bool // at the end of the answer, also where no terminal shows it
 	Thoughts               bool
 	Timeout                time.Duration
 	Wait, Strict           bool
@@ -87,6 +90,25 @@ func (f Flags) Check() error {
 		return exitcode.Usagef("--env: %w", err)
 	}
 	return nil
+}
+
+// Rules are the rules that the flags add to those of the configuration, for one run. An origin says
+// on record where they come from.
+func (f Flags) Rules() (rules []policy.Rule, err error) {
+	for _, of := range []struct {
+		flag     string
+		effect   policy.Effect
+		commands []string
+	}{{"--deny", policy.Deny, f.Deny}, {"--allow", policy.Allow, f.Allow}} {
+		for _, command := range of.commands {
+			rule := policy.Rule{Effect: of.effect, Command: command, Reason: of.flag + " of this run", Origin: of.flag}
+			if err := rule.Check(); err != nil || strings.TrimSpace(command) == "" {
+				return nil, exitcode.Usagef("%s %q: %w", of.flag, command, cmp.Or(err, errors.New("it names no command")))
+			}
+			rules = append(rules, rule)
+		}
+	}
+	return rules, nil
 }
 
 // ConfigFlags are the settings that the flags replace.

@@ -29,6 +29,7 @@ type Printer struct {
 	a        *cli.App
 	format   string
 	quiet    bool
+	newline  bool // ends the answer, wherever it goes
 	thoughts bool
 	Styles   term.Styles
 	Status   *term.Status
@@ -40,6 +41,7 @@ type Printer struct {
 	n      int          // of stream-json
 	Closed bool         // standard output is, or cannot be written
 	Failed error        // why, unless its reader went away
+	open   bool         // the answer so far does not end with a newline
 
 	Tools   map[acp.ToolCallId]string // titles of tool calls that run
 	Waiting int                       // open questions
@@ -57,7 +59,7 @@ type Printer struct {
 // NewPrinter returns a printer for one run; a closed standard output stops it through stop.
 func NewPrinter(ctx context.Context, a *cli.App, f Flags, stop *signals.Stopper) *Printer {
 	p := &Printer{
-		a: a, format: f.Format, quiet: f.IgnoreClosedPipe, thoughts: f.Thoughts, stop: stop, adHoc: f.Agent != "", strict: f.Strict,
+		a: a, format: f.Format, quiet: f.IgnoreClosedPipe, newline: f.Newline, thoughts: f.Thoughts, stop: stop, adHoc: f.Agent != "", strict: f.Strict,
 		Styles: term.NewStyles(a.Getenv, term.IsTerminal(a.Stderr)),
 		Tools:  map[acp.ToolCallId]string{},
 	}
@@ -185,6 +187,7 @@ func (p *Printer) text(s string) {
 	if p.Closed || s == "" {
 		return
 	}
+	p.open = !strings.HasSuffix(s, "\n")
 	if _, err := io.WriteString(p.out, s); err != nil {
 		p.outputFailed(err)
 	}

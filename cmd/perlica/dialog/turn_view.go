@@ -237,7 +237,7 @@ func (v *TurnView) Usage(res kernel.Result) string {
 		parts = append(parts, fmt.Sprintf("context %d%%", 100*int64(u.Used)/int64(u.Size)))
 	}
 	if res.Cost != nil && res.Cost.Amount >= 0.005 {
-		parts = append(parts, fmt.Sprintf("%.2f %s so far", res.Cost.Amount, printing.OneLine(res.Cost.Currency)))
+		parts = append(parts, printing.OneLine(res.Cost.String())+" so far")
 	}
 	if res.Duration >= 2*time.Second {
 		parts = append(parts, res.Duration.Round(time.Second).String())

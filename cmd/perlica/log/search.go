@@ -73,7 +73,7 @@ Exit codes: 0 something was found; 1 nothing was, or the log cannot be read; 2 u
 		return exitcode.WithHint(exitcode.Usage.With(err), "words that begin with - go behind --, or into one argument with others: 'rm -rf'; see '%s --help'", cmd.CommandPath())
 	})
 	fl := cmd.Flags()
-	fl.StringVar(&f.since, "since", "", "only what happened since then: 7d, 2h, 2026-11-21, or RFC 3339 (a `time`)")
+	fl.StringVar(&f.since, "since", "", "only what happened since then: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21 (a `time`)")
 	fl.StringVar(&f.before, "before", "", "only what happened before then (a `time`)")
 	fl.StringVar(&f.provider, "provider", "", "only sessions with this `provider`")
 	fl.StringVarP(&f.session, "session", "s", "", "only this `session`: its id, the beginning or end of it, or its name")

@@ -333,7 +333,7 @@ func (n *storyteller) outcome(at time.Time, o report.StepOutcome) {
 			text += fmt.Sprintf(", %d tokens in, %d out", in, out)
 		}
 		if o.Cost != nil {
-			text += fmt.Sprintf(", %.4f %s", o.Cost.Amount, printing.OneLine(o.Cost.Currency))
+			text += ", " + printing.OneLine(o.Cost.String())
 		}
 		n.line(at, text)
 		return

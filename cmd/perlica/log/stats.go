@@ -1,7 +1,9 @@
 package log
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,72 +14,147 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/printing"
 	"github.com/perlica/perlica/cmd/perlica/selection"
 	"github.com/perlica/perlica/cmd/perlica/term"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 )
 
 func (a *app) logStatsCommand() *cobra.Command {
 	var f selection.Filter
-	var provider string
+	var q report.StatsQuery
+	var by string
 	cmd := &cobra.Command{
 		Use: "stats", Annotations: cli.Reads.On(),
-		Short: "Count runs, questions, tools, tokens and cost by day and provider",
+		Short: "Count runs, questions, tools, tokens and cost by day, person, session or project",
 		Long: `Count what the log holds: runs and calls and how they ended, questions and who answered
 them, requests that were refused, tools that ran unasked, tokens and cost, by the day of
-the input (in local time) and by provider. Tokens and cost are what agents report; many
-report none.
+the input (in local time) and by provider; with --by by who gave the input, by session, or
+by project: those of 'perlica log list'. Tokens and cost are what agents report; many report
+none.
 
 Of payloads that were removed ('perlica log prune') the types are counted, and how many
 there are is said.`,
 		Example: `  perlica log stats --since 30d
+  perlica log stats --by person --since tuesday
   perlica log stats --provider claude --json | jq .total`,
 		Args: cli.Exactly(), ValidArgsFunction: cli.NoFiles,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.logStats(cmd.Context(), f, provider) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.logStats(cmd.Context(), f, q, by) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.Since, "since", "", "only inputs since then: 7d, 2h, 2026-11-21, or RFC 3339 (a `time`)")
+	fl.StringVar(&f.Since, "since", "", "only inputs since then: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21 (a `time`)")
 	fl.StringVar(&f.Before, "before", "", "only inputs before then (a `time`)")
-	fl.StringVar(&provider, "provider", "", "only runs of this provider, by its `name`")
+	fl.StringVar(&by, "by", "day", "whose numbers, a `kind`: day, person, session or project")
+	fl.StringVar(&q.Provider, "provider", "", "only runs of this provider, by its `name`")
 	fl.BoolVar(&f.Json, "json", false, "print one JSON object")
 	cli.CompleteFlag(cmd, "provider", a.CompleteProviders)
+	cli.CompleteFlag(cmd, "by", cobra.FixedCompletions([]string{"day", "person", "session", "project"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-func (a *app) logStats(ctx context.Context, f selection.Filter, provider string) error {
-	stats := report.Stats{Groups: []report.Group{}, Answers: []report.Answers{}}
-	err := a.Reading(ctx, func(log *store.Reader, _ *project.Project) error {
-		q, err := f.Query(ctx, log, time.Now())
-		if err != nil {
-			return err
-		}
-		stats, err = report.ReadStats(ctx, log, report.StatsQuery{Since: q.Since, Before: q.Before, Provider: provider, Zone: time.Local})
-		return err
-	})
-	if err := a.OrNone(err); err != nil {
+func (a *app) logStats(ctx context.Context, f selection.Filter, q report.StatsQuery, by string) (err error) {
+	q.Zone = time.Local
+	if q.Since, q.Before, err = selection.Times(f.Since, f.Before, time.Now()); err != nil {
 		return err
 	}
+	stats := report.Stats{Groups: []report.Group{}, Answers: []report.Answers{}}
+	switch by {
+	case "day":
+	case "person", "session":
+		q.By = by
+	case "project":
+		err = a.statsOfProjects(ctx, &stats, q)
+	default:
+		return exitcode.Usagef("--by is day, person, session or project, not %q", by)
+	}
+	if by != "project" {
+		err = a.OrNone(a.Reading(ctx, func(log *store.Reader, _ *project.Project) (err error) {
+			stats, err = report.ReadStats(ctx, log, q)
+			return err
+		}))
+	}
 	switch {
+	case err != nil:
+		return err
 	case f.Json:
 		return a.PrintJSON(stats)
 	case stats.Total.Runs == 0:
 		a.Note("no run matches")
 		return nil
 	}
-	return a.Write(func(w io.Writer) error { return writeStats(w, a.Styles(a.Stdout), term.Width(a.Stdout), stats) })
+	return a.Write(func(w io.Writer) error { return writeStats(w, a.Styles(a.Stdout), term.Width(a.Stdout), stats, by) })
 }
 
-func writeStats(w io.Writer, s term.Styles, width int, stats report.Stats) error {
-	g := printing.Grid{Head: []string{"DAY", "PROVIDER", "RUNS", "CALLS", "OK", "ERROR", "UNKNOWN", "ASKED", "YES", "NO", "NOBODY", "BLOCKED", "UNASKED", "TOKENS", "COST"}}
+// statsOfProjects counts the runs of the logs that the list of logs has. What cannot be read is said,
+// and the others are counted.
+func (a *app) statsOfProjects(ctx context.Context, stats *report.Stats, q report.StatsQuery) error {
+	dirs, err := config.UserDirs(a.Getenv)
+	if err != nil {
+		return err
+	}
+	list, err := project.List(dirs)
+	if err != nil {
+		return err
+	}
+	for _, u := range list {
+		if a.ContextFlag != "" && a.ContextFlag != u.Context {
+			continue
+		}
+		one, err := statsOf(ctx, u.Log, q)
+		switch {
+		case err != nil:
+			a.Note("not counted: " + u.Log + ": " + err.Error())
+		case one.Total.Runs > 0:
+			stats.Add(u.Dir, one)
+		}
+	}
+	return nil
+}
+
+func statsOf(ctx context.Context, path string, q report.StatsQuery) (report.Stats, error) {
+	log, err := store.OpenReader(ctx, path)
+	if err != nil {
+		return report.Stats{}, err
+	}
+	stats, err := report.ReadStats(ctx, log, q)
+	return stats, errors.Join(err, log.Close())
+}
+
+// statsGrid has a row for each day and provider, or for each share.
+func statsGrid(stats report.Stats, by string) printing.Grid {
+	of := []string{strings.ToUpper(by)}
+	if by == "day" {
+		of = append(of, "PROVIDER")
+	}
+	g := printing.Grid{Head: append(of, "RUNS", "CALLS", "OK", "ERROR", "UNKNOWN", "ASKED", "YES", "NO", "NOBODY", "BLOCKED", "UNASKED", "TOKENS", "COST")}
+	rows := 0
+	for _, x := range stats.Shares {
+		name := x.Of
+		if by == "session" {
+			name = cmp.Or(x.Name, printing.Short(x.Of))
+		}
+		g.Add(statsRow(x.Numbers, name)...)
+		rows++
+	}
 	for _, x := range stats.Groups {
-		g.Add(statsRow(x.Day, x.Provider, x.Numbers)...)
+		if by == "day" {
+			g.Add(statsRow(x.Numbers, x.Day, x.Provider)...)
+			rows++
+		}
 	}
-	if len(stats.Groups) > 1 {
-		g.Add(statsRow("all", "", stats.Total)...)
+	if rows > 1 {
+		g.Add(statsRow(stats.Total, append([]string{"all"}, make([]string, len(of)-1)...)...)...)
 	}
+	return g
+}
+
+func writeStats(w io.Writer, s term.Styles, width int, stats report.Stats, by string) error {
+	g := statsGrid(stats, by)
 	if err := g.Write(w, s, width); err != nil {
 		return err
 	}
@@ -103,8 +180,7 @@ func writeStats(w io.Writer, s term.Styles, width int, stats report.Stats) error
 	return nil
 }
 
-func statsRow(day, provider string, n report.Numbers) []string {
-	row := []string{day, provider}
+func statsRow(n report.Numbers, row ...string) []string {
 	for _, c := range []int{n.Runs, n.Calls, n.Responded, n.Failed, n.Unknown, n.Asked, n.Allowed, n.Denied, n.Unanswered, n.Blocked, n.Unasked} {
 		row = append(row, strconv.Itoa(c))
 	}
@@ -114,7 +190,7 @@ func statsRow(day, provider string, n report.Numbers) []string {
 	}
 	var costs []string
 	for currency, amount := range n.Costs {
-		costs = append(costs, fmt.Sprintf("%.4f %s", amount, currency))
+		costs = append(costs, fact.Cost{Amount: amount, Currency: currency}.String())
 	}
 	slices.Sort(costs)
 	return append(row, tokens, strings.Join(costs, ", "))

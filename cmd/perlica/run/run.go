@@ -66,11 +66,14 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 	fl.StringVar(&f.InputID, "input-id", "", "this input's own `id`: an id that was called before makes no call")
 	fl.StringVarP(&f.File, "file", "f", "", "read the text from a `file`; - is standard input")
 	fl.StringArrayVar(&f.Attach, "attach", nil, "add a `file` to the input")
-	fl.StringVar(&f.Permissions, "permissions", "", "who answers the agent's questions, a `mode`: ask, reads, deny or allow (default: ask on a terminal, else deny)")
+	fl.StringVar(&f.Permissions, "permissions", "", "who answers the agent's questions, a `mode`: ask, reads, deny or allow (default ask; without a terminal the answer is no, and the exit code 5)")
+	fl.StringArrayVar(&f.Allow, "allow", nil, "a rule for this run: allow this `command`, such as 'go test ./...'; may be repeated")
+	fl.StringArrayVar(&f.Deny, "deny", nil, "a rule for this run: deny this `command`; may be repeated")
 	fl.DurationVar(&f.WaitPermissions, "wait-permissions", 0, "without a terminal: leave questions open this long for 'perlica pending'")
 	fl.StringVar(&f.Format, "output-format", "text", "the `format`: text, json or stream-json")
 	fl.BoolVar(&f.Json, "json", false, "the same as --output-format json")
 	fl.BoolVarP(&f.IgnoreClosedPipe, "quiet", "q", false, "print nothing but the answer, errors and questions")
+	fl.BoolVar(&f.Newline, "newline", false, "end the text with a newline, also into a file or pipe: for the log of a CI")
 	fl.BoolVar(&f.Thoughts, "thoughts", false, "show the agent's thoughts on standard error")
 	fl.DurationVar(&f.Timeout, "timeout", 0, "cancel the call when this has passed")
 	fl.BoolVar(&f.Wait, "wait", false, "wait for a busy session instead of exit code 4")
@@ -148,9 +151,17 @@ func (a *app) answer(ctx context.Context, f dialog.Flags, args []string, stop *s
 	if err != nil {
 		return kernel.Result{}, exitcode.Usage.With(err)
 	}
+	rules, err := f.Rules()
+	if err != nil {
+		return kernel.Result{}, err
+	}
 	if limit != "" {
+		if len(f.Allow) > 0 {
+			return kernel.Result{}, exitcode.Usagef("--allow is refused: %s", limit)
+		}
 		say.Note("warning: " + limit)
 	}
+	p.Config.Rules = append(p.Config.Rules, rules...)
 	text, err := a.text(f, args, stop.First)
 	if err != nil {
 		var stopped *kernel.StoppedError

@@ -45,7 +45,7 @@ func AddReferences(a *cli.App, cmd *cobra.Command, f *Filter) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.Run, "run", "", "only events of this `run`: its id, the beginning or end of it, or its input's id")
 	fl.StringVarP(&f.Session, "session", "s", "", "only events of this `session`: its id, the beginning or end of it, or its name")
-	fl.StringVar(&f.Since, "since", "", "only events since then: 7d, 2h, 2026-11-21, or RFC 3339 (a `time`)")
+	fl.StringVar(&f.Since, "since", "", "only events since then: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21 (a `time`)")
 	fl.StringVar(&f.Before, "before", "", "only events before then (a `time`)")
 	cli.CompleteFlag(cmd, "run", CompleteRuns(a))
 	cli.CompleteFlag(cmd, "session", a.CompleteSessions)
