@@ -53,7 +53,7 @@ func TestThreeQuestionsAtOnce(t *testing.T) {
 		wg.Go(func() { w.start("pending", "choose", ids[name], choice).exits(0) })
 	}
 	wg.Wait()
-	w.until(3, "acp.reply.sent")
+	w.until(3, "interaction.resolved")
 	for _, option := range []string{"yA", "nB", "aC"} {
 		w.logged(1, "acp.reply.sent", `"option":"`+option+`"`)
 		w.logged(1, "interaction.resolved", `"option":"`+option+`"`)
