@@ -98,8 +98,15 @@ func (w *world) count(typ string, parts ...string) int {
 // logged fails unless the log holds n such events.
 func (w *world) logged(n int, typ string, parts ...string) {
 	w.t.Helper()
-	if got := w.count(typ, parts...); got != n {
+	events, err := readLog(logFile(w.project))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if got := countEvents(events, typ, parts...); got != n {
 		w.t.Errorf("the log has %d %s %q, want %d", got, typ, parts, n)
+		for _, e := range events {
+			w.t.Logf("%d %s %.300s", e.Seq, e.Type, e.Payload)
+		}
 	}
 }
 
