@@ -60,6 +60,7 @@ var mayImport = map[string][]string{
 	"kernel/sessions":      {"eventlog/event", "eventlog/store", "eventlog/view", "kernel/fact"},
 	"kernel/approvals":     {"eventlog", "eventlog/durable", "eventlog/event", "eventlog/evidence", "eventlog/store", "kernel/config", "kernel/fact", "policy"},
 	"kernel/filelock":      {"eventlog/folder"},
+	"kernel/login":         {"eventlog/event", "eventlog/redact", "kernel", "kernel/agents", "kernel/fact", "provider/process"},
 	"kernel/logtrust":      {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/store", "eventlog/verify"},
 	"kernel":               {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/folder", "eventlog/redact", "eventlog/store", "eventlog/view", "interaction", "kernel/agents", "kernel/approvals", "kernel/config", "kernel/fact", "kernel/filelock", "kernel/logtrust", "kernel/sessions", "policy", "policy/shell", "policy/standing", "policy/toolcall", "provider", "provider/jsonrpc"},
 	"kernel/report":        {"eventlog/event", "eventlog/store", "eventlog/verify", "eventlog/view", "interaction", "kernel", "kernel/fact", "kernel/fact/bridge", "kernel/fact/web", "policy", "provider", "provider/registry"},

@@ -30,9 +30,11 @@ type Options struct {
 	Peer     Peer   // the client whose lines are carried; nil: Perlica is the agent's only client
 	IDPrefix string // of the ids of Perlica's own requests; only with a Peer, whose ids it must differ from
 
+	TerminalLogins bool // the agent hears that its client can have it log in in a terminal
+
 	MaxLine        int           // bytes; longer lines end the agent. 0: 64 MiB
-	ConnectTimeout time.Duration // of initialize and authenticate. 0: 30 s
-	RequestTimeout time.Duration // of every other method but session/prompt. 0: 30 s
+	ConnectTimeout time.Duration // of initialize. 0: 30 s
+	RequestTimeout time.Duration // of every other method but session/prompt and authenticate. 0: 30 s
 	WriteTimeout   time.Duration // how long the agent may leave its input unread. 0: 30 s
 	Grace          time.Duration // between the steps of ending the process. 0: 2 s
 
@@ -332,7 +334,7 @@ func (c *Conn) begin(method string, params any, right *Call) *pendingCall {
 }
 
 func (c *Conn) timeout(method string) time.Duration {
-	if method == acp.AgentMethodInitialize || method == acp.AgentMethodAuthenticate {
+	if method == acp.AgentMethodInitialize {
 		return c.opt.ConnectTimeout
 	}
 	return c.opt.RequestTimeout

@@ -54,9 +54,11 @@ func (p *pendingCall) wait(ctx context.Context) (jsonrpc.Message, error) {
 	}
 	var timeout <-chan time.Time
 	done := ctx.Done()
-	if p.method == acp.AgentMethodSessionPrompt {
+	switch p.method {
+	case acp.AgentMethodSessionPrompt:
 		done = nil
-	} else {
+	case acp.AgentMethodAuthenticate: // a person is acting
+	default:
 		t := time.NewTimer(c.timeout(p.method))
 		defer t.Stop()
 		timeout = t.C

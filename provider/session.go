@@ -19,7 +19,8 @@ func (c *Conn) Initialize(ctx context.Context, version string) (acp.InitializeRe
 	params := acp.InitializeRequest{
 		ProtocolVersion: acp.ProtocolVersionNumber,
 		ClientInfo:      &acp.Implementation{Name: clientName, Version: version},
-		// No capability is claimed: Perlica reads no file and runs no command.
+		// Beside logins no capability is claimed: Perlica reads no file and runs no command.
+		ClientCapabilities: acp.ClientCapabilities{Auth: acp.AuthCapabilities{Terminal: c.opt.TerminalLogins}},
 	}
 	if c.agent.Model {
 		params.ClientCapabilities.Meta = map[string]any{"perlica.dev": map[string]bool{"http": true}}
@@ -47,6 +48,17 @@ func (c *Conn) ask(ctx context.Context, method string, params, result any) error
 		err = c.take(env, method, "", result)
 	}
 	return err
+}
+
+// Authenticate has the agent log its person in by one of the ways that it has announced. The person may
+// have to act somewhere else, in a browser: it takes as long as ctx lets it.
+func (c *Conn) Authenticate(ctx context.Context, method string) error {
+	return c.ask(ctx, acp.AgentMethodAuthenticate, acp.AuthenticateRequest{MethodId: method}, nil)
+}
+
+// Logout has the agent end the login that it has. Only one that announced it understands it.
+func (c *Conn) Logout(ctx context.Context) error {
+	return c.ask(ctx, acp.AgentMethodLogout, acp.LogoutRequest{}, nil)
 }
 
 // Session is the agent's session on a connection. A connection has one.

@@ -140,3 +140,39 @@ func TestEditorIsNoTerminal(t *testing.T) {
 		t.Errorf("%v (%v)", entries, err)
 	}
 }
+
+// TestTerminalLogin: a login that takes a terminal is the agent's own program with the arguments that it
+// names, and runs after a yes only.
+func TestTerminalLogin(t *testing.T) {
+	w := newWorld(t)
+	agent := w.loginAgent(`if [ "$2" = --login ]; then echo "args: $* $REALM"; read word; exit 3; fi`,
+		`tee -a "$HOME/wire" | perlica agent predictable --scenario '[initialize]`+"\n"+
+			`@set authMethods [{"id":"tty","name":"Terminal","type":"terminal","args":["--login","a b"],"env":{"REALM":"here"}}]'`)
+	w.config("[providers.mine.adapter]\ncommand = \"" + strings.Fields(agent)[0] + "\"\nargs = [\"--acp\"]\n")
+	s := w.terminal(nil, "provider", "login", "mine")
+	s.expect("REALM=here " + strings.Fields(agent)[0] + " --acp --login 'a b'")
+	s.expect("Run this command of the agent's in this terminal? [y/N] ")
+	s.press("n")
+	s.exits(0)
+	if got := w.logins(); len(got) != 0 {
+		t.Errorf("%q", got)
+	}
+	s = w.terminal(nil, "provider", "login", "mine", "tty")
+	s.expect("[y/N] ")
+	s.press("y")
+	s.expect("args: --acp --login a b here")
+	s.press("secret\n")
+	s.exits(3)
+	if got := w.logins(); len(got) != 2 || !strings.Contains(got[1], `"exit_code":3`) {
+		t.Errorf("%q", got)
+	}
+	w.start("provider", "test", "mine").exits(0)
+	wire, err := os.ReadFile(filepath.Join(w.home, "wire"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(wire), `"terminal":true`); n != 2 || strings.Count(string(wire), `"initialize"`) != 3 {
+		t.Errorf("logins in a terminal are announced %d times in %s", n, wire)
+	}
+	w.gone()
+}

@@ -156,7 +156,7 @@ var known = Table{
 	{Type: SessionClosed, Class: Fact, Payload: "fact.SessionClosed",
 		About: "the agent's session was closed, or ended with its process"},
 	{Type: LoginStarted, Class: Fact, Synced: true, Payload: "fact.Login",
-		About: "in the user's own log: an agent's command runs in the person's terminal, as a client has it run for a login"},
+		About: "in the user's own log: an agent's command runs in the person's terminal for a login, or the agent itself logs the person in or out"},
 	{Type: LoginEnded, Class: Fact, Payload: "fact.LoginEnded",
 		About: "it ended, and how"},
 	{Type: ReplySent, Class: Fact, Payload: "fact.ReplySent",

@@ -20,6 +20,8 @@ type ProbeOptions struct {
 	Servers []acp.McpServer
 	Version string // of Perlica, for the agent
 
+	TerminalLogins bool // the agent is asked for its logins in a terminal, too
+
 	Redactor *redact.Redactor // what is masked in what the agent says of errors; nil: what looks like a secret
 }
 
@@ -59,21 +61,35 @@ type ProbeStep struct {
 // Nothing is recorded: the record is of runs, and there is none. The process and all its
 // children are gone when Probe returns. When ctx is done the probe ends early.
 func Probe(ctx context.Context, a Agent, opt ProbeOptions) ProbeReport {
-	p := &probe{report: ProbeReport{
+	p := &probe{}
+	return p.visit(ctx, a, opt, func(ctx context.Context, _ *provider.Conn, _ acp.InitializeResponse) error {
+		return p.open(ctx, a, opt)
+	})
+}
+
+// Visit is Probe with do in the place of what follows initialize. An error of do is the report's.
+func Visit(ctx context.Context, a Agent, opt ProbeOptions, do func(context.Context, *provider.Conn, acp.InitializeResponse) error) ProbeReport {
+	return (&probe{}).visit(ctx, a, opt, do)
+}
+
+func (p *probe) visit(ctx context.Context, a Agent, opt ProbeOptions, do func(context.Context, *provider.Conn, acp.InitializeResponse) error) ProbeReport {
+	p.report = ProbeReport{
 		Provider: a.ID, Command: redact.Args(a.Command),
 		Logins: []acp.AuthMethod{}, Modes: []acp.SessionMode{}, Selected: map[string]string{},
 		Options: []acp.SessionConfigOption{}, Warnings: []string{},
-	}}
+	}
 	err := p.step("start", func() (err error) {
 		p.conn, err = provider.Start(a.Agent, provider.Options{
 			Recorder: p, Client: p, Dir: opt.Dir, Environ: opt.Environ,
 			MaxLine: a.MaxLine, ConnectTimeout: a.ConnectTimeout, RequestTimeout: a.RequestTimeout,
-			Redact: opt.Redactor.Lines(),
+			Redact: opt.Redactor.Lines(), TerminalLogins: opt.TerminalLogins,
 		})
 		return err
 	})
 	if err == nil {
-		err = p.talk(ctx, a, opt)
+		if err = p.initialize(ctx, opt.Version); err == nil {
+			err = do(ctx, p.conn, p.info)
+		}
 		p.end(ctx, err)
 	}
 	if err != nil && !errors.As(err, &p.report.Err) {
@@ -94,6 +110,7 @@ func Probe(ctx context.Context, a Agent, opt ProbeOptions) ProbeReport {
 // client, which says no.
 type probe struct {
 	conn   *provider.Conn
+	info   acp.InitializeResponse
 	report ProbeReport
 	said   sync.WaitGroup // answers on their way
 
@@ -110,20 +127,21 @@ func (p *probe) step(name string, do func() error) error {
 	return err
 }
 
-// talk is everything that precedes a prompt.
-func (p *probe) talk(ctx context.Context, a Agent, opt ProbeOptions) error {
+func (p *probe) initialize(ctx context.Context, version string) error {
 	r := &p.report
-	err := p.step(acp.AgentMethodInitialize, func() error {
-		info, err := p.conn.Initialize(ctx, opt.Version)
-		r.Protocol, r.Agent, r.Capabilities = int(info.ProtocolVersion), info.AgentInfo, info.AgentCapabilities
-		r.Logins = append(r.Logins, info.AuthMethods...)
+	return p.step(acp.AgentMethodInitialize, func() (err error) {
+		p.info, err = p.conn.Initialize(ctx, version)
+		r.Protocol, r.Agent, r.Capabilities = int(p.info.ProtocolVersion), p.info.AgentInfo, p.info.AgentCapabilities
+		r.Logins = append(r.Logins, p.info.AuthMethods...)
 		return err
 	})
-	if err != nil {
-		return err
-	}
+}
+
+// open is everything else that precedes a prompt.
+func (p *probe) open(ctx context.Context, a Agent, opt ProbeOptions) error {
+	r := &p.report
 	var s *provider.Session
-	err = p.step(acp.AgentMethodSessionNew, func() (err error) {
+	err := p.step(acp.AgentMethodSessionNew, func() (err error) {
 		s, err = p.conn.NewSession(ctx, opt.Dir, opt.Servers)
 		return err
 	})

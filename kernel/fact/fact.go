@@ -40,12 +40,15 @@ type RequestTimeout struct {
 	After  string `json:"after"`
 }
 
-// Login is the payload of acp.login.started: an agent's command, with arguments of a client's, in the
-// person's terminal. What is typed and shown there is not on record.
+// Login is the payload of acp.login.started: an agent's command in the person's terminal, with arguments
+// that the agent or a client of it named; or, with a method, that the agent logs the person in or out by
+// itself. What is typed and shown there is not on record.
 type Login struct {
 	Provider string   `json:"provider"`
 	Command  []string `json:"command"` // secrets are masked
 	Cwd      string   `json:"cwd"`
+	Method   string   `json:"method,omitempty"` // of ACP: authenticate, logout
+	Login    string   `json:"login,omitempty"`  // the id of the agent's login, with authenticate
 }
 
 // LoginEnded is the payload of acp.login.ended.

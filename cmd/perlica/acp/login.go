@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/exitcode"
 	"github.com/perlica/perlica/cmd/perlica/signals"
 	"github.com/perlica/perlica/cmd/perlica/term"
-	"github.com/perlica/perlica/service/acp"
+	"github.com/perlica/perlica/kernel/login"
 )
 
 // Split parts the arguments of this command from its agent's, which begin with the first that is
@@ -64,11 +64,11 @@ func (a *app) login(cmd *cobra.Command, f dialog.Flags, setup string) error {
 	}
 	caught, stop := signals.Outlived()
 	defer stop()
-	code, err := acp.Login(cmd.Context(), r, acp.Terminal{
+	code, err := login.InTerminal(cmd.Context(), r, login.Terminal{
 		Agent: agent, Args: a.AgentArgs, Dir: p.Dir, Environ: a.Environ, Limit: string(p.Mode()), Signals: caught,
 		Starts: func(command []string) { a.Note("this terminal is the agent's: " + strings.Join(command, " ")) },
 	})
-	if record := (*acp.RecordError)(nil); errors.As(err, &record) {
+	if errors.Is(err, login.ErrRecord) {
 		err = exitcode.Log.With(exitcode.InLog(err))
 	}
 	if err == nil {

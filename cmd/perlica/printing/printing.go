@@ -42,7 +42,7 @@ func LoginHint(id string, held []string) string {
 	if k, ok := registry.Lookup(id); ok && k.Login != "" && id != agents.Predictable {
 		return k.Login
 	}
-	return "log in with the agent's own command, or give the model the right key, then try again: see 'perlica provider show " + id + "'"
+	return "log in with the agent's own command or 'perlica provider login " + id + "', or give the model the right key, then try again"
 }
 
 // TimeoutHint is what sets how long an agent is waited for. One of --agent has no such settings.

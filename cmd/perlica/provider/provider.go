@@ -27,10 +27,11 @@ type app struct{ *cli.App }
 // Command returns the command with those below it.
 func Command(c *cli.App) *cobra.Command {
 	a := &app{c}
-	return cli.Group("provider", "List, show, test and choose agents",
+	return cli.Group("provider", "List, show, test and choose agents; log in to them",
 		`A provider is an agent that speaks the Agent Client Protocol: one of the registry, one
 of the configuration, or the built-in one. See docs/agents.md.`,
-		a.providerListCommand(), a.providerShowCommand(), a.providerTestCommand(), a.providerDefaultCommand())
+		a.providerListCommand(), a.providerShowCommand(), a.providerTestCommand(), a.providerDefaultCommand(),
+		a.providerLoginCommand(), a.providerLogoutCommand())
 }
 
 // configured is locate for commands that need a configuration that is valid. It says what

@@ -1,0 +1,275 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coder/acp-go-sdk"
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/cli"
+	"github.com/perlica/perlica/cmd/perlica/exitcode"
+	"github.com/perlica/perlica/cmd/perlica/printing"
+	"github.com/perlica/perlica/cmd/perlica/signals"
+	"github.com/perlica/perlica/cmd/perlica/term"
+	"github.com/perlica/perlica/eventlog/redact"
+	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/login"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/provider"
+)
+
+func (a *app) providerLoginCommand() *cobra.Command {
+	var env []string
+	cmd := &cobra.Command{
+		Use: "login NAME [LOGIN]", Annotations: cli.Acts.On(),
+		Short: "Log in to an agent by one of the ways that it offers",
+		Long: `Start an agent, ask it which logins it offers, and use one: LOGIN is the id of one of
+them, and can be left out where there is one only. No prompt is sent.
+
+Some agents log in by themselves, by a page in the browser; others name arguments with
+which their own program is run in this terminal. That command is shown in full, and is run
+after you have confirmed it. A login by a variable of the environment is explained.
+
+That a login began and how it ended is on your own log ('perlica log tail --user'), not
+what was typed or shown. The exit code is that of the agent's program, or 1.`,
+		Example: `  perlica provider login claude
+  perlica provider login codex chatgpt`,
+		Args:              cli.Between(1, "NAME", "LOGIN"),
+		ValidArgsFunction: cli.CompleteFirst(a.CompleteProviders),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.visiting(cmd.Context(), args[0], env, func(v *visit) error { return v.login(cmd.Context(), strings.Join(args[1:], "")) })
+		},
+	}
+	cmd.Flags().StringArrayVar(&env, "env", nil, "hand the agent this `variable` of the environment, too")
+	return cmd
+}
+
+func (a *app) providerLogoutCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "logout NAME", Annotations: cli.Acts.On(),
+		Short: "Have an agent end its login",
+		Long: `Start an agent and have it end the login that it has. Not every agent offers that. That it
+was asked and what came of it is on your own log.`,
+		Example:           `  perlica provider logout codex`,
+		Args:              cli.Exactly("NAME"),
+		ValidArgsFunction: cli.CompleteFirst(a.CompleteProviders),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.visiting(cmd.Context(), args[0], nil, func(v *visit) error { return v.logout(cmd.Context()) })
+		},
+	}
+}
+
+// visit is an agent that is logged in to, or out of.
+type visit struct {
+	*app
+	project *project.Project
+	own     *project.Project // the user's own, on whose log it is recorded
+	agent   agents.Agent
+	options agents.ProbeOptions
+}
+
+// visiting calls do with the agent of a name.
+func (a *app) visiting(ctx context.Context, name string, env []string, do func(*visit) error) error {
+	p, err := a.configured()
+	if err != nil {
+		return err
+	}
+	v := &visit{app: a, project: p}
+	if v.agent, err = a.testedAgent(p, testFlags{env: env}, name); err != nil {
+		return err
+	}
+	if v.agent.Model || v.agent.ID == agents.Predictable {
+		return exitcode.Failure.With(exitcode.WithHint(fmt.Errorf("%s has no login", v.agent.ID), "see 'perlica provider show %s'", v.agent.ID))
+	}
+	if v.own, err = project.User(p.Dir, a.Environ, nil); err != nil {
+		return exitcode.Usage.With(err)
+	}
+	redactor, err := p.Redactor()
+	if err != nil {
+		return err
+	}
+	v.options = agents.ProbeOptions{Dir: p.Dir, Environ: a.Environ, Version: a.Version, Redactor: redactor, TerminalLogins: true}
+	return do(v)
+}
+
+// talk calls do with the running agent, until Ctrl-C.
+func (v *visit) talk(ctx context.Context, do func(context.Context, *provider.Conn, acp.InitializeResponse) error) error {
+	return signals.Interruptible(ctx, "the agent was ended; it may have done what it was asked for", func(ctx context.Context) error {
+		var refused error // by do itself, not by the agent
+		r := agents.Visit(ctx, v.agent, v.options, func(ctx context.Context, c *provider.Conn, info acp.InitializeResponse) error {
+			err := do(ctx, c, info)
+			if e := (*provider.Error)(nil); !errors.As(err, &e) {
+				refused = err
+			}
+			return err
+		})
+		switch {
+		case refused != nil:
+			return refused
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case r.Err == nil:
+			return nil
+		}
+		if r.Stderr != "" {
+			fmt.Fprintln(v.Stderr, v.Styles(v.Stderr).Dim("standard error")+"\n"+indented(r.Stderr))
+		}
+		return exitcode.Failure.With(r.Err)
+	})
+}
+
+// byAgent has the agent do something about its login by itself, on the user's own log.
+func (v *visit) byAgent(ctx context.Context, what fact.Login, do func() error) error {
+	r, done, err := v.Open(ctx, v.own)
+	if err != nil {
+		return exitcode.Log.With(err)
+	}
+	what.Provider, what.Command, what.Cwd = v.agent.ID, v.agent.Command, v.project.Dir
+	return errors.Join(logged(login.ByAgent(ctx, r, what, do)), done())
+}
+
+// logged gives an error of the log its exit code.
+func logged(err error) error {
+	if errors.Is(err, login.ErrRecord) {
+		return exitcode.Log.With(exitcode.InLog(err))
+	}
+	return err
+}
+
+func (v *visit) logout(ctx context.Context) error {
+	err := v.talk(ctx, func(ctx context.Context, c *provider.Conn, info acp.InitializeResponse) error {
+		if info.AgentCapabilities.Auth.Logout == nil {
+			return exitcode.Failure.With(exitcode.WithHint(fmt.Errorf("%s offers no logout", v.agent.ID), "use the agent's own command: see 'perlica provider show %s'", v.agent.ID))
+		}
+		return v.byAgent(ctx, fact.Login{Method: acp.AgentMethodLogout}, func() error { return c.Logout(ctx) })
+	})
+	if err != nil {
+		return err
+	}
+	return v.Say("%s says that it is logged out.", v.agent.ID)
+}
+
+func (v *visit) login(ctx context.Context, id string) error {
+	var chosen acp.AuthMethod
+	err := v.talk(ctx, func(ctx context.Context, c *provider.Conn, info acp.InitializeResponse) (err error) {
+		if chosen, err = v.choose(info.AuthMethods, id); err != nil || chosen.Agent == nil {
+			return err
+		}
+		v.Note(fmt.Sprintf("%s logs in by itself: %s; it may open a browser, and Ctrl-C ends it", v.agent.ID, printing.OneLine(chosen.Agent.Name)))
+		what := fact.Login{Method: acp.AgentMethodAuthenticate, Login: chosen.Agent.Id}
+		return v.byAgent(ctx, what, func() error { return c.Authenticate(ctx, chosen.Agent.Id) })
+	})
+	switch {
+	case err != nil:
+		return err
+	case chosen.EnvVar != nil:
+		return v.variables(chosen.EnvVar)
+	case chosen.Terminal != nil:
+		return v.terminal(ctx, chosen.Terminal)
+	}
+	return v.Say("%s says that it is logged in.", v.agent.ID)
+}
+
+// choose finds the login that is meant. Where none is named and there are several they are listed.
+func (v *visit) choose(list []acp.AuthMethod, id string) (acp.AuthMethod, error) {
+	var rows []row
+	for _, m := range list {
+		own, name := loginOf(m)
+		if own == id || id == "" && len(list) == 1 {
+			return m, nil
+		}
+		rows = append(rows, row{printing.OneLine(own), printing.OneLine(name)})
+	}
+	if len(list) == 0 {
+		return acp.AuthMethod{}, exitcode.Failure.With(exitcode.WithHint(fmt.Errorf("%s offers no login", v.agent.ID), "%s", printing.LoginHint(v.agent.ID, v.agent.HeldBack(v.Environ))))
+	}
+	if err := v.Write(func(w io.Writer) error { return writeRows(w, v.Styles(v.Stdout), rows) }); err != nil {
+		return acp.AuthMethod{}, err
+	}
+	if id == "" {
+		return acp.AuthMethod{}, exitcode.WithHint(exitcode.Usagef("%s offers %d logins, which are above", v.agent.ID, len(list)), "name one: 'perlica provider login %s %s'", v.agent.ID, rows[0].name)
+	}
+	return acp.AuthMethod{}, exitcode.Usagef("%s offers no login %q; those that it offers are above", v.agent.ID, id)
+}
+
+// loginOf is a login's id, and its name with what it takes.
+func loginOf(m acp.AuthMethod) (id, name string) {
+	switch {
+	case m.Terminal != nil:
+		return m.Terminal.Id, m.Terminal.Name + " (in this terminal)"
+	case m.EnvVar != nil:
+		return m.EnvVar.Id, m.EnvVar.Name + " (a variable of the environment)"
+	case m.Agent != nil:
+		return m.Agent.Id, m.Agent.Name
+	}
+	return "", ""
+}
+
+// variables explains a login that is no more than variables.
+func (v *visit) variables(m *acp.AuthMethodEnvVarInline) error {
+	var names []string
+	for _, one := range m.Vars {
+		names = append(names, printing.OneLine(one.Name))
+	}
+	hint := fmt.Sprintf("set it, and hand it to the agent by '--env %s' or providers.%s.env", strings.Join(names, " --env "), v.agent.ID)
+	if m.Link != nil {
+		hint += "; it is had at " + printing.OneLine(*m.Link)
+	}
+	return exitcode.Failure.With(exitcode.WithHint(fmt.Errorf("this login of %s is the environment's %s", v.agent.ID, strings.Join(names, ", ")), "%s", hint))
+}
+
+// terminal runs the agent's program in this terminal, with the arguments that it named for its login.
+func (v *visit) terminal(ctx context.Context, m *acp.AuthMethodTerminalInline) error {
+	if !term.IsTerminal(v.Stdin) || !term.IsTerminal(v.Stderr) {
+		return exitcode.Usagef("this login of %s takes a terminal", v.agent.ID)
+	}
+	env, err := environOf(m.Env)
+	if err != nil {
+		return exitcode.Failure.With(err)
+	}
+	var shown strings.Builder
+	for _, kv := range redact.Args(env) {
+		name, value, _ := strings.Cut(kv, "=")
+		shown.WriteString(name + "=" + agents.CommandLine([]string{value}) + " ")
+	}
+	shown.WriteString(agents.CommandLine(redact.Args(slices.Concat(v.agent.Command, m.Args))))
+	if err := v.Say("%s", term.Sanitize(shown.String())); err != nil {
+		return err
+	}
+	if yes, err := v.Confirm(ctx, "Run this command of the agent's in this terminal?"); err != nil || !yes {
+		return err
+	}
+	r, done, err := v.Open(ctx, v.own)
+	if err != nil {
+		return exitcode.Log.With(err)
+	}
+	caught, stop := signals.Outlived()
+	defer stop()
+	code, err := login.InTerminal(ctx, r, login.Terminal{
+		Agent: v.agent, Args: m.Args, Env: env, Dir: v.project.Dir, Environ: v.Environ, Limit: string(v.project.Mode()), Signals: caught,
+		Starts: func([]string) {},
+	})
+	if err = logged(err); err == nil {
+		err = exitcode.OfProgram(code)
+	}
+	return errors.Join(err, done())
+}
+
+// environOf is what an agent wants set for its login, as NAME=value.
+func environOf(set map[string]any) (env []string, err error) {
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		value, ok := set[name].(string)
+		if !ok || name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
+			return nil, fmt.Errorf("the agent wants a variable %q set to what is no text: %v", name, set[name])
+		}
+		env = append(env, name+"="+value)
+	}
+	return env, nil
+}
