@@ -178,7 +178,7 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 	}
 	_, err = r.log.Append(ctx,
 		event.NewFact(event.OutcomeUnknown, "perlica", left.Refs, fact.Failed{
-			Error: e, Text: left.Said.String(), NoticedBy: "recovery", Known: left.Progress(),
+			Error: e, Text: left.Said.String(), Content: left.Blocks, NoticedBy: "recovery", Known: left.Progress(),
 		}),
 		event.NewFact(event.CallEnforced, "perlica", left.Refs, fact.Enforced{Calls: 1, Blocked: len(left.Refused), Permissions: left.Counted()}))
 	var conflict *eventlog.ConflictError

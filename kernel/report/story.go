@@ -44,6 +44,8 @@ type (
 		Text    string
 		Thought bool
 	}
+	// StepContent is a piece of the answer that is no text.
+	StepContent struct{ provider.Block }
 	// StepTool is a tool call as the agent first reported it, or its end.
 	StepTool struct{ fact.ToolSeen }
 	// StepAsked is a question that was put to a person.
@@ -121,6 +123,8 @@ func (n *narrator) tell(e event.Event) bool {
 	err := n.run.Apply(e)
 	if e.Class == event.Frame && e.Type != event.LineMalformed {
 		switch u := n.run.Update; {
+		case u.Kind == provider.AgentMessageChunk && u.Block != nil:
+			return n.put(e, StepContent{*u.Block})
 		case u.Kind == provider.AgentMessageChunk || u.Kind == provider.AgentThoughtChunk:
 			return n.say(e, StepSaid{Text: u.Text, Thought: u.Kind == provider.AgentThoughtChunk})
 		case u.Tool != nil:
@@ -203,14 +207,14 @@ func (n *narrator) say(e event.Event, s StepSaid) bool {
 	if n.thought != s.Thought && !n.flush() {
 		return false
 	}
-	if n.said.Len() == 0 {
-		n.saidAt = Step{Seq: e.Seq, At: e.Time}
-	}
-	n.thought = s.Thought
-	n.said.WriteString(s.Text)
 	if !s.Thought {
 		n.spoken.WriteString(s.Text)
 	}
+	if n.said.Len() == 0 {
+		n.saidAt, s.Text = Step{Seq: e.Seq, At: e.Time}, strings.TrimPrefix(s.Text, "\n") // of a further message
+	}
+	n.thought = s.Thought
+	n.said.WriteString(s.Text)
 	return true
 }
 
