@@ -46,7 +46,7 @@ type client struct {
 	live         bool // between Started and the outcome
 	text         strings.Builder
 	content      []provider.Block // without what they hold, which is on record
-	joiner       provider.Joiner
+	joiner       joiner
 	tools        []*toolSeen // in the order in which they were first heard of
 	toolOf       map[acp.ToolCallId]*toolSeen
 	cost         *fact.Cost
@@ -188,7 +188,7 @@ func (c *client) Update(u provider.Update) {
 	}
 	switch {
 	case u.Kind == provider.AgentMessageChunk:
-		c.joiner.Join(&u)
+		c.joiner.join(&u)
 		c.text.WriteString(u.Text)
 		c.content = withBlock(c.content, u)
 	case u.Tool != nil && c.run.t.Agent.Model:

@@ -49,7 +49,7 @@ type Record struct {
 	Refused    []fact.ToolBlocked // requests of the agent
 	Unreadable int                // tools that ran unasked, of which no more is known
 
-	joiner provider.Joiner
+	joiner joiner
 	asked  map[event.InteractionID]int // the questions' places
 }
 
@@ -250,7 +250,7 @@ func (r *Record) frame(e event.Event) {
 	case event.NotificationReceived, event.ResponseReceived:
 		u, ok := provider.ParseUpdate(e.Payload, string(e.Conversation))
 		if r.Sent {
-			r.joiner.Join(&u)
+			r.joiner.join(&u)
 		}
 		if ok {
 			r.Update = u
@@ -314,4 +314,35 @@ func (r *Record) Progress() string {
 		return fmt.Sprintf("the prompt was sent and the agent's last answer is on record, but was not acted upon; %s came", english.Plural(r.Lines, "line", ""))
 	}
 	return fmt.Sprintf("the prompt was being sent or had been; %s came back", english.Plural(r.Lines, "line", ""))
+}
+
+// withBlock adds an update's block to a list, without what it holds: that is on record once.
+func withBlock(list []provider.Block, u provider.Update) []provider.Block {
+	if u.Block == nil {
+		return list
+	}
+	b := *u.Block
+	b.Data = nil
+	return append(list, b)
+}
+
+// joiner puts a line break between the texts of two messages of a turn. The zero value stands before the
+// first.
+type joiner struct {
+	last string // the id of the message whose text came last, if it had one
+	open bool   // the text so far does not end a line
+}
+
+// join adds the line break to the text of an update that begins a further message.
+func (j *joiner) join(u *provider.Update) {
+	if u.Kind != provider.AgentMessageChunk || u.Text == "" {
+		return
+	}
+	if j.open && u.Message != "" && j.last != "" && u.Message != j.last {
+		u.Text = "\n" + u.Text
+	}
+	j.open = !strings.HasSuffix(u.Text, "\n")
+	if u.Message != "" {
+		j.last = u.Message
+	}
 }

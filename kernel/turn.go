@@ -63,7 +63,7 @@ type Result struct {
 
 	Outcome     Outcome
 	Text        string           // all message text of the turn, in wire order; a message begins a line
-	Content     []provider.Block // what of the messages is no text; ReadContent has what they hold
+	Content     []provider.Block // what of the messages is no text; Runner.Content has what they hold
 	StopReason  string           // as the agent wrote it
 	Usage       json.RawMessage
 	Cost        *fact.Cost

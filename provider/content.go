@@ -195,24 +195,3 @@ func (u Update) Saying() string {
 	}
 	return text
 }
-
-// A Joiner puts a line break between the texts of two messages of a turn. The zero value stands before the
-// first.
-type Joiner struct {
-	last string // the id of the message whose text came last, if it had one
-	open bool   // the text so far does not end a line
-}
-
-// Join adds the line break to the text of an update that begins a further message.
-func (j *Joiner) Join(u *Update) {
-	if u.Kind != AgentMessageChunk || u.Text == "" {
-		return
-	}
-	if j.open && u.Message != "" && j.last != "" && u.Message != j.last {
-		u.Text = "\n" + u.Text
-	}
-	j.open = !strings.HasSuffix(u.Text, "\n")
-	if u.Message != "" {
-		j.last = u.Message
-	}
-}

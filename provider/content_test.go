@@ -40,30 +40,6 @@ func TestOnlyWhatIsEmbeddedHasContent(t *testing.T) {
 	}
 }
 
-func TestJoin(t *testing.T) {
-	type piece struct{ id, text string }
-	for want, pieces := range map[string][]piece{
-		"ab":     {{"1", "a"}, {"1", "b"}},
-		"a\nb":   {{"1", "a"}, {"2", "b"}},
-		"a\n\nb": {{"1", "a\n\n"}, {"2", "b"}},
-		"abc":    {{"", "a"}, {"1", "b"}, {"", "c"}},
-		"a\nbc":  {{"1", "a"}, {"", ""}, {"2", ""}, {"2", "b"}, {"2", "c"}},
-	} {
-		var j Joiner
-		got := ""
-		for _, p := range pieces {
-			u := Update{Kind: AgentMessageChunk, Message: p.id, Text: p.text}
-			j.Join(&u)
-			thought := Update{Kind: AgentThoughtChunk, Message: "t", Text: "hm"}
-			j.Join(&thought)
-			got += u.Text
-		}
-		if got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
 func TestSaying(t *testing.T) {
 	for update, want := range map[string]string{
 		`{"sessionUpdate":"session_info_update","title":"T"}`:                                 "the agent calls the session T",

@@ -20,7 +20,7 @@ const (
 	ToolCallStarted   = "tool_call"
 	ToolCallUpdated   = "tool_call_update"
 	PlanChanged       = "plan"
-	UsageChanged      = "usage_update"
+	usageChanged      = "usage_update"
 	commandsChanged   = "available_commands_update"
 	modeChanged       = "current_mode_update"
 	optionsChanged    = "config_option_update"
@@ -186,7 +186,7 @@ func (u *Update) decode(content []byte) bool {
 			return false
 		}
 		u.Plan = plan.Entries
-	case UsageChanged:
+	case usageChanged:
 		u.Usage = new(acp.UsageUpdate)
 		dropped, err := lenient(u.Raw, u.Usage)
 		return err == nil && !slices.Contains(dropped, "used") && !slices.Contains(dropped, "size")

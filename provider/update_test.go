@@ -49,7 +49,7 @@ func TestParseUpdate(t *testing.T) {
 			Tool: &ToolCall{ID: "t", Kind: "execute", Content: []ToolContent{{Type: "undecodable", Text: `"strange"`, Raw: json.RawMessage(`"strange"`)}}, partial: true}}},
 		"sparse tool update": {`{"sessionUpdate":"tool_call_update","toolCallId":"t","status":null,"content":null}`, Update{Kind: ToolCallUpdated, Tool: &ToolCall{ID: "t"}}},
 		"plan":               {`{"sessionUpdate":"plan","entries":[{"content":"a","priority":"high","status":"pending"}]}`, Update{Kind: PlanChanged, Plan: []acp.PlanEntry{{Content: "a", Priority: "high", Status: "pending"}}}},
-		"usage":              {`{"sessionUpdate":"usage_update","used":120,"size":1000}`, Update{Kind: UsageChanged, Usage: &acp.UsageUpdate{Used: 120, Size: 1000}}},
+		"usage":              {`{"sessionUpdate":"usage_update","used":120,"size":1000}`, Update{Kind: usageChanged, Usage: &acp.UsageUpdate{Used: 120, Size: 1000}}},
 	} {
 		session, u, ok := parseUpdate(params(tt.update))
 		if !ok || session != "s" || string(u.Raw) != tt.update {

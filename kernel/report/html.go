@@ -172,8 +172,6 @@ func (r *pageStory) tell(step Step) {
 			s = pageStep{Class: "thought", Head: "The agent thinks", Body: s.Body, Hide: true}
 		}
 		r.add(at, s)
-	case StepContent:
-		r.add(at, pageStep{Class: "said", Head: "The agent sends: " + w.String()})
 	case StepTool:
 		r.tool(at, w)
 	case StepAsked:

@@ -44,8 +44,6 @@ type (
 		Text    string
 		Thought bool
 	}
-	// StepContent is a piece of the answer that is no text.
-	StepContent struct{ provider.Block }
 	// StepTool is a tool call as the agent first reported it, or its end.
 	StepTool struct{ fact.ToolSeen }
 	// StepAsked is a question that was put to a person.
@@ -65,7 +63,7 @@ type (
 		Known         string // of an unknown outcome
 		in, out       int64  // tokens of the run
 	}
-	// StepNote is any other fact, in words.
+	// StepNote is any other fact, in words, and a piece of the answer that is no text.
 	StepNote struct {
 		Type event.Type
 		Text string
@@ -124,11 +122,13 @@ func (n *narrator) tell(e event.Event) bool {
 	if e.Class == event.Frame && e.Type != event.LineMalformed {
 		switch u := n.run.Update; {
 		case u.Kind == provider.AgentMessageChunk && u.Block != nil:
-			return n.put(e, StepContent{*u.Block})
+			return n.put(e, StepNote{Type: e.Type, Text: u.Block.String()})
 		case u.Kind == provider.AgentMessageChunk || u.Kind == provider.AgentThoughtChunk:
 			return n.say(e, StepSaid{Text: u.Text, Thought: u.Kind == provider.AgentThoughtChunk})
 		case u.Tool != nil:
 			return n.tool(e, *u.Tool)
+		case u.Saying() != "":
+			return n.put(e, StepNote{Type: e.Type, Text: u.Saying()})
 		}
 		return true
 	}
@@ -158,8 +158,11 @@ func note(e event.Event) StepNote {
 
 // Words introduce the text of a note.
 func (n StepNote) Words() string {
-	if n.Type == event.LineMalformed { // which is no fact
+	switch n.Type { // that are no facts
+	case event.LineMalformed:
 		return "a line that is no message"
+	case event.NotificationReceived:
+		return "the agent sends"
 	}
 	return cmp.Or(summaries[n.Type].title, string(n.Type))
 }

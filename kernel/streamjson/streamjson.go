@@ -122,7 +122,8 @@ func update(n kernel.Updated) (kind string, line Line) {
 		return "tool", Line{"update": json.RawMessage(n.Raw)}
 	case provider.PlanChanged:
 		return "plan", Line{"entries": n.Plan}
-	case provider.UsageChanged:
+	}
+	if n.Usage != nil {
 		return "usage", Line{"usage": n.Usage}
 	}
 	line = Line{"update": json.RawMessage(n.Raw)}

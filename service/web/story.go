@@ -24,7 +24,6 @@ type step struct {
 	Dir         string                `json:"dir,omitempty"`
 	Provider    string                `json:"provider,omitempty"`
 	Pruned      bool                  `json:"pruned,omitempty"`
-	Content     *report.StepContent   `json:"content,omitempty"`
 	Tool        *fact.ToolSeen        `json:"tool,omitempty"`
 	Question    *interaction.Question `json:"question,omitempty"`
 	Answer      *firstAnswer          `json:"answer,omitempty"`
@@ -49,8 +48,6 @@ func newStep(from report.Step) step {
 		if to.Kind, to.Text = "said", w.Text; w.Thought {
 			to.Kind = "thought"
 		}
-	case report.StepContent:
-		to.Kind, to.Text, to.Content = "content", w.String(), &w
 	case report.StepTool:
 		to.Kind, to.Tool = "tool", &w.ToolSeen
 	case report.StepAsked:

@@ -74,7 +74,7 @@ func (c *chat) send(line, text string) {
 	c.keys.end()
 	c.under(nil, nil)
 	if err == nil {
-		if serr := say.Save(ctx, &c.r.Log().Reader, res); serr != nil {
+		if serr := say.Save(ctx, c.r, res); serr != nil {
 			c.a.Complain(fmt.Errorf("--save-to: %w", serr))
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/perlica/perlica/cmd/perlica/printing"
-	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
 )
@@ -25,13 +24,16 @@ type saved struct {
 
 // Save writes what the agent embedded in an answer to files in the directory of --save-to, if there is one.
 // Their names are of its own making and nothing is overwritten. It is called before Finish, which names them.
-func (p *Printer) Save(ctx context.Context, log *store.Reader, res kernel.Result) error {
+func (p *Printer) Save(ctx context.Context, r *kernel.Runner, res kernel.Result) error {
 	if p.saveTo == "" || !hasEmbedded(res.Content) {
 		return nil
 	}
+	if err := os.MkdirAll(p.saveTo, 0o700); err != nil {
+		return err
+	}
 	n := 0
 	ctx = context.WithoutCancel(ctx) // the turn may have been stopped; what came of it is an answer, too
-	for b, err := range kernel.ReadContent(ctx, log, res.Run) {
+	for b, err := range r.Content(ctx, res.Run) {
 		if err != nil {
 			return err
 		}

@@ -92,8 +92,8 @@ func (f Flags) Check() error {
 		return exitcode.Usagef("--env: %w", err)
 	}
 	if f.SaveTo != "" {
-		if err := os.MkdirAll(f.SaveTo, 0o700); err != nil {
-			return exitcode.Usagef("--save-to: %w", err)
+		if info, err := os.Stat(f.SaveTo); err == nil && !info.IsDir() {
+			return exitcode.Usagef("--save-to %s: no directory", f.SaveTo)
 		}
 	}
 	return nil

@@ -207,8 +207,6 @@ func (n *storyteller) tell(step report.Step) {
 		}
 		n.line(step.At, n.s.Cyan(what))
 		n.block(w.Text, w.Thought)
-	case report.StepContent:
-		n.line(step.At, n.s.Cyan("the agent sends: ")+printing.OneLine(w.String()))
 	case report.StepTool:
 		n.tool(step.At, w)
 	case report.StepAsked:

@@ -160,6 +160,9 @@ func (a *app) answer(ctx context.Context, f dialog.Flags, args []string, stop *s
 		return kernel.Result{}, err
 	}
 	if limit != "" {
+		if f.SaveTo != "" {
+			return kernel.Result{}, exitcode.Usagef("--save-to is refused: %s", limit)
+		}
 		if len(f.Allow) > 0 {
 			return kernel.Result{}, exitcode.Usagef("--allow is refused: %s", limit)
 		}
@@ -239,7 +242,7 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 	}
 	res, err := r.Run(ctx, t)
 	if err == nil {
-		say.Unsaved = say.Save(ctx, &r.Log().Reader, res)
+		say.Unsaved = say.Save(ctx, r, res)
 	}
 	var other *kernel.InputConflictError
 	if errors.As(err, &other) {

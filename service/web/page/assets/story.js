@@ -12,7 +12,6 @@ const kinds = {
 	input: (s) => ['input', [said('b', s.sender || t('you')), ' · ', name('source', s.source)], s.pruned ? t('run.pruned') : said('div.words', s.text || '')],
 	said: (s) => ['', t('story.said'), markdown(s.text || '')],
 	thought: (s) => ['', t('thought'), h('details', h('summary', t('show')), said('div.thought', s.text || ''))],
-	content: (s) => ['', t('story.sent'), said('div.words', s.text || '')],
 	tool: (s) => [s.tool.status === 'failed' ? 'bad' : '', [t('story.tool'), ' · ', name('tool', s.tool.status || 'pending')], said('div', s.tool.title)],
 	asked: (s) => ['ask', t('story.asked'), question(s.question)],
 	closed: (s) => [s.answer && /^allow/.test(kindOf(s)) ? 'good' : 'bad', [t('story.answered'), ' ', h('span.took', t('story.took', {time: lasted(s.took_ms || 0)}))], h('div.remark', ending(s.question, s))],
