@@ -45,6 +45,8 @@ type client struct {
 	answer       provider.Answer
 	live         bool // between Started and the outcome
 	text         strings.Builder
+	content      []provider.Block // without what they hold, which is on record
+	joiner       joiner
 	tools        []*toolSeen // in the order in which they were first heard of
 	toolOf       map[acp.ToolCallId]*toolSeen
 	cost         *fact.Cost
@@ -186,7 +188,9 @@ func (c *client) Update(u provider.Update) {
 	}
 	switch {
 	case u.Kind == provider.AgentMessageChunk:
+		c.joiner.join(&u)
 		c.text.WriteString(u.Text)
+		c.content = withBlock(c.content, u)
 	case u.Tool != nil && c.run.t.Agent.Model:
 		called = &provider.BlockedRequest{Method: u.Tool.Title, ID: string(u.Tool.ID), Params: u.Raw}
 	case u.Tool != nil:
@@ -334,7 +338,7 @@ func (c *client) toolsSeen() []fact.ToolSeen {
 func (c *client) fill(res *Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	res.Text = c.text.String()
+	res.Text, res.Content = c.text.String(), c.content
 	res.StopReason, res.Usage, res.Cost = c.answer.StopReason, c.answer.Usage, c.cost
 	res.Permissions, res.Blocked = c.perms, c.blocked
 	res.Unasked = c.unaskedTools

@@ -135,11 +135,11 @@ func (run *run) conclude(outcome event.Type, e *provider.Error) (Result, error) 
 func (run *run) outcomeFact(outcome event.Type, refs event.Refs, res Result) event.Event {
 	if outcome == event.Responded {
 		return event.NewFact(outcome, "agent", refs, fact.Responded{
-			Provider: res.Provider, Text: res.Text, StopReason: res.StopReason, Usage: res.Usage, Cost: res.Cost,
+			Provider: res.Provider, Text: res.Text, Content: res.Content, StopReason: res.StopReason, Usage: res.Usage, Cost: res.Cost,
 			DurationMS: res.Duration.Milliseconds(), FirstMS: run.client.firstUpdate().Milliseconds(), Tools: run.client.toolsSeen(),
 		})
 	}
-	f := fact.Failed{Error: res.Err, DurationMS: res.Duration.Milliseconds(), Text: res.Text, Tools: run.client.toolsSeen()}
+	f := fact.Failed{Error: res.Err, DurationMS: res.Duration.Milliseconds(), Text: res.Text, Content: res.Content, Tools: run.client.toolsSeen()}
 	if outcome == event.OutcomeUnknown {
 		f.NoticedBy, f.Known = "run", "the prompt may have left; no answer came"
 		if res.Err != nil && res.Err.Unknown {

@@ -36,11 +36,12 @@ type Record struct {
 	NoticedBy   string // as in fact.Failed, as is Known
 	Known       string
 
-	Sent     bool            // the prompt was recorded, which happens just before it is written
-	Lines    int             // of the agent, that came after it
-	Answered bool            // one of them may be the answer
-	Said     strings.Builder // the text of the agent's messages
-	Update   provider.Update // of the newest event; the zero value if it is none
+	Sent     bool             // the prompt was recorded, which happens just before it is written
+	Lines    int              // of the agent, that came after it
+	Answered bool             // one of them may be the answer
+	Said     strings.Builder  // the text of the agent's messages
+	Blocks   []provider.Block // what of them is no text, without what it holds
+	Update   provider.Update  // of the newest event; the zero value if it is none
 
 	Questions  []Question // in the order in which they were asked
 	Decisions  []fact.PolicyDecided
@@ -48,7 +49,8 @@ type Record struct {
 	Refused    []fact.ToolBlocked // requests of the agent
 	Unreadable int                // tools that ran unasked, of which no more is known
 
-	asked map[event.InteractionID]int // the questions' places
+	joiner joiner
+	asked  map[event.InteractionID]int // the questions' places
 }
 
 // Question is a question of a run and its end.
@@ -169,7 +171,7 @@ var readers = map[event.Type]func(*Record, event.Event) error{
 	}),
 	event.Responded: reader(func(r *Record, _ event.Event, p fact.Responded) {
 		r.Provider = cmp.Or(r.Provider, p.Provider)
-		r.Outcome, r.Text, r.StopReason, r.Usage, r.Cost, r.Calls = OutcomeResponded, p.Text, p.StopReason, p.Usage, p.Cost, 1
+		r.Outcome, r.Text, r.Content, r.StopReason, r.Usage, r.Cost, r.Calls = OutcomeResponded, p.Text, p.Content, p.StopReason, p.Usage, p.Cost, 1
 		r.Duration, r.FirstUpdate = milliseconds(p.DurationMS), milliseconds(p.FirstMS)
 	}),
 	event.ProviderError: reader(func(r *Record, _ event.Event, p fact.Failed) { r.failed(OutcomeProviderError, p) }),
@@ -202,7 +204,7 @@ func reader[T any](read func(*Record, event.Event, T)) func(*Record, event.Event
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 func (r *Record) failed(outcome Outcome, p fact.Failed) {
-	r.Outcome, r.Text, r.Err, r.NoticedBy, r.Known = outcome, p.Text, p.Error, p.NoticedBy, p.Known
+	r.Outcome, r.Text, r.Content, r.Err, r.NoticedBy, r.Known = outcome, p.Text, p.Content, p.Error, p.NoticedBy, p.Known
 	r.Duration = milliseconds(p.DurationMS)
 }
 
@@ -247,6 +249,9 @@ func (r *Record) frame(e event.Event) {
 		r.Sent = r.Sent || json.Unmarshal(e.Payload, &v) == nil && v.Method == acp.AgentMethodSessionPrompt
 	case event.NotificationReceived, event.ResponseReceived:
 		u, ok := provider.ParseUpdate(e.Payload, string(e.Conversation))
+		if r.Sent {
+			r.joiner.join(&u)
+		}
 		if ok {
 			r.Update = u
 		}
@@ -257,6 +262,7 @@ func (r *Record) frame(e event.Event) {
 		r.Answered = r.Answered || e.Type == event.ResponseReceived
 		if u.Kind == provider.AgentMessageChunk {
 			r.Said.WriteString(u.Text)
+			r.Blocks = withBlock(r.Blocks, u)
 		}
 	}
 }
@@ -308,4 +314,35 @@ func (r *Record) Progress() string {
 		return fmt.Sprintf("the prompt was sent and the agent's last answer is on record, but was not acted upon; %s came", english.Plural(r.Lines, "line", ""))
 	}
 	return fmt.Sprintf("the prompt was being sent or had been; %s came back", english.Plural(r.Lines, "line", ""))
+}
+
+// withBlock adds an update's block to a list, without what it holds: that is on record once.
+func withBlock(list []provider.Block, u provider.Update) []provider.Block {
+	if u.Block == nil {
+		return list
+	}
+	b := *u.Block
+	b.Data = nil
+	return append(list, b)
+}
+
+// joiner puts a line break between the texts of two messages of a turn. The zero value stands before the
+// first.
+type joiner struct {
+	last string // the id of the message whose text came last, if it had one
+	open bool   // the text so far does not end a line
+}
+
+// join adds the line break to the text of an update that begins a further message.
+func (j *joiner) join(u *provider.Update) {
+	if u.Kind != provider.AgentMessageChunk || u.Text == "" {
+		return
+	}
+	if j.open && u.Message != "" && j.last != "" && u.Message != j.last {
+		u.Text = "\n" + u.Text
+	}
+	j.open = !strings.HasSuffix(u.Text, "\n")
+	if u.Message != "" {
+		j.last = u.Message
+	}
 }

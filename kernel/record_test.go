@@ -1,10 +1,12 @@
 package kernel
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/provider"
 )
 
 // TestRecordOfAnything: an event of any type that is withheld or cannot be decoded says what its
@@ -34,4 +36,67 @@ func TestRecordOfAnything(t *testing.T) {
 			t.Errorf("%s: nothing is known", typ)
 		}
 	}
+}
+
+// TestJoin: a further message begins a line.
+func TestJoin(t *testing.T) {
+	type piece struct{ id, text string }
+	for want, pieces := range map[string][]piece{
+		"ab":     {{"1", "a"}, {"1", "b"}},
+		"a\nb":   {{"1", "a"}, {"2", "b"}},
+		"a\n\nb": {{"1", "a\n\n"}, {"2", "b"}},
+		"abc":    {{"", "a"}, {"1", "b"}, {"", "c"}},
+		"a\nbc":  {{"1", "a"}, {"", ""}, {"2", ""}, {"2", "b"}, {"2", "c"}},
+	} {
+		var j joiner
+		got := ""
+		for _, p := range pieces {
+			u := provider.Update{Kind: provider.AgentMessageChunk, Message: p.id, Text: p.text}
+			j.join(&u)
+			thought := provider.Update{Kind: provider.AgentThoughtChunk, Message: "t", Text: "hm"}
+			j.join(&thought)
+			got += u.Text
+		}
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestContentOnRecord: the run, its result, a reader of its events and what recovery would write agree on the
+// text and on what is no text; the record has what that holds.
+func TestContentOnRecord(t *testing.T) {
+	r := openRunner(t)
+	chunk := `@update {"sessionUpdate":"agent_message_chunk","messageId":"`
+	c := converse(t, r, "", "", "")
+	res, err := c.Run(t.Context(), Turn{Input: Input{Source: "test", Text: chunk + `1","content":{"type":"text","text":"one"}}` + "\n" +
+		chunk + `2","content":{"type":"image","mimeType":"image/png","data":"aGVsbG8="}}` + "\n" +
+		chunk + `2","content":{"type":"resource_link","uri":"file:///etc/passwd","name":"pw"}}` + "\n" +
+		chunk + `2","content":{"type":"text","text":"two"}}`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []provider.Block{{Kind: "image", MIME: "image/png", Size: 5}, {Kind: "resource_link", URI: "file:///etc/passwd", Name: "pw"}}
+	if res.Text != "one\ntwo" || !reflect.DeepEqual(res.Content, want) {
+		t.Errorf("the run has %q, %+v", res.Text, res.Content)
+	}
+	result, err := ReadResult(t.Context(), &r.log.Reader, res.Run)
+	if err != nil || result.Text != res.Text || !reflect.DeepEqual(result.Content, want) {
+		t.Errorf("its result has %q, %+v, %v", result.Text, result.Content, err)
+	}
+	rec, err := ReadRecord(t.Context(), &r.log.Reader, res.Run, event.Query{})
+	if err != nil || rec.Said.String() != res.Text || !reflect.DeepEqual(rec.Blocks, want) {
+		t.Errorf("its events have %q, %+v, %v", rec.Said.String(), rec.Blocks, err)
+	}
+	var held []string
+	for b, err := range r.Content(t.Context(), res.Run) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, string(b.Data))
+	}
+	if !reflect.DeepEqual(held, []string{"hello", ""}) {
+		t.Errorf("the record holds %q", held)
+	}
+	closeConversation(t, c)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -178,7 +179,7 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 	}
 	_, err = r.log.Append(ctx,
 		event.NewFact(event.OutcomeUnknown, "perlica", left.Refs, fact.Failed{
-			Error: e, Text: left.Said.String(), NoticedBy: "recovery", Known: left.Progress(),
+			Error: e, Text: left.Said.String(), Content: left.Blocks, NoticedBy: "recovery", Known: left.Progress(),
 		}),
 		event.NewFact(event.CallEnforced, "perlica", left.Refs, fact.Enforced{Calls: 1, Blocked: len(left.Refused), Permissions: left.Counted()}))
 	var conflict *eventlog.ConflictError
@@ -198,6 +199,25 @@ func (r *Runner) Recorded(ctx context.Context, id event.InputID) (res Result, ok
 	}
 	res, err = r.recordedResult(ctx, intent)
 	return res, true, err
+}
+
+// Content yields what of a run's messages is no text, with what it holds, from the record, in the order
+// of Result.Content. What was pruned is left out.
+func (r *Runner) Content(ctx context.Context, run event.RunID) iter.Seq2[provider.Block, error] {
+	return func(yield func(provider.Block, error) bool) {
+		rec := Record{Result: Result{Run: run}}
+		for e, err := range r.log.Events(ctx, event.Query{Run: run, Class: event.Frame}) {
+			if err != nil {
+				yield(provider.Block{}, err)
+				return
+			}
+			known := len(rec.Blocks)
+			_ = rec.Apply(e) // a frame has no payload of Perlica's
+			if len(rec.Blocks) > known && !yield(*rec.Update.Block, nil) {
+				return
+			}
+		}
+	}
 }
 
 // replay is Recorded for an input that is given again: it must be the one that was called. Where

@@ -62,8 +62,9 @@ type Result struct {
 	Provider string
 
 	Outcome     Outcome
-	Text        string // all message text of the turn, in wire order
-	StopReason  string // as the agent wrote it
+	Text        string           // all message text of the turn, in wire order; a message begins a line
+	Content     []provider.Block // what of the messages is no text; Runner.Content has what they hold
+	StopReason  string           // as the agent wrote it
 	Usage       json.RawMessage
 	Cost        *fact.Cost
 	Duration    time.Duration

@@ -20,10 +20,11 @@ const (
 	ToolCallStarted   = "tool_call"
 	ToolCallUpdated   = "tool_call_update"
 	PlanChanged       = "plan"
-	UsageChanged      = "usage_update"
+	usageChanged      = "usage_update"
 	commandsChanged   = "available_commands_update"
 	modeChanged       = "current_mode_update"
 	optionsChanged    = "config_option_update"
+	infoChanged       = "session_info_update"
 )
 
 // Update is one session/update. Which of its fields are set follows from Kind.
@@ -31,7 +32,11 @@ type Update struct {
 	Kind string
 	Raw  json.RawMessage // the member "update" as it was written
 
-	Text  string // of a chunk, if its content is text
+	Text    string // of a chunk, if its content is text
+	Block   *Block // of a chunk, if its content is something else
+	Message string // the id of the message that a chunk belongs to, if the agent says so
+	Title   string // that the agent gives the session
+
 	Tool  *ToolCall
 	Plan  []acp.PlanEntry
 	Usage *acp.UsageUpdate
@@ -39,6 +44,8 @@ type Update struct {
 	Commands []acp.AvailableCommand    // the agent's own slash commands
 	Mode     string                    // in which the session now is
 	Options  []acp.SessionConfigOption // with their present values
+
+	unknown bool // the kind has no meaning here
 }
 
 // ToolCall is what an agent reports of a tool call. In an update, and in a permission
@@ -143,6 +150,11 @@ func parseUpdate(params []byte) (session string, u Update, ok bool) {
 		switch string(key) {
 		case "sessionUpdate":
 			u.Kind, err = d.Str()
+		case "messageId":
+			if d.Next() != jx.String {
+				return d.Skip()
+			}
+			u.Message, err = d.Str()
 		case "content":
 			var raw jx.Raw
 			raw, err = d.Raw()
@@ -162,7 +174,7 @@ func parseUpdate(params []byte) (session string, u Update, ok bool) {
 func (u *Update) decode(content []byte) bool {
 	switch u.Kind {
 	case userMessageChunk, AgentMessageChunk, AgentThoughtChunk:
-		u.Text = blockText(content)
+		u.decodeContent(content)
 	case ToolCallStarted, ToolCallUpdated:
 		u.Tool = new(ToolCall)
 		return json.Unmarshal(u.Raw, u.Tool) == nil
@@ -174,47 +186,24 @@ func (u *Update) decode(content []byte) bool {
 			return false
 		}
 		u.Plan = plan.Entries
-	case UsageChanged:
+	case usageChanged:
 		u.Usage = new(acp.UsageUpdate)
 		dropped, err := lenient(u.Raw, u.Usage)
 		return err == nil && !slices.Contains(dropped, "used") && !slices.Contains(dropped, "size")
-	case commandsChanged, modeChanged, optionsChanged:
+	case commandsChanged, modeChanged, optionsChanged, infoChanged:
 		var v struct { // it only makes the session more comfortable: what has another form is left out
 			Commands []acp.AvailableCommand    `json:"availableCommands"`
 			Mode     string                    `json:"currentModeId"`
 			Options  []acp.SessionConfigOption `json:"configOptions"`
+			Title    string                    `json:"title"`
 		}
 		if _, err := lenient(u.Raw, &v); err == nil {
-			u.Commands, u.Mode, u.Options = v.Commands, v.Mode, namedOptions(v.Options)
+			u.Commands, u.Mode, u.Options, u.Title = v.Commands, v.Mode, namedOptions(v.Options), v.Title
 		}
+	default:
+		u.unknown = true
 	}
 	return true
-}
-
-// blockText returns the text of a text block, and nothing for any other.
-func blockText(block []byte) string {
-	if len(block) == 0 {
-		return ""
-	}
-	d := jx.GetDecoder()
-	defer jx.PutDecoder(d)
-	d.ResetBytes(block)
-	var kind, text string
-	err := d.ObjBytes(func(d *jx.Decoder, key []byte) (err error) {
-		switch string(key) {
-		case "type":
-			kind, err = d.Str()
-		case "text":
-			text, err = d.Str()
-		default:
-			err = d.Skip()
-		}
-		return err
-	})
-	if err != nil || kind != "text" {
-		return ""
-	}
-	return text
 }
 
 // ParseUpdate decodes a recorded line, if it is a session/update of the given session; an empty one is any.

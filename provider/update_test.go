@@ -21,11 +21,18 @@ func TestParseUpdate(t *testing.T) {
 		"message":         {`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":" a\n\t\u00e9\ud83d\ude00 "}}`, Update{Kind: AgentMessageChunk, Text: " a\n\té😀 "}},
 		"thought":         {`{"content":{"text":"hm","type":"text"},"sessionUpdate":"agent_thought_chunk"}`, Update{Kind: AgentThoughtChunk, Text: "hm"}},
 		"half an emoji":   {`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a\ud83d"}}`, Update{Kind: AgentMessageChunk, Text: "a\uFFFD"}},
-		"image":           {`{"sessionUpdate":"agent_message_chunk","content":{"type":"image","data":"eA==","text":"no"}}`, Update{Kind: AgentMessageChunk}},
-		"unknown content": {`{"sessionUpdate":"agent_message_chunk","content":{"type":"hologram"}}`, Update{Kind: AgentMessageChunk}},
+		"image":           {`{"sessionUpdate":"agent_message_chunk","content":{"type":"image","mimeType":"image/png","data":"eA==","text":"no"}}`, Update{Kind: AgentMessageChunk, Block: &Block{Kind: "image", MIME: "image/png", Size: 1, Data: []byte("x")}}},
+		"no base64":       {`{"sessionUpdate":"agent_message_chunk","content":{"type":"audio","data":"?"}}`, Update{Kind: AgentMessageChunk, Block: &Block{Kind: "audio"}}},
+		"resource":        {`{"sessionUpdate":"agent_message_chunk","content":{"type":"resource","resource":{"uri":"file:///a","mimeType":"text/plain","text":"abc"}}}`, Update{Kind: AgentMessageChunk, Block: &Block{Kind: "resource", MIME: "text/plain", URI: "file:///a", Size: 3, Data: []byte("abc")}}},
+		"binary resource": {`{"sessionUpdate":"agent_message_chunk","content":{"type":"resource","resource":{"uri":7,"blob":"AAE"}}}`, Update{Kind: AgentMessageChunk, Block: &Block{Kind: "resource", Size: 2, Data: []byte{0, 1}}}},
+		"link":            {`{"sessionUpdate":"agent_message_chunk","content":{"type":"resource_link","uri":"file:///etc/passwd","name":"n","size":9,"data":"eA=="}}`, Update{Kind: AgentMessageChunk, Block: &Block{Kind: "resource_link", URI: "file:///etc/passwd", Name: "n", Size: 9}}},
+		"message id":      {`{"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"text","text":"a"}}`, Update{Kind: AgentMessageChunk, Text: "a", Message: "m1"}},
+		"odd message id":  {`{"sessionUpdate":"agent_message_chunk","messageId":7,"content":{"type":"text","text":"a"}}`, Update{Kind: AgentMessageChunk, Text: "a"}},
+		"title":           {`{"sessionUpdate":"session_info_update","title":"T"}`, Update{Kind: "session_info_update", Title: "T"}},
+		"unknown content": {`{"sessionUpdate":"agent_message_chunk","content":{"type":"hologram"}}`, Update{Kind: AgentMessageChunk, Block: &Block{Kind: "hologram"}}},
 		"no content":      {`{"sessionUpdate":"agent_message_chunk"}`, Update{Kind: AgentMessageChunk}},
 		"odd content":     {`{"sessionUpdate":"agent_message_chunk","content":"text"}`, Update{Kind: AgentMessageChunk}},
-		"unknown kind":    {`{"sessionUpdate":"notice","level":"info"}`, Update{Kind: "notice"}},
+		"unknown kind":    {`{"sessionUpdate":"notice","level":"info"}`, Update{Kind: "notice", unknown: true}},
 		"tool": {`{"sessionUpdate":"tool_call","toolCallId":"t","title":"T","kind":"edit","status":"pending","name":"x",` +
 			`"rawInput":{"n":9007199254740993},"locations":[{"path":"/a","line":3}],"content":[{"type":"diff","path":"/a","oldText":null,"newText":"b"},` +
 			`{"type":"content","content":{"type":"text","text":"out"}},{"type":"terminal","terminalId":"x"}]}`,
@@ -42,7 +49,7 @@ func TestParseUpdate(t *testing.T) {
 			Tool: &ToolCall{ID: "t", Kind: "execute", Content: []ToolContent{{Type: "undecodable", Text: `"strange"`, Raw: json.RawMessage(`"strange"`)}}, partial: true}}},
 		"sparse tool update": {`{"sessionUpdate":"tool_call_update","toolCallId":"t","status":null,"content":null}`, Update{Kind: ToolCallUpdated, Tool: &ToolCall{ID: "t"}}},
 		"plan":               {`{"sessionUpdate":"plan","entries":[{"content":"a","priority":"high","status":"pending"}]}`, Update{Kind: PlanChanged, Plan: []acp.PlanEntry{{Content: "a", Priority: "high", Status: "pending"}}}},
-		"usage":              {`{"sessionUpdate":"usage_update","used":120,"size":1000}`, Update{Kind: UsageChanged, Usage: &acp.UsageUpdate{Used: 120, Size: 1000}}},
+		"usage":              {`{"sessionUpdate":"usage_update","used":120,"size":1000}`, Update{Kind: usageChanged, Usage: &acp.UsageUpdate{Used: 120, Size: 1000}}},
 	} {
 		session, u, ok := parseUpdate(params(tt.update))
 		if !ok || session != "s" || string(u.Raw) != tt.update {

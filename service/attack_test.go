@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -274,6 +275,46 @@ func TestAnEndlessAnswerIsAFile(t *testing.T) {
 	}
 	if n := alice.count(fmt.Sprintf("/%d)", of)); n != 20 {
 		t.Errorf("%d messages", n)
+	}
+}
+
+// TestAnAnswerThatIsNoText: what the agent embedded comes as files, in order; what it only points at is a row
+// of the answer, and is read by nothing.
+func TestAnAnswerThatIsNoText(t *testing.T) {
+	limits := local.DefaultLimits()
+	limits.Files = true
+	w := newWorld(t)
+	secret := w.path("secret")
+	if err := os.WriteFile(secret, []byte("of this machine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := w.serve(limits)
+	alice := w.phone("alice")
+	w.pair(s, alice)
+	chunk := `@update {"sessionUpdate":"agent_message_chunk","content":`
+	alice.say(chunk + `{"type":"resource_link","uri":"file://` + secret + `","name":"` + "`" + `secret"}}` + "\n" +
+		chunk + `{"type":"image","mimeType":"image/png","data":"cGl4ZWxz","uri":"file://` + secret + `"}}` + "\n" +
+		chunk + `{"type":"resource","resource":{"uri":"file://` + secret + `","mimeType":"application/x-sh","text":"inside"}}}` + "\n" +
+		chunk + `{"type":"resource","resource":{"uri":"file://` + secret + `"}}}`)
+	if a := alice.expect("link 'secret"); a.File != "" || !strings.Contains(a.Text, "nothing in it can be read") {
+		t.Errorf("%+v", a)
+	}
+	if a := alice.expect("image file://"); a.File != "answer-2.png" || string(a.Content) != "pixels" {
+		t.Errorf("%+v", a)
+	}
+	if a := alice.expect("application/x-sh"); a.File != "answer-3.bin" || string(a.Content) != "inside" {
+		t.Errorf("%+v", a)
+	}
+	alice.say(chunk + `{"type":"audio","data":"cGl4ZWxz"}}`)
+	if a := alice.expect("sound"); string(a.Content) != "pixels" {
+		t.Errorf("%+v", a)
+	}
+	alice.mu.Lock()
+	defer alice.mu.Unlock()
+	for _, a := range alice.arrived {
+		if strings.Contains(string(a.Content)+a.Text, "of this machine") {
+			t.Errorf("what lies on this machine was sent: %+v", a)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -121,7 +122,7 @@ func (d *desk) finish(m received, refs event.Refs, f bridge.Finished, text strin
 	}
 	if text != "" {
 		parts := d.b.cut(d.key.Channel, text)
-		if len(more) > 0 && len(parts) > mostParts { // it is in the file as a whole
+		if len(parts) > mostParts && slices.ContainsFunc(more, func(q bridge.Queued) bool { return q.Part == 0 }) { // it is in the file as a whole
 			parts = append(parts[:mostParts-1], parts[len(parts)-1])
 		}
 		for i, part := range parts {

@@ -257,9 +257,30 @@ func (b *Bridge) writeFile(ctx context.Context, q *queued) (*channel.File, error
 	if err != nil {
 		return nil, err
 	}
-	path := filepath.Join(b.opt.Files, q.ID+".md")
-	if err := os.WriteFile(path, []byte(res.Text), 0o600); err != nil {
+	name, data, mime := q.ID+".md", []byte(res.Text), "text/markdown"
+	if q.Part > 0 {
+		if data, mime, err = b.part(ctx, res.Run, q.Part); err != nil {
+			return nil, err
+		}
+		name = q.ID + filepath.Ext(q.File)
+	}
+	path := filepath.Join(b.opt.Files, name)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
 		return nil, err
 	}
-	return &channel.File{Name: q.File, Path: path, MIME: "text/markdown"}, nil
+	return &channel.File{Name: q.File, Path: path, MIME: mime}, nil
+}
+
+// part is a piece of an answer that is no text, from the record.
+func (b *Bridge) part(ctx context.Context, run event.RunID, n int) (data []byte, mime string, err error) {
+	i := 0
+	for block, err := range b.opt.Runner.Content(ctx, run) {
+		if err != nil {
+			return nil, "", err
+		}
+		if i++; i == n && block.Embedded() {
+			return block.Data, block.MIME, nil
+		}
+	}
+	return nil, "", &channel.RejectedError{Why: "it is no longer on record"}
 }

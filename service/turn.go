@@ -88,13 +88,16 @@ func (d *desk) tell(m received, res kernel.Result) {
 	switch res.Outcome {
 	case kernel.OutcomeResponded:
 		text := res.Text
-		if strings.TrimSpace(text) == "" {
+		files, rows := d.parts(m, res)
+		if strings.TrimSpace(text) == "" && len(res.Content) == 0 {
 			text = "(The agent ended its turn without a word.)"
 		}
-		if note := ended(res); note != "" {
-			text = strings.TrimRight(text, "\n") + "\n\n" + note
+		for _, more := range []string{rows, ended(res)} {
+			if more != "" {
+				text = strings.TrimLeft(strings.TrimRight(text, "\n")+"\n\n"+more, "\n")
+			}
 		}
-		d.finish(m, refs, bridge.Finished{How: endAnswered}, text, d.file(m, res)...)
+		d.finish(m, refs, bridge.Finished{How: endAnswered}, text, append(d.file(m, res), files...)...)
 	case kernel.OutcomeProviderError:
 		if res.Stopped != nil && res.Calls == 0 { // before anything was sent: that is no failure
 			d.finish(m, refs, bridge.Finished{How: endFailed, Detail: res.Err.Error()}, ended(res))
@@ -169,6 +172,35 @@ func (d *desk) file(m received, res kernel.Result) []bridge.Queued {
 		text = "The whole answer as a file. Only its beginning and its end are above."
 	}
 	return []bridge.Queued{{Peer: d.key, Chat: m.Chat, Kind: outReply, Text: text, File: "answer.md"}}
+}
+
+// Most of what is sent of one answer as files, and the largest of them: what platforms take from a bot.
+const (
+	mostFiles   = 10
+	largestFile = 20_000_000
+	longestRow  = 300 // of the words beside a file
+)
+
+// parts are the files that the agent embedded in its answer, and a row for each piece that is not sent: links,
+// which nothing opens, and what the platform or the limits leave out.
+func (d *desk) parts(m received, res kernel.Result) (files []bridge.Queued, rows string) {
+	ch := d.b.channels[d.key.Channel]
+	var left []string
+	for i, block := range res.Content {
+		row := strings.ReplaceAll(strings.Join(strings.Fields(block.String()), " "), "`", "'")
+		if r := []rune(row); len(r) > longestRow {
+			row = string(r[:longestRow]) + "…"
+		}
+		if block.Size == 0 || block.Link() || block.Size > largestFile || len(files) == mostFiles || ch == nil || !ch.Limits().Files {
+			left = append(left, "📎 `"+row+"`")
+			continue
+		}
+		files = append(files, bridge.Queued{
+			Peer: d.key, Chat: m.Chat, Kind: outReply, Text: d.b.render(d.key.Channel, "📎 `"+row+"`"), Part: i + 1,
+			File: fmt.Sprintf("answer-%d%s", i+1, block.Extension()),
+		})
+	}
+	return files, strings.Join(left, "\n\n")
 }
 
 // answer gives the answer that a message was understood as.

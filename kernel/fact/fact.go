@@ -197,14 +197,15 @@ type Requested struct {
 
 // Responded is the payload of llm.responded, the outcome of a call that was answered.
 type Responded struct {
-	Provider   string          `json:"provider"`
-	Text       string          `json:"text"`
-	StopReason string          `json:"stop_reason"`
-	Usage      json.RawMessage `json:"usage,omitempty"`
-	Cost       *Cost           `json:"cost,omitempty"`
-	DurationMS int64           `json:"duration_ms"`
-	FirstMS    int64           `json:"first_update_ms"`
-	Tools      []ToolSeen      `json:"tool_calls"`
+	Provider   string           `json:"provider"`
+	Text       string           `json:"text"`
+	StopReason string           `json:"stop_reason"`
+	Usage      json.RawMessage  `json:"usage,omitempty"`
+	Cost       *Cost            `json:"cost,omitempty"`
+	DurationMS int64            `json:"duration_ms"`
+	FirstMS    int64            `json:"first_update_ms"`
+	Tools      []ToolSeen       `json:"tool_calls"`
+	Content    []provider.Block `json:"content,omitempty"` // what of the answer is no text, without what it holds: the frames have that
 }
 
 // Cost is what an agent's session has cost so far, as the agent says, in Responded.
@@ -217,11 +218,12 @@ type Cost struct {
 // llm.outcome_unknown.
 type Failed struct {
 	*provider.Error
-	DurationMS int64      `json:"duration_ms"`
-	Text       string     `json:"text,omitempty"` // what had arrived
-	Tools      []ToolSeen `json:"tool_calls,omitempty"`
-	NoticedBy  string     `json:"noticed_by,omitempty"` // "run": seen live; "recovery": by a later start
-	Known      string     `json:"known,omitempty"`
+	DurationMS int64            `json:"duration_ms"`
+	Text       string           `json:"text,omitempty"` // what had arrived
+	Tools      []ToolSeen       `json:"tool_calls,omitempty"`
+	NoticedBy  string           `json:"noticed_by,omitempty"` // "run": seen live; "recovery": by a later start
+	Known      string           `json:"known,omitempty"`
+	Content    []provider.Block `json:"content,omitempty"` // as in Responded
 }
 
 // Enforced is the payload of llm.single_call.enforced, which closes the record of a run.

@@ -63,7 +63,7 @@ type (
 		Known         string // of an unknown outcome
 		in, out       int64  // tokens of the run
 	}
-	// StepNote is any other fact, in words.
+	// StepNote is any other fact, in words, and a piece of the answer that is no text.
 	StepNote struct {
 		Type event.Type
 		Text string
@@ -121,10 +121,14 @@ func (n *narrator) tell(e event.Event) bool {
 	err := n.run.Apply(e)
 	if e.Class == event.Frame && e.Type != event.LineMalformed {
 		switch u := n.run.Update; {
+		case u.Kind == provider.AgentMessageChunk && u.Block != nil:
+			return n.put(e, StepNote{Type: e.Type, Text: u.Block.String()})
 		case u.Kind == provider.AgentMessageChunk || u.Kind == provider.AgentThoughtChunk:
 			return n.say(e, StepSaid{Text: u.Text, Thought: u.Kind == provider.AgentThoughtChunk})
 		case u.Tool != nil:
 			return n.tool(e, *u.Tool)
+		case u.Saying() != "":
+			return n.put(e, StepNote{Type: e.Type, Text: u.Saying()})
 		}
 		return true
 	}
@@ -154,8 +158,11 @@ func note(e event.Event) StepNote {
 
 // Words introduce the text of a note.
 func (n StepNote) Words() string {
-	if n.Type == event.LineMalformed { // which is no fact
+	switch n.Type { // that are no facts
+	case event.LineMalformed:
 		return "a line that is no message"
+	case event.NotificationReceived:
+		return "the agent sends"
 	}
 	return cmp.Or(summaries[n.Type].title, string(n.Type))
 }
@@ -203,14 +210,14 @@ func (n *narrator) say(e event.Event, s StepSaid) bool {
 	if n.thought != s.Thought && !n.flush() {
 		return false
 	}
-	if n.said.Len() == 0 {
-		n.saidAt = Step{Seq: e.Seq, At: e.Time}
-	}
-	n.thought = s.Thought
-	n.said.WriteString(s.Text)
 	if !s.Thought {
 		n.spoken.WriteString(s.Text)
 	}
+	if n.said.Len() == 0 {
+		n.saidAt, s.Text = Step{Seq: e.Seq, At: e.Time}, strings.TrimPrefix(s.Text, "\n") // of a further message
+	}
+	n.thought = s.Thought
+	n.said.WriteString(s.Text)
 	return true
 }
 

@@ -305,6 +305,10 @@ func summarizeFrame(line []byte) string {
 		switch {
 		case u.Text != "":
 			return u.Kind + ": " + beginning(u.Text)
+		case u.Block != nil:
+			return u.Kind + ": " + beginning(u.Block.String())
+		case u.Title != "":
+			return u.Kind + ": " + beginning(u.Title)
 		case u.Tool != nil:
 			return u.Kind + ": " + strings.Join(strings.Fields(u.Tool.Title+" "+string(u.Tool.Status)), " ")
 		case u.Usage != nil:

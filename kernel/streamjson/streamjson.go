@@ -11,7 +11,8 @@
 //	tool          update: a tool call or a change of one, as the agent wrote it
 //	plan          entries
 //	usage         usage
-//	update        update: what has no type of its own, as the agent wrote it
+//	update        update: what has no type of its own, as the agent wrote it; words: the same in one row, where
+//	              a person is to see it
 //	question      id, title, options, subject, why, word, expires
 //	answer        id, answer, reason; or title, effect, by, why where a rule answered
 //	blocked       method: a request of the agent that was refused
@@ -121,10 +122,19 @@ func update(n kernel.Updated) (kind string, line Line) {
 		return "tool", Line{"update": json.RawMessage(n.Raw)}
 	case provider.PlanChanged:
 		return "plan", Line{"entries": n.Plan}
-	case provider.UsageChanged:
+	}
+	if n.Usage != nil {
 		return "usage", Line{"usage": n.Usage}
 	}
-	return "update", Line{"update": json.RawMessage(n.Raw)}
+	line = Line{"update": json.RawMessage(n.Raw)}
+	words := n.Saying()
+	if n.Block != nil {
+		words = n.Block.String()
+	}
+	if words != "" {
+		line["words"] = words
+	}
+	return "update", line
 }
 
 // Who stops a turn: the values of stopped.by.
@@ -146,6 +156,7 @@ type Result struct {
 	SessionID   string             `json:"session_id"`
 	Provider    string             `json:"provider"`
 	Text        string             `json:"text"`
+	Content     []Content          `json:"content,omitempty"` // what of the answer is no text
 	StopReason  string             `json:"stop_reason"`
 	Outcome     string             `json:"outcome"`
 	Usage       json.RawMessage    `json:"usage"`
@@ -163,6 +174,12 @@ type Result struct {
 	Error       *provider.Error    `json:"error"`
 }
 
+// Content is a piece of an answer that is no text, and the file that this command made of it.
+type Content struct {
+	provider.Block
+	Path string `json:"path,omitempty"`
+}
+
 // NewResult says what became of a run. err is why it was not accepted, if so, and kind what error
 // that is: "usage", provider.TypeRecord, or "perlica" for any other.
 func NewResult(res kernel.Result, err error, kind provider.ErrorType) Result {
@@ -173,6 +190,9 @@ func NewResult(res kernel.Result, err error, kind provider.ErrorType) Result {
 		DurationMS: res.Duration.Milliseconds(), Permissions: res.Permissions, Unasked: res.Unasked,
 		Blocked: res.Blocked, Calls: res.Calls, Replayed: res.Replayed, Pruned: res.Pruned, Stopped: res.Stopped, Warnings: res.Warnings,
 		IsError: err != nil || Failed(res), Error: res.Err,
+	}
+	for _, b := range res.Content {
+		r.Content = append(r.Content, Content{Block: b})
 	}
 	if r.Replayed {
 		r.Calls = 0 // by this command; the record says what was called

@@ -30,7 +30,7 @@ var ownReaders = []string{
 }
 
 // ownValued are the options of Perlica, of all its commands, that take a value.
-const ownValued = "sf --session --provider --agent --env --context --input-id --file --attach --cwd --model --mode --permissions --allow --deny --wait-permissions --output-format --timeout --session-strategy --format --config"
+const ownValued = "sf --session --provider --agent --env --context --input-id --file --attach --save-to --cwd --model --mode --permissions --allow --deny --wait-permissions --output-format --timeout --session-strategy --format --config"
 
 // ownCommand says whether a command of Perlica, given the words after its name, is one
 // that no agent may run: it answers, grants, trusts, revokes, resolves, prunes, changes
@@ -47,7 +47,8 @@ func ownCommand(args []field) bool {
 	}
 	if first := operands[0].text; first == "run" || first == "exec" {
 		// An input of an existing session is one at another front end; a rule that allows is a grant.
-		return has(opts, "-s", "--session", "-c", "--continue", "--allow")
+		// What is written to files is done in Perlica's name.
+		return has(opts, "-s", "--session", "-c", "--continue", "--allow", "--save-to")
 	}
 	words := ""
 	for _, f := range operands[:min(4, len(operands))] {

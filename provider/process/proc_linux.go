@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // procStat is what /proc/PID/stat says of a process. pid and start together name
@@ -79,6 +80,27 @@ func descendants(pid int) []procStat {
 		delete(children, p) // no cycles, even from a table that was read while it changed
 	}
 	return found
+}
+
+// childrenAreListed says whether the system keeps lists of children.
+var childrenAreListed = sync.OnceValue(func() bool {
+	_, err := os.Stat("/proc/thread-self/children")
+	return err == nil
+})
+
+// children returns the numbers of a process's children, as the system lists them by thread.
+func children(pid int) (list []int) {
+	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
+	threads, _ := os.ReadDir(dir) // it may be gone
+	for _, thread := range threads {
+		b, _ := os.ReadFile(dir + thread.Name() + "/children") // the thread may have ended
+		for _, f := range strings.Fields(string(b)) {
+			if child, err := strconv.Atoi(f); err == nil {
+				list = append(list, child)
+			}
+		}
+	}
+	return list
 }
 
 // What a process's environment says of whose it is.

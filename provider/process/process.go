@@ -223,7 +223,7 @@ func (p *Process) Kill() error {
 	return err
 }
 
-// End ends everything the agent started: it closes stdin, gives grace, sends
+// End ends everything the agent started: it looks what hangs below the agent, closes stdin, gives grace, sends
 // SIGTERM to the group, gives grace, sends SIGKILL to the group, then does the
 // last two to whatever left the group (Linux), and waits. When ctx is done it
 // gives no more grace, but still ends and waits. The error is a *SurvivedError
@@ -241,6 +241,7 @@ func (p *Process) End(ctx context.Context) error {
 
 func (p *Process) end() error {
 	defer p.tree.close()
+	p.tree.rememberQuickly(p.Pid()) // as long as it hangs below the agent: that may leave at once
 	p.stdin.Close()
 	if !p.left(p.grace) {
 		p.forced.Term = true

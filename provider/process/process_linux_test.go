@@ -163,6 +163,31 @@ func TestProcessEndFindsDaemonWithoutMark(t *testing.T) {
 	}
 }
 
+// TestProcessOrderlyEndFindsDaemonWithoutMark: the agent is a script and leaves by itself when its input ends;
+// what its program had put into a session of its own, without the environment, is ended with it.
+func TestProcessOrderlyEndFindsDaemonWithoutMark(t *testing.T) {
+	spec := procSpec("proc-parent")
+	spec.Argv = []string{"sh", "-c", `"$0" "$@"; exit $?`, spec.Argv[0], "setsid", "clean"}
+	p, r := procStart(t, spec)
+	p.grace = time.Minute // for the script; a loaded machine must not make this a forced end
+	line := procLine(t, r)
+	fd := procWatch(t, line)
+	procEcho(t, p, r)
+	ended := make(chan error, 1)
+	go func() { ended <- p.End(context.Background()) }()
+	<-p.Exited() // by itself
+	p.hurryUp()  // the daemon ignores SIGTERM
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if f := p.Forced(); f.Term || f.Kill || len(f.Rest) != 1 || strconv.Itoa(f.Rest[0].PID) != line {
+		t.Errorf("forced: %+v", f)
+	}
+	if !procDead(fd, 0) {
+		t.Fatal("the daemon lives on")
+	}
+}
+
 func TestProcessKillAndEndLeaveNoDaemon(t *testing.T) {
 	p, r := procStart(t, procSpec("proc-parent", "setsid"))
 	fd := procWatch(t, procLine(t, r))

@@ -33,10 +33,11 @@ func (t *tree) started(p *os.Process) error {
 	return nil
 }
 
-func (t *tree) remember(int) {}
-func (t *tree) term() error  { return signalGroup(t.pgid, syscall.SIGTERM) }
-func (t *tree) kill() error  { return signalGroup(t.pgid, syscall.SIGKILL) }
-func (t *tree) close() error { return nil }
+func (t *tree) remember(int)        {}
+func (t *tree) rememberQuickly(int) {}
+func (t *tree) term() error         { return signalGroup(t.pgid, syscall.SIGTERM) }
+func (t *tree) kill() error         { return signalGroup(t.pgid, syscall.SIGKILL) }
+func (t *tree) close() error        { return nil }
 
 // rest ends what is left of the group after its leader is gone. The number stays
 // the group's as long as the group has a member; that it had none and was given

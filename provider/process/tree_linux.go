@@ -65,6 +65,21 @@ func (t *tree) remember(pid int) {
 	}
 }
 
+// rememberQuickly is remember at the price of reading a few files. It may miss a process whose sibling
+// ends in the same moment.
+func (t *tree) rememberQuickly(pid int) {
+	if !childrenAreListed() {
+		t.remember(pid)
+		return
+	}
+	for _, child := range children(pid) {
+		if s, ok := readStat(child); ok && t.known[child] != s.start {
+			t.known[child] = s.start
+			t.rememberQuickly(child)
+		}
+	}
+}
+
 // rest ends what is left once the agent itself is gone and reaped. Every process
 // is signalled through a descriptor that was checked to be it, never by a number
 // that may have passed to another.

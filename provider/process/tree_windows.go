@@ -55,10 +55,11 @@ func (t *tree) started(p *os.Process) error {
 	return nil
 }
 
-func (t *tree) remember(int) {}
-func (t *tree) term() error  { return t.kill() } // nothing here can be asked to leave
-func (t *tree) kill() error  { return windows.TerminateJobObject(t.job, 1) }
-func (t *tree) close() error { return windows.CloseHandle(t.job) }
+func (t *tree) remember(int)        {}
+func (t *tree) rememberQuickly(int) {}
+func (t *tree) term() error         { return t.kill() } // nothing here can be asked to leave
+func (t *tree) kill() error         { return windows.TerminateJobObject(t.job, 1) }
+func (t *tree) close() error        { return windows.CloseHandle(t.job) }
 
 // rest ends what is left in the job. It gives no grace: nothing could be told to
 // leave.

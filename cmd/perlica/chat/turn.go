@@ -73,6 +73,11 @@ func (c *chat) send(line, text string) {
 	asker.Close()
 	c.keys.end()
 	c.under(nil, nil)
+	if err == nil {
+		if serr := say.Save(ctx, c.r, res); serr != nil {
+			c.a.Complain(fmt.Errorf("--save-to: %w", serr))
+		}
+	}
 	view.finish(res, err)
 	fmt.Fprintln(c.a.Stderr) // room before the next prompt
 	c.keep(line, res, err)

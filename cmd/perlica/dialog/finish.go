@@ -21,6 +21,9 @@ func (p *Printer) Finish(res kernel.Result, err error) {
 	defer func() { _ = p.Status.Close() }() // a terminal that is gone shows nothing
 	if p.format != "text" {
 		rec := streamjson.NewResult(res, err, exitcode.ErrorType(err))
+		for _, s := range p.saved {
+			rec.Content[s.block].Path = s.path
+		}
 		if p.format == "stream-json" {
 			p.n++
 			rec.N = &p.n
@@ -45,6 +48,7 @@ func (p *Printer) Finish(res kernel.Result, err error) {
 // Explain says on standard error what is not a plain answer, and what to do.
 func (p *Printer) Explain(res kernel.Result) {
 	p.explainEnd(res)
+	p.explainContent(res)
 	if n := res.Permissions.Unanswered; n > 0 && res.Stopped == nil && res.Err == nil {
 		p.wrong(fmt.Sprintf("%s went unanswered because there was no one to ask; the answer was no", printing.Count(n, "question")),
 			"--wait-permissions 10m leaves questions open for 'perlica pending'; --permissions or a [[policy.rule]] answers them")
@@ -103,6 +107,8 @@ func (p *Printer) explainEnd(res kernel.Result) {
 		p.wrong(res.Provider+" refused to answer", "")
 	case res.StopReason == "max_tokens", res.StopReason == "max_turn_requests":
 		p.wrong("the answer is cut off: "+res.Provider+" reached its limit ("+res.StopReason+")", "")
+	case res.StopReason != "" && res.StopReason != "end_turn":
+		p.Note("the turn ended with the agent's reason " + printing.OneLine(res.StopReason))
 	}
 }
 

@@ -43,6 +43,7 @@ type Flags struct {
 	Json, IgnoreClosedPipe bool
 	Newline                bool // at the end of the answer, also where no terminal shows it
 	Thoughts               bool
+	SaveTo                 string // the directory for what of an answer is no text
 	Timeout                time.Duration
 	Wait, Strict           bool
 	SchemaFile             string
@@ -62,6 +63,7 @@ func AddFlags(cmd *cobra.Command, f *Flags) {
 	fl.BoolVarP(&f.Cont, "continue", "c", false, "continue the session that was used last")
 	fl.StringVar(&f.Cwd, "cwd", "", "the agent's working `directory`")
 	fl.StringVar(&f.Model, "model", "", "the agent's model, by its `id`")
+	fl.StringVar(&f.SaveTo, "save-to", "", "write images and files that the agent sends to this `directory`")
 	fl.StringVar(&f.Mode, "mode", "", "the agent's mode, by its `id`; \"none\" leaves it as it starts")
 	cmd.MarkFlagsMutuallyExclusive("provider", "agent")
 	cmd.MarkFlagsMutuallyExclusive("session", "continue")
@@ -88,6 +90,11 @@ func (f Flags) Check() error {
 	}
 	if _, err := process.Environ(nil, f.Env); err != nil {
 		return exitcode.Usagef("--env: %w", err)
+	}
+	if f.SaveTo != "" {
+		if info, err := os.Stat(f.SaveTo); err == nil && !info.IsDir() {
+			return exitcode.Usagef("--save-to %s: no directory", f.SaveTo)
+		}
 	}
 	return nil
 }

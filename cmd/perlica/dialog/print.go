@@ -50,6 +50,12 @@ type Printer struct {
 	adHoc  bool // the agent is one of --agent
 	strict bool // a tool that ran unasked is an error
 
+	saveTo  string
+	saved   []saved
+	Unsaved error           // why Save did not write all
+	sayings map[string]bool // what was printed of what the agent says beside its messages
+	beside  bool            // a TurnView says what the turn took
+
 	statusMu sync.Mutex // guards what follows, and which text comes last
 	stopped  bool       // the turn was asked to end
 	doing    string     // what the status line says
@@ -59,9 +65,9 @@ type Printer struct {
 // NewPrinter returns a printer for one run; a closed standard output stops it through stop.
 func NewPrinter(ctx context.Context, a *cli.App, f Flags, stop *signals.Stopper) *Printer {
 	p := &Printer{
-		a: a, format: f.Format, quiet: f.IgnoreClosedPipe, newline: f.Newline, thoughts: f.Thoughts, stop: stop, adHoc: f.Agent != "", strict: f.Strict,
+		a: a, format: f.Format, quiet: f.IgnoreClosedPipe, newline: f.Newline, thoughts: f.Thoughts, stop: stop, adHoc: f.Agent != "", strict: f.Strict, saveTo: f.SaveTo,
 		Styles: term.NewStyles(a.Getenv, term.IsTerminal(a.Stderr)),
-		Tools:  map[acp.ToolCallId]string{},
+		Tools:  map[acp.ToolCallId]string{}, sayings: map[string]bool{},
 	}
 	var width func() int
 	if !f.IgnoreClosedPipe && f.Format == "text" {
@@ -179,6 +185,8 @@ func (p *Printer) update(n kernel.Updated) {
 		p.SetStatus("thinking")
 	case n.Tool != nil:
 		p.tool(*n.Tool)
+	default:
+		p.saying(n.Update)
 	}
 }
 

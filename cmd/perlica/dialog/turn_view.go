@@ -39,6 +39,7 @@ type TurnView struct {
 // NewTurnView returns the view of one turn, which prints through say.
 func NewTurnView(a *cli.App, say *Printer) *TurnView {
 	v := &TurnView{A: a, Say: say, diffs: map[acp.ToolCallId]string{}, named: map[acp.ToolCallId]bool{}}
+	say.beside = true
 	v.quick = term.StatusWidth(a.Stderr, a.Getenv) != nil
 	if term.IsTerminal(a.Stdout) && !cli.IsDumb(a) {
 		v.stream = markdown.NewStream(say.Status.Through(say.raw), term.NewStyles(a.Getenv, true), func() int { return term.Width(a.Stdout) })
@@ -53,6 +54,9 @@ func (v *TurnView) Update(n kernel.Updated) {
 		v.endThought()
 	}
 	switch {
+	case n.Kind == provider.AgentMessageChunk && n.Block != nil:
+		v.Flush()
+		v.Say.Line(v.Say.Styles.Dim("+ ") + v.Say.row(n.Block.String(), 2))
 	case n.Kind == provider.AgentMessageChunk:
 		if n.Text != "" {
 			v.open = !strings.HasSuffix(n.Text, "\n")
@@ -79,6 +83,8 @@ func (v *TurnView) Update(n kernel.Updated) {
 		v.showPlan(n.Plan)
 	case n.Usage != nil:
 		v.used = n.Usage
+	default:
+		v.Say.saying(n.Update)
 	}
 }
 
@@ -223,7 +229,7 @@ func (v *TurnView) End() {
 // Usage is what the turn took, as far as the agent says. Agents that count nothing say zero.
 func (v *TurnView) Usage(res kernel.Result) string {
 	var parts []string
-	if res.Outcome == kernel.OutcomeResponded && res.Stopped == nil && !res.Pruned && strings.TrimSpace(res.Text) == "" {
+	if res.Outcome == kernel.OutcomeResponded && res.Stopped == nil && !res.Pruned && strings.TrimSpace(res.Text) == "" && len(res.Content) == 0 {
 		parts = append(parts, "nothing was said")
 	}
 	if in, out, ok := res.Tokens(); ok && in+out > 0 {

@@ -128,6 +128,10 @@ func (a *app) run(cmd *cobra.Command, f dialog.Flags, args []string) error {
 		return max(code, exitcode.Failure).With(exitcode.WithHint(fmt.Errorf("standard output: %w", say.Failed),
 			"the call was made, and its answer is on record: perlica log show %s", res.Run))
 	}
+	if say.Unsaved != nil {
+		return max(code, exitcode.Failure).With(exitcode.WithHint(fmt.Errorf("--save-to: %w", say.Unsaved),
+			"the call was made, and its answer is on record: perlica log show %s", res.Run))
+	}
 	if code != 0 {
 		return code.With(nil)
 	}
@@ -156,6 +160,9 @@ func (a *app) answer(ctx context.Context, f dialog.Flags, args []string, stop *s
 		return kernel.Result{}, err
 	}
 	if limit != "" {
+		if f.SaveTo != "" {
+			return kernel.Result{}, exitcode.Usagef("--save-to is refused: %s", limit)
+		}
 		if len(f.Allow) > 0 {
 			return kernel.Result{}, exitcode.Usagef("--allow is refused: %s", limit)
 		}
@@ -234,6 +241,9 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 		say.Show(n)
 	}
 	res, err := r.Run(ctx, t)
+	if err == nil {
+		say.Unsaved = say.Save(ctx, r, res)
+	}
 	var other *kernel.InputConflictError
 	if errors.As(err, &other) {
 		err = exitcode.WithHint(err, "another input takes another --input-id; what was called: perlica log show %s", printing.Short(other.Run))

@@ -131,6 +131,7 @@ type Queued struct {
 	Buttons  []Button            `json:"buttons,omitempty"`
 	ReplyTo  string              `json:"reply_to,omitempty"`
 	File     string              `json:"file,omitempty"`   // the whole answer under this name
+	Part     int                 `json:"part,omitempty"`   // the file is this piece of the answer that is no text, from 1
 	Target   string              `json:"target,omitempty"` // the id of the queued message that this one edits
 	Question event.InteractionID `json:"question,omitempty"`
 }

@@ -161,6 +161,8 @@ export class Turn {
 
 	on_blocked(line) { this.put(remark('shield', 'bad', t('blocked', {method: line.method}))); }
 
+	on_update(line) { if (line.words) this.put(remark('clip', '', said('span', line.words))); }
+
 	on_warning(line) { this.put(remark('warn', 'bad', said('span', line.detail || line.subtype))); }
 
 	on_run_stopping(line) { this.put(remark('stop', '', t('stopping', {by: line.by || ''}), line.why && [' ', said('span', line.why)])); }

@@ -1,0 +1,197 @@
+package provider
+
+import (
+	"cmp"
+	"encoding/base64"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/go-faster/jx"
+)
+
+// The kinds of blocks that are no text, by the protocol's names.
+const (
+	blockImage    = "image"
+	blockAudio    = "audio"
+	blockResource = "resource"
+	blockLink     = "resource_link"
+)
+
+// Block is a piece of an agent's message that is no text. What it says of itself is the agent's word.
+type Block struct {
+	Kind string `json:"type"` // as the agent wrote it: image, audio, resource, resource_link, or unknown here
+	MIME string `json:"mimeType,omitempty"`
+	Size int64  `json:"size"` // of Data; of a link what the agent says, or 0
+	URI  string `json:"uri,omitempty"`
+	Name string `json:"name,omitempty"`
+	Data []byte `json:"-"` // what the agent embedded; nil: nothing, as in a link, or nothing that can be read
+}
+
+// maxWord is how much of a name, a type or a URI a Block has: a URI can hold a whole file. The line that
+// was recorded has all of it.
+const maxWord = 1024
+
+// Embedded reports whether the agent sent the content itself, and not only where it is said to be.
+func (b Block) Embedded() bool { return b.Data != nil }
+
+// Link reports whether a block only says where something is. It is shown as it stands: nothing opens it.
+func (b Block) Link() bool { return b.Kind == blockLink }
+
+// extensions are those of files that blocks are saved as, and of no other: what an agent names could be a
+// program.
+var extensions = map[string]string{
+	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "image/bmp": ".bmp", "image/svg+xml": ".svg",
+	"audio/wav": ".wav", "audio/x-wav": ".wav", "audio/mpeg": ".mp3", "audio/mp4": ".m4a", "audio/ogg": ".ogg", "audio/flac": ".flac", "audio/webm": ".webm",
+	"text/plain": ".txt", "text/markdown": ".md", "text/csv": ".csv", "application/json": ".json", "application/pdf": ".pdf",
+}
+
+// Extension is how the name of a file ends that holds the block, by its type.
+func (b Block) Extension() string {
+	mime, _, _ := strings.Cut(strings.ToLower(b.MIME), ";")
+	return cmp.Or(extensions[strings.TrimSpace(mime)], ".bin")
+}
+
+// Noun is what a block is called where blocks are counted.
+func (b Block) Noun() string {
+	switch b.Kind {
+	case blockImage:
+		return "image"
+	case blockAudio:
+		return "sound"
+	case blockResource:
+		return "file"
+	case blockLink:
+		return "link"
+	}
+	return "block"
+}
+
+// String is the block in one row: what it is, and its size. It holds words of the agent's.
+func (b Block) String() string {
+	words := []string{b.Noun()}
+	switch b.Kind {
+	case blockImage, blockAudio, blockResource, blockLink:
+	default:
+		words = append(words, "of an unknown type "+b.Kind)
+	}
+	for _, w := range []string{b.Name, b.URI, b.MIME} {
+		if w != "" {
+			words = append(words, w)
+		}
+	}
+	text := strings.Join(words, " ")
+	switch {
+	case b.Embedded() || b.Size > 0:
+		text += ", " + humanize.Bytes(uint64(max(b.Size, 0)))
+	case b.Kind != blockLink:
+		text += ", nothing in it can be read"
+	}
+	return text
+}
+
+// decodeContent fills in the text or the block that a message's content is.
+func (u *Update) decodeContent(content []byte) {
+	if len(content) == 0 {
+		return
+	}
+	var text, kind string
+	d := jx.GetDecoder()
+	defer jx.PutDecoder(d)
+	d.ResetBytes(content)
+	if d.ObjBytes(func(d *jx.Decoder, key []byte) (err error) {
+		switch string(key) {
+		case "type":
+			kind, err = d.Str()
+		case "text":
+			text, err = d.Str()
+		default:
+			err = d.Skip()
+		}
+		return err
+	}) == nil && kind == "text" {
+		u.Text = text
+		return
+	}
+	u.Block = parseBlock(content)
+}
+
+// parseBlock reads a block that is no text as far as it goes; nil: it does not say what it is.
+func parseBlock(content []byte) *Block {
+	var v struct {
+		Type     string `json:"type"`
+		MIME     string `json:"mimeType"`
+		Data     string `json:"data"`
+		URI      string `json:"uri"`
+		Name     string `json:"name"`
+		Title    string `json:"title"`
+		Size     int64  `json:"size"`
+		Resource struct {
+			MIME string  `json:"mimeType"`
+			URI  string  `json:"uri"`
+			Blob string  `json:"blob"`
+			Text *string `json:"text"`
+		} `json:"resource"`
+	}
+	if _, err := lenient(content, &v); err != nil || v.Type == "" || v.Type == "text" {
+		return nil
+	}
+	b := &Block{Kind: v.Type, MIME: v.MIME, URI: v.URI, Name: cmp.Or(v.Title, v.Name)}
+	switch v.Type {
+	case blockImage, blockAudio:
+		b.Data = unpack(v.Data)
+	case blockResource:
+		b.MIME, b.URI = v.Resource.MIME, v.Resource.URI
+		if b.Data = unpack(v.Resource.Blob); b.Data == nil && v.Resource.Text != nil {
+			b.Data = []byte(*v.Resource.Text)
+		}
+	case blockLink:
+		b.Size = max(v.Size, 0)
+	}
+	if b.Data != nil {
+		b.Size = int64(len(b.Data))
+	}
+	for _, w := range []*string{&b.Kind, &b.MIME, &b.URI, &b.Name} {
+		if len(*w) > maxWord {
+			*w = strings.ToValidUTF8((*w)[:maxWord], "") + "…"
+		}
+	}
+	return b
+}
+
+// unpack decodes base64, with its padding or without; nil: there is none.
+func unpack(s string) []byte {
+	if s == "" {
+		return nil
+	}
+	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(s, "="))
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// Saying is what an agent says of a session or to a person beside its messages, if the update is of that
+// sort: a notice, a compaction, whatever has a kind of its own and a text in a member with a usual name.
+func (u Update) Saying() string {
+	if u.Title != "" {
+		return "the agent calls the session " + u.Title
+	}
+	if !u.unknown {
+		return ""
+	}
+	var v struct {
+		Message string `json:"message"`
+		Text    string `json:"text"`
+		Title   string `json:"title"`
+		Status  string `json:"status"`
+		Content struct {
+			Text string `json:"text"`
+		} `json:"content"`
+	}
+	_, _ = lenient(u.Raw, &v) // what can be read is shown
+	text := strings.ReplaceAll(u.Kind, "_", " ")
+	if said := cmp.Or(v.Message, v.Text, v.Title, v.Content.Text, strings.ReplaceAll(v.Status, "_", " ")); said != "" {
+		text += ": " + said
+	}
+	return text
+}

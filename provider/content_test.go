@@ -1,0 +1,58 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestBlockInARow(t *testing.T) {
+	for content, want := range map[string]string{
+		`{"type":"image","mimeType":"image/png","data":"eHh4"}`:                         "image image/png, 3 B",
+		`{"type":"audio","mimeType":"audio/wav","data":"!"}`:                            "sound audio/wav, nothing in it can be read",
+		`{"type":"resource","resource":{"uri":"file:///a","text":""}}`:                  "file file:///a, 0 B",
+		`{"type":"resource_link","name":"n","uri":"file:///b"}`:                         "link n file:///b",
+		`{"type":"resource_link","name":"n","title":"T","uri":"https://x","size":2000}`: "link T https://x, 2.0 kB",
+		`{"type":"hologram"}`: "block of an unknown type hologram, nothing in it can be read",
+		`{"type":"resource_link","uri":"` + strings.Repeat("é", 600) + `"}`: "link " + strings.Repeat("é", 512) + "…",
+	} {
+		if got := parseBlock([]byte(content)).String(); got != want {
+			t.Errorf("%s: %q, want %q", content, got, want)
+		}
+	}
+	for _, content := range []string{`null`, `[]`, `"x"`, `{}`, `{"type":7}`, `{"type":"text","text":7}`} {
+		if b := parseBlock([]byte(content)); b != nil {
+			t.Errorf("%s: %+v", content, b)
+		}
+	}
+}
+
+// TestOnlyWhatIsEmbeddedHasContent: a link has none, whatever it holds besides.
+func TestOnlyWhatIsEmbeddedHasContent(t *testing.T) {
+	for content, want := range map[string]bool{
+		`{"type":"image","data":"eA=="}`:                                                  true,
+		`{"type":"image","uri":"file:///etc/passwd"}`:                                     false,
+		`{"type":"resource_link","uri":"file:///etc/passwd","data":"eA==","blob":"eA=="}`: false,
+		`{"type":"resource","resource":{"uri":"file:///etc/passwd"}}`:                     false,
+	} {
+		if b := parseBlock([]byte(content)); b == nil || b.Embedded() != want {
+			t.Errorf("%s: %+v", content, b)
+		}
+	}
+}
+
+func TestSaying(t *testing.T) {
+	for update, want := range map[string]string{
+		`{"sessionUpdate":"session_info_update","title":"T"}`:                                 "the agent calls the session T",
+		`{"sessionUpdate":"session_info_update","updatedAt":"2026"}`:                          "",
+		`{"sessionUpdate":"notice","level":"info","message":"slow today"}`:                    "notice: slow today",
+		`{"sessionUpdate":"compaction","status":"in_progress"}`:                               "compaction: in progress",
+		`{"sessionUpdate":"context_compacted"}`:                                               "context compacted",
+		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}`:        "",
+		`{"sessionUpdate":"odd_note","message":{"a":1},"content":{"type":"text","text":"t"}}`: "odd note: t",
+	} {
+		_, u, ok := parseUpdate(params(update))
+		if got := u.Saying(); !ok || got != want {
+			t.Errorf("%s: %q, want %q", update, got, want)
+		}
+	}
+}
